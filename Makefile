@@ -1,0 +1,53 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench lock protocol format clean
+
+demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
+	@$(BIN)/gpu-share demo
+
+test: .venv/.development ## all tests
+	@$(BIN)/pytest -n 2 --dist loadgroup
+
+check: .venv/.development ## style, types, import contracts, generated files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/python -m plugin.v1beta1.generate --check
+
+format: .venv/.development
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+bench: .venv/.development ## measurements, as ratios in one run
+	@$(BIN)/python -m tests.bench
+
+protocol: .venv/.development ## the stubs from plugin/v1beta1/api.proto
+	@$(BIN)/python -m plugin.v1beta1.generate
+
+lock: .venv/.development ## newest versions within pyproject.toml's ranges, with hashes
+	@$(BIN)/uv pip compile -q --upgrade pyproject.toml --group dev $(LOCK) -o requirements-dev.lock
+	@$(BIN)/uv pip compile -q --upgrade pyproject.toml -c requirements-dev.lock $(LOCK) -o requirements.lock
+LOCK := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+.venv/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "gpu-share needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1): name another with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "gpu-share needs Python's venv: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv
+
+.venv/.runtime: .venv/bin/pip requirements.lock pyproject.toml
+	@echo "setting up .venv (once) ..."
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.venv/.development: .venv/.runtime requirements-dev.lock
+	@echo "setting up .venv for development (once) ..."
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,59 @@
+"""
+Every name that two parts must agree on: annotations, resources, variables, IDs.
+
+Users write some of these into their pods, so a change here is a change of the product.
+"""
+
+from typing import Final, Literal
+
+Strategy = Literal["mps", "time-slicing"]
+MPS: Final = "mps"
+TIME_SLICING: Final = "time-slicing"
+
+# The request, as users write it.
+SHARE_ANNOTATION: Final = "gpu-share"
+SHARE_ANNOTATION_ALIAS: Final = "gpu-share.dev/share"
+CONTAINER_ANNOTATION_PREFIX: Final = "container.gpu-share.dev/"
+FRAMEWORK_ANNOTATION: Final = "gpu-share.dev/framework"
+FRAMEWORK_ANNOTATION_PREFIX: Final = "framework.gpu-share.dev/"
+NO_FRAMEWORK: Final = "none"
+DEFAULT_CONTAINER_ANNOTATION: Final = "kubectl.kubernetes.io/default-container"
+
+# The answer, as the webhook writes it.
+GRANT_ANNOTATION: Final = "gpu-share.dev/grant"
+SHARED_LABEL: Final = "gpu-share.dev/shared"
+MPS_VOLUME: Final = "nvidia-mps"
+
+# Shares are whole thousandths of one GPU.
+MILLI_PER_GPU: Final = 1000
+
+# Defaults of `_cluster.yaml`.
+DEFAULT_RESOURCE_NAMES: Final = {MPS: "gpu-share.dev/vgpu", TIME_SLICING: "gpu-share.dev/vgpu-timesliced"}
+DEFAULT_VGPUS_PER_GPU: Final = 10
+DEFAULT_PIPE_DIRECTORY: Final = "/tmp/nvidia-mps"  # noqa: S108 - where CUDA looks by default
+DEFAULT_EXEMPT_NAMESPACES: Final = ("kube-system",)
+
+# A device ID is `<GPU UUID>::<n>`: NVIDIA's plugin writes it so, and dcgm-exporter splits at `::`.
+DEVICE_ID_SEPARATOR: Final = "::"
+
+# What the plugin sets in a container, and what an image or a pod could use to reach past its share.
+VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+NO_DEVICES: Final = "void"
+CUDA_VISIBLE_DEVICES: Final = "CUDA_VISIBLE_DEVICES"
+MPS_PIPE_DIRECTORY: Final = "CUDA_MPS_PIPE_DIRECTORY"
+MPS_THREAD_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+MPS_MEMORY_LIMIT: Final = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+SHARE_FRACTION: Final = "GPU_SHARE_FRACTION"
+SHARE_MEMORY_MIB: Final = "GPU_SHARE_MEMORY_MIB"
+
+# A pod may set none of these itself: its own `env` beats what the device plugin sets.
+RESERVED_VARIABLES: Final = frozenset({VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB})
+RESERVED_VARIABLE_PREFIXES: Final = ("CUDA_MPS_", "NVIDIA_GPU_MEMORY_")
+
+# Whole GPUs of the vendors' own device plugins. A pod has a share or whole GPUs, never both.
+WHOLE_GPU_RESOURCE_PREFIXES: Final = (
+    "nvidia.com/gpu",
+    "nvidia.com/mig-",
+    "amd.com/gpu",
+    "gpu.intel.com/",
+)

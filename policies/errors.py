@@ -1,0 +1,50 @@
+"""
+What can go wrong with what a user wrote.
+
+    GpuShareError
+    ├── ShareError          a share that is not one
+    └── PolicyError         a folder of policy files that cannot be used, with every problem in it
+"""
+
+import msgspec
+
+
+class GpuShareError(Exception):
+    """Never raised itself: catch it to turn bad input into one clear sentence."""
+
+
+class ShareError(GpuShareError):
+    """A text that is no share."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.text = text
+        self.reason = reason
+        super().__init__(f"{quoted(text)} is not a share of a GPU: {reason}")
+
+
+class Problem(msgspec.Struct, frozen=True, order=True):
+    """One fault in one policy file."""
+
+    file: str
+    line: int  # 1 is the first; 0 if the fault is the file as a whole
+    field: str  # dotted path such as `share.maximum`; empty if the fault is no field's
+    message: str  # what was expected, what came, what to do
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+
+
+class PolicyError(GpuShareError):
+    """A folder of policy files that cannot be used."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"{problems[0]}{more}")
+
+
+def quoted(text: str, longest: int = 40) -> str:
+    """Show hostile *text* in a message: printable, in quotes, at most *longest* characters and quotes."""
+    safe = text if text.isascii() and text.isprintable() else ascii(text)[1:-1]
+    return f'"{safe}"' if len(safe) <= longest else f'"{safe[: longest - 1]}…"'
