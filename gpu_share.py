@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+REFUSED = 1  # exit code: refused, or failed
+UNUSABLE = 2  # exit code: bad usage, or unreadable input
 
 _SHIPPED_POLICIES = Path(__file__).parent / "policies" / "files"
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -17,14 +20,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def option(name: str, *more: str, **settings: Any) -> Callable[[F], F]:
     """Declare an option that can also be set by the environment: `--bind` by GPU_SHARE_BIND."""
     variable = "GPU_SHARE_" + name.removeprefix("--").replace("-", "_").upper()
-    return click.option(
-        name, *more, envvar=variable, show_envvar=True, show_default=True, **settings
-    )
+    return click.option(name, *more, envvar=variable, show_envvar=True, show_default=True, **settings)
 
 
-policies_option = option(
-    "--policies", type=_FOLDER, default=_SHIPPED_POLICIES, help="Folder of policy files."
-)
+policies_option = option("--policies", type=_FOLDER, default=_SHIPPED_POLICIES, help="Folder of policy files.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -34,11 +33,89 @@ def main() -> None:
 
 
 @main.command()
+@click.argument("files", nargs=-1, metavar="[FILE...|-]")
+@option("--namespace", "-n", metavar="NAME", help="Namespace of the pods, instead of what the files say.")
+@policies_option
+@option(
+    "--output",
+    "-o",
+    type=click.Choice(["explain", "diff", "yaml", "patch"]),
+    default="explain",
+    help="The decision in sentences, a diff of the pod, the documents as admitted, or the JSON Patch of one pod.",
+)
+def preview(
+    *,
+    files: tuple[str, ...],
+    namespace: str | None,
+    policies: Path,
+    output: Literal["explain", "diff", "yaml", "patch"],
+) -> None:
+    """
+    Say what the webhook would do with pods and pod templates in YAML or JSON files, with no cluster.
+
+    Reads standard input if FILE is - or missing. Exits with 1 if a pod is refused, with 2 if an input cannot be read.
+    """
+    from webhook.preview import run
+
+    inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
+    sys.exit(run(inputs, _load(policies), namespace=namespace, output=output))
+
+
+@main.group()
+def policy() -> None:
+    """Check and show policy files."""
+
+
+@policy.command()
+@click.argument("folder", type=_FOLDER, default=_SHIPPED_POLICIES, envvar="GPU_SHARE_POLICIES")
+def check(*, folder: Path) -> None:
+    """Validate a folder of policy files; report every problem with file, line and field."""
+    from policies.errors import PolicyError
+    from policies.store import load
+
+    if not folder.is_dir():
+        _end(f"{folder}: is no folder: name the folder that holds the policy files", UNUSABLE)
+    try:
+        loaded = load(folder)
+    except PolicyError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(REFUSED)
+    click.echo(f"{folder}: good, with policies of their own for {len(loaded.namespaces)} namespaces")
+
+
+@policy.command()
+@click.option("--cluster", is_flag=True, help="The schema of _cluster.yaml instead of a namespace's policy.")
+def schema(*, cluster: bool) -> None:
+    """Print the JSON Schema of a policy file, for editors."""
+    import msgspec
+
+    from policies.schema import cluster_schema, policy_schema
+
+    made = cluster_schema() if cluster else policy_schema()
+    click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+
+
+@policy.command()
+@click.argument("namespace")
+@policies_option
+def show(*, namespace: str, policies: Path) -> None:
+    """Print the policy in force for NAMESPACE, and the file and line of each field."""
+    from policies.reference import show as lines
+
+    loaded = _load(policies)
+    if loaded.is_exempt(namespace):
+        click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are never looked at")
+    for line in lines(namespace, loaded.of(namespace)):
+        click.echo(line)
+
+
+@main.command()
 @policies_option
 @option("--cert", required=True, type=_FILE, help="Serving certificate and its chain, PEM.")
 @option("--key", required=True, type=_FILE, help="Private key of the certificate, PEM.")
-@option("--bind", default="0.0.0.0:8443", help="Address and port, HOST:PORT.")  # noqa: S104 - a pod's
-@option("--workers", default=1, type=click.IntRange(1, 16), help="Worker processes.")
+@option("--bind", default="0.0.0.0:8443", metavar="HOST:PORT", help="Address and port.")
+@option("--workers", default=1, type=click.IntRange(1, 16), help="Number of worker processes.")
 def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -> None:
     """Serve the mutating admission webhook over TLS."""
     from webhook.server import run
@@ -64,23 +141,25 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
 )
 @option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error.")
 def plugin(
-    *, policies: Path, simulate: str | None, kubelet_dir: Path, allocation_policy: str, wait_for_gpus: bool
+    *,
+    policies: Path,
+    simulate: str | None,
+    kubelet_dir: Path,
+    allocation_policy: Literal["pack", "spread"],
+    wait_for_gpus: bool,
 ) -> None:
     """Offer this node's GPUs to the kubelet as vGPUs."""
     from plugin.process import run
     from plugin.settings import Settings
 
-    sys.exit(
-        run(
-            Settings(
-                policies=policies,
-                simulate=simulate,
-                kubelet_dir=kubelet_dir,
-                allocation_policy=allocation_policy,
-                wait_for_gpus=wait_for_gpus,
-            )
-        )
+    settings = Settings(
+        policies=policies,
+        simulate=simulate,
+        kubelet_dir=kubelet_dir,
+        allocation_policy=allocation_policy,
+        wait_for_gpus=wait_for_gpus,
     )
+    sys.exit(run(settings))
 
 
 @main.group()
@@ -96,6 +175,34 @@ def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     from certs.authority import issue_to_folder
 
     issue_to_folder(out, dns_names=dns)
+
+
+def _load(policies: Path) -> Any:
+    from policies.errors import PolicyError
+    from policies.store import load
+
+    try:
+        return load(policies)
+    except PolicyError as error:
+        _end(str(error), UNUSABLE)
+
+
+def _read_text(name: str) -> str:
+    """Read a file, or standard input for -."""
+    if name == "-" and sys.stdin.isatty():
+        _end("no input: name a file, or send one to standard input", UNUSABLE)
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return content.decode()
+    except OSError as error:
+        _end(f"{name}: cannot be read: {error.strerror}", UNUSABLE)
+    except UnicodeDecodeError:
+        _end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    click.echo(f"gpu-share: {message}", err=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,10 @@ MPS_VOLUME: Final = "nvidia-mps"
 MILLI_PER_GPU: Final = 1000
 
 # Defaults of `_cluster.yaml`.
-DEFAULT_RESOURCE_NAMES: Final = {MPS: "gpu-share.dev/vgpu", TIME_SLICING: "gpu-share.dev/vgpu-timesliced"}
+DEFAULT_RESOURCE_NAMES: Final[dict[Strategy, str]] = {
+    MPS: "gpu-share.dev/vgpu",
+    TIME_SLICING: "gpu-share.dev/vgpu-timesliced",
+}
 DEFAULT_VGPUS_PER_GPU: Final = 10
 DEFAULT_PIPE_DIRECTORY: Final = "/tmp/nvidia-mps"  # noqa: S108 - where CUDA looks by default
 DEFAULT_EXEMPT_NAMESPACES: Final = ("kube-system",)

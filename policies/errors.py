@@ -13,8 +13,8 @@ class GpuShareError(Exception):
     """Never raised itself: catch it to turn bad input into one clear sentence."""
 
 
-class ShareError(GpuShareError):
-    """A text that is no share."""
+class ShareError(GpuShareError, ValueError):
+    """A text that is no share. A ValueError too, so that msgspec gives it a place in the document."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text

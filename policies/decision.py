@@ -1,0 +1,169 @@
+"""The decision: what a pod asks for, held against the policy of its namespace."""
+
+from collections.abc import Iterable
+
+from policies.budget import Budget
+from policies.changes import RemoveVariable
+from policies.contract import (
+    FRAMEWORK_ANNOTATION,
+    FRAMEWORK_ANNOTATION_PREFIX,
+    MILLI_PER_GPU,
+    NO_DEVICES,
+    NO_FRAMEWORK,
+    RESERVED_VARIABLE_PREFIXES,
+    RESERVED_VARIABLES,
+    VISIBLE_DEVICES,
+)
+from policies.denial import DeniedError
+from policies.errors import quoted
+from policies.frameworks import Framework
+from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Untouched
+from policies.limits import check_pod, check_share
+from policies.memory import NOTHING, Advice, advise
+from policies.pod import Pod, Slot, slots
+from policies.policy import EffectivePolicy
+from policies.policy_set import PolicySet
+from policies.request import Ask, asks_for_share, read_asks
+
+
+def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
+    """Decide on *pod*, which is to be created in *namespace*."""
+    containers = slots(pod)
+    if not asks_for_share(pod, containers, policies.cluster):
+        return Untouched("it does not ask for a share")
+    if policies.is_exempt(namespace):
+        return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
+    policy = policies.of(namespace)
+    try:
+        return _grant(pod, containers, policy, policies)
+    except DeniedError as error:
+        if policy.policy.mode == "enforce":
+            return Refused(policy, error.deny)
+        warning = f"{error.deny.code}: {error.deny.message}"
+        return Untouched("mode is warn", warnings=(warning,), would_be=error.deny)
+
+
+def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant | Untouched:
+    cluster, rules = policies.cluster, policy.policy
+    if not rules.enabled:
+        raise DeniedError(
+            "SharingDisabled",
+            "Shares of a GPU are switched off in this namespace",
+            "Ask its administrator, or take the request out of the pod",
+            by=policy.source("enabled"),
+        )
+    resource = cluster.resource_names[rules.strategy]
+    asks = read_asks(pod, containers, cluster=cluster, resource=resource)
+    check_pod(pod, containers, asks, policy, cluster)
+    warnings: list[str] = []
+    granted = []
+    for ask in asks:
+        warnings += check_share(ask, policy, cluster.vgpus_per_gpu)
+        granted.append(_container(pod, ask, policy, policies, warnings))
+    asking = {(ask.slot.group, ask.slot.index) for ask in asks}
+    return Grant(
+        policy=policy,
+        resource=resource,
+        vgpus_per_gpu=cluster.vgpus_per_gpu,
+        pipe_directory=cluster.mps.pipe_directory,
+        containers=tuple(granted),
+        hidden=tuple(
+            Hidden(slot, _reserved(slot, policy, warnings, shares=False))
+            for slot in containers
+            if (slot.group, slot.index) not in asking
+        ),
+        warnings=tuple(warnings),
+    )
+
+
+def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]) -> ContainerGrant:
+    vgpus_per_gpu = policies.cluster.vgpus_per_gpu
+    granted = min(ask.vgpus * MILLI_PER_GPU // vgpus_per_gpu, MILLI_PER_GPU)
+    requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
+    basis = requested if policy.policy.memory.basis == "requested" else granted
+    target = max(basis - policy.policy.memory.headroom, 0)
+    framework = _framework(pod, ask.slot, policy, policies, warnings)
+    advice = NOTHING
+    if framework is not None:
+        budget = Budget(share=basis, target=target, strategy=policy.policy.strategy)
+        advice = advise(ask.slot.container, framework, budget, policies.catalogue)
+        warnings += _memory_warnings(ask.slot, advice, policy)
+    return ContainerGrant(
+        slot=ask.slot,
+        vgpus=ask.vgpus,
+        share=ask.share,
+        asked_by=ask.key,
+        fraction_milli=target,
+        advice=advice,
+        removed=_reserved(ask.slot, policy, warnings, shares=True),
+    )
+
+
+def _framework(
+    pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]
+) -> Framework | None:
+    """The framework that the pod names for the container, else the one that is recognised."""
+    annotations = pod.metadata.annotations or {}
+    named = annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", annotations.get(FRAMEWORK_ANNOTATION))
+    if named == NO_FRAMEWORK:
+        return None
+    if named is not None:
+        if named in policies.catalogue.frameworks:
+            return policies.catalogue.frameworks[named]
+        warnings.append(f"framework {quoted(named)} is not in the catalogue, so no memory setting was made")
+        return None
+    return policies.catalogue.detect(slot.container) if policy.policy.frameworks.detect else None
+
+
+def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Iterable[str]:
+    """
+    Say what was lowered and what could not be set.
+
+    Raises:
+        DeniedError: If the user's own value is too much, and the policy or the place where it stands forbids lowering.
+    """
+    for one in advice.too_much:
+        refuses = policy.policy.frameworks.on_conflict == "deny"
+        if refuses or one.change is None:
+            why = "" if refuses else ", in a shell's text, where it cannot be lowered"
+            raise DeniedError(
+                "MemoryArgumentAboveShare",
+                f"Container {quoted(slot.name)} sets {one.setting} to {one.value}, more than its share{why}",
+                f"Lower it to the share, or remove it and {SET_FOR_YOU}",
+                by=policy.source("frameworks.onConflict") if refuses else None,
+            )
+        yield f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
+    if advice.warning:
+        yield advice.warning
+
+
+SET_FOR_YOU = "it is set for you"
+
+
+def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares: bool) -> tuple[RemoveVariable, ...]:
+    """
+    Find the variables that the pod may not set.
+
+    Raises:
+        DeniedError: If there is one and the policy refuses it.
+    """
+    found = [
+        RemoveVariable(index, variable.name)
+        for index, variable in enumerate(slot.container.env or ())
+        if _is_reserved(variable.name)
+        # What hides the GPUs from a container without a share is ours, or does no harm.
+        and (shares or variable.name != VISIBLE_DEVICES or variable.value not in (NO_DEVICES, "none"))
+    ]
+    if found and policy.policy.environment.reserved == "deny":
+        raise DeniedError(
+            "ReservedEnvironment",
+            f"Container {quoted(slot.name)} sets {quoted(found[0].name)}, which decides what a share is held to",
+            "Remove it from env: the device plugin sets it",
+            by=policy.source("environment.reserved"),
+        )
+    warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in found]
+    return tuple(found)
+
+
+def _is_reserved(name: str) -> bool:
+    return name in RESERVED_VARIABLES or name.startswith(RESERVED_VARIABLE_PREFIXES)

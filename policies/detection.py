@@ -1,0 +1,128 @@
+"""Which framework runs in a container: by annotation, by the image's repository, or by the program it starts."""
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import translate
+from functools import cache
+from posixpath import basename
+
+from policies.frameworks import Framework
+from policies.pod import Container
+
+_VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"})
+_INITS = frozenset({"tini", "dumb-init"})  # run what follows their options
+_PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
+_LONGEST_IMAGE = 1024  # characters; an image reference is at most 255 + 128 + 72
+
+
+class Catalogue:
+    """The frameworks that are known, with their images and programs ready for look-up."""
+
+    def __init__(self, built_in: Iterable[Framework], additions: Iterable[Framework]) -> None:
+        """Join the two; an addition replaces the built-in entry of its name and is looked at first."""
+        added = {framework.name: framework for framework in additions}
+        self.frameworks: dict[str, Framework] = added | {
+            framework.name: framework for framework in built_in if framework.name not in added
+        }
+        self._images = [
+            (_image_pattern(glob), framework) for framework in self.frameworks.values() for glob in framework.images
+        ]
+        self._programs = [
+            (tuple(program.split()), framework)
+            for framework in self.frameworks.values()
+            for program in framework.programs
+        ]
+        self._by_repository: dict[str, Framework | None] = {}
+
+    def detect(self, container: Container) -> Framework | None:
+        """Recognise the framework by image, else by program."""
+        return self._by_image(repository(container.image or "")) or self._by_program(
+            [*(container.command or ()), *(container.args or ())]
+        )
+
+    def version_of(self, framework: Framework, container: Container) -> tuple[int, int] | None:
+        """Read the framework's major and minor version from the image's tag, where the tag says it."""
+        name = repository(container.image or "")
+        if any(_image_pattern(glob).fullmatch(name) for glob in framework.version_images):
+            return version(container.image or "")
+        return None
+
+    def is_image_of(self, framework: Framework, container: Container) -> bool:
+        """Whether the container's image is one of the framework's own."""
+        return self._by_image(repository(container.image or "")) is framework
+
+    def _by_image(self, name: str) -> Framework | None:
+        # The images of a cluster are few and come again and again; hostile ones are kept from filling the memory.
+        if name not in self._by_repository:
+            if len(self._by_repository) >= 4096:  # noqa: PLR2004 - about 1 MiB
+                self._by_repository.clear()
+            found = (framework for pattern, framework in self._images if pattern.fullmatch(name))
+            self._by_repository[name] = next(found, None)
+        return self._by_repository[name]
+
+    def _by_program(self, line: Sequence[str]) -> Framework | None:
+        return next((framework for words, framework in self._programs if _starts(line, words)), None)
+
+
+@cache
+def _image_pattern(glob: str) -> re.Pattern[str]:
+    """Match the end of a repository, from any slash on."""
+    return re.compile(f"(?:.*/)?(?:{translate(glob)})", re.DOTALL)
+
+
+def repository(image: str) -> str:
+    """Cut tag and digest off an image reference: `a.b:5000/c/d:1.2@sha256:…` is `a.b:5000/c/d`."""
+    name = image[:_LONGEST_IMAGE].partition("@")[0]
+    head, slash, last = name.rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}"
+
+
+def version(image: str) -> tuple[int, int] | None:
+    """Read major and minor from an image's tag: `2.10.0-cuda13.0-runtime` is (2, 10); None if it says neither."""
+    last = image[:_LONGEST_IMAGE].partition("@")[0].rpartition("/")[2]
+    match = _VERSION.match(last.partition(":")[2])
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def runs_through_shell(line: Sequence[str]) -> bool:
+    """Whether the command line is a shell's, which takes appended arguments for its own."""
+    return bool(line) and basename(line[0]) in _SHELLS
+
+
+def starts_one_of(line: Sequence[str], programs: Iterable[str]) -> bool:
+    """Whether the command line starts one of *programs*, so that an argument appended to it reaches the program."""
+    return any(_starts(line, tuple(program.split())) for program in programs)
+
+
+def _starts(line: Sequence[str], words: tuple[str, ...]) -> bool:
+    line = _without_init(line)
+    if not line:
+        return False
+    if words[0] == "python":
+        return bool(_PYTHON.fullmatch(line[0])) and tuple(_python_words(line)[: len(words)]) == words
+    if _PYTHON.fullmatch(line[0]):
+        line = _without_python_options(line)
+    return bool(line) and (basename(line[0]), *line[1 : len(words)]) == words
+
+
+def _without_init(line: Sequence[str]) -> Sequence[str]:
+    if not line or basename(line[0]) not in _INITS:
+        return line
+    rest = list(line[1:])
+    while rest and rest[0].startswith("-"):
+        if rest.pop(0) == "--":
+            break
+    return rest
+
+
+def _python_words(line: Sequence[str]) -> list[str]:
+    return ["python", *_without_python_options(line)]
+
+
+def _without_python_options(line: Sequence[str]) -> list[str]:
+    """What python runs: `-m module …` or `script …`, without switches such as `-u`."""
+    rest = list(line[1:])
+    while rest and rest[0] in ("-u", "-O", "-B", "-E", "-s", "-I"):
+        rest.pop(0)
+    return rest

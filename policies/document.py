@@ -1,0 +1,149 @@
+"""
+Hostile YAML to plain values with line numbers.
+
+Nothing is built before the stream of events has passed: the C loader itself crashes on 60 KB of brackets, aliases
+multiply, tags construct, and duplicate keys let the last one win in silence. Scalars follow YAML 1.2, so that `no`
+is a text and `010` is not eight.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+from policies.errors import GpuShareError, quoted
+
+LARGEST_BYTES = 1024 * 1024  # a ConfigMap, with all its files, is at most this
+DEEPEST = 32
+MOST_NODES = 50_000
+
+_PARSER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where libyaml was at hand
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+
+class DocumentError(GpuShareError):
+    """A text that is no acceptable YAML document."""
+
+    def __init__(self, line: int, message: str) -> None:
+        self.line = line  # 1 is the first
+        self.message = message
+        super().__init__(f"line {line}: {message}")
+
+
+class Node(msgspec.Struct):
+    """One value of a document and where it stands."""
+
+    value: Any  # str, int, float, bool, None, list or dict
+    line: int  # 1 is the first
+    fields: "dict[str, Node]" = {}
+    items: "list[Node]" = []
+    key_line: int = 0  # of the key that names this value, or 0
+
+
+def read(text: str) -> Node:
+    """
+    Read one document.
+
+    Raises:
+        DocumentError: If *text* is no YAML, is too large or too deep, holds more than one document, an alias, an
+            anchor, a tag or a duplicate key, or has a key that is no text.
+    """
+    root: Node | None = None
+    open_nodes: list[Node] = []
+    keys: list[Node | None] = []  # of each open node: the key that still waits for its value
+    for event in events(text):
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_nodes.pop()
+            keys.pop()
+        if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+            raise DocumentError(_line(event), "a policy file is one document: remove what follows the second ---")
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        node = _node(event)
+        if not open_nodes:
+            root = node
+        else:
+            _attach(open_nodes[-1], keys, node)
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_nodes.append(node)
+            keys.append(None)
+    return root if root is not None else Node(None, 1)
+
+
+def events(text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = MOST_NODES) -> Iterator[yaml.Event]:
+    """
+    Yield the events of a YAML stream, within the limits on size, depth and number of nodes.
+
+    Raises:
+        DocumentError: If *text* is no YAML or is beyond a limit.
+    """
+    if len(text.encode(errors="surrogatepass")) > largest_bytes:
+        raise DocumentError(1, f"larger than {largest_bytes // 1024} KiB: split it")
+    depth = nodes = 0
+    try:
+        for event in yaml.parse(text, Loader=_PARSER):
+            nodes += isinstance(event, yaml.NodeEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST or nodes > most_nodes:
+                limit = f"{DEEPEST} levels" if depth > DEEPEST else f"{most_nodes} values"
+                raise DocumentError(_line(event), f"more than {limit}: simplify it")
+            yield event
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise DocumentError(mark.line + 1 if mark else 1, f"not YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise DocumentError(1, f"not YAML: {str(error).splitlines()[0]}") from None
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+def _node(event: yaml.NodeEvent) -> Node:
+    line = _line(event)
+    if isinstance(event, yaml.AliasEvent):
+        raise DocumentError(line, "aliases are not allowed: write the value out")
+    if event.anchor or getattr(event, "tag", None) not in (None, "!"):
+        raise DocumentError(line, "anchors and tags are not allowed: write a plain value")
+    if isinstance(event, yaml.ScalarEvent):
+        return Node(_scalar(event), line)
+    return Node({}, line, fields={}) if isinstance(event, yaml.MappingStartEvent) else Node([], line, items=[])
+
+
+def _attach(parent: Node, keys: list[Node | None], node: Node) -> None:
+    """Put *node* under *parent*, as an item, as a key, or as the value of the key before it."""
+    if isinstance(parent.value, list):
+        parent.value.append(node.value)
+        parent.items.append(node)
+        return
+    key = keys[-1]
+    if key is not None:
+        node.key_line = key.line
+        parent.value[key.value] = node.value
+        parent.fields[key.value] = node
+        keys[-1] = None
+    elif not isinstance(node.value, str):
+        raise DocumentError(node.line, "a key must be a text: put it in quotes")
+    elif node.value in parent.fields:
+        raise DocumentError(node.line, f"{quoted(node.value)} stands here twice: remove one")
+    else:
+        keys[-1] = node
+
+
+def _scalar(event: yaml.ScalarEvent) -> str | int | float | bool | None:
+    text: str = event.value
+    if event.style or event.tag == "!":  # quoted, or a block
+        return text
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if _INTEGER.fullmatch(text) and len(text) <= 18:  # noqa: PLR2004 - longer ones are no setting of ours
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text

@@ -1,0 +1,134 @@
+"""What a framework's memory setting is: the shape of the catalogue's entries, also in `_cluster.yaml`."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from policies.contract import NO_FRAMEWORK, Strategy
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """A mapping in the catalogue."""
+
+
+class Spelling(Entry, frozen=True, kw_only=True):
+    """One way to write a memory setting: exactly one of `argument` and `variable`."""
+
+    argument: Annotated[str, Meta(pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$")] | None = None
+    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    value: Annotated[
+        str,
+        Meta(
+            description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole).",
+            pattern=r"^[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*$",
+        ),
+    ] = "{fraction}"
+    separator: Annotated[
+        str, Meta(description="Between the settings, if the variable holds several.", max_length=1)
+    ] = ""
+    shortest: Annotated[
+        str | None,
+        Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot say."""
+        if (self.argument is None) == (self.variable is None):
+            raise ValueError("give one of argument and variable")
+
+    @property
+    def name(self) -> str:
+        """The argument or the variable."""
+        return self.argument or self.variable or ""
+
+    @property
+    def kind(self) -> str:
+        """Which placeholder the value has: fraction, percent or percentLeft."""
+        return self.value[self.value.index("{") + 1 : self.value.index("}")]
+
+    @property
+    def around(self) -> tuple[str, str]:
+        """What stands before and after the placeholder."""
+        return self.value[: self.value.index("{")], self.value[self.value.index("}") + 1 :]
+
+    def write(self, number: str) -> str:
+        """Fill the placeholder."""
+        before, after = self.around
+        return f"{before}{number}{after}"
+
+
+class Memory(Entry, frozen=True, kw_only=True):
+    """The setting that says how much memory a framework may take."""
+
+    of: Annotated[
+        Literal["total", "free"],
+        Meta(description="What the value multiplies: the GPU's memory, or what is free at start."),
+    ] = "total"
+    spellings: Annotated[
+        tuple[Spelling, ...],
+        Meta(description="The first is what is set; the others are recognised.", min_length=1),
+    ]
+    of_free: (
+        Annotated[
+            str,
+            Meta(
+                description="For `of: free`: the part of the free memory to set under MPS, where free is the share. "
+                "null: the program's own default is right.",
+                pattern=r"^0\.[0-9]{1,3}$",
+            ),
+        ]
+        | None
+    ) = None
+    since: (
+        Annotated[
+            str,
+            Meta(
+                description="The first version that knows the setting; older ones fail on it, so it is set only if the "
+                "image's tag says at least this.",
+                pattern=r"^[0-9]+\.[0-9]+$",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class Constant(Entry, frozen=True, kw_only=True):
+    """A variable that is set as it is, unless the user has set it."""
+
+    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+    value: str
+    strategies: tuple[Strategy, ...] = ("mps", "time-slicing")
+
+
+class Framework(Entry, frozen=True, kw_only=True):
+    """One framework of the catalogue."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=63)]
+    images: Annotated[
+        tuple[str, ...],
+        Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
+    ] = ()
+    version_images: Annotated[
+        tuple[str, ...],
+        Meta(description="Globs for those images whose tags are versions of the framework itself."),
+    ] = ()
+    programs: Annotated[
+        tuple[str, ...],
+        Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
+    ] = ()
+    image_takes_arguments: Annotated[
+        bool,
+        Meta(description="The image's entry point takes the program's arguments and there is no CMD to lose."),
+    ] = False
+    memory: Annotated[
+        Memory | None, Meta(description="null: it needs nothing, it follows the memory that is free.")
+    ] = None
+    constants: tuple[Constant, ...] = ()
+    note: Annotated[str, Meta(description="What `preview` tells about it.")] = ""
+    source: Annotated[str, Meta(description="Where this is documented.", min_length=1)]
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot say."""
+        if self.name == NO_FRAMEWORK:
+            raise ValueError(f'"{NO_FRAMEWORK}" is what switches frameworks off: choose another name')

@@ -1,0 +1,76 @@
+"""What a decision says: a grant with all that follows from it, a refusal, or nothing to do."""
+
+import msgspec
+
+from policies.changes import RemoveVariable
+from policies.contract import MPS, Strategy
+from policies.denial import Deny
+from policies.memory import Advice
+from policies.pod import Slot
+from policies.policy import EffectivePolicy
+from policies.share import Share, milli_text
+
+
+class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
+    """What one container gets."""
+
+    slot: Slot
+    vgpus: int
+    share: Share | None  # as asked; None if it was asked as a limit
+    asked_by: str  # the annotation or the resource
+    fraction_milli: int  # what its framework is told, in thousandths of one GPU
+    advice: Advice
+    removed: tuple[RemoveVariable, ...] = ()
+
+
+class Hidden(msgspec.Struct, frozen=True, gc=False):
+    """A container of the pod that has no share, and must see no GPU."""
+
+    slot: Slot
+    removed: tuple[RemoveVariable, ...] = ()
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """A pod that gets what it asks for."""
+
+    policy: EffectivePolicy
+    resource: str
+    vgpus_per_gpu: int
+    pipe_directory: str
+    containers: tuple[ContainerGrant, ...]
+    hidden: tuple[Hidden, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def strategy(self) -> Strategy:
+        """How the GPU is shared."""
+        return self.policy.policy.strategy
+
+    @property
+    def attaches_in_pod(self) -> bool:
+        """Whether the pod itself carries hostIPC and the MPS volume."""
+        return self.strategy == MPS and self.policy.policy.mps.attach == "pod"
+
+    def share_of(self, container: ContainerGrant) -> str:
+        """The share as asked, or the vGPUs as a share (cut to thousandths) where vGPUs were asked."""
+        if container.share is not None:
+            return str(container.share)
+        return milli_text(container.vgpus * 1000 // self.vgpus_per_gpu)
+
+
+class Untouched(msgspec.Struct, frozen=True):
+    """A pod that is admitted as it came."""
+
+    reason: str
+    warnings: tuple[str, ...] = ()
+    would_be: Deny | None = None  # the refusal that `mode: warn` turned into a warning
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A pod that is not admitted."""
+
+    policy: EffectivePolicy
+    deny: Deny
+
+
+Decision = Grant | Refused | Untouched

@@ -1,0 +1,144 @@
+"""
+A user's own memory setting in a container: in the environment, in the words of the command line, in a shell's text.
+
+A value that cannot be shown to be within the share (a reference, a number of bytes) counts as above it.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+
+from policies.budget import Wanted
+from policies.changes import Change, ReplaceArgument, ReplaceVariable
+from policies.detection import runs_through_shell
+from policies.errors import quoted
+from policies.frameworks import Spelling
+from policies.pod import Container
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """A value that is within the share."""
+
+    setting: str  # the argument or the variable
+
+
+class TooMuch(msgspec.Struct, frozen=True, gc=False):
+    """A value that is above the share, or cannot be shown to be within it."""
+
+    setting: str
+    value: str  # printable, shortened
+    change: Change | None  # what lowers it; None where nothing can be replaced
+
+
+class Word(NamedTuple):
+    """One word of a command line, and where it stands."""
+
+    field: str  # `command` or `args`
+    place: int
+    text: str
+
+
+def own_values(container: Container, wanted: Wanted) -> list[Kept | TooMuch]:
+    """Find every value that the user has given to the setting, however it is spelled."""
+    words = [Word("command", index, text) for index, text in enumerate(container.command or ())]
+    words += [Word("args", index, text) for index, text in enumerate(container.args or ())]
+    through_shell = bool(words) and runs_through_shell([words[0].text])
+    found: list[Kept | TooMuch] = []
+    for spelling in wanted.memory.spellings:
+        if spelling.variable:
+            found.extend(_in_environment(container, wanted, spelling))
+        elif through_shell:
+            found.extend(_in_shell(words[1:], wanted, spelling))
+        else:
+            found.extend(_in_words(words, wanted, spelling))
+    return found
+
+
+def _in_environment(container: Container, wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
+    for index, variable in enumerate(container.env or ()):
+        if variable.name != spelling.variable:
+            continue
+        if variable.value_from is not None:
+            if not spelling.separator:  # one that holds several settings may well hold none of ours
+                change = ReplaceVariable(index, variable.name, wanted.text(spelling))
+                yield TooMuch(variable.name, "a reference", change)
+            continue
+        yield from _in_value(wanted, spelling, variable.value or "", index)
+
+
+def _in_value(wanted: Wanted, spelling: Spelling, value: str, index: int) -> Iterator[Kept | TooMuch]:
+    items = value.split(spelling.separator) if spelling.separator else [value]
+    # Alone in its variable, a value in another form (bytes, say) is ours and unreadable; among others it is another's.
+    numbers = [_number(spelling, item) for item in items] if spelling.separator else [_number(spelling, value) or ""]
+    above = [number is not None and not wanted.fits(spelling, number) for number in numbers]
+    if any(above):
+        lowered = [wanted.text(spelling) if high else item for item, high in zip(items, above, strict=True)]
+        change = ReplaceVariable(index, spelling.name, spelling.separator.join(lowered))
+        yield TooMuch(spelling.name, quoted(value), change)
+    elif any(number is not None for number in numbers):
+        yield Kept(spelling.name)
+
+
+def _in_words(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
+    for position, word in enumerate(words):
+        if not _is_spelling(word.text, spelling):
+            continue
+        option, equals, value = word.text.partition("=")
+        following = words[position + 1] if position + 1 < len(words) else None
+        if not equals and following is not None:
+            value = following.text
+        number = _number(spelling, value)
+        if number is None and spelling.value != "{fraction}":
+            continue  # the same option with another purpose
+        if wanted.fits(spelling, number or ""):
+            yield Kept(spelling.name)
+            continue
+        text = wanted.text(spelling)
+        if equals or following is None:
+            change = ReplaceArgument(word.field, word.place, f"{option}={text}")
+        else:
+            change = ReplaceArgument(following.field, following.place, text)
+        yield TooMuch(spelling.name, quoted(value), change)
+
+
+def _in_shell(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
+    """Look into the text that a shell runs. It is read, never rewritten: quoting and variables are the shell's."""
+    parts = re.split("[-_]", (spelling.argument or "").lstrip("-"))
+    pattern = re.compile(rf"(?<![\w-])--?{'[-_]'.join(map(re.escape, parts))}(?:=|\s+)[\"']?([^\s\"';&|]*)", re.ASCII)
+    for word in words:
+        for value in pattern.findall(word.text):
+            number = _number(spelling, value)
+            if number is None and spelling.value != "{fraction}":
+                continue
+            fits = wanted.fits(spelling, number or "")
+            yield Kept(spelling.name) if fits else TooMuch(spelling.name, quoted(value), None)
+
+
+def _number(spelling: Spelling, text: str) -> str | None:
+    """Take the number out of a value written as *spelling* does; None if it is written otherwise."""
+    before, after = spelling.around
+    text = text.strip()
+    if len(text) < len(before) + len(after) or not (text.startswith(before) and text.endswith(after)):
+        return None
+    return text[len(before) : len(text) - len(after)]
+
+
+def _is_spelling(word: str, spelling: Spelling) -> bool:
+    """Whether *word* begins with the argument: -f, --f, dashes, underscores, an abbreviation, with or without =."""
+    if not word.startswith("-"):
+        return False
+    written = _canonical(word.partition("=")[0])
+    full, shortest = _ways(spelling)
+    return written == full or (shortest is not None and written.startswith(shortest) and full.startswith(written))
+
+
+@cache
+def _ways(spelling: Spelling) -> tuple[str, str | None]:
+    return _canonical(spelling.argument or ""), _canonical(spelling.shortest) if spelling.shortest else None
+
+
+def _canonical(option: str) -> str:
+    return option.lstrip("-").replace("_", "-")

@@ -1,0 +1,130 @@
+"""The fields of a pod that the rules look at. Everything else is passed over, and `None` means that it is not there."""
+
+from typing import Any
+
+import msgspec
+
+from policies.policy import Toleration
+
+
+class Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A mapping in a pod. Unknown fields are the API server's business."""
+
+
+class Metadata(Part, frozen=True, gc=False):
+    """Names and what users and webhooks write on a pod."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
+NO_METADATA = Metadata()
+
+
+class Variable(Part, frozen=True, gc=False):
+    """One entry of `env`."""
+
+    name: str
+    value: str | None = None
+    value_from: dict[str, Any] | None = None
+
+
+class Resources(Part, frozen=True, gc=False):
+    """What a container asks for. Quantities are texts or numbers, not yet parsed."""
+
+    limits: dict[str, str | int | float] | None = None
+    requests: dict[str, str | int | float] | None = None
+
+
+class VolumeMount(Part, frozen=True, gc=False):
+    """Where a container sees a volume."""
+
+    name: str
+    mount_path: str
+
+
+class SecurityContext(Part, frozen=True, gc=False):
+    """Of a container."""
+
+    privileged: bool | None = None
+
+
+class Container(Part, frozen=True, gc=False):
+    """An app container, an init container or a sidecar."""
+
+    name: str
+    image: str | None = None
+    command: list[str] | None = None
+    args: list[str] | None = None
+    env: list[Variable] | None = None
+    resources: Resources | None = None
+    volume_mounts: list[VolumeMount] | None = None
+    security_context: SecurityContext | None = None
+    restart_policy: str | None = None
+
+
+class HostPath(Part, frozen=True, gc=False):
+    """A folder of the node."""
+
+    path: str
+    type: str | None = None
+
+
+class Volume(Part, frozen=True, gc=False):
+    """A volume; of its kinds only a host path matters here."""
+
+    name: str
+    host_path: HostPath | None = None
+
+
+class PodSpec(Part, frozen=True, gc=False):
+    """What runs, and where."""
+
+    containers: list[Container]
+    init_containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+    host_ipc: bool | None = msgspec.field(default=None, name="hostIPC")
+    host_users: bool | None = None
+    node_selector: dict[str, str] | None = None
+    tolerations: list[dict[str, Any]] | None = None
+    runtime_class_name: str | None = None
+    scheduler_name: str | None = None
+
+
+class Pod(Part, frozen=True, gc=False):
+    """A pod as it stands in a request, a manifest or a template."""
+
+    spec: PodSpec
+    metadata: Metadata = NO_METADATA
+
+
+class Slot(msgspec.Struct, frozen=True, gc=False):
+    """A container and where it stands in its pod."""
+
+    group: str  # `containers` or `initContainers`
+    index: int
+    container: Container
+
+    @property
+    def name(self) -> str:
+        """The container's name."""
+        return self.container.name
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether it runs beside what comes after it: an app container or a sidecar."""
+        return self.group == "containers" or self.container.restart_policy == "Always"
+
+
+def slots(pod: Pod) -> list[Slot]:
+    """All containers in the order in which the kubelet starts them."""
+    first = [Slot("initContainers", index, one) for index, one in enumerate(pod.spec.init_containers or ())]
+    return first + [Slot("containers", index, one) for index, one in enumerate(pod.spec.containers)]
+
+
+def has_toleration(pod: Pod, wanted: Toleration) -> bool:
+    """Whether the pod already carries exactly this toleration."""
+    return msgspec.to_builtins(wanted) in (pod.spec.tolerations or ())

@@ -1,0 +1,231 @@
+"""What may stand in a policy file, and the policy that holds for a namespace."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from policies.contract import (
+    DEFAULT_EXEMPT_NAMESPACES,
+    DEFAULT_PIPE_DIRECTORY,
+    DEFAULT_RESOURCE_NAMES,
+    DEFAULT_VGPUS_PER_GPU,
+    MILLI_PER_GPU,
+    Strategy,
+)
+from policies.frameworks import Framework
+from policies.share import Headroom, Share
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """A mapping in a policy file. Unknown fields are errors, because a typo would otherwise lift a limit."""
+
+
+def _share(milli: int) -> Any:
+    return msgspec.field(default_factory=lambda: Share(milli))
+
+
+class ShareRules(Section, frozen=True, kw_only=True):
+    """How large a share may be."""
+
+    minimum: Annotated[Share, Meta(description="The smallest share of one container.")] = _share(1)
+    maximum: Annotated[Share, Meta(description="The largest share of one container.")] = _share(MILLI_PER_GPU)
+    pod_maximum: Annotated[
+        Share | None,
+        Meta(
+            description="The most that one pod may hold at any moment, over all its containers. "
+            "null: one GPU, or `maximum` if that is more."
+        ),
+    ] = None
+    rounding: Annotated[
+        Literal["up", "exact"],
+        Meta(description="A share that is no whole number of vGPUs is rounded up with a warning, or refused."),
+    ] = "up"
+
+    @property
+    def largest_pod(self) -> Share:
+        """The most that one pod may hold."""
+        return self.pod_maximum or max(self.maximum, Share(MILLI_PER_GPU))
+
+
+class MpsRules(Section, frozen=True, kw_only=True):
+    """How a pod reaches the MPS daemon of its GPU."""
+
+    attach: Annotated[
+        Literal["pod", "node"],
+        Meta(
+            description="pod: hostIPC and a hostPath volume in the pod. node: nothing in the pod, the device plugin "
+            "mounts what is needed; the only one that Pod Security baseline and restricted let through."
+        ),
+    ] = "pod"
+
+
+class MemoryRules(Section, frozen=True, kw_only=True):
+    """How much memory the framework inside is told to take."""
+
+    basis: Annotated[
+        Literal["requested", "granted"],
+        Meta(description="The fraction is of the share that was asked for, or of the whole vGPUs granted."),
+    ] = "requested"
+    headroom: Annotated[
+        Headroom,
+        Meta(
+            description="Taken off the fraction for what lies outside the framework's pool, CUDA contexts above all. "
+            "A part of one GPU, below `share.minimum`."
+        ),
+    ] = msgspec.field(default_factory=lambda: Headroom(0))
+
+
+class FrameworkRules(Section, frozen=True, kw_only=True):
+    """How frameworks are recognised, and what happens to a memory setting of the user's own."""
+
+    detect: Annotated[
+        bool, Meta(description="Recognise the framework by image and program, not only by annotation.")
+    ] = True
+    on_conflict: Annotated[
+        Literal["lower", "deny"],
+        Meta(description="A user's own value above the share is lowered to it with a warning, or refused."),
+    ] = "lower"
+
+
+class EnvironmentRules(Section, frozen=True, kw_only=True):
+    """What happens to variables that would lift a limit."""
+
+    reserved: Annotated[
+        Literal["deny", "strip"],
+        Meta(
+            description="A pod that sets NVIDIA_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, CUDA_MPS_*, "
+            "NVIDIA_GPU_MEMORY_* or GPU_SHARE_* is refused, or the variables are removed with a warning."
+        ),
+    ] = "deny"
+
+
+class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """A toleration as the Kubernetes API has it."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: int | None = None
+
+
+class Placement(Section, frozen=True, kw_only=True):
+    """Where pods with a share may run. A pod that says otherwise itself is refused."""
+
+    node_selector: Annotated[
+        dict[str, str], Meta(description="Labels that the node must have, added to the pod's own.")
+    ] = {}
+    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = []
+    runtime_class_name: Annotated[
+        str | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
+    ] = None
+    scheduler_name: Annotated[str | None, Meta(description="Scheduler of pods with a share.")] = None
+
+
+class Policy(Section, frozen=True, kw_only=True):
+    """
+    The policy of a namespace: what `_default.yaml` and `<namespace>.yaml` hold.
+
+    Every field is optional. A namespace's file overrides `_default.yaml` field by field, and that overrides the
+    defaults given here.
+    """
+
+    enabled: Annotated[bool, Meta(description="false: no shares in this namespace.")] = True
+    mode: Annotated[
+        Literal["enforce", "warn"],
+        Meta(description="warn: a pod that would be refused is admitted unchanged, with a warning that says why."),
+    ] = "enforce"
+    strategy: Annotated[
+        Strategy,
+        Meta(
+            description="mps: limits on threads and memory through NVIDIA MPS. time-slicing: turns on the GPU with no "
+            "limit on memory; its own resource, no MPS volume, no hostIPC."
+        ),
+    ] = "mps"
+    share: ShareRules = msgspec.field(default_factory=ShareRules)
+    mps: MpsRules = msgspec.field(default_factory=MpsRules)
+    memory: MemoryRules = msgspec.field(default_factory=MemoryRules)
+    frameworks: FrameworkRules = msgspec.field(default_factory=FrameworkRules)
+    environment: EnvironmentRules = msgspec.field(default_factory=EnvironmentRules)
+    placement: Placement = msgspec.field(default_factory=Placement)
+
+
+class ClusterMps(Section, frozen=True, kw_only=True):
+    """Where MPS lives on every node."""
+
+    # A unix socket's path may have 107 bytes: <this>/<UUID, 40 characters>/control_privileged.
+    pipe_directory: Annotated[
+        str,
+        Meta(
+            description="Folder on the node that holds one MPS pipe folder per GPU.",
+            pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+            max_length=46,
+        ),
+    ] = DEFAULT_PIPE_DIRECTORY
+
+
+ResourceName = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$",
+        max_length=120,
+    ),
+]
+
+
+class Cluster(Section, frozen=True, kw_only=True):
+    """What webhook and plugin must agree on: `_cluster.yaml`. Every field is optional."""
+
+    resource_names: Annotated[
+        dict[Strategy, ResourceName], Meta(description="The extended resource of each strategy.")
+    ] = {}
+    vgpus_per_gpu: Annotated[int, Meta(description="vGPUs that one GPU is cut into.", ge=1, le=100)] = (
+        DEFAULT_VGPUS_PER_GPU
+    )
+    mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
+    exempt_namespaces: Annotated[tuple[str, ...], Meta(description="Namespaces whose pods are never looked at.")] = (
+        DEFAULT_EXEMPT_NAMESPACES
+    )
+    frameworks: Annotated[
+        tuple[Framework, ...],
+        Meta(description="Additions to the built-in catalogue; an entry with the same name replaces the built-in one."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        """Complete the resource names, so that a file may name one of them only."""
+        names: dict[Strategy, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
+        if len(set(names.values())) < len(names):
+            raise ValueError("resourceNames must differ, or the scheduler could not keep the strategies apart")
+        msgspec.structs.force_setattr(self, "resource_names", names)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where a field of an effective policy was written."""
+
+    file: str  # empty for a built-in default
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else "built-in default"
+
+
+BUILT_IN = Source(file="", line=0)
+
+
+class EffectivePolicy(msgspec.Struct, frozen=True):
+    """The policy that holds for a namespace, and where each of its fields comes from."""
+
+    file: str  # the namespace's own file, else `_default.yaml`, else empty
+    policy: Policy
+    sources: dict[str, Source]  # by dotted field, such as `share.maximum`; absent for built-in defaults
+
+    @property
+    def name(self) -> str:
+        """How logs and grants call it: the namespace, `_default` or `built-in`."""
+        return self.file.removesuffix(".yaml") or "built-in"
+
+    def source(self, field: str) -> Source:
+        """Where *field* was written; a whole field such as `placement.tolerations` counts as one."""
+        return self.sources.get(field, BUILT_IN)

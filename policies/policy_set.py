@@ -1,0 +1,23 @@
+"""All policies of one state of the folder, as the decision sees them."""
+
+import msgspec
+
+from policies.detection import Catalogue
+from policies.policy import Cluster, EffectivePolicy
+
+
+class PolicySet(msgspec.Struct, frozen=True):
+    """What holds for every namespace. A look-up costs the same however many there are."""
+
+    cluster: Cluster
+    catalogue: Catalogue
+    default: EffectivePolicy
+    namespaces: dict[str, EffectivePolicy]
+
+    def of(self, namespace: str) -> EffectivePolicy:
+        """The policy of *namespace*: its own file's, else `_default.yaml`'s."""
+        return self.namespaces.get(namespace, self.default)
+
+    def is_exempt(self, namespace: str) -> bool:
+        """Whether pods of *namespace* are never looked at."""
+        return namespace in self.cluster.exempt_namespaces

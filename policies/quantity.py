@@ -1,0 +1,28 @@
+"""Whole numbers out of Kubernetes quantities, exactly: `2`, `"2"`, `1k` and `2000m` are whole, `0.5` is not."""
+
+import re
+from fractions import Fraction
+
+_GRAMMAR = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,2}))?",
+    re.ASCII,
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_LONGEST = 24  # characters
+
+
+def whole(quantity: str | float) -> int | None:
+    """Return the whole, non-negative number that *quantity* says, or None if it says none."""
+    if isinstance(quantity, int):
+        return quantity if quantity >= 0 else None
+    text = str(quantity)
+    if len(text) <= _LONGEST and text.isdigit() and text.isascii():
+        return int(text)
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        return None
+    suffix = match["suffix"] or ""
+    factor = Fraction(10) ** (_DECIMAL.get(suffix, 0) + int(match["exponent"] or 0)) * 2 ** _BINARY.get(suffix, 0)
+    number = Fraction(match["number"].rstrip(".")) * factor
+    return int(number) if number.denominator == 1 else None

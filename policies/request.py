@@ -1,0 +1,152 @@
+"""What a pod asks for: its annotations and limits, brought to one vGPU count per container."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from policies.contract import (
+    CONTAINER_ANNOTATION_PREFIX,
+    DEFAULT_CONTAINER_ANNOTATION,
+    SHARE_ANNOTATION,
+    SHARE_ANNOTATION_ALIAS,
+    WHOLE_GPU_RESOURCE_PREFIXES,
+)
+from policies.denial import DeniedError
+from policies.errors import ShareError, quoted
+from policies.pod import Pod, Resources, Slot
+from policies.policy import Cluster
+from policies.quantity import whole
+from policies.share import Share
+
+
+class Ask(msgspec.Struct, frozen=True, gc=False):
+    """What one container asks for."""
+
+    slot: Slot
+    vgpus: int  # rounded up, if it is asked as a share
+    share: Share | None  # None: asked as a limit, in vGPUs
+    key: str  # the annotation or the resource by which it is asked, for messages
+
+
+def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
+    """Whether the pod has an annotation or a resource of ours. Everything else is none of our business."""
+    annotations = pod.metadata.annotations
+    if annotations:
+        if SHARE_ANNOTATION in annotations or SHARE_ANNOTATION_ALIAS in annotations:
+            return True
+        if any(key.startswith(CONTAINER_ANNOTATION_PREFIX) for key in annotations):
+            return True
+    ours = cluster.resource_names.values()
+    return any(
+        _amount(resources, name) not in (None, 0, "0")
+        for slot in containers
+        if (resources := slot.container.resources)
+        for name in ours
+    )
+
+
+def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, resource: str) -> list[Ask]:
+    """
+    Bring annotations and limits together.
+
+    Raises:
+        DeniedError: If a share is malformed, names no container, or disagrees with another request of the pod.
+    """
+    shares = _shares(pod, containers)
+    asks = []
+    for slot in containers:
+        _refuse_other_resources(slot, cluster, resource)
+        limit = _limit(slot, resource)
+        key, share = shares.get(slot.name, ("", None))
+        if share is None:
+            if limit:
+                asks.append(Ask(slot, limit, None, resource))
+            continue
+        vgpus = share.vgpus(cluster.vgpus_per_gpu)
+        if limit is not None and limit != vgpus:
+            what = (
+                f"{_of(slot)} asks for {share} by {key}, that is {vgpus} vGPUs, but its limit {resource} says {limit}"
+            )
+            raise DeniedError("ConflictingRequest", what, "Remove the limit, or make the two agree")
+        asks.append(Ask(slot, vgpus, share, key))
+    return asks
+
+
+def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
+    """By container: the annotation and the share it says."""
+    annotations = pod.metadata.annotations or {}
+    names = {slot.name for slot in containers}
+    shares: dict[str, tuple[str, Share]] = {}
+    for key, text in annotations.items():
+        if key in (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS):
+            name = _default_container(annotations, containers)
+            named_by = DEFAULT_CONTAINER_ANNOTATION
+        elif key.startswith(CONTAINER_ANNOTATION_PREFIX):
+            name = key.removeprefix(CONTAINER_ANNOTATION_PREFIX)
+            named_by = quoted(key, 80)
+        else:
+            continue
+        try:
+            share = Share.parse(text)
+        except ShareError as error:
+            what = f"Annotation {quoted(key, 80)}: {error}"
+            raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2"') from None
+        if name not in names:
+            known = ", ".join(quoted(slot.name, 20) for slot in containers[:3])
+            what = f"{named_by} names the container {quoted(name)}, which is not in the pod"
+            raise DeniedError("UnknownContainer", what, f"Name one of its {len(containers)} containers: {known}")
+        other, said = shares.setdefault(name, (key, share))
+        if said != share:
+            what = f"Container {quoted(name)} is given {said} by {quoted(other, 60)} and {share} by {quoted(key, 60)}"
+            raise DeniedError("ConflictingRequest", what, "Keep one of the two")
+    return shares
+
+
+def _default_container(annotations: Mapping[str, str], containers: list[Slot]) -> str:
+    named = annotations.get(DEFAULT_CONTAINER_ANNOTATION)
+    return named or next((slot.name for slot in containers if slot.group == "containers"), "")
+
+
+def _limit(slot: Slot, resource: str) -> int | None:
+    """Read the vGPUs that the container's own limits ask for; None if they do not name the resource."""
+    limit = _count(slot, _amount(slot.container.resources, resource), resource)
+    requests = slot.container.resources.requests if slot.container.resources else None
+    requested = _count(slot, (requests or {}).get(resource), resource)
+    if requested is not None and requested != (limit or 0):
+        what = f"{_of(slot)} requests {requested} {resource} but its limit says {limit or 'nothing'}"
+        raise DeniedError("ConflictingRequest", what, "Set the limit alone; the request follows it")
+    return limit
+
+
+def _count(slot: Slot, quantity: str | float | None, resource: str) -> int | None:
+    if quantity is None:
+        return None
+    count = whole(quantity)
+    if count is None:
+        what = f"{_of(slot)} asks for {quoted(str(quantity))} of {resource}, which counts whole vGPUs"
+        raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
+    return count
+
+
+def _amount(resources: Resources | None, name: str) -> str | int | float | None:
+    return resources.limits.get(name) if resources and resources.limits else None
+
+
+def _refuse_other_resources(slot: Slot, cluster: Cluster, resource: str) -> None:
+    resources = slot.container.resources
+    if resources is None:
+        return
+    others = [name for name in cluster.resource_names.values() if name != resource]
+    for name, quantity in {**(resources.requests or {}), **(resources.limits or {})}.items():
+        if quantity in (0, "0"):
+            continue
+        if name in others:
+            what = f"{_of(slot)} asks for {name}, but this namespace's strategy hands out {resource}"
+            raise DeniedError("ConflictingRequest", what, f"Ask for {resource}, or by annotation")
+        if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES) and name != resource:
+            what = f"{_of(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
+            raise DeniedError("ConflictingRequest", what, "Remove one of the two")
+
+
+def _of(slot: Slot) -> str:
+    return f"Container {quoted(slot.name)}"

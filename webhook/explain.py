@@ -1,0 +1,104 @@
+"""A decision in sentences: which policy, the arithmetic, every change, every warning, and why."""
+
+from collections.abc import Iterator
+
+from policies.contract import MILLI_PER_GPU, MPS
+from policies.grant import ContainerGrant, Decision, Grant, Refused, Untouched
+from policies.policy import EffectivePolicy
+from policies.share import milli_text
+from webhook.patch import Operation
+
+
+def explain(decision: Decision, made: list[Operation]) -> Iterator[str]:
+    """Yield the lines below the heading, not indented."""
+    match decision:
+        case Untouched(reason, warnings):
+            yield f"The pod is admitted as it is: {reason}."
+            yield from (f"Warning: {warning}" for warning in warnings)
+        case Refused(policy, deny):
+            yield _policy(policy)
+            yield f"The pod is refused with {deny.code}: {deny.message}"
+        case Grant():
+            yield _policy(decision.policy)
+            for container in decision.containers:
+                yield from _container(container, decision)
+            yield from _pod(decision)
+            yield from (f"Warning: {warning}" for warning in decision.warnings)
+            yield "Changes:" if made else "Nothing is left to change: the pod has all of this already."
+            yield from (f"  {_operation(one)}" for one in made)
+
+
+def _policy(policy: EffectivePolicy) -> str:
+    files = {source.file for source in policy.sources.values()} | ({policy.file} if policy.file else set())
+    if not files:
+        return "Policy: the built-in defaults, for there is no policy file."
+    layers = sorted(files, key=lambda file: (file != policy.file, file))
+    return f"Policy: {' over '.join(layers)}."
+
+
+def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
+    name, per_gpu, vgpus = granted.slot.name, grant.vgpus_per_gpu, granted.vgpus
+    rules = grant.policy.policy.share
+    allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
+    allowed += f"({grant.policy.source('share.maximum')}) is allowed"
+    if granted.share is None:
+        yield f'Container "{name}" asks for {vgpus} of {per_gpu} vGPUs by its limit {granted.asked_by}; {allowed}.'
+    else:
+        exact = milli_text(granted.share * per_gpu)
+        rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
+        yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
+        yield f"  {granted.share} x {per_gpu} vGPUs per GPU = {exact}{rounding}: {vgpus} x {grant.resource}."
+    yield from (f"  {line}" for line in _memory(granted, grant))
+
+
+def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
+    advice = granted.advice
+    if advice.framework is None:
+        yield "No framework is recognised, so no memory setting is made; name one by annotation to have it made."
+        return
+    entry = advice.framework
+    headroom = grant.policy.policy.memory.headroom
+    yield f"Framework: {entry.name}. {entry.note}".rstrip()
+    if advice.kept:
+        yield f"Its own {', '.join(one.setting for one in advice.kept)} is within the share and stays."
+    elif entry.memory is None:
+        yield "It needs no memory setting."
+    elif granted.vgpus >= grant.vgpus_per_gpu:
+        yield "It has whole GPUs, so its own default is right."
+    elif entry.memory.of == "free" and grant.strategy == MPS:
+        yield "It takes a part of the free memory, and under MPS the free memory is the share."
+    elif not advice.warning:
+        basis = grant.policy.policy.memory.basis
+        share = milli_text(min(granted.fraction_milli + headroom, MILLI_PER_GPU))
+        less = f" less {headroom} headroom ({grant.policy.source('memory.headroom')})" if headroom else ""
+        yield f"Its memory: {milli_text(granted.fraction_milli)} of the GPU, the {basis} share {share}{less}."
+
+
+def _pod(grant: Grant) -> Iterator[str]:
+    if grant.attaches_in_pod:
+        yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would refuse it."
+    elif grant.strategy == MPS:
+        yield "The device plugin mounts the MPS pipe (mps.attach: node); nothing is attached in the pod."
+    else:
+        yield "The GPU is time-sliced: no MPS, and no limit on memory but the framework's own."
+    if grant.hidden:
+        names = ", ".join(f'"{one.slot.name}"' for one in grant.hidden)
+        yield f"Without a share, and made to see no GPU: {names}."
+
+
+def _operation(operation: Operation) -> str:
+    if operation.op == "remove":
+        return f"remove {operation.path}"
+    return f"{operation.op} {operation.path} = {_value(operation.value)}"
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case dict():
+            return "{" + ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(_value(inner) for inner in value) + "]"
+        case _:
+            return str(value)

@@ -1,0 +1,182 @@
+"""
+A grant to JSON Patch operations, by hand and against the object that was received.
+
+The API server applies them as RFC 6902 says and refuses the pod if one does not fit: `add` needs its parent, so every
+parent that is missing is created first. What the pod already has is left alone, so a second pass adds nothing.
+"""
+
+from typing import Any
+
+import msgspec
+
+from policies.changes import AddVariable, AppendArgument, Change, RemoveVariable, ReplaceArgument, ReplaceVariable
+from policies.contract import (
+    GRANT_ANNOTATION,
+    MPS_VOLUME,
+    NO_DEVICES,
+    SHARED_LABEL,
+    VISIBLE_DEVICES,
+)
+from policies.grant import ContainerGrant, Grant, Hidden
+from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration
+
+
+class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One operation of a JSON Patch."""
+
+    op: str  # add, replace or remove
+    path: str  # JSON pointer
+    value: Any = msgspec.UNSET
+
+
+def operations(pod: Pod, grant: Grant) -> list[Operation]:
+    """List what turns *pod* into the granted pod; empty if it is that already."""
+    made: list[Operation] = []
+    for container in grant.containers:
+        _container(made, container, grant)
+    for hidden in grant.hidden:
+        _hidden(made, hidden)
+    if grant.attaches_in_pod:
+        _attach(made, pod, grant)
+    _placement(made, pod, grant)
+    if pod.metadata is NO_METADATA:
+        made.append(Operation("add", "/metadata", {}))
+    _set_in_map(made, "/metadata/annotations", pod.metadata.annotations, {GRANT_ANNOTATION: grant_text(grant)})
+    _set_in_map(made, "/metadata/labels", pod.metadata.labels, {SHARED_LABEL: "true"})
+    return made
+
+
+def grant_text(grant: Grant) -> str:
+    """
+    Write the grant as the pod carries it.
+
+    `"<container>":{"vgpus":<n>,` stands in it once for each container that holds a share and for no other, so that a
+    policy that cannot parse JSON can compare it with the limits.
+    """
+    containers = {
+        one.slot.name: {"vgpus": one.vgpus, "share": grant.share_of(one), "of": grant.vgpus_per_gpu}
+        for one in grant.containers
+    }
+    attach = {"attach": grant.policy.policy.mps.attach} if grant.strategy == "mps" else {}
+    content = {
+        "policy": grant.policy.name,
+        "strategy": grant.strategy,
+        **attach,
+        "resource": grant.resource,
+        "containers": containers,
+    }
+    return msgspec.json.encode(content).decode()
+
+
+def escaped(key: str) -> str:
+    """Write *key* as one step of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _container(made: list[Operation], granted: ContainerGrant, grant: Grant) -> None:
+    slot = granted.slot
+    path = _path(slot)
+    _resources(made, slot, grant.resource, granted.vgpus)
+    lowered = [one.change for one in granted.advice.too_much if one.change is not None]
+    _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.advice.changes])
+    if grant.attaches_in_pod and not _is_mounted(slot.container, grant.pipe_directory):
+        mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}
+        _append(made, f"{path}/volumeMounts", slot.container.volume_mounts, [mount])
+
+
+def _hidden(made: list[Operation], hidden: Hidden) -> None:
+    container = hidden.slot.container
+    changes: list[Change] = list(hidden.removed)
+    removed = {one.index for one in hidden.removed}
+    if not any(one.name == VISIBLE_DEVICES and i not in removed for i, one in enumerate(container.env or ())):
+        changes.append(AddVariable(VISIBLE_DEVICES, NO_DEVICES))
+    _changes(made, _path(hidden.slot), container, changes)
+
+
+def _resources(made: list[Operation], slot: Slot, resource: str, vgpus: int) -> None:
+    path = f"{_path(slot)}/resources"
+    count = str(vgpus)
+    resources = slot.container.resources
+    if resources is None:
+        made.append(Operation("add", path, {"limits": {resource: count}, "requests": {resource: count}}))
+        return
+    for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        # The same number may be written otherwise (2, "2"); it agrees, or there would be no grant.
+        if amounts is None or resource not in amounts or amounts[resource] in (0, "0"):
+            _set_in_map(made, f"{path}/{field}", amounts, {resource: count})
+
+
+def _changes(made: list[Operation], path: str, container: Container, changes: list[Change]) -> None:
+    """Replace first, while the indices hold; then remove from the end; then append."""
+    removed = []
+    arguments: list[str] = []
+    variables: list[dict[str, str]] = []
+    for change in changes:
+        match change:
+            case ReplaceArgument(field, index, text):
+                made.append(Operation("replace", f"{path}/{field}/{index}", text))
+            case ReplaceVariable(index, name, value):
+                made.append(Operation("replace", f"{path}/env/{index}", {"name": name, "value": value}))
+            case RemoveVariable(index):
+                removed.append(index)
+            case AppendArgument(text):
+                arguments.append(text)
+            case AddVariable(name, value):
+                variables.append({"name": name, "value": value})
+    made.extend(Operation("remove", f"{path}/env/{index}") for index in sorted(removed, reverse=True))
+    _append(made, f"{path}/args", container.args, arguments)
+    _append(made, f"{path}/env", container.env, variables)
+
+
+def _attach(made: list[Operation], pod: Pod, grant: Grant) -> None:
+    if pod.spec.host_ipc is not True:
+        made.append(Operation("add", "/spec/hostIPC", value=True))
+    host_path = {"path": grant.pipe_directory, "type": "Directory"}
+    ours = {"name": MPS_VOLUME, "hostPath": host_path}
+    for index, volume in enumerate(pod.spec.volumes or ()):
+        if volume.name == MPS_VOLUME:
+            if volume.host_path is None or msgspec.to_builtins(volume.host_path) != host_path:
+                made.append(Operation("replace", f"/spec/volumes/{index}", ours))
+            return
+    if all(_is_mounted(one.slot.container, grant.pipe_directory) for one in grant.containers):
+        return  # through a volume of the pod's own that is the same folder
+    _append(made, "/spec/volumes", pod.spec.volumes, [ours])
+
+
+def _is_mounted(container: Container, pipe_directory: str) -> bool:
+    return any(mount.mount_path.rstrip("/") == pipe_directory for mount in container.volume_mounts or ())
+
+
+def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:
+    placement, spec = grant.policy.policy.placement, pod.spec
+    _set_in_map(made, "/spec/nodeSelector", spec.node_selector, placement.node_selector)
+    missing = [msgspec.to_builtins(one) for one in placement.tolerations if not has_toleration(pod, one)]
+    _append(made, "/spec/tolerations", spec.tolerations, missing)
+    for field, said, wanted in (
+        ("runtimeClassName", spec.runtime_class_name, placement.runtime_class_name),
+        ("schedulerName", spec.scheduler_name, placement.scheduler_name),
+    ):
+        if wanted is not None and said != wanted:
+            made.append(Operation("add", f"/spec/{field}", wanted))
+
+
+def _set_in_map(made: list[Operation], path: str, present: dict[str, Any] | None, wanted: dict[str, str]) -> None:
+    if present is None:
+        if wanted:
+            made.append(Operation("add", path, wanted))
+        return
+    made.extend(
+        Operation("add", f"{path}/{escaped(key)}", value) for key, value in wanted.items() if present.get(key) != value
+    )
+
+
+def _append(made: list[Operation], path: str, present: list[Any] | None, items: list[Any]) -> None:
+    if present is None:
+        if items:
+            made.append(Operation("add", path, items))
+        return
+    made.extend(Operation("add", f"{path}/-", item) for item in items)
+
+
+def _path(slot: Slot) -> str:
+    return f"/spec/{slot.group}/{slot.index}"

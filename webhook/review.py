@@ -1,0 +1,198 @@
+"""AdmissionReview v1 to values and back: what the API server sends, what it gets, what the log says of it."""
+
+import re
+from base64 import b64encode
+from textwrap import wrap
+from typing import Any, Final
+
+import msgspec
+
+from policies.decision import decide
+from policies.denial import shorten
+from policies.errors import GpuShareError
+from policies.grant import Decision, Grant, Refused, Untouched
+from policies.pod import Pod
+from policies.policy_set import PolicySet
+from webhook.patch import operations
+
+DEEPEST: Final = 256  # levels of nesting; a pod has about 15
+LONGEST_WARNING: Final = 120  # characters, as the API's documentation asks
+
+_BRACKETS = b"[]{}"
+_NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+class BadCall(GpuShareError):  # noqa: N818 - the name says what it is: the call is bad, not the pod
+    """A call that is no admission review of a pod: HTTP 400, with this sentence."""
+
+
+class Kind(msgspec.Struct, frozen=True, gc=False):
+    """What the object is."""
+
+    kind: str
+    group: str = ""
+
+
+class Request(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The fields of an admission request that are needed."""
+
+    uid: str
+    kind: Kind
+    namespace: str = ""
+    operation: str = "CREATE"
+    sub_resource: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class AdmissionReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The call."""
+
+    api_version: str
+    kind: str
+    request: Request
+
+
+class Status(msgspec.Struct, frozen=True, gc=False):
+    """Why a pod is refused, as the user sees it."""
+
+    code: int
+    reason: str
+    message: str
+
+
+class Response(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """The answer."""
+
+    uid: str
+    allowed: bool
+    patch_type: str | None = None
+    patch: str | None = None  # base64
+    status: Status | None = None
+    warnings: list[str] | None = None
+    audit_annotations: dict[str, str] | None = None
+
+
+class Reviewed(msgspec.Struct, frozen=True, gc=False):
+    """The answer as bytes, and the fields of its log line: names and numbers, never the pod."""
+
+    body: bytes
+    event: dict[str, Any]
+
+
+_decode_review = msgspec.json.Decoder(AdmissionReview).decode
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_encode = msgspec.json.encode
+
+
+def review(body: bytes, policies: PolicySet) -> Reviewed:
+    """
+    Answer one call.
+
+    Raises:
+        BadCall: If *body* is no AdmissionReview v1 of a pod.
+    """
+    request = _read(body)
+    if request.kind.kind != "Pod" or request.kind.group:
+        raise BadCall(f"expected a Pod of the core group, got {request.kind.kind!a}: narrow the webhook's rules")
+    if request.operation != "CREATE" or request.sub_resource:
+        # A pod's resources, environment and volumes cannot change after it is created.
+        return _answer(request, None, Untouched("only the creation of a pod is decided on"))
+    try:
+        pod = _decode_pod(request.object)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadCall(f"the object is no pod: {_plain(error)}") from None
+    namespace = request.namespace or pod.metadata.namespace or "default"
+    return _answer(request, pod, decide(pod, namespace, policies))
+
+
+def _read(body: bytes) -> Request:
+    if not body:
+        raise BadCall("expected an AdmissionReview, got an empty body")
+    if _is_too_deep(body):
+        raise BadCall(f"nested deeper than {DEEPEST} levels")
+    try:
+        called = _decode_review(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1: {_plain(error)}") from None
+    if called.kind != "AdmissionReview" or called.api_version != "admission.k8s.io/v1":
+        got = f"{called.kind} {called.api_version}"
+        raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1, got {shorten(ascii(got), 80)}")
+    if not called.request.uid:
+        raise BadCall("expected a uid in the request, got none")
+    return called.request
+
+
+def _is_too_deep(body: bytes) -> bool:
+    """Count levels only where there are brackets enough, for the count takes longer than the review."""
+    if body.count(b"{") + body.count(b"[") <= DEEPEST:
+        return False
+    depth = 0
+    for bracket in _STRINGS.sub(b"", body).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEEPEST:
+            return True
+    return False
+
+
+def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
+    named = (pod.metadata.name or pod.metadata.generate_name or "") if pod is not None else ""
+    event = {
+        "uid": shorten(request.uid, 64),
+        "namespace": shorten(request.namespace, 64),
+        "pod": shorten(named, 253),
+        "policy": "",
+        "decision": "untouched",
+        "code": "",
+        "shares": {},
+    }
+    match decision:
+        case Grant() if pod is not None:
+            response = _granted(request, pod, decision)
+            shares = {one.slot.name: decision.share_of(one) for one in decision.containers}
+            event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
+        case Refused(policy, deny):
+            status = Status(code=403, reason=deny.code, message=deny.message)
+            audit = {"policy": policy.name}
+            response = Response(uid=request.uid, allowed=False, status=status, audit_annotations=audit)
+            event |= {"policy": policy.name, "decision": "refused", "code": deny.code}
+        case _:
+            warnings = decision.warnings
+            response = Response(uid=request.uid, allowed=True, warnings=_printable(warnings))
+            if isinstance(decision, Untouched) and decision.would_be is not None:
+                event["code"] = decision.would_be.code
+    answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return Reviewed(body=_encode(answer), event=event)
+
+
+def _granted(request: Request, pod: Pod, grant: Grant) -> Response:
+    made = operations(pod, grant)
+    audit = {
+        "policy": grant.policy.name,
+        "share": ",".join(f"{one.slot.name}={grant.share_of(one)}" for one in grant.containers),
+        "vgpus": ",".join(f"{one.slot.name}={one.vgpus}" for one in grant.containers),
+    }
+    return Response(
+        uid=request.uid,
+        allowed=True,
+        patch_type="JSONPatch" if made else None,
+        patch=b64encode(_encode(made)).decode() if made else None,
+        warnings=_printable(grant.warnings),
+        audit_annotations=audit,
+    )
+
+
+def _printable(warnings: tuple[str, ...]) -> list[str] | None:
+    """Cut what is too long for one warning into several, between words."""
+    if not warnings:
+        return None
+    texts = [f"gpu-share: {text}" for text in warnings]
+    if max(map(len, texts)) <= LONGEST_WARNING:
+        return texts
+    return [line for text in texts for line in wrap(text, LONGEST_WARNING)]
+
+
+def _plain(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    return shorten(str(error).replace("`", ""), 160)
