@@ -37,10 +37,11 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
     try:
         return _grant(pod, containers, policy, policies)
     except DeniedError as error:
+        deny = error.deny(policy.source("enabled"))
         if policy.policy.mode == "enforce":
-            return Refused(policy, error.deny)
-        warning = f"{error.deny.code}: {error.deny.message}"
-        return Untouched("mode is warn", warnings=(warning,), would_be=error.deny)
+            return Refused(policy, deny)
+        reason = f"mode is warn ({policy.source('mode')})"
+        return Untouched(reason, warnings=(f"would be refused with {deny.code}: {deny.message}",), would_be=deny)
 
 
 def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant | Untouched:

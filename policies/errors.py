@@ -18,8 +18,8 @@ class ShareError(GpuShareError, ValueError):
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
-        self.reason = reason
-        super().__init__(f"{quoted(text)} is not a share of a GPU: {reason}")
+        self.reason = reason  # completes "it ..."
+        super().__init__(f'{quoted(text)} is not a share of a GPU, it {reason}: write it like "0.2", "20%" or "1"')
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):

@@ -54,7 +54,7 @@ def decode_share(of: type, value: object) -> object:
     if not issubclass(of, Share | Headroom):
         raise NotImplementedError(of)
     if not isinstance(value, str):
-        raise ShareError(str(value), "write it in quotes")
+        raise ShareError(str(value), "is not in quotes")
     return of.parse(value)
 
 

@@ -89,8 +89,8 @@ def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
         try:
             share = Share.parse(text)
         except ShareError as error:
-            what = f"Annotation {quoted(key, 80)}: {error}"
-            raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2"') from None
+            what = f"The annotation {key} says {quoted(text)}, which {error.reason}"
+            raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"') from None
         if name not in names:
             known = ", ".join(quoted(slot.name, 20) for slot in containers[:3])
             what = f"{named_by} names the container {quoted(name)}, which is not in the pod"

@@ -25,9 +25,9 @@ class Share(int):
         """
         share = cls(_milli(text))
         if share == 0:
-            raise ShareError(text, "it is zero")
+            raise ShareError(text, "is zero")
         if share > MILLI_PER_GPU and not share.is_whole:
-            raise ShareError(text, "above 1 it must be a whole number of GPUs")
+            raise ShareError(text, "is above 1 and not a whole number of GPUs")
         return share
 
     @property
@@ -68,7 +68,7 @@ class Headroom(int):
         """
         milli = _milli(text)
         if milli >= MILLI_PER_GPU:
-            raise ShareError(text, "it must be below 1")
+            raise ShareError(text, "is not below 1")
         return cls(milli)
 
     def __str__(self) -> str:
@@ -84,8 +84,8 @@ def milli_text(milli: int) -> str:
 def _milli(text: str) -> int:
     # fullmatch, because $ would let a final newline pass.
     if len(text) > _LONGEST or not _GRAMMAR.fullmatch(text):
-        raise ShareError(text, 'write it like "0.2", "20%" or "1"')
+        raise ShareError(text, "is no decimal with at most three places, no percentage and no whole number")
     number = Decimal(text.removesuffix("%")) * (10 if text.endswith("%") else MILLI_PER_GPU)
     if number != int(number):
-        raise ShareError(text, "it is finer than a thousandth of a GPU")
+        raise ShareError(text, "is finer than a thousandth of a GPU")
     return int(number)
