@@ -24,6 +24,7 @@ from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
+from policies.share import milli_text
 
 
 def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
@@ -93,6 +94,7 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         slot=ask.slot,
         vgpus=ask.vgpus,
         share=ask.share,
+        share_text=milli_text(ask.vgpus * MILLI_PER_GPU // vgpus_per_gpu if ask.share is None else ask.share),
         asked_by=ask.key,
         fraction_milli=target,
         advice=advice,
@@ -148,10 +150,13 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
     Raises:
         DeniedError: If there is one and the policy refuses it.
     """
+    if not slot.container.env:
+        return ()
     found = [
         RemoveVariable(index, variable.name)
-        for index, variable in enumerate(slot.container.env or ())
-        if _is_reserved(variable.name)
+        for index, variable in enumerate(slot.container.env)
+        if variable.name.startswith(_FIRST_LETTERS)
+        and _is_reserved(variable.name)
         # What hides the GPUs from a container without a share is ours, or does no harm.
         and (shares or variable.name != VISIBLE_DEVICES or variable.value not in (NO_DEVICES, "none"))
     ]
@@ -164,6 +169,10 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
         )
     warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in found]
     return tuple(found)
+
+
+# One look at each variable's first letters is enough for most of them.
+_FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})
 
 
 def _is_reserved(name: str) -> bool:

@@ -1,5 +1,6 @@
 """What a framework's memory setting is: the shape of the catalogue's entries, also in `_cluster.yaml`."""
 
+from functools import cache
 from typing import Annotated, Literal
 
 import msgspec
@@ -45,17 +46,25 @@ class Spelling(Entry, frozen=True, kw_only=True):
     @property
     def kind(self) -> str:
         """Which placeholder the value has: fraction, percent or percentLeft."""
-        return self.value[self.value.index("{") + 1 : self.value.index("}")]
+        return _parts(self.value)[1]
 
     @property
     def around(self) -> tuple[str, str]:
         """What stands before and after the placeholder."""
-        return self.value[: self.value.index("{")], self.value[self.value.index("}") + 1 :]
+        before, _, after = _parts(self.value)
+        return before, after
 
     def write(self, number: str) -> str:
         """Fill the placeholder."""
-        before, after = self.around
+        before, _, after = _parts(self.value)
         return f"{before}{number}{after}"
+
+
+@cache
+def _parts(value: str) -> tuple[str, str, str]:
+    before, _, rest = value.partition("{")
+    kind, _, after = rest.partition("}")
+    return before, kind, after
 
 
 class Memory(Entry, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from policies.denial import Deny
 from policies.memory import Advice
 from policies.pod import Slot
 from policies.policy import EffectivePolicy
-from policies.share import Share, milli_text
+from policies.share import Share
 
 
 class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
@@ -17,6 +17,7 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
     slot: Slot
     vgpus: int
     share: Share | None  # as asked; None if it was asked as a limit
+    share_text: str  # as asked, or the vGPUs as a share, cut to thousandths
     asked_by: str  # the annotation or the resource
     fraction_milli: int  # what its framework is told, in thousandths of one GPU
     advice: Advice
@@ -50,12 +51,6 @@ class Grant(msgspec.Struct, frozen=True):
     def attaches_in_pod(self) -> bool:
         """Whether the pod itself carries hostIPC and the MPS volume."""
         return self.strategy == MPS and self.policy.policy.mps.attach == "pod"
-
-    def share_of(self, container: ContainerGrant) -> str:
-        """The share as asked, or the vGPUs as a share (cut to thousandths) where vGPUs were asked."""
-        if container.share is not None:
-            return str(container.share)
-        return milli_text(container.vgpus * 1000 // self.vgpus_per_gpu)
 
 
 class Untouched(msgspec.Struct, frozen=True):

@@ -46,6 +46,8 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
 
 
 def _constants(container: Container, framework: Framework, strategy: Strategy) -> tuple[Change, ...]:
+    if not framework.constants:
+        return ()
     names = {variable.name for variable in container.env or ()}
     return tuple(
         AddVariable(constant.variable, constant.value)

@@ -1,7 +1,6 @@
 """The share of a GPU: its grammar and its arithmetic, exact in whole thousandths."""
 
 import re
-from decimal import Decimal
 
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
@@ -83,9 +82,12 @@ def milli_text(milli: int) -> str:
 
 def _milli(text: str) -> int:
     # fullmatch, because $ would let a final newline pass.
-    if len(text) > _LONGEST or not _GRAMMAR.fullmatch(text):
+    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
         raise ShareError(text, "is no decimal with at most three places, no percentage and no whole number")
-    number = Decimal(text.removesuffix("%")) * (10 if text.endswith("%") else MILLI_PER_GPU)
-    if number != int(number):
+    whole, places = match[1], (match[2] or ".")[1:]
+    if not text.endswith("%"):
+        return int(whole + places.ljust(3, "0"))
+    if places[1:].strip("0"):
         raise ShareError(text, "is finer than a thousandth of a GPU")
-    return int(number)
+    return int(whole + places[:1].ljust(1, "0"))

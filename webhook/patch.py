@@ -54,7 +54,7 @@ def grant_text(grant: Grant) -> str:
     policy that cannot parse JSON can compare it with the limits.
     """
     containers = {
-        one.slot.name: {"vgpus": one.vgpus, "share": grant.share_of(one), "of": grant.vgpus_per_gpu}
+        one.slot.name: {"vgpus": one.vgpus, "share": one.share_text, "of": grant.vgpus_per_gpu}
         for one in grant.containers
     }
     attach = {"attach": grant.policy.policy.mps.attach} if grant.strategy == "mps" else {}
@@ -108,6 +108,8 @@ def _resources(made: list[Operation], slot: Slot, resource: str, vgpus: int) -> 
 
 def _changes(made: list[Operation], path: str, container: Container, changes: list[Change]) -> None:
     """Replace first, while the indices hold; then remove from the end; then append."""
+    if not changes:
+        return
     removed = []
     arguments: list[str] = []
     variables: list[dict[str, str]] = []
@@ -161,21 +163,23 @@ def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:
 
 
 def _set_in_map(made: list[Operation], path: str, present: dict[str, Any] | None, wanted: dict[str, str]) -> None:
-    if present is None:
-        if wanted:
-            made.append(Operation("add", path, wanted))
+    if not wanted:
         return
-    made.extend(
-        Operation("add", f"{path}/{escaped(key)}", value) for key, value in wanted.items() if present.get(key) != value
-    )
+    if present is None:
+        made.append(Operation("add", path, wanted))
+        return
+    for key, value in wanted.items():
+        if present.get(key) != value:
+            made.append(Operation("add", f"{path}/{escaped(key)}", value))
 
 
 def _append(made: list[Operation], path: str, present: list[Any] | None, items: list[Any]) -> None:
-    if present is None:
-        if items:
-            made.append(Operation("add", path, items))
+    if not items:
         return
-    made.extend(Operation("add", f"{path}/-", item) for item in items)
+    if present is None:
+        made.append(Operation("add", path, items))
+    else:
+        made.extend([Operation("add", f"{path}/-", item) for item in items])
 
 
 def _path(slot: Slot) -> str:
