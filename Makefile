@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench lock protocol format clean
+.PHONY: demo test check bench lock protocol readme format clean
 
 demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
@@ -15,6 +15,7 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-timings
 	@$(BIN)/python -m plugin.v1beta1.generate --check
+	@$(BIN)/python -m tests.readme --check
 
 format: .venv/.development
 	@$(BIN)/ruff check --fix-only .
@@ -25,6 +26,9 @@ bench: .venv/.development ## measurements, as ratios in one run
 
 protocol: .venv/.development ## the stubs from plugin/v1beta1/api.proto
 	@$(BIN)/python -m plugin.v1beta1.generate
+
+readme: .venv/.development ## the generated tables of README.md
+	@$(BIN)/python -m tests.readme
 
 lock: .venv/.development ## newest versions within pyproject.toml's ranges, with hashes
 	@$(BIN)/uv pip compile -q --upgrade pyproject.toml --group dev $(LOCK) -o requirements-dev.lock

@@ -13,6 +13,7 @@ REFUSED = 1  # exit code: refused, or failed
 UNUSABLE = 2  # exit code: bad usage, or unreadable input
 
 _SHIPPED_POLICIES = Path(__file__).parent / "policies" / "files"
+_EXAMPLES = Path(__file__).parent / "policies" / "examples"
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -175,6 +176,25 @@ def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     from certs.authority import issue_to_folder
 
     issue_to_folder(out, dns_names=dns)
+
+
+@main.command()
+@policies_option
+def demo(*, policies: Path) -> None:
+    """Run the whole chain on this machine with example pods: no cluster, no GPU, nothing left running."""
+    from rich.console import Console
+
+    from plugin.demo import DemoError, Example, run
+    from webhook.preview import examples
+
+    made = [
+        Example(title=one.title, namespace=one.namespace, pod=one.pod, why=one.why)
+        for one in examples(_EXAMPLES, _load(policies))
+    ]
+    try:
+        run(made, policies=policies, console=Console())
+    except DemoError as error:
+        _end(str(error), REFUSED)
 
 
 def _load(policies: Path) -> Any:

@@ -23,7 +23,7 @@ from policies.memory import NOTHING, Advice, advise
 from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
-from policies.request import Ask, asks_for_share, read_asks
+from policies.request import Ask, asks_for_share, named, read_asks
 from policies.share import milli_text
 
 
@@ -131,7 +131,7 @@ def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Ite
             why = "" if refuses else ", in a shell's text, where it cannot be lowered"
             raise DeniedError(
                 "MemoryArgumentAboveShare",
-                f"Container {quoted(slot.name)} sets {one.setting} to {one.value}, more than its share{why}",
+                f"{named(slot)} sets {one.setting} to {one.value}, more than its share{why}",
                 f"Lower it to the share, or remove it and {SET_FOR_YOU}",
                 by=policy.source("frameworks.onConflict") if refuses else None,
             )
@@ -163,7 +163,7 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
     if found and policy.policy.environment.reserved == "deny":
         raise DeniedError(
             "ReservedEnvironment",
-            f"Container {quoted(slot.name)} sets {quoted(found[0].name)}, which decides what a share is held to",
+            f"{named(slot)} sets {quoted(found[0].name)}, which decides what a share is held to",
             "Remove it from env: the device plugin sets it",
             by=policy.source("environment.reserved"),
         )

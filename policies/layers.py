@@ -107,7 +107,7 @@ def _conflicts(made: EffectivePolicy) -> Iterator[Problem]:
         yield _conflict(made, "share.minimum", f"{share.minimum} is above share.maximum", "share.maximum")
     if share.pod_maximum is not None and share.pod_maximum < share.minimum:
         yield _conflict(made, "share.podMaximum", f"{share.pod_maximum} is below share.minimum", "share.minimum")
-    if headroom and headroom >= share.minimum:
+    if headroom >= share.minimum and made.source("share.minimum").file:
         message = f"{headroom} leaves nothing of the smallest share, share.minimum {share.minimum}"
         yield _conflict(made, "memory.headroom", message, "share.minimum")
 

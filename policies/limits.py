@@ -12,7 +12,7 @@ from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.pod import Pod, Slot
 from policies.policy import Cluster, EffectivePolicy
-from policies.request import Ask
+from policies.request import Ask, named
 from policies.share import milli_text
 
 
@@ -27,26 +27,25 @@ def check_share(ask: Ask, policy: EffectivePolicy, vgpus_per_gpu: int) -> list[s
         DeniedError: If the share is too small, too large, or not exact where it must be.
     """
     rules = policy.policy.share
-    name = quoted(ask.slot.name)
     size = _milli_times_vgpus(ask, vgpus_per_gpu)
     if size < rules.minimum * vgpus_per_gpu:
         raise DeniedError(
             "ShareBelowMinimum",
-            f"Container {name} asks for {_asked(ask, vgpus_per_gpu)}, at least {rules.minimum} is allowed here",
+            f"{named(ask.slot)} asks for {_asked(ask, vgpus_per_gpu)}, at least {rules.minimum} is allowed here",
             f'Ask for "{rules.minimum}" or more',
             by=policy.source("share.minimum"),
         )
     if size > rules.maximum * vgpus_per_gpu:
         raise DeniedError(
             "ShareAboveMaximum",
-            f"Container {name} asks for {_asked(ask, vgpus_per_gpu)}, at most {rules.maximum} is allowed here",
+            f"{named(ask.slot)} asks for {_asked(ask, vgpus_per_gpu)}, at most {rules.maximum} is allowed here",
             f'Ask for "{rules.maximum}" or less',
             by=policy.source("share.maximum"),
         )
     if ask.vgpus > vgpus_per_gpu and ask.vgpus % vgpus_per_gpu:
         raise DeniedError(
             "ShareMalformed",
-            f"Container {name} asks for {ask.vgpus} vGPUs: more than one GPU's {vgpus_per_gpu} and not whole GPUs",
+            f"{named(ask.slot)} asks for {ask.vgpus} vGPUs: more than one GPU's {vgpus_per_gpu} and not whole GPUs",
             f"Ask for at most {vgpus_per_gpu}, or a multiple of it",
         )
     return _rounding(ask, policy, vgpus_per_gpu)
@@ -61,7 +60,7 @@ def _rounding(ask: Ask, policy: EffectivePolicy, vgpus_per_gpu: int) -> list[str
         choices = [milli_text(one // vgpus_per_gpu) for one in (down, up) if one and one % vgpus_per_gpu == 0]
         raise DeniedError(
             "NotWholeVgpus",
-            f"Container {quoted(ask.slot.name)} asks for {ask.share} of a GPU, that is {exact}",
+            f"{named(ask.slot)} asks for {ask.share} of a GPU, that is {exact}",
             f"Ask for {' or '.join(choices)}" if choices else f"Ask for {ask.vgpus} vGPUs as limit",
             by=policy.source("share.rounding"),
         )
@@ -82,7 +81,7 @@ def check_pod(
         if slot.container.security_context and slot.container.security_context.privileged:
             raise DeniedError(
                 "PrivilegedContainer",
-                f"Container {quoted(slot.name)} is privileged, so no share could hold it or its neighbours",
+                f"{named(slot)} is privileged, so no share could hold it or its neighbours",
                 "Remove securityContext.privileged, or ask for a whole GPU without gpu-share",
             )
     _check_framework_names(pod, containers)
@@ -168,8 +167,7 @@ def _check_attachment(pod: Pod, asks: Sequence[Ask], policy: EffectivePolicy, pi
     for ask in asks:
         for mount in ask.slot.container.volume_mounts or ():
             if mount.mount_path.rstrip("/") == pipe_directory and mount.name not in ours:
-                name, volume = quoted(ask.slot.name), quoted(mount.name)
-                what = f"Container {name} mounts {volume} over {pipe_directory}, where the MPS pipes are"
+                what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {pipe_directory}, where the MPS pipes are"
                 raise DeniedError("ConflictingRequest", what, "Mount it elsewhere")
 
 

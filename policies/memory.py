@@ -36,6 +36,8 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
     change, warning = None, ""
     if not found and wanted.is_needed:
         change, warning = _setting(container, framework, wanted, catalogue)
+        if wanted.milli <= 0:  # zero means "all of it" to some frameworks
+            change, warning = None, "memory.headroom leaves nothing of this share: no memory setting was made"
     return Advice(
         framework=framework,
         changes=(*constants, change) if change else constants,

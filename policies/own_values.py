@@ -45,15 +45,15 @@ def own_values(container: Container, wanted: Wanted) -> list[Kept | TooMuch]:
     """Find every value that the user has given to the setting, however it is spelled."""
     words = [Word("command", index, text) for index, text in enumerate(container.command or ())]
     words += [Word("args", index, text) for index, text in enumerate(container.args or ())]
-    through_shell = bool(words) and runs_through_shell([words[0].text])
+    in_arguments = _in_words
+    if words and runs_through_shell([words[0].text]):
+        words, in_arguments = words[1:], _in_shell
     found: list[Kept | TooMuch] = []
     for spelling in wanted.memory.spellings:
-        if spelling.variable:
-            found.extend(_in_environment(container, wanted, spelling))
-        elif through_shell:
-            found.extend(_in_shell(words[1:], wanted, spelling))
-        else:
-            found.extend(_in_words(words, wanted, spelling))
+        if spelling.variable is None:
+            found += in_arguments(words, wanted, spelling)
+        elif container.env:
+            found += _in_environment(container, wanted, spelling)
     return found
 
 
@@ -84,7 +84,7 @@ def _in_value(wanted: Wanted, spelling: Spelling, value: str, index: int) -> Ite
 
 def _in_words(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
     for position, word in enumerate(words):
-        if not _is_spelling(word.text, spelling):
+        if not (word.text.startswith("-") and _is_spelling(word.text, spelling)):
             continue
         option, equals, value = word.text.partition("=")
         following = words[position + 1] if position + 1 < len(words) else None
@@ -128,8 +128,6 @@ def _number(spelling: Spelling, text: str) -> str | None:
 
 def _is_spelling(word: str, spelling: Spelling) -> bool:
     """Whether *word* begins with the argument: -f, --f, dashes, underscores, an abbreviation, with or without =."""
-    if not word.startswith("-"):
-        return False
     written = _canonical(word.partition("=")[0])
     full, shortest = _ways(spelling)
     return written == full or (shortest is not None and written.startswith(shortest) and full.startswith(written))

@@ -1,11 +1,14 @@
-"""A policy in force as text: every field, and the file and line that it comes from."""
+"""Policies as text for people: the one in force with its sources, the tables of all fields and all frameworks."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from policies.frameworks import Framework
 from policies.policy import EffectivePolicy
+from policies.schema import cluster_schema, policy_schema
 from policies.share import Headroom, Share
 
 _COLUMN = 44  # where the sources stand
@@ -25,6 +28,24 @@ def show(namespace: str, policy: EffectivePolicy) -> Iterator[str]:
             yield _line(policy, name, f"  {inner.encode_name}", getattr(value, inner.name))
 
 
+def table(*, cluster: bool) -> str:
+    """Write all fields of a policy file, or of `_cluster.yaml`, as a Markdown table."""
+    schema = cluster_schema() if cluster else policy_schema()
+    rows = _rows(schema, schema["$defs"]["Cluster" if cluster else "Policy"], "")
+    return "\n".join(["| field | default | meaning |", "| --- | --- | --- |", *rows])
+
+
+def _rows(schema: dict[str, Any], model: dict[str, Any], path: str) -> Iterator[str]:
+    for name, field in model["properties"].items():
+        here = f"{path}.{name}" if path else name
+        if "$ref" in field:
+            yield from _rows(schema, schema["$defs"][field["$ref"].rpartition("/")[2]], here)
+            continue
+        default = msgspec.json.encode(field["default"]).decode() if "default" in field else ""
+        meaning = re.sub(r"\s+", " ", field.get("description", "")).replace("|", "\\|")
+        yield f"| `{here}` | `{default}` | {meaning} |"
+
+
 def _line(policy: EffectivePolicy, field: str, label: str, value: Any) -> str:
     return f"{f'{label}: {_text(value)}':<{_COLUMN}} # {policy.source(field)}"
 
@@ -33,3 +54,24 @@ def _text(value: Any) -> str:
     if isinstance(value, Share | Headroom):
         return f'"{value}"'
     return msgspec.json.encode(value).decode()
+
+
+def framework_table(frameworks: Iterable[Framework]) -> str:
+    """Write the catalogue as a Markdown table."""
+    rows = (f"| [{one.name}]({one.source}) | {_settings(one)} | {one.note} |" for one in frameworks)
+    return "\n".join(["| framework | what is set under MPS | to know |", "| --- | --- | --- |", *rows])
+
+
+def _settings(framework: Framework) -> str:
+    settings = [f"`{one.variable}={one.value}`" for one in framework.constants]
+    memory = framework.memory
+    if memory is None:
+        return ", ".join(settings) or "nothing: it follows the free memory"
+    spelling = memory.spellings[0]
+    if memory.of == "free":
+        if memory.of_free is None:
+            return "nothing: its default follows the free memory"
+        return f"`{spelling.name}={spelling.write(memory.of_free)}` of the free memory, which is the share"
+    example = {"fraction": "0.2", "percent": "20", "percentLeft": "80"}[spelling.kind]
+    since = f", from {memory.since} on" if memory.since else ""
+    return f"`{spelling.name}={spelling.write(example)}` for 0.2{since}"

@@ -18,6 +18,8 @@ from policies.policy import Cluster
 from policies.quantity import whole
 from policies.share import Share
 
+_PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})  # in almost every container
+
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
     """What one container asks for."""
@@ -65,7 +67,7 @@ def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, resource: s
         vgpus = share.vgpus(cluster.vgpus_per_gpu)
         if limit is not None and limit != vgpus:
             what = (
-                f"{_of(slot)} asks for {share} by {key}, that is {vgpus} vGPUs, but its limit {resource} says {limit}"
+                f"{named(slot)} asks for {share} by {key}, that is {vgpus} vGPUs, but its limit {resource} says {limit}"
             )
             raise DeniedError("ConflictingRequest", what, "Remove the limit, or make the two agree")
         asks.append(Ask(slot, vgpus, share, key))
@@ -113,7 +115,7 @@ def _limit(slot: Slot, resource: str) -> int | None:
     requests = slot.container.resources.requests if slot.container.resources else None
     requested = _count(slot, (requests or {}).get(resource), resource)
     if requested is not None and requested != (limit or 0):
-        what = f"{_of(slot)} requests {requested} {resource} but its limit says {limit or 'nothing'}"
+        what = f"{named(slot)} requests {requested} {resource} but its limit says {limit or 'nothing'}"
         raise DeniedError("ConflictingRequest", what, "Set the limit alone; the request follows it")
     return limit
 
@@ -123,7 +125,7 @@ def _count(slot: Slot, quantity: str | float | None, resource: str) -> int | Non
         return None
     count = whole(quantity)
     if count is None:
-        what = f"{_of(slot)} asks for {quoted(str(quantity))} of {resource}, which counts whole vGPUs"
+        what = f"{named(slot)} asks for {quoted(str(quantity))} of {resource}, which counts whole vGPUs"
         raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
     return count
 
@@ -136,17 +138,18 @@ def _refuse_other_resources(slot: Slot, cluster: Cluster, resource: str) -> None
     resources = slot.container.resources
     if resources is None:
         return
-    others = [name for name in cluster.resource_names.values() if name != resource]
-    for name, quantity in {**(resources.requests or {}), **(resources.limits or {})}.items():
-        if quantity in (0, "0"):
-            continue
-        if name in others:
-            what = f"{_of(slot)} asks for {name}, but this namespace's strategy hands out {resource}"
-            raise DeniedError("ConflictingRequest", what, f"Ask for {resource}, or by annotation")
-        if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES) and name != resource:
-            what = f"{_of(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
-            raise DeniedError("ConflictingRequest", what, "Remove one of the two")
+    for amounts in (resources.limits, resources.requests):
+        for name, quantity in (amounts or {}).items():
+            if name in _PLAIN_RESOURCES or name == resource or quantity in (0, "0"):
+                continue
+            if name in cluster.resource_names.values():
+                what = f"{named(slot)} asks for {name}, but this namespace's strategy hands out {resource}"
+                raise DeniedError("ConflictingRequest", what, f"Ask for {resource}, or by annotation")
+            if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
+                what = f"{named(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
+                raise DeniedError("ConflictingRequest", what, "Remove one of the two")
 
 
-def _of(slot: Slot) -> str:
+def named(slot: Slot) -> str:
+    """How messages call a container."""
     return f"Container {quoted(slot.name)}"

@@ -10,7 +10,15 @@ from webhook.patch import Operation
 
 
 def explain(decision: Decision, made: list[Operation]) -> Iterator[str]:
-    """Yield the lines below the heading, not indented."""
+    """Yield the decision and the changes, line by line."""
+    yield from reasons(decision)
+    if isinstance(decision, Grant):
+        yield "Changes:" if made else "Nothing is left to change: the pod has all of this already."
+        yield from (f"  {_operation(one)}" for one in made)
+
+
+def reasons(decision: Decision) -> Iterator[str]:
+    """Yield what was decided and why, line by line."""
     match decision:
         case Untouched(reason, warnings):
             yield f"The pod is admitted as it is: {reason}."
@@ -24,8 +32,6 @@ def explain(decision: Decision, made: list[Operation]) -> Iterator[str]:
                 yield from _container(container, decision)
             yield from _pod(decision)
             yield from (f"Warning: {warning}" for warning in decision.warnings)
-            yield "Changes:" if made else "Nothing is left to change: the pod has all of this already."
-            yield from (f"  {_operation(one)}" for one in made)
 
 
 def _policy(policy: EffectivePolicy) -> str:

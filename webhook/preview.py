@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import click
@@ -12,7 +13,7 @@ import yaml
 from policies.decision import decide
 from policies.grant import Decision, Grant, Refused
 from policies.policy_set import PolicySet
-from webhook.explain import explain
+from webhook.explain import explain, reasons
 from webhook.patch import Operation, operations
 from webhook.workloads import Input, UnreadableError, Workload, read_input, shown_name
 
@@ -31,9 +32,23 @@ class Previewed(msgspec.Struct):
     patched: dict[str, Any]
 
     @property
+    def pod(self) -> dict[str, Any]:
+        """The pod as written."""
+        return self.workload.pod
+
+    @property
     def title(self) -> str:
         """How messages call it."""
         return shown_name(self.workload, self.namespace)
+
+
+class SentExample(msgspec.Struct, frozen=True):
+    """A pod as the API server sends it, and the decision on it in sentences."""
+
+    title: str
+    namespace: str
+    pod: dict[str, Any]
+    why: tuple[str, ...]
 
 
 def preview(given: Input, policies: PolicySet, namespace: str | None) -> list[Previewed]:
@@ -52,6 +67,22 @@ def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> 
     decision = decide(workload.parsed, place, policies)
     made = operations(workload.parsed, decision) if isinstance(decision, Grant) else []
     return Previewed(workload, place, decision, made, patch_pod(workload.pod, made))
+
+
+def examples(folder: Path, policies: PolicySet) -> Iterator[SentExample]:
+    """
+    Read the pods of a folder's files as the API server would send them to the webhook.
+
+    Raises:
+        UnreadableError: If a file cannot be read.
+    """
+    for file in sorted(folder.glob("*.yaml")):
+        for one in preview(read_input(file.read_text(), file.name), policies, None):
+            metadata: dict[str, Any] = {"namespace": one.namespace, **one.pod.get("metadata", {})}
+            if one.workload.kind != "Pod":
+                metadata["generateName"] = f"{one.workload.name}-"
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": one.pod["spec"]}
+            yield SentExample(one.title, one.namespace, pod, tuple(reasons(one.decision)))
 
 
 def show_explained(pods: list[Previewed]) -> Iterator[str]:

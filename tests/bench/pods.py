@@ -27,6 +27,24 @@ def _container(name: str, image: str, args: list[str], variables: int) -> dict[s
     }
 
 
+def _managed_fields(variables: int) -> dict[str, Any]:
+    """What the API server notes about who set which field; a third of a real review."""
+    owned: dict[str, Any] = {"f:image": {}, "f:args": {}, "f:name": {}, "f:resources": {".": {}, "f:limits": {}}}
+    owned["f:env"] = {f'k:{{"name":"SETTING_{n}"}}': {".": {}, "f:name": {}, "f:value": {}} for n in range(variables)}
+    fields = {
+        "f:metadata": {"f:annotations": {".": {}, "f:gpu-share": {}}, "f:generateName": {}, "f:labels": {".": {}}},
+        "f:spec": {"f:containers": {'k:{"name":"server"}': owned}, "f:volumes": {".": {}}, "f:tolerations": {}},
+    }
+    return {
+        "manager": "kube-controller-manager",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-11-20T09:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
 def _review(variables: int) -> dict[str, Any]:
     args = ["--model_name=resnet", "--model_base_path=/models/resnet", "--rest_api_port=8501"]
     pod = {
@@ -40,6 +58,7 @@ def _review(variables: int) -> dict[str, Any]:
             "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "resnet-7d4b9c6f5", "uid": "0" * 36}
             ],
+            "managedFields": [_managed_fields(variables)],
         },
         "spec": {
             "volumes": [

@@ -1,0 +1,71 @@
+"""Unix sockets as files: their names, which is which, and whether anybody answers."""
+
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from plugin.errors import SocketError
+
+KUBELET_SOCKET = "kubelet.sock"
+_LONGEST_PATH_BYTES = 107  # sun_path is 108 with its final zero
+_PROBE_TIMEOUT_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class SocketIdentity:
+    """
+    What tells a socket file from one that took its place.
+
+    File systems give an inode number again at once, so the time of creation counts too. It is the
+    time of modification, which nothing changes later; the time of change moves when a label or a
+    mode is set.
+    """
+
+    device: int
+    inode: int
+    created_ns: int
+
+
+def identify(path: Path) -> SocketIdentity | None:
+    """Say which socket is at *path* now; None if there is none."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return SocketIdentity(status.st_dev, status.st_ino, status.st_mtime_ns)
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens at *path*: a process that crashed leaves its socket file behind."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_PROBE_TIMEOUT_SECONDS)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def socket_path(folder: Path, resource_name: str) -> Path:
+    """
+    Name our socket for *resource_name*, one for each resource: a domain has no underscore.
+
+    Raises:
+        SocketError: If the path is too long for a socket.
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]", "-", resource_name.replace("/", "_"))
+    path = folder / f"{safe}.sock"
+    length_bytes = len(str(path).encode())
+    if length_bytes > _LONGEST_PATH_BYTES:
+        raise SocketError(
+            f"{path}: a socket's path has at most {_LONGEST_PATH_BYTES} bytes, this has {length_bytes}: "
+            "choose a shorter --kubelet-dir or resource name"
+        )
+    return path
+
+
+def target(path: Path) -> str:
+    """Write *path* as gRPC takes it."""
+    return f"unix:{quote(str(path))}"

@@ -1,0 +1,76 @@
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from threading import Thread
+
+import pytest
+
+from plugin.devices import Devices
+from plugin.kubelet import ResourceServer
+from plugin.limits import Mps
+from plugin.pool import Pool
+from plugin.service import Resource
+from plugin.simulated_kubelet import SimulatedKubelet
+from plugin.simulation import simulated_gpus
+
+StartPlugin = Callable[[Resource], ResourceServer]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # pytest's own folders are too deep for a unix socket.
+    path = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def pool() -> Pool:
+    return Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10)
+
+
+@pytest.fixture
+def resource(pool: Pool) -> Resource:
+    return Resource(
+        name="gpu-share.dev/vgpu",
+        pool=pool,
+        devices=Devices(pool),
+        sharing=Mps("/tmp/nvidia-mps"),
+        allocation_policy="pack",
+    )
+
+
+@pytest.fixture
+def kubelet(folder: Path) -> Iterator[SimulatedKubelet]:
+    kubelet = SimulatedKubelet(folder, random=Random(1))  # noqa: S311 - the same devices in every run
+    yield kubelet
+    kubelet.stop()
+
+
+@pytest.fixture
+def start_plugin(folder: Path, caplog: pytest.LogCaptureFixture) -> Iterator[StartPlugin]:
+    caplog.set_level(logging.INFO)
+    with ExitStack() as stack:
+
+        def start(resource: Resource) -> ResourceServer:
+            server = ResourceServer(resource, folder)
+            thread = Thread(target=server.run)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(server.stop)
+            return server
+
+        yield start
+
+
+@pytest.fixture
+def registered(kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: Resource) -> SimulatedKubelet:
+    """Give a kubelet that a plugin with 2 GPUs of 10 vGPUs has registered with."""
+    kubelet.start()
+    start_plugin(resource)
+    kubelet.wait_for(resource.name)
+    return kubelet

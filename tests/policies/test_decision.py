@@ -1,0 +1,233 @@
+import re
+import typing
+from typing import Any
+
+import pytest
+
+from policies.denial import Code
+from tests.policies.pods import (
+    VGPU,
+    container,
+    environment,
+    granted,
+    limited,
+    mutated,
+    only_container,
+    pod,
+    policies,
+    refused,
+    untouched,
+    vgpus,
+)
+
+STRICT = """\
+share:
+  minimum: "0.1"
+  maximum: "0.5"
+  podMaximum: "0.6"
+  rounding: exact
+frameworks: {onConflict: deny}
+"""
+GREEDY = container(image="vllm/vllm-openai:v0.11.0", args=["--gpu-memory-utilization=0.9"])
+ALL = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+
+DENIED: list[tuple[str, dict[str, Any]]] = [
+    ("ShareMalformed", pod("0,2")),
+    ("ShareMalformed", pod(None, limited(quantity="0.5"))),
+    ("ShareBelowMinimum", pod("0.05")),
+    ("ShareAboveMaximum", pod("0.51")),
+    (
+        "PodShareAboveMaximum",
+        pod("0.4", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.3"}),
+    ),
+    ("NotWholeVgpus", pod("0.25")),
+    ("UnknownContainer", pod(None, annotations={"container.gpu-share.dev/x": "0.2"})),
+    ("ConflictingRequest", pod("0.2", limited(quantity=3))),
+    ("ReservedEnvironment", pod("0.2", container(env=ALL))),
+    ("PrivilegedContainer", pod("0.2", container(securityContext={"privileged": True}))),
+    ("HostUsersConflict", pod("0.2", hostUsers=False)),
+    ("MemoryArgumentAboveShare", pod("0.2", GREEDY)),
+]
+
+
+@pytest.mark.parametrize(("code", "on"), DENIED)
+def test_a_refusal_has_a_code_a_sentence_a_place_and_a_fix(code: str, on: dict[str, Any]) -> None:
+    deny = refused(on, policies(team="enabled: true\n" + STRICT))
+    assert deny.code == code
+    assert re.search(r" \(team\.yaml:[1-9][0-9]*\)\. [A-Z].*\.$", deny.message)
+    assert deny.message.isprintable()
+
+
+@pytest.mark.parametrize(("code", "on"), DENIED)
+def test_mode_warn_admits_unchanged_and_says_what_would_be_refused(code: str, on: dict[str, Any]) -> None:
+    decision = untouched(on, policies("mode: warn\n" + STRICT))
+    assert decision.would_be is not None
+    assert decision.would_be.code == code
+    (warning,) = decision.warnings
+    assert warning == f"would be refused with {code}: {decision.would_be.message}"
+    assert "_default.yaml:1" in decision.reason
+
+
+def test_every_code_is_refused_with_somewhere_in_these_tests() -> None:
+    assert {code for code, _ in DENIED} | {"SharingDisabled"} == set(typing.get_args(Code))
+
+
+def test_mode_warn_grants_what_is_allowed() -> None:
+    assert vgpus(granted(pod("0.2"), policies("mode: warn"))) == {"main": 2}
+
+
+def test_shares_can_be_switched_off() -> None:
+    by = policies(team="mode: enforce\nenabled: false")
+    deny = refused(pod("0.2"), by)
+    assert deny.code == "SharingDisabled"
+    assert "(team.yaml:2)" in deny.message
+    assert granted(pod("0.2"), by, "other")
+    assert untouched(pod(None), by)
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "system"])
+def test_an_exempt_namespace_is_never_looked_at(namespace: str) -> None:
+    by = policies("enabled: false", "exemptNamespaces: [kube-system, system]")
+    decision = untouched(pod("nonsense"), by, namespace)
+    assert "exempt" in decision.reason
+    assert (decision.warnings, decision.would_be) == ((), None)
+    assert refused(pod("0.2"), by, "kube-public").code == "SharingDisabled"
+
+
+RESERVED = [
+    "NVIDIA_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_MPS_PIPE_DIRECTORY",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+    "CUDA_MPS_ANYTHING_NEW",
+    "NVIDIA_GPU_MEMORY_LIMIT",
+    "GPU_SHARE_FRACTION",
+    "GPU_SHARE_MEMORY_MIB",
+]
+FREE = [
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "CUDA_HOME",
+    "CUDA_LAUNCH_BLOCKING",
+    "nvidia_visible_devices",
+    "MY_NVIDIA_VISIBLE_DEVICES",
+    "GPU_SHARE",
+    "NVIDIA_VISIBLE_DEVICES_",
+]
+
+
+def _with(where: str, name: str, **value: Any) -> dict[str, Any]:
+    extra = container("extra", env=[{"name": "A", "value": "1"}, {"name": name, **value}, {"name": "Z", "value": "2"}])
+    match where:
+        case "sharing":
+            return pod("0.2", extra | {"name": "main"})
+        case "beside":
+            return pod("0.2", container(), extra)
+        case "init":
+            return pod("0.2", initContainers=[extra])
+        case _:
+            return pod("0.2", initContainers=[extra | {"restartPolicy": "Always"}])
+
+
+@pytest.mark.parametrize("where", ["sharing", "beside", "init", "sidecar"])
+@pytest.mark.parametrize("name", RESERVED)
+@pytest.mark.parametrize("value", [{"value": "all"}, {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])
+def test_a_reserved_variable_is_refused_or_stripped_wherever_it_stands(
+    where: str, name: str, value: dict[str, Any]
+) -> None:
+    on = _with(where, name, **value)
+    deny = refused(on, policies("environment: {reserved: deny}"))
+    assert deny.code == "ReservedEnvironment"
+    assert name in deny.message
+    assert "(_default.yaml:1)" in deny.message
+
+    strip = policies("environment: {reserved: strip}")
+    assert any(name in warning and "removed" in warning for warning in granted(on, strip).warnings)
+    spec = mutated(on, strip)["spec"]
+    for one in spec["containers"] + spec.get("initContainers", []):
+        names = [variable["name"] for variable in one.get("env", ())]
+        if one["name"] == "extra" and name == "NVIDIA_VISIBLE_DEVICES":
+            assert names == ["A", "Z", "NVIDIA_VISIBLE_DEVICES"]
+            assert environment(one)["NVIDIA_VISIBLE_DEVICES"] == "void"
+        elif one["name"] == "extra":
+            assert names == ["A", "Z", "NVIDIA_VISIBLE_DEVICES"]
+        else:
+            assert name not in names or environment(one)[name] == "void"
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_other_variables_are_free(name: str) -> None:
+    on = _with("sharing", name, value="1")
+    assert environment(only_container(mutated(on))) == {"A": "1", name: "1", "Z": "2"}
+
+
+@pytest.mark.parametrize("value", ["void", "none"])
+def test_a_container_without_a_share_may_hide_the_gpus_itself(value: str) -> None:
+    spec = mutated(_with("beside", "NVIDIA_VISIBLE_DEVICES", value=value))["spec"]
+    assert environment(spec["containers"][1])["NVIDIA_VISIBLE_DEVICES"] == value
+    assert refused(_with("sharing", "NVIDIA_VISIBLE_DEVICES", value=value)).code == "ReservedEnvironment"
+
+
+def test_several_reserved_variables_are_all_stripped() -> None:
+    variables = [{"name": name, "value": "x"} for pair in zip(RESERVED, FREE, strict=False) for name in pair]
+    on = pod("0.2", container(env=variables))
+    stripped = environment(only_container(mutated(on, policies("environment: {reserved: strip}"))))
+    assert list(stripped) == FREE
+
+
+HOSTILE = ["x" * 10_000, "a\nb", "\x00\x1b[31m", "\U0001f600" * 300, 'say "hi"', "\u202e", "a/b~c", "\ud7ff\ue000", " "]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_breaks_no_message(name: str) -> None:
+    for on in (
+        pod("0.2", container(name, env=ALL)),
+        pod("0.05", container(name)),
+        pod("0.25", container(name)),
+        pod("0.2", container(name, securityContext={"privileged": True})),
+        pod("0.2", limited(name, 3)),
+        pod("0.2", container(name, resources={"limits": {f"nvidia.com/gpu{name}": 1}})),
+        pod(None, container(name), annotations={f"container.gpu-share.dev/{name}": name}),
+        pod(None, annotations={f"container.gpu-share.dev/{name}": "0.2"}),
+        pod("0.2", container(name), annotations={f"framework.gpu-share.dev/{name}x": name}),
+        pod("0.2", container(name), annotations={"gpu-share": name}),
+        pod("0.2", container(name, env=[{"name": f"CUDA_MPS_{name}", "value": name}])),
+        pod("0.2", container(name, resources={"limits": {VGPU: name}})),
+        pod("0.2", container(name), runtimeClassName=name),
+    ):
+        message = refused(on, policies(STRICT + "placement: {runtimeClassName: nvidia}")).message
+        assert message.isprintable()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_breaks_no_warning(name: str) -> None:
+    strip = policies("environment: {reserved: strip}")
+    bad = container(name, env=[{"name": f"CUDA_MPS_{name}", "value": "x"}])
+    on = pod("0.25", bad, annotations={"gpu-share.dev/framework": name})
+    for warning in granted(on, strip).warnings:
+        assert warning.isprintable()
+        assert len(warning) < 256
+
+
+def test_the_framework_can_be_named_for_pod_and_container() -> None:
+    named = {"gpu-share.dev/framework": "jax", "framework.gpu-share.dev/b": "cupy", "container.gpu-share.dev/b": "0.3"}
+    a, b = mutated(pod("0.2", container("a"), container("b"), annotations=named))["spec"]["containers"]
+    assert environment(a) == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2"}
+    assert environment(b) == {"CUPY_GPU_MEMORY_LIMIT": "30%"}
+
+
+def test_the_framework_none_switches_settings_off() -> None:
+    on = pod("0.2", GREEDY, annotations={"gpu-share.dev/framework": "none"})
+    assert only_container(mutated(on))["args"] == ["--gpu-memory-utilization=0.9"]
+
+
+def test_an_unknown_framework_is_warned_about() -> None:
+    (warning,) = granted(pod("0.2", annotations={"gpu-share.dev/framework": "caffe"})).warnings
+    assert '"caffe"' in warning
+
+
+def test_detection_can_be_switched_off() -> None:
+    off = policies("frameworks: {detect: false}")
+    assert only_container(mutated(pod("0.2", GREEDY), off))["args"] == ["--gpu-memory-utilization=0.9"]
+    named = pod("0.2", GREEDY, annotations={"gpu-share.dev/framework": "vllm"})
+    assert only_container(mutated(named, off))["args"] == ["--gpu-memory-utilization=0.2"]

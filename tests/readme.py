@@ -1,0 +1,37 @@
+"""
+The generated tables of README.md: `python -m tests.readme` writes them, `--check` says whether they are up to date.
+
+They stand between comments `<!-- name -->` and `<!-- end of name -->`.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from policies.catalogue import BUILT_IN
+from policies.reference import framework_table, table
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def main() -> int:
+    written = README.read_text()
+    wanted = written
+    for name, text in (
+        ("policy fields", table(cluster=False)),
+        ("cluster fields", table(cluster=True)),
+        ("frameworks", framework_table(BUILT_IN)),
+    ):
+        between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        wanted = between.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", wanted)  # type: ignore[misc] # bound at once
+    if "--check" in sys.argv[1:]:
+        if wanted != written:
+            sys.stderr.write("README.md: the tables are out of date: run make readme\n")
+            return 1
+        return 0
+    README.write_text(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from certs.authority import issue_to_folder
+from tests.webhook import serving
+from tests.webhook.serving import Server
+
+UP_TO_HALF = b'share: {maximum: "0.5"}\n'
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ca.crt, tls.crt and tls.key, which a test leaves as they are."""
+    folder = tmp_path_factory.mktemp("certificates")
+    issue_to_folder(folder, dns_names=("localhost", "127.0.0.1"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of policies that allow shares up to a half."""
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "_default.yaml").write_bytes(UP_TO_HALF)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(policies: Path, certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A webhook with one worker, shared by the tests of a module."""
+    server = serving.start(policies, certificates, tmp_path_factory.mktemp("log") / "stderr")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Start webhooks that end with the test."""
+    started: list[Server] = []
+
+    def start_one(policies: Path, certificates: Path, *, workers: int = 1) -> Server:
+        log = tmp_path / f"stderr-{len(started)}"
+        started.append(serving.start(policies, certificates, log, workers=workers))
+        return started[-1]
+
+    yield start_one
+    for server in started:
+        if server.process.poll() is None:
+            server.stop()

@@ -1,0 +1,201 @@
+"""The real webhook for a test: its process, its callers, and the volumes it reads."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any, Self
+
+
+def wait_for(condition: Callable[[], object], *, seconds: float = 10) -> None:
+    """Return as soon as *condition* holds; fail the test if it never does."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not become true in time"
+        time.sleep(0.01)
+
+
+def review_of(share: str = "0.2", *, uid: str = "b4c9", **spec: Any) -> bytes:
+    """An AdmissionReview of a pod with one container that asks for *share*."""
+    container = {"name": "main", "image": "registry.example/team/model:1", **spec}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "model", "annotations": {"gpu-share": share}},
+        "spec": {"containers": [container]},
+    }
+    request = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "namespace": "team",
+        "operation": "CREATE",
+        "object": pod,
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+
+
+@dataclass
+class Caller:
+    """A client that keeps its connection."""
+
+    connection: HTTPSConnection
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, str]:
+        """Send one request; returns status and body."""
+        self.connection.request(method, path, body)
+        response = self.connection.getresponse()
+        return response.status, response.read().decode()
+
+    def allowed(self, body: bytes) -> bool:
+        """Send a review and say whether the pod was admitted."""
+        status, text = self.ask("POST", "/mutate", body)
+        assert status == 200, text
+        return bool(json.loads(text)["response"]["allowed"])
+
+
+@dataclass
+class Server:
+    """A running `gpu-share webhook`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    ca: Path
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"https://localhost:{self.port}"
+
+    def lines(self, message: str | None = None) -> list[dict[str, Any]]:
+        """The log so far, or its lines with *message*."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return [line for line in lines if message in (None, line["message"])]
+
+    def context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.ca))
+
+    @contextlib.contextmanager
+    def caller(self) -> Iterator[Caller]:
+        connection = HTTPSConnection("localhost", self.port, context=self.context(), timeout=15)
+        with contextlib.closing(connection):
+            yield Caller(connection)
+
+    @contextlib.contextmanager
+    def tcp(self) -> Iterator[socket.socket]:
+        with socket.create_connection(("localhost", self.port), timeout=15) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def tls(self, context: ssl.SSLContext | None = None) -> Iterator[ssl.SSLSocket]:
+        with (
+            self.tcp() as connection,
+            (context or self.context()).wrap_socket(connection, server_hostname="localhost") as secured,
+        ):
+            yield secured
+
+    @contextlib.contextmanager
+    def caller_of_each_worker(self) -> Iterator[list[Caller]]:
+        """A kept connection to each worker; which one accepts is left to chance otherwise."""
+        pid = self.process.pid
+        workers = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        with contextlib.ExitStack() as stack:
+            callers = []
+            for worker in workers:
+                others = [other for other in workers if other != worker]
+                for other in others:
+                    os.kill(other, signal.SIGSTOP)
+                callers.append(stack.enter_context(self.caller()))
+                callers[-1].connection.connect()
+                for other in others:
+                    os.kill(other, signal.SIGCONT)
+            yield callers
+
+    def stop(self) -> int:
+        """End the server and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+def start(policies: Path, certificates: Path, log: Path, *, workers: int = 1) -> Server:
+    """Start a webhook on a free port and wait until it is ready."""
+    command = [sys.executable, "-m", "gpu_share", "webhook", "--bind", "127.0.0.1:0"]
+    command += ["--policies", str(policies), "--workers", str(workers)]
+    command += ["--cert", str(certificates / "tls.crt"), "--key", str(certificates / "tls.key")]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, stderr=stderr)
+    server = Server(process, log=log, ca=certificates / "ca.crt")
+    wait_for(lambda: process.poll() is not None or server.lines("serving"))
+    assert process.poll() is None, log.read_text()
+    server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
+    with server.caller() as caller:
+        assert caller.ask("GET", "/readyz")[0] == 200
+    return server
+
+
+@dataclass
+class Load:
+    """Threads that call without a pause, and what they met."""
+
+    call: Callable[[], object]
+    threads: int = 4
+    seconds: list[float] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        self._running = [threading.Thread(target=self._run) for _ in range(self.threads)]
+        for thread in self._running:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._running:
+            thread.join()
+
+    def has_made(self, calls: int) -> bool:
+        return len(self.seconds) >= calls
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            began = time.perf_counter()
+            try:
+                self.call()
+            except Exception as failure:  # noqa: BLE001 - whatever it is, the test wants to see it
+                self.failures.append(failure)
+            self.seconds.append(time.perf_counter() - began)
+
+
+class Volume:
+    """A ConfigMap or Secret as the kubelet mounts it: files are links through `..data`, which is swapped."""
+
+    def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
+        self.folder = folder
+        self._generation = 0
+        folder.mkdir()
+        self.swap(files)
+        for name in files:
+            (folder / name).symlink_to(Path("..data") / name)
+
+    def swap(self, files: dict[str, bytes]) -> None:
+        """Put other contents in place of all files, in one step."""
+        before = self.folder / f"..{self._generation}"
+        self._generation += 1
+        now = self.folder / f"..{self._generation}"
+        now.mkdir()
+        for name, content in files.items():
+            (now / name).write_bytes(content)
+        (self.folder / "..new").symlink_to(now.name)
+        (self.folder / "..new").replace(self.folder / "..data")
+        shutil.rmtree(before, ignore_errors=True)

@@ -1,0 +1,90 @@
+"""The edges that no real caller can bring about."""
+
+import io
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from policies.store import PolicyStore
+from tests.webhook.serving import review_of
+from webhook import log as logs
+from webhook.app import create_app
+from webhook.body import BodyError, drain, read_body
+from webhook.settings import MAX_BODY_BYTES, MAX_DRAIN_BYTES, Settings
+from webhook.tls import ServingCertificate
+
+
+class FailingStore(PolicyStore):
+    @property  # type: ignore[override] # fails where the real one has an attribute
+    def current(self) -> None:
+        raise RuntimeError("Xyzzy-17")
+
+    @current.setter
+    def current(self, _: object) -> None:
+        pass
+
+
+def test_a_fault_of_ours_is_a_refusal_and_the_log_says_where_without_its_words(
+    policies: Path, certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    client = create_app(FailingStore(policies), certificate).test_client()
+    response = client.post("/mutate", data=review_of())
+    assert (response.status_code, response.mimetype) == (400, "text/plain")
+    assert response.text.count("\n") == 1
+    assert "Xyzzy" not in response.text + caplog.text
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.__dict__["error"] == "RuntimeError"
+    assert __file__ in record.__dict__["where"][-1]
+
+
+class Endless(io.RawIOBase):
+    """A caller that never stops sending."""
+
+    sent_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.sent_bytes += size
+        return b" " * size
+
+
+def test_draining_stops_at_its_bound() -> None:
+    caller = Endless()
+    with pytest.raises(BodyError) as caught:
+        read_body({"wsgi.input": caller})
+    assert caught.value.status == 413
+    assert caller.sent_bytes == MAX_BODY_BYTES + 1
+    drain({"wsgi.input": caller})
+    assert caller.sent_bytes == MAX_BODY_BYTES + 1 + MAX_DRAIN_BYTES
+
+
+def test_a_traceback_is_a_field_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(logs, "STDERR", writing)
+    with pytest.raises(ValueError, match="first") as caught:
+        int("first\nsecond")
+    record = logging.LogRecord("any", logging.ERROR, "", 0, "it %s", ("failed",), caught._excinfo)
+    record.count = Path("/of/no/JSON/type")
+    logs.JsonHandler().emit(record)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        (line,) = [json.loads(text) for text in pipe.read().splitlines()]
+    assert (line["level"], line["message"], line["count"]) == ("error", "it failed", "/of/no/JSON/type")
+    assert line["traceback"].endswith("'first\\nsecond'")
+
+
+@pytest.mark.parametrize(
+    ("bind", "address"),
+    [
+        ("127.0.0.1:8443", ("127.0.0.1", 8443)),
+        ("[::]:1", ("::", 1)),
+        ("::1:0", ("::1", 0)),
+        ("localhost:65535", ("localhost", 65535)),
+    ],
+)
+def test_an_address_is_a_host_and_a_port(bind: str, address: tuple[str, int]) -> None:
+    assert Settings(Path("p"), Path("c"), Path("k"), bind).address == address

@@ -1,0 +1,213 @@
+import json
+import socket
+import ssl
+import struct
+
+import pytest
+
+from tests.webhook.serving import Server, review_of
+
+MEBIBYTE = 1024 * 1024
+
+
+def answer(connection: socket.socket) -> tuple[int, str, str]:
+    """Read one response; returns status, head and body."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        piece = connection.recv(65536)
+        assert piece, f"closed after {received!r}"
+        received += piece
+    head, _, body = received.partition(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return int(head.split()[1]), head.decode(), body.decode()
+
+
+def post(body: bytes, *, length: int | None = None) -> bytes:
+    size = len(body) if length is None else length
+    return b"POST /mutate?timeout=3s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (size, body)
+
+
+def test_reviews_are_answered_on_a_connection_that_is_kept(server: Server) -> None:
+    with server.caller() as caller:
+        caller.connection.connect()
+        kept = caller.connection.sock
+        for number in range(3):
+            status, text = caller.ask("POST", "/mutate?timeout=3s", review_of(uid=f"uid-{number}"))
+            response = json.loads(text)["response"]
+            assert (status, response["uid"], response["allowed"]) == (200, f"uid-{number}", True)
+            assert response["patchType"] == "JSONPatch"
+            assert caller.connection.sock is kept
+
+
+def test_a_share_above_the_policy_is_refused_in_a_review_and_not_by_a_status(server: Server) -> None:
+    with server.caller() as caller:
+        assert not caller.allowed(review_of("0.9"))
+
+
+def one_field(**changes: object) -> bytes:
+    return json.dumps(json.loads(review_of()) | changes).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="missing"),
+        pytest.param(b"\xff\xfe", id="not text"),
+        pytest.param(b"{", id="not JSON"),
+        pytest.param(b"[]", id="no object"),
+        pytest.param(b"[" * 1000 + b"]" * 1000, id="nested 1,000 deep"),
+        pytest.param(one_field(kind="Pod"), id="no AdmissionReview"),
+        pytest.param(one_field(apiVersion="admission.k8s.io/v1beta1"), id="an old version"),
+        pytest.param(one_field(request=None), id="no request"),
+        pytest.param(review_of(env="PATH=/"), id="a pod with a field of the wrong type"),
+    ],
+)
+def test_a_bad_call_is_a_400_with_one_sentence_and_the_connection_goes_on(server: Server, body: bytes) -> None:
+    with server.caller() as caller:
+        status, text = caller.ask("POST", "/mutate", body)
+        assert status == 400
+        assert caller.connection.sock is not None
+        assert text.endswith("\n")
+        assert text.count("\n") == 1
+        assert "Traceback" not in text
+        assert "<" not in text
+        assert caller.allowed(review_of())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 404), ("POST", "/mutate/x", 404), ("GET", "/mutate", 405), ("POST", "/readyz", 405)],
+)
+def test_anything_else_is_refused_in_plain_text(server: Server, method: str, path: str, status: int) -> None:
+    with server.caller() as caller:
+        caller.connection.request(method, path, b"{}" if method == "POST" else None)
+        response = caller.connection.getresponse()
+        assert response.status == status
+        assert response.headers.get_content_type() == "text/plain"
+        assert b"<" not in response.read()
+        assert (status == 405) == ("Allow" in response.headers)
+
+
+def test_health_and_readiness_are_plain(server: Server) -> None:
+    with server.caller() as caller:
+        assert caller.ask("GET", "/healthz") == (200, "ok\n")
+        assert caller.ask("GET", "/readyz") == (200, "ready\n")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"NONSENSE\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nTransfer-Encoding: rot13\r\n\r\n",
+        b"GET /readyz HTTP/1.1\r\nX: " + b"x" * 20_000 + b"\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_in_plain_text_and_cut_off(server: Server, head: bytes) -> None:
+    with server.tls() as connection:
+        connection.sendall(head)
+        status, heading, body = answer(connection)
+        assert status == 400
+        assert "Connection: close" in heading
+        assert "<" not in body
+        assert connection.recv(1) == b""
+
+
+def test_a_chunked_review_is_answered_as_the_last_of_its_connection(server: Server) -> None:
+    body = review_of()
+    with server.tls() as connection:
+        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+        status, head, _ = answer(connection)
+        assert (status, "Connection: close" in head) == (200, True)
+
+
+def test_broken_chunks_are_a_400(server: Server) -> None:
+    with server.tls() as connection:
+        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+        assert answer(connection)[0] == 400
+
+
+def test_a_long_body_gets_a_413_before_it_is_sent(server: Server) -> None:
+    with server.tls() as connection:
+        connection.sendall(post(b"{", length=9 * MEBIBYTE))
+        status, head, body = answer(connection)
+        assert (status, "Connection: close" in head) == (413, True)
+        assert "8388608 bytes" in body
+
+
+@pytest.mark.parametrize("mebibytes", [9, 40])
+def test_a_long_body_gets_a_413_after_all_of_it_was_sent(server: Server, mebibytes: int) -> None:
+    with server.tls() as connection:
+        connection.sendall(post(b" " * mebibytes * MEBIBYTE))
+        assert answer(connection)[0] == 413
+        assert connection.recv(1) == b""
+
+
+def test_a_long_chunked_body_gets_a_413_while_its_caller_still_sends(server: Server) -> None:
+    chunk = b"%x\r\n%s\r\n" % (MEBIBYTE, b" " * MEBIBYTE)
+    with server.tls() as connection:
+        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(20):
+            connection.sendall(chunk)
+        status, head, _ = answer(connection)
+        assert (status, "Connection: close" in head) == (413, True)
+        connection.sendall(chunk)
+
+
+def test_a_body_of_just_the_limit_is_read(server: Server) -> None:
+    body = review_of()
+    with server.caller() as caller:
+        assert caller.allowed(body + b" " * (8 * MEBIBYTE - len(body)))
+
+
+def test_a_caller_that_goes_away_in_the_middle_of_a_body_is_no_error(server: Server) -> None:
+    for linger in (False, True):  # with a FIN, with a RST
+        with server.tls() as connection:
+            connection.sendall(post(b"{", length=100))
+            if linger:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with server.caller() as caller:
+        assert caller.allowed(review_of())
+    assert not server.lines("Socket error processing request.")
+    assert not [line for line in server.lines() if line["level"] == "error"]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
+def test_tls_1_1_is_refused(server: Server) -> None:
+    context = server.context()
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(ssl.SSLError) as caught, server.tls(context):
+        pass
+    assert caught.value.reason == "TLSV1_ALERT_PROTOCOL_VERSION"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_http_1_1_is_chosen_over_tls_1_2_and_1_3(server: Server, version: ssl.TLSVersion) -> None:
+    context = server.context()
+    context.minimum_version = context.maximum_version = version
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with server.tls(context) as connection:
+        assert connection.selected_alpn_protocol() == "http/1.1"
+
+
+def test_a_handshake_that_fails_is_logged_with_its_reason(server: Server) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError), server.tls(ssl.create_default_context()):
+        pass
+    with server.caller() as caller:
+        caller.ask("GET", "/healthz")
+    assert "TLSV1_ALERT_UNKNOWN_CA" in [line["reason"] for line in server.lines("handshake failed")]
+
+
+def test_connections_that_end_without_a_word_leave_no_line(server: Server) -> None:
+    before = len(server.lines())
+    for _ in range(3):
+        with server.tcp():
+            pass
+    with server.caller() as caller:
+        caller.ask("GET", "/healthz")
+    assert len(server.lines()) == before

@@ -1,0 +1,183 @@
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from certs.authority import issue_to_folder
+from tests.webhook.serving import Server, review_of, wait_for
+
+Start = Callable[..., Server]
+
+
+def test_sigterm_lets_a_request_in_flight_finish_and_keeps_no_idle_connection(
+    policies: Path, certificates: Path, start: Start
+) -> None:
+    server = start(policies, certificates)
+    body = review_of()
+    head = b"POST /mutate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with server.tls() as in_flight, server.caller() as idle, server.caller() as used:
+        for caller in (idle, used):
+            assert caller.allowed(review_of())
+        in_flight.sendall(head + body[:100])
+        with server.caller() as caller:
+            caller.ask("GET", "/healthz")  # the worker has seen the half request by the time it answers this
+        server.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        wait_for(lambda: refuses_connections(server))
+
+        in_flight.sendall(body[100:])
+        answer = b"".join(iter(lambda: in_flight.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"\r\nConnection: close\r\n" in answer
+        assert b'"allowed":true' in answer
+
+        used.connection.request("POST", "/mutate", review_of())
+        response = used.connection.getresponse()
+        assert (response.status, response.headers["Connection"]) == (200, "close")
+        response.read()
+
+        assert server.process.wait(10) == 0
+        assert time.monotonic() - began < 6
+    assert server.lines("Shutting down: Master")
+    assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
+
+
+def refuses_connections(server: Server) -> bool:
+    with contextlib.suppress(ConnectionRefusedError), server.tcp():
+        return False
+    return True
+
+
+def test_the_configuration_in_force_is_logged_at_the_start(server: Server, policies: Path, certificates: Path) -> None:
+    (line,) = server.lines("serving")
+    assert line["address"] == f"https://127.0.0.1:{server.port}"
+    assert line["policies"] == str(policies)
+    assert line["certificate"] == str(certificates / "tls.crt")
+    assert (line["workers"], line["body_bytes"], line["idle_seconds"]) == (1, 8 * 1024 * 1024, 120)
+    assert line["connections"] > 2000
+
+
+def test_each_review_is_a_line_of_its_names_and_nothing_of_the_pod(server: Server) -> None:
+    marker = "Xyzzy-17"
+    with server.caller() as caller:
+        env = [{"name": f"{marker}_NAME", "value": marker}]
+        body = review_of(uid="of-this-test", env=env, args=[f"--token={marker}"], image=f"{marker.lower()}/x:1")
+        assert caller.allowed(body)
+        for bad in (body[:-1], body.replace(b'"args": [', b'"args": {"a": ').replace(b"]", b"}"), b"\xff" + body):
+            assert caller.ask("POST", "/mutate", bad)[0] == 400
+    with server.tls() as connection:  # more body than announced is read as the next request
+        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nContent-Length: 2\r\n\r\n{}" + body + b"\r\n\r\n")
+        wait_for(lambda: not connection.recv(65536))
+    (line,) = [line for line in server.lines("review") if line["uid"] == "of-this-test"]
+    assert 0 < line.pop("milliseconds") < 1000
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "info",
+        "message": "review",
+        "uid": "of-this-test",
+        "namespace": "team",
+        "pod": "model",
+        "policy": "_default",
+        "decision": "granted",
+        "code": "",
+        "shares": {"main": "0.2"},
+    }
+    assert marker.lower() not in server.log.read_text().lower()
+
+
+def test_a_refusal_is_logged_with_its_code(server: Server) -> None:
+    with server.caller() as caller:
+        assert not caller.allowed(review_of("0.9", uid="refused"))
+    (line,) = [line for line in server.lines("review") if line["uid"] == "refused"]
+    assert (line["decision"], line["code"]) == ("refused", "ShareAboveMaximum")
+
+
+def run(**options: object) -> subprocess.CompletedProcess[str]:
+    given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    command = [sys.executable, "-m", "gpu_share", "webhook", *given]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+
+
+def encrypted_key(folder: Path) -> None:
+    key = serialization.load_pem_private_key((folder / "tls.key").read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(b"password")
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "names"),
+    [
+        pytest.param(lambda folder: (folder / "tls.crt").unlink(), ["--cert", "tls.crt", "no such file"], id="no cert"),
+        pytest.param(lambda folder: (folder / "tls.key").unlink(), ["--key", "tls.key", "no such file"], id="no key"),
+        pytest.param(lambda folder: (folder / "tls.crt").write_text("x"), ["--cert", "tls.crt", "PEM"], id="bad cert"),
+        pytest.param(lambda folder: (folder / "tls.key").write_text("x"), ["--key", "tls.key", "PEM"], id="bad key"),
+        pytest.param(lambda folder: (folder / "tls.key").write_bytes(b"\xff\0"), ["--key", "PEM"], id="binary key"),
+        pytest.param(lambda folder: (folder / "tls.crt").write_bytes(b"\xff\0"), ["--cert", "PEM"], id="binary cert"),
+        pytest.param(encrypted_key, ["--key", "tls.key", "password"], id="encrypted key"),
+        pytest.param(
+            lambda folder: (folder / "tls.crt").write_bytes((folder / "ca.crt").read_bytes()),
+            ["--key", "tls.key", "not the key of", "tls.crt"],
+            id="another's key",
+        ),
+    ],
+)
+def test_a_pair_that_cannot_be_served_stops_the_start_with_one_line(
+    tmp_path: Path, policies: Path, spoil: Callable[[Path], object], names: list[str]
+) -> None:
+    issue_to_folder(tmp_path, dns_names=("localhost",))
+    spoil(tmp_path)
+    ended = run(policies=policies, cert=tmp_path / "tls.crt", key=tmp_path / "tls.key", bind="127.0.0.1:0")
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, names)
+
+
+def assert_one_line(stderr: str, names: list[str]) -> None:
+    assert stderr.startswith("gpu-share webhook: ")
+    assert stderr.count("\n") == 1
+    assert [name for name in names if name not in stderr] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        pytest.param(None, ["--policies: ", "missing", "No such file"], id="no folder"),
+        pytest.param(
+            {"_default.yaml": "share: {maximum: 7.5.1}"}, ["--policies: _default.yaml:1: share", "7.5.1"], id="broken"
+        ),
+    ],
+)
+def test_policies_that_cannot_be_used_stop_the_start_with_one_line(
+    tmp_path: Path, certificates: Path, files: dict[str, str] | None, names: list[str]
+) -> None:
+    folder = tmp_path / "missing"
+    for name, text in (files or {}).items():
+        folder.mkdir()
+        (folder / name).write_text(text)
+    ended = run(policies=folder, cert=certificates / "tls.crt", key=certificates / "tls.key", bind="127.0.0.1:0")
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, names)
+
+
+@pytest.mark.parametrize("bind", ["8443", "localhost:", ":8443", "localhost:x", "localhost:70000", "localhost:²"])
+def test_an_address_that_is_none_is_bad_usage(policies: Path, certificates: Path, bind: str) -> None:
+    ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind=bind)
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, ["--bind must be HOST:PORT", f'"{bind}"'])
+
+
+@pytest.mark.parametrize(("bind", "reason"), [("", "in use"), ("192.0.2.1:0", "assign"), ("no.invalid:0", "not known")])
+def test_an_address_that_cannot_be_had_is_a_failure(
+    server: Server, policies: Path, certificates: Path, bind: str, reason: str
+) -> None:
+    bind = bind or f"127.0.0.1:{server.port}"
+    ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind=bind)
+    assert ended.returncode == 1
+    assert_one_line(ended.stderr, [f"--bind {bind}", reason])

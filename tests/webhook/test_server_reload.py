@@ -1,0 +1,166 @@
+import json
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from certs.authority import Authority, new_authority
+from tests.webhook.serving import Caller, Load, Server, Volume, review_of, wait_for
+
+UP_TO_HALF = {"_default.yaml": b'share: {maximum: "0.5"}\n'}
+UP_TO_ONE = {"_default.yaml": b'share: {maximum: "1"}\n'}
+BROKEN = {"_default.yaml": b'share: {maximum: "much"}\n'}
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return new_authority(now=datetime.now(UTC))
+
+
+def files_of(authority: Authority) -> dict[str, bytes]:
+    """A new serving certificate, as the files of a Secret."""
+    pair = authority.issue(("localhost",), now=datetime.now(UTC))
+    return {"ca.crt": authority.pair.certificate_pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
+
+
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    """Replace one file after the other, each in one step."""
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / ".new").write_bytes(content)
+        (folder / ".new").replace(folder / name)
+
+
+def served(server: Server) -> bytes:
+    """The certificate that the next handshake shows, PEM."""
+    with server.tls() as connection:
+        shown = connection.getpeercert(binary_form=True)
+        assert shown is not None
+        return ssl.DER_cert_to_PEM_cert(shown).encode()
+
+
+def all_answer(callers: list[Caller], review: bytes, *, allowed: bool) -> bool:
+    return all(caller.allowed(review) == allowed for caller in callers)
+
+
+def ready(server: Server) -> str:
+    with server.caller() as caller:
+        status, text = caller.ask("GET", "/readyz")
+        assert status == 200
+        return text
+
+
+def test_swapped_policies_are_in_force_in_every_worker_within_two_seconds_and_no_call_fails(
+    tmp_path: Path, certificates: Path, start: Start
+) -> None:
+    volume = Volume(tmp_path / "policies", UP_TO_HALF)
+    server = start(volume.folder, certificates, workers=2)
+    review = review_of("0.7")
+
+    def call() -> None:
+        with server.caller() as caller:
+            caller.allowed(review)
+
+    with server.caller_of_each_worker() as callers, Load(call, threads=2) as load:
+        assert len(callers) == 2
+        assert all_answer(callers, review, allowed=False)
+        for policies, allowed in ((UP_TO_ONE, True), (UP_TO_HALF, False), (UP_TO_ONE, True)):
+            volume.swap(policies)
+            wait_for(partial(all_answer, callers, review, allowed=allowed), seconds=2)
+    assert load.failures == []
+    assert len(load.seconds) > 20
+    wait_for(lambda: len(server.lines("new policies in force")) == 3 * 2)
+
+
+def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
+    tmp_path: Path, certificates: Path, start: Start
+) -> None:
+    volume = Volume(tmp_path / "policies", UP_TO_HALF)
+    server = start(volume.folder, certificates)
+    with server.caller() as caller:
+        volume.swap(BROKEN)
+        wait_for(lambda: "older ones are in force" in ready(server), seconds=2)
+        assert "_default.yaml:1" in ready(server)
+        assert caller.allowed(review_of("0.5"))
+        assert not caller.allowed(review_of("0.7"))
+        volume.swap({"_default.yaml": BROKEN["_default.yaml"] + b"# the same fault again\n"})
+        volume.swap(UP_TO_ONE)
+        wait_for(lambda: caller.allowed(review_of("0.7")), seconds=2)
+    assert ready(server) == "ready\n"
+    ignored = server.lines("new policies ignored, older ones stay in force")
+    assert [line["level"] for line in ignored] == ["error"]
+    assert "_default.yaml:1" in ignored[0]["error"]
+
+
+def test_the_next_handshake_shows_a_new_certificate(
+    tmp_path: Path, policies: Path, authority: Authority, start: Start
+) -> None:
+    volume = Volume(tmp_path / "secret", files_of(authority))
+    server = start(policies, volume.folder)
+    for _ in range(20):
+        files = files_of(authority)
+        volume.swap(files)
+        assert served(server) == files["tls.crt"]
+
+
+def test_certificates_rotate_under_load_and_no_call_fails(
+    tmp_path: Path, policies: Path, authority: Authority, start: Start
+) -> None:
+    folder = tmp_path / "certificates"
+    write(folder, files_of(authority))
+    server = start(policies, folder, workers=2)
+
+    def call() -> None:
+        with server.caller() as caller:
+            assert caller.allowed(review_of())
+
+    with server.caller() as kept, Load(call) as load:
+        for rotation in range(10):
+            files = files_of(authority)
+            # Certificate first and key first, so that both kinds of mismatch are met.
+            write(folder, dict(sorted(files.items(), reverse=rotation % 2 == 0)))
+            wait_for(partial(load.has_made, len(load.seconds) + 10))
+            assert served(server) == files["tls.crt"]
+            assert kept.allowed(review_of())
+    assert load.failures == []
+
+
+def test_half_of_a_pair_is_ignored_while_the_old_one_is_served(
+    tmp_path: Path, policies: Path, authority: Authority, start: Start
+) -> None:
+    old, new = files_of(authority), files_of(authority)
+    folder = tmp_path / "certificates"
+    write(folder, old)
+    server = start(policies, folder)
+    for half_written in (
+        {"tls.crt": new["tls.crt"]},
+        {"tls.crt": new["tls.crt"][:200], "tls.key": new["tls.key"]},
+        {"tls.crt": b""},
+        {"tls.crt": new["tls.crt"], "tls.key": new["tls.key"][:100]},
+    ):
+        write(folder, half_written)
+        assert served(server) == old["tls.crt"]
+        assert "older one is served: --" in ready(server)
+    (folder / "tls.crt").unlink()
+    assert served(server) == old["tls.crt"]
+    write(folder, new)
+    assert served(server) == new["tls.crt"]
+    assert ready(server) == "ready\n"
+    assert {line["level"] for line in server.lines("new certificate ignored")} == {"warning"}
+    assert len(server.lines("new certificate in force")) == 1
+
+
+def test_a_broken_pair_is_reported_without_a_caller(
+    tmp_path: Path, policies: Path, authority: Authority, start: Start
+) -> None:
+    folder = tmp_path / "certificates"
+    write(folder, files_of(authority))
+    server = start(policies, folder)
+    (folder / "tls.key").write_text("nothing")
+    wait_for(lambda: server.lines("new certificate ignored"), seconds=3)
+    assert json.dumps(str(folder / "tls.key"))[1:-1] in server.lines("new certificate ignored")[0]["error"]

@@ -1,0 +1,153 @@
+"""gunicorn around the application: one process that starts, workers that serve."""
+
+import gc
+import logging
+import os
+import resource
+import socket
+import sys
+from typing import Any, NoReturn
+
+import gevent
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+
+from policies.errors import PolicyError
+from policies.store import PolicyStore
+from webhook import log as logs
+from webhook import settings as limits
+from webhook.app import create_app
+from webhook.settings import Settings, StartError
+from webhook.tls import CertificateError, ServingCertificate
+from webhook.watch import watch
+from webhook.worker import Handshakes, Worker
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: Settings) -> NoReturn:
+    """Serve until SIGTERM. Exits with 2 if something given cannot be used, with 1 if the address cannot be had."""
+    try:
+        server = _server(settings)
+    except StartError as error:
+        print(f"gpu-share webhook: {error}", file=sys.stderr)  # noqa: T201 - the line a person reads
+        sys.exit(error.exit_code)
+    logs.to_stderr()
+    server.run()
+    sys.exit(0)
+
+
+def _server(settings: Settings) -> "Server":
+    """
+    Make all that can fail before anything is served.
+
+    Raises:
+        StartError: If something of *settings* cannot be used.
+    """
+    try:
+        certificate = ServingCertificate(settings.cert, settings.key)
+    except CertificateError as error:
+        raise StartError(str(error)) from None
+    try:
+        store = PolicyStore(settings.policies)
+    except PolicyError as error:
+        raise StartError(f"--policies: {error}") from None
+    return Server(settings, listener=listen(settings), store=store, certificate=certificate)
+
+
+class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published without types
+    """gunicorn, configured here alone: no file and no environment of its own."""
+
+    def __init__(
+        self, settings: Settings, *, listener: socket.socket, store: PolicyStore, certificate: ServingCertificate
+    ) -> None:
+        self._settings = settings
+        self._listener = listener.detach()  # gunicorn makes a socket of its own from it
+        self._store = store
+        self._certificate = certificate
+        super().__init__()
+
+    def load(self) -> Flask:
+        """Make the application, once, before the workers are forked."""
+        return create_app(self._store, self._certificate)
+
+    def load_config(self) -> None:
+        """Set what differs from gunicorn's defaults."""
+        for name, value in self._configuration().items():
+            self.cfg.set(name, value)
+
+    def _configuration(self) -> dict[str, Any]:
+        return {
+            "bind": f"fd://{self._listener}",
+            "workers": self._settings.workers,
+            "worker_class": Worker,
+            "worker_connections": _connections(),
+            "worker_tmp_dir": "/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108 - in memory
+            "backlog": limits.BACKLOG,
+            "keepalive": limits.IDLE_SECONDS,
+            "graceful_timeout": limits.SHUTDOWN_SECONDS,
+            "preload_app": True,
+            "control_socket_disable": True,
+            "logger_class": logs.GunicornLog,
+            "proc_name": "gpu-share webhook",
+            "certfile": str(self._settings.cert),  # gunicorn reads neither, but serves TLS where they are set
+            "keyfile": str(self._settings.key),
+            "ssl_context": lambda _conf, _factory: Handshakes(self._certificate),
+            "when_ready": self._when_ready,
+            "post_worker_init": self._begin_watching,
+            "worker_exit": self._worker_exit,
+        }
+
+    def _when_ready(self, arbiter: Any) -> None:
+        host, port = arbiter.LISTENERS[0].getsockname()[:2]
+        log.info("serving", extra=self._effective(f"[{host}]" if ":" in host else host, port))
+        # What is there now stays: a collection in a worker would copy its pages.
+        gc.collect()
+        gc.freeze()
+
+    def _effective(self, host: str, port: int) -> dict[str, object]:
+        return {
+            "address": f"https://{host}:{port}",
+            "workers": self._settings.workers,
+            "policies": str(self._settings.policies),
+            "certificate": str(self._settings.cert),
+            "key": str(self._settings.key),
+            "connections": self.cfg.worker_connections,
+            "body_bytes": limits.MAX_BODY_BYTES,
+            "request_seconds": limits.REQUEST_SECONDS,
+            "idle_seconds": limits.IDLE_SECONDS,
+            "shutdown_seconds": limits.SHUTDOWN_SECONDS,
+        }
+
+    def _begin_watching(self, _worker: Any) -> None:
+        gevent.spawn(watch, self._store, self._certificate)
+
+    def _worker_exit(self, _arbiter: Any, _worker: Any) -> None:
+        gc.unfreeze()  # else the loggers outlive gevent's locks, and the interpreter complains on its way out
+
+
+def listen(settings: Settings) -> socket.socket:
+    """
+    Listen on the address of *settings*, here rather than in gunicorn, which tries for five seconds.
+
+    Raises:
+        StartError: If the address is malformed, unknown, not ours or taken.
+    """
+    host, port = settings.address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=host == "::")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StartError(
+            f"--bind {settings.bind}: {reason}: give another address or port, or end the process that has it",
+            exit_code=1,
+        ) from None
+
+
+def _connections() -> int:
+    """Allow as many open files as the system lets us, and return the number of connections of a worker."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = limits.MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, limits.MAX_OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return min(limits.MAX_CONNECTIONS, allowed // 2)

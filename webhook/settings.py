@@ -1,0 +1,50 @@
+"""What the webhook is told when it starts, and the limits that it keeps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_BODY_BYTES = 8 * 1024 * 1024  # the API server itself takes 3 MiB, and sends an object at most twice
+MAX_DRAIN_BYTES = 64 * 1024 * 1024  # read and thrown away, so that the sender of too much sees its 413
+
+HANDSHAKE_SECONDS = 5
+REQUEST_SECONDS = 10  # from the first byte of a request to the last; the API server gives up after 3
+IDLE_SECONDS = 120  # the API server keeps idle connections for 90 s and does not repeat a POST
+SHUTDOWN_SECONDS = 8
+IDLE_SHUTDOWN_SECONDS = 3  # how long an idle connection can still be used after SIGTERM
+
+MAX_CONNECTIONS = 4096  # of one worker
+MAX_OPEN_FILES = 16384
+BACKLOG = 2048  # connections that no worker has accepted yet
+
+
+class StartError(Exception):
+    """The webhook cannot start: one line that names the option, what is wrong and what to do."""
+
+    def __init__(self, message: str, *, exit_code: int = 2) -> None:
+        self.exit_code = exit_code
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of `gpu-share webhook`."""
+
+    policies: Path
+    cert: Path
+    key: Path
+    bind: str = "0.0.0.0:8443"
+    workers: int = 1
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """
+        Host and port to listen on.
+
+        Raises:
+            StartError: If *bind* is not HOST:PORT.
+        """
+        host, _, port = self.bind.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:  # noqa: PLR2004 - the last port
+            raise StartError(f'--bind must be HOST:PORT, such as 0.0.0.0:8443 or [::]:8443, got "{self.bind}"')
+        return host, int(port)
