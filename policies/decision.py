@@ -8,6 +8,7 @@ from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
     MILLI_PER_GPU,
+    MPS,
     NO_DEVICES,
     NO_FRAMEWORK,
     RESERVED_VARIABLE_PREFIXES,
@@ -68,6 +69,8 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
         resource=resource,
         vgpus_per_gpu=cluster.vgpus_per_gpu,
         pipe_directory=cluster.mps.pipe_directory,
+        strategy=rules.strategy,
+        attaches_in_pod=rules.strategy == MPS and rules.mps.attach == "pod",
         containers=tuple(granted),
         hidden=tuple(
             Hidden(slot, _reserved(slot, policy, warnings, shares=False))

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
-from posixpath import basename
 
 from policies.frameworks import Framework
 from policies.pod import Container
@@ -69,6 +68,11 @@ class Catalogue:
 def _image_pattern(glob: str) -> re.Pattern[str]:
     """Match the end of a repository, from any slash on."""
     return re.compile(f"(?:.*/)?(?:{translate(glob)})", re.DOTALL)
+
+
+def basename(path: str) -> str:
+    """Cut the folders off a program's path."""
+    return path.rpartition("/")[2]
 
 
 def repository(image: str) -> str:

@@ -3,7 +3,7 @@
 import msgspec
 
 from policies.changes import RemoveVariable
-from policies.contract import MPS, Strategy
+from policies.contract import Strategy
 from policies.denial import Deny
 from policies.memory import Advice
 from policies.pod import Slot
@@ -38,19 +38,11 @@ class Grant(msgspec.Struct, frozen=True):
     resource: str
     vgpus_per_gpu: int
     pipe_directory: str
+    strategy: Strategy
+    attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]
     warnings: tuple[str, ...] = ()
-
-    @property
-    def strategy(self) -> Strategy:
-        """How the GPU is shared."""
-        return self.policy.policy.strategy
-
-    @property
-    def attaches_in_pod(self) -> bool:
-        """Whether the pod itself carries hostIPC and the MPS volume."""
-        return self.strategy == MPS and self.policy.policy.mps.attach == "pod"
 
 
 class Untouched(msgspec.Struct, frozen=True):

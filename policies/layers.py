@@ -96,7 +96,9 @@ def effective(layers: Sequence[Layer], problems: list[Problem]) -> EffectivePoli
             values[key] = {**values.get(key, {}), **value} if key in _SECTIONS else value
         sources.update({field: Source(layer.file, line) for field, line in layer.lines.items()})
     policy = msgspec.convert(values, Policy, dec_hook=decode_share)
-    made = EffectivePolicy(file=layers[-1].file if layers else "", policy=policy, sources=sources)
+    file = layers[-1].file if layers else ""
+    name = file.removesuffix(".yaml") or "built-in"
+    made = EffectivePolicy(file=file, name=name, policy=policy, sources=sources)
     problems.extend(_conflicts(made))
     return made
 

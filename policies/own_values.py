@@ -6,7 +6,7 @@ A value that cannot be shown to be within the share (a reference, a number of by
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -138,5 +138,6 @@ def _ways(spelling: Spelling) -> tuple[str, str | None]:
     return _canonical(spelling.argument or ""), _canonical(spelling.shortest) if spelling.shortest else None
 
 
+@lru_cache(4096)  # the same options come again with every pod of a workload
 def _canonical(option: str) -> str:
     return option.lstrip("-").replace("_", "-")

@@ -106,23 +106,20 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 
     group: str  # `containers` or `initContainers`
     index: int
+    name: str
     container: Container
-
-    @property
-    def name(self) -> str:
-        """The container's name."""
-        return self.container.name
-
-    @property
-    def runs_on(self) -> bool:
-        """Whether it runs beside what comes after it: an app container or a sidecar."""
-        return self.group == "containers" or self.container.restart_policy == "Always"
+    runs_on: bool  # beside what comes after it, as app containers and sidecars do
 
 
 def slots(pod: Pod) -> list[Slot]:
     """All containers in the order in which the kubelet starts them."""
-    first = [Slot("initContainers", index, one) for index, one in enumerate(pod.spec.init_containers or ())]
-    return first + [Slot("containers", index, one) for index, one in enumerate(pod.spec.containers)]
+    apps = [Slot("containers", index, one.name, one, True) for index, one in enumerate(pod.spec.containers)]  # noqa: FBT003 - runs_on
+    if not pod.spec.init_containers:
+        return apps
+    return [
+        Slot("initContainers", index, one.name, one, one.restart_policy == "Always")
+        for index, one in enumerate(pod.spec.init_containers)
+    ] + apps
 
 
 def has_toleration(pod: Pod, wanted: Toleration) -> bool:

@@ -218,13 +218,9 @@ class EffectivePolicy(msgspec.Struct, frozen=True):
     """The policy that holds for a namespace, and where each of its fields comes from."""
 
     file: str  # the namespace's own file, else `_default.yaml`, else empty
+    name: str  # how logs and grants call it: the namespace, `_default` or `built-in`
     policy: Policy
     sources: dict[str, Source]  # by dotted field, such as `share.maximum`; absent for built-in defaults
-
-    @property
-    def name(self) -> str:
-        """How logs and grants call it: the namespace, `_default` or `built-in`."""
-        return self.file.removesuffix(".yaml") or "built-in"
 
     def source(self, field: str) -> Source:
         """Where *field* was written; a whole field such as `placement.tolerations` counts as one."""

@@ -5,6 +5,7 @@ The API server applies them as RFC 6902 says and refuses the pod if one does not
 parent that is missing is created first. What the pod already has is left alone, so a second pass adds nothing.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -68,6 +69,7 @@ def grant_text(grant: Grant) -> str:
     return msgspec.json.encode(content).decode()
 
 
+@lru_cache(1024)  # the keys are ours and the policies'
 def escaped(key: str) -> str:
     """Write *key* as one step of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")
@@ -140,13 +142,17 @@ def _attach(made: list[Operation], pod: Pod, grant: Grant) -> None:
             if volume.host_path is None or msgspec.to_builtins(volume.host_path) != host_path:
                 made.append(Operation("replace", f"/spec/volumes/{index}", ours))
             return
-    if all(_is_mounted(one.slot.container, grant.pipe_directory) for one in grant.containers):
-        return  # through a volume of the pod's own that is the same folder
-    _append(made, "/spec/volumes", pod.spec.volumes, [ours])
+    for one in grant.containers:
+        if not _is_mounted(one.slot.container, grant.pipe_directory):
+            _append(made, "/spec/volumes", pod.spec.volumes, [ours])
+            return
 
 
 def _is_mounted(container: Container, pipe_directory: str) -> bool:
-    return any(mount.mount_path.rstrip("/") == pipe_directory for mount in container.volume_mounts or ())
+    for mount in container.volume_mounts or ():
+        if mount.mount_path == pipe_directory or mount.mount_path.rstrip("/") == pipe_directory:
+            return True
+    return False
 
 
 def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:

@@ -39,15 +39,28 @@ class Request(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     namespace: str = ""
     operation: str = "CREATE"
     sub_resource: str = ""
-    object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class PodRequest(Request, frozen=True, gc=False, rename="camel", kw_only=True):
+    """A request with a pod in it."""
+
+    object: Pod
 
 
 class AdmissionReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The call."""
+    """A call, whatever it is about."""
 
     api_version: str
     kind: str
     request: Request
+
+
+class PodReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A call about a pod."""
+
+    api_version: str
+    kind: str
+    request: PodRequest
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +91,7 @@ class Reviewed(msgspec.Struct, frozen=True, gc=False):
 
 
 _decode_review = msgspec.json.Decoder(AdmissionReview).decode
-_decode_pod = msgspec.json.Decoder(Pod).decode
+_decode_pod_review = msgspec.json.Decoder(PodReview).decode
 _encode = msgspec.json.encode
 
 
@@ -89,35 +102,52 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
     Raises:
         BadCall: If *body* is no AdmissionReview v1 of a pod.
     """
-    request = _read(body)
-    if request.kind.kind != "Pod" or request.kind.group:
-        raise BadCall(f"expected a Pod of the core group, got {request.kind.kind!a}: narrow the webhook's rules")
-    if request.operation != "CREATE" or request.sub_resource:
-        # A pod's resources, environment and volumes cannot change after it is created.
-        return _answer(request, None, Untouched("only the creation of a pod is decided on"))
-    try:
-        pod = _decode_pod(request.object)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadCall(f"the object is no pod: {_plain(error)}") from None
-    namespace = request.namespace or pod.metadata.namespace or "default"
-    return _answer(request, pod, decide(pod, namespace, policies))
-
-
-def _read(body: bytes) -> Request:
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
     if _is_too_deep(body):
         raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
+        called = _decode_pod_review(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _without_pod(body, error)
+    _check(called)
+    request, pod = called.request, called.request.object
+    if _is_passed_over(request):
+        return _answer(request, None, _NOT_A_CREATION)
+    namespace = request.namespace or pod.metadata.namespace or "default"
+    return _answer(request, pod, decide(pod, namespace, policies))
+
+
+# A pod's resources, environment and volumes cannot change after it is created.
+_NOT_A_CREATION = Untouched("only the creation of a pod is decided on")
+
+
+def _is_passed_over(request: Request) -> bool:
+    return request.operation != "CREATE" or bool(request.sub_resource)
+
+
+def _without_pod(body: bytes, reason: Exception) -> Reviewed:
+    """Say what is wrong with a call that holds no readable pod, unless it need not hold one."""
+    try:
         called = _decode_review(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1: {_plain(error)}") from None
+    _check(called)
+    if _is_passed_over(called.request):
+        return _answer(called.request, None, _NOT_A_CREATION)
+    raise BadCall(f"the object is no pod: {_plain(reason)}")
+
+
+def _check(called: AdmissionReview | PodReview) -> None:
     if called.kind != "AdmissionReview" or called.api_version != "admission.k8s.io/v1":
         got = f"{called.kind} {called.api_version}"
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1, got {shorten(ascii(got), 80)}")
     if not called.request.uid:
         raise BadCall("expected a uid in the request, got none")
-    return called.request
+    kind = called.request.kind
+    if kind.kind != "Pod" or kind.group:
+        got = shorten(ascii(kind.kind), 80)
+        raise BadCall(f"expected a Pod of the core group, got {got}: narrow the webhook's rules to pods")
 
 
 def _is_too_deep(body: bytes) -> bool:
