@@ -13,7 +13,7 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/lint-imports
 	@$(BIN)/python -m plugin.v1beta1.generate --check
 	@$(BIN)/python -m tests.readme --check
 

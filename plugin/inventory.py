@@ -103,7 +103,7 @@ def _read(nvml: Nvml, sysfs: Path) -> Inventory:
     skipped: list[str] = []
     for index in range(count):
         try:
-            gpu = _gpu(nvml, index, sysfs)
+            gpu = _gpu(nvml, index, sysfs=sysfs)
         except (nvml.NVMLError, _NotShareableError, UnicodeDecodeError) as error:
             skipped.append(f"GPU {index} of {count} cannot be shared: {error}")
         else:
@@ -115,7 +115,7 @@ def _read(nvml: Nvml, sysfs: Path) -> Inventory:
     return Inventory(gpus=tuple(gpus.values()), skipped=tuple(skipped), driver=_text(driver or ""))
 
 
-def _gpu(nvml: Nvml, index: int, sysfs: Path) -> Gpu:
+def _gpu(nvml: Nvml, index: int, *, sysfs: Path) -> Gpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     uuid = _text(nvml.nvmlDeviceGetUUID(handle))
     if VGpuId.parse(str(VGpuId(uuid, 0))) is None:
@@ -128,26 +128,26 @@ def _gpu(nvml: Nvml, index: int, sysfs: Path) -> Gpu:
         raise _NotShareableError(f"{uuid} reports no memory")
     return Gpu(
         uuid=uuid,
-        model=_text(nvml.nvmlDeviceGetName(handle)),
+        model=_text(_if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
         memory_bytes=memory_bytes,
-        numa_node=_numa_node(nvml, handle, sysfs),
+        numa_node=_numa_node(nvml, handle, sysfs=sysfs),
     )
 
 
-def _numa_node(nvml: Nvml, handle: Any, sysfs: Path) -> int | None:
+def _numa_node(nvml: Nvml, handle: Any, *, sysfs: Path) -> int | None:
     """
     Say which CPUs are next to the GPU.
 
     The kernel knows. NVML is asked second: its answer is the GPU's own node where the GPU is one (Grace
     Hopper), and no CPU is in that.
     """
-    node = _sysfs_numa_node(nvml, handle, sysfs)
+    node = _sysfs_numa_node(nvml, handle, sysfs=sysfs)
     if node is None:
         node = _if_there(nvml, lambda: nvml.nvmlDeviceGetNumaNodeId(handle))
     return node if node is not None and node >= 0 else None
 
 
-def _sysfs_numa_node(nvml: Nvml, handle: Any, sysfs: Path) -> int | None:
+def _sysfs_numa_node(nvml: Nvml, handle: Any, *, sysfs: Path) -> int | None:
     info = _if_there(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
     if info is None:
         return None

@@ -43,14 +43,14 @@ def preferred_ids(
         Each ID once; fewer than *size* only if there are no more.
     """
     included = dict.fromkeys(must_include)
-    candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool)
+    candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool=pool)
     ordered = _ordered(candidates, size=size, policy=policy)
     # Unknown IDs last: Allocate will refuse them, but the number must be right.
     wanted = chain(included, *(candidate.free for candidate in ordered), available)
     return list(dict.fromkeys(wanted))[: max(size, 0)]
 
 
-def _candidates(free: Iterable[str], included: Iterable[str], pool: Pool) -> list[_Candidate]:
+def _candidates(free: Iterable[str], included: Iterable[str], *, pool: Pool) -> list[_Candidate]:
     on_gpu: dict[str, list[VGpuId]] = {gpu.uuid: [] for gpu in pool.gpus}
     for vgpu in map(VGpuId.parse, free):
         if vgpu and vgpu.gpu_uuid in on_gpu and vgpu.index < pool.vgpus_per_gpu:

@@ -41,16 +41,16 @@ def run(settings: Settings) -> int:
             inventory = _inventory(settings)
             if inventory is None:
                 return 0
-            servers = _servers(settings, cluster, inventory)
+            servers = _servers(settings, cluster=cluster, inventory=inventory)
         except (PolicyError, SimulationError) as error:
             return _failure(error, _BAD_INPUT)
         except PluginError as error:
             return _failure(error, _FAILED)
-        _log_start(settings, cluster, inventory)
+        _log_start(settings, cluster=cluster, inventory=inventory)
         return _serve(servers)
 
 
-def _servers(settings: Settings, cluster: Cluster, inventory: Inventory) -> list[ResourceServer]:
+def _servers(settings: Settings, *, cluster: Cluster, inventory: Inventory) -> list[ResourceServer]:
     folder = settings.kubelet_dir
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise SocketError(f"--kubelet-dir {folder}: not a folder that can be written to: is a kubelet on this node?")
@@ -135,7 +135,7 @@ def _failure(error: Exception, code: int) -> int:
     return code
 
 
-def _log_start(settings: Settings, cluster: Cluster, inventory: Inventory) -> None:
+def _log_start(settings: Settings, *, cluster: Cluster, inventory: Inventory) -> None:
     for reason in inventory.skipped:
         _log.warning("GPU skipped", extra={"reason": reason})
     _log.info(

@@ -47,6 +47,7 @@ class Session:
         # when it answers, and gRPC, which removes the name it bound, cannot remove a successor's socket.
         unseen = self._socket.with_suffix(".new")
         try:
+            unseen.unlink(missing_ok=True)
             self._server.add_insecure_port(target(unseen))
             self._server.start()
             unseen.chmod(_OWNER_ONLY)

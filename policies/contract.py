@@ -60,3 +60,12 @@ WHOLE_GPU_RESOURCE_PREFIXES: Final = (
     "amd.com/gpu",
     "gpu.intel.com/",
 )
+
+# What is installed, and how the parts find each other in the cluster.
+NAMESPACE: Final = "gpu-share"
+WEBHOOK_SERVICE: Final = "gpu-share-webhook"
+WEBHOOK_CONFIGURATION: Final = "gpu-share"
+WEBHOOK_NAME: Final = "pods.gpu-share.dev"  # of the one webhook in it
+SERVING_SECRET: Final = "gpu-share-webhook-tls"  # noqa: S105 - a name
+AUTHORITY_SECRET: Final = "gpu-share-authority"  # noqa: S105 - a name
+NODE_LABEL: Final = "gpu-share.dev/node"  # "true" on nodes whose GPUs are shared

@@ -83,10 +83,14 @@ def _in_value(wanted: Wanted, spelling: Spelling, value: str, index: int) -> Ite
 
 
 def _in_words(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
+    full, shortest = _ways(spelling.argument or "", spelling.shortest)
     for position, word in enumerate(words):
-        if not (word.text.startswith("-") and _is_spelling(word.text, spelling)):
+        if not word.text.startswith("-"):
             continue
         option, equals, value = word.text.partition("=")
+        written = _canonical(option)
+        if not (written.startswith(shortest) and full.startswith(written)):
+            continue
         following = words[position + 1] if position + 1 < len(words) else None
         if not equals and following is not None:
             value = following.text
@@ -126,18 +130,13 @@ def _number(spelling: Spelling, text: str) -> str | None:
     return text[len(before) : len(text) - len(after)]
 
 
-def _is_spelling(word: str, spelling: Spelling) -> bool:
-    """Whether *word* begins with the argument: -f, --f, dashes, underscores, an abbreviation, with or without =."""
-    written = _canonical(word.partition("=")[0])
-    full, shortest = _ways(spelling)
-    return written == full or (shortest is not None and written.startswith(shortest) and full.startswith(written))
-
-
 @cache
-def _ways(spelling: Spelling) -> tuple[str, str | None]:
-    return _canonical(spelling.argument or ""), _canonical(spelling.shortest) if spelling.shortest else None
+def _ways(argument: str, shortest: str | None) -> tuple[str, str]:
+    """The full name and its shortest abbreviation, as `_canonical` writes them."""
+    return _canonical(argument), _canonical(shortest or argument)
 
 
 @lru_cache(4096)  # the same options come again with every pod of a workload
 def _canonical(option: str) -> str:
+    """Write -f, --f, dashes and underscores in one way."""
     return option.lstrip("-").replace("_", "-")

@@ -91,7 +91,7 @@ def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
         try:
             share = Share.parse(text)
         except ShareError as error:
-            what = f"The annotation {key} says {quoted(text)}, which {error.reason}"
+            what = f"The annotation {quoted(key, 80)} says {quoted(text)}, which {error.reason}"
             raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"') from None
         if name not in names:
             known = ", ".join(quoted(slot.name, 20) for slot in containers[:3])

@@ -8,7 +8,6 @@ import socket
 import sys
 from typing import Any, NoReturn
 
-import gevent
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 
@@ -89,6 +88,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             "preload_app": True,
             "control_socket_disable": True,
             "logger_class": logs.GunicornLog,
+            "forwarded_allow_ips": "",  # the API server calls directly
             "proc_name": "gpu-share webhook",
             "certfile": str(self._settings.cert),  # gunicorn reads neither, but serves TLS where they are set
             "keyfile": str(self._settings.key),
@@ -120,7 +120,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         }
 
     def _begin_watching(self, _worker: Any) -> None:
-        gevent.spawn(watch, self._store, self._certificate)
+        watch(self._store, self._certificate)
 
     def _worker_exit(self, _arbiter: Any, _worker: Any) -> None:
         gc.unfreeze()  # else the loggers outlive gevent's locks, and the interpreter complains on its way out

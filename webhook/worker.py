@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import gevent
-from gevent import GreenletExit, Timeout
+
+# The last five are what gunicorn's worker would import after the fork: imported before, they are shared (1 MiB).
+from gevent import GreenletExit, Timeout, selectors, signal, subprocess, threading, threadpool  # noqa: F401
 from gunicorn.workers.ggevent import GeventWorker
 
 from webhook.connection import Connection

@@ -129,7 +129,7 @@ def test_a_pci_domain_beyond_four_digits_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [FunctionNotFound(13), NotSupported(3)])
 def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeError) -> None:
-    optional = ["MigMode", "PciInfo", "NumaNodeId"]
+    optional = ["MigMode", "PciInfo", "NumaNodeId", "Name"]
     nvml = FakeNvml(
         nvmlSystemGetDriverVersion=fails_with(error),
         **{f"nvmlDeviceGet{name}": fails_with(error) for name in optional},

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ STRIP = policies("environment: {reserved: strip}")
 
 @pytest.mark.parametrize("share", ["0.1", "10%", "0.2", "0.5", "50%"])
 def test_the_bounds_themselves_are_allowed(share: str) -> None:
-    assert granted(pod(share), HALF)
+    granted(pod(share), HALF)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,14 @@ def test_a_share_that_is_not_exact_is_refused_with_the_nearest_that_are(share: s
     assert "_default.yaml:" in deny.message
 
 
+@pytest.mark.parametrize(("share", "bounds"), [("0.55", "maximum: '0.55'"), ("0.15", "minimum: '0.15'")])
+def test_a_share_that_is_proposed_would_be_granted(share: str, bounds: str) -> None:
+    by = policies(f"share: {{rounding: exact, {bounds}}}")
+    message = refused(pod(share), by).message
+    for proposed in re.findall(r"0\.[0-9]+", message.partition("Ask for")[2]):
+        granted(pod(proposed), by)
+
+
 @pytest.mark.parametrize("share", ["0.1", "0.3", "1", "30%"])
 def test_an_exact_share_passes_where_rounding_is_forbidden(share: str) -> None:
     assert granted(pod(share), EXACT).warnings == ()
@@ -109,7 +118,7 @@ def test_a_pod_is_added_up_as_the_scheduler_does(
     named = {"container.gpu-share.dev/setup": setup, "container.gpu-share.dev/proxy": proxy}
     on = pod(main, annotations={key: share for key, share in named.items() if share}, initContainers=first)
     if fits:
-        assert granted(on)
+        granted(on)
     else:
         assert refused(on).code == "PodShareAboveMaximum"
 
@@ -139,7 +148,7 @@ def test_no_container_of_the_pod_may_be_privileged(group: str) -> None:
 
 @pytest.mark.parametrize("context", [None, {}, {"privileged": False}, {"privileged": None, "runAsUser": 0}])
 def test_other_security_contexts_pass(context: dict[str, Any] | None) -> None:
-    assert granted(pod("0.2", container(securityContext=context)))
+    granted(pod("0.2", container(securityContext=context)))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +164,7 @@ def test_other_security_contexts_pass(context: dict[str, Any] | None) -> None:
 def test_a_user_namespace_excludes_host_ipc_alone(policy: str, users: bool | None, fits: bool) -> None:  # noqa: FBT001
     on = pod("0.2", hostUsers=users)
     if fits:
-        assert granted(on, policies(policy))
+        granted(on, policies(policy))
         return
     deny = refused(on, policies(policy))
     assert deny.code == "HostUsersConflict"
@@ -225,10 +234,10 @@ def test_nothing_else_may_stand_where_the_pipes_are(volume: dict[str, Any], path
     mounts = [{"name": volume["name"], "mountPath": path}]
     on = pod("0.2", container(volumeMounts=mounts), volumes=[volume])
     if fits:
-        assert granted(on)
+        granted(on)
     else:
         assert refused(on).code == "ConflictingRequest"
 
 
 def test_a_mirror_pod_is_left_alone() -> None:
-    assert untouched(pod("0.2", annotations={"kubernetes.io/config.mirror": "5f3c"}))
+    untouched(pod("0.2", annotations={"kubernetes.io/config.mirror": "5f3c"}))

@@ -77,6 +77,12 @@ class Server:
     def url(self) -> str:
         return f"https://localhost:{self.port}"
 
+    @property
+    def workers(self) -> list[int]:
+        """The process IDs of the workers."""
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
     def lines(self, message: str | None = None) -> list[dict[str, Any]]:
         """The log so far, or its lines with *message*."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
@@ -94,6 +100,7 @@ class Server:
     @contextlib.contextmanager
     def tcp(self) -> Iterator[socket.socket]:
         with socket.create_connection(("localhost", self.port), timeout=15) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as the API server's are
             yield connection
 
     @contextlib.contextmanager
@@ -107,8 +114,7 @@ class Server:
     @contextlib.contextmanager
     def caller_of_each_worker(self) -> Iterator[list[Caller]]:
         """A kept connection to each worker; which one accepts is left to chance otherwise."""
-        pid = self.process.pid
-        workers = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        workers = self.workers
         with contextlib.ExitStack() as stack:
             callers = []
             for worker in workers:
@@ -135,7 +141,7 @@ def start(policies: Path, certificates: Path, log: Path, *, workers: int = 1) ->
     with log.open("wb") as stderr:
         process = subprocess.Popen(command, stderr=stderr)
     server = Server(process, log=log, ca=certificates / "ca.crt")
-    wait_for(lambda: process.poll() is not None or server.lines("serving"))
+    wait_for(lambda: process.poll() is not None or len(server.workers) == workers)
     assert process.poll() is None, log.read_text()
     server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
     with server.caller() as caller:

@@ -15,6 +15,7 @@ from webhook.app import create_app
 from webhook.body import BodyError, drain, read_body
 from webhook.settings import MAX_BODY_BYTES, MAX_DRAIN_BYTES, Settings
 from webhook.tls import ServingCertificate
+from webhook.watch import look
 
 
 class FailingStore(PolicyStore):
@@ -60,6 +61,39 @@ def test_draining_stops_at_its_bound() -> None:
     assert caller.sent_bytes == MAX_BODY_BYTES + 1
     drain({"wsgi.input": caller})
     assert caller.sent_bytes == MAX_BODY_BYTES + 1 + MAX_DRAIN_BYTES
+
+
+@pytest.fixture(autouse=True)
+def caplog(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO)
+    return caplog
+
+
+def test_an_error_in_the_policies_is_logged_once_for_as_long_as_it_is_the_same(
+    tmp_path: Path, certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = PolicyStore(tmp_path)
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    error = ""
+    for broken in ("enabled: 1", "enabled: 1", "enabled: 2", "enabled: true", "enabled: 2"):
+        (tmp_path / "_default.yaml").write_text(broken)
+        for _ in range(2):
+            error = look(store, certificate, error=error)
+    levels = [record.levelname for record in caplog.records]
+    assert levels == ["ERROR", "ERROR", "INFO", "ERROR"]
+
+
+class FaultyStore(PolicyStore):
+    def refresh(self) -> bool:
+        raise MemoryError
+
+
+def test_a_look_that_fails_is_logged_and_leaves_things_as_they_were(
+    policies: Path, certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    assert look(FaultyStore(policies), certificate, error="before") == "before"
+    assert [record.message for record in caplog.records] == ["looking for new files failed"]
 
 
 def test_a_traceback_is_a_field_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
 import json
+import os
+import signal
 import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -95,6 +97,18 @@ def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
     ignored = server.lines("new policies ignored, older ones stay in force")
     assert [line["level"] for line in ignored] == ["error"]
     assert "_default.yaml:1" in ignored[0]["error"]
+
+
+def test_a_worker_that_replaces_a_killed_one_begins_with_the_newest_policies(
+    tmp_path: Path, certificates: Path, start: Start
+) -> None:
+    volume = Volume(tmp_path / "policies", UP_TO_HALF)
+    server = start(volume.folder, certificates)
+    volume.swap(UP_TO_ONE)
+    wait_for(lambda: server.lines("new policies in force"), seconds=2)
+    os.kill(server.workers[0], signal.SIGKILL)
+    with server.caller() as caller:
+        assert caller.allowed(review_of("0.7"))
 
 
 def test_the_next_handshake_shows_a_new_certificate(

@@ -45,7 +45,7 @@ def read_to_the_end(connection: socket.socket) -> bytes:
     return b""
 
 
-def test_500_connections_that_stall_cost_healthy_callers_nothing_and_are_ended(
+def test_500_connections_that_stall_cost_others_nothing_and_are_ended_while_idle_ones_are_kept(
     policies: Path, certificates: Path, start: Callable[..., Server]
 ) -> None:
     server = start(policies, certificates)
@@ -63,6 +63,8 @@ def test_500_connections_that_stall_cost_healthy_callers_nothing_and_are_ended(
         without_head = [stall(HEAD_BEGINS, secured=True) for _ in range(20)]
         stretched = stall(BODY_BEGINS, secured=True)
 
+        idle = stack.enter_context(server.caller())
+        assert idle.allowed(review_of())
         during = latencies(server, 200)
         assert statistics.median(during) < 2 * statistics.median(before) + 0.002
         assert max(during) < 0.25
@@ -71,4 +73,7 @@ def test_500_connections_that_stall_cost_healthy_callers_nothing_and_are_ended(
         assert {read_to_the_end(connection) for connection in without_handshake + without_head} == {b""}
         for connection in [*without_body, stretched]:
             assert read_to_the_end(connection).startswith(b"HTTP/1.1 408")
+        kept = idle.connection.sock
+        assert idle.allowed(review_of())
+        assert idle.connection.sock is kept
     assert not [line for line in server.lines() if line["level"] == "error"]

@@ -1,0 +1,194 @@
+"""What the operations make of a pod, against an oracle that knows nothing of operations."""
+
+import copy
+import json
+from typing import Any
+
+import jsonpatch
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from policies.decision import decide
+from policies.grant import Grant
+from policies.pod import Pod
+from policies.policy_set import PolicySet
+from tests.policies.pods import VGPU, policies
+from webhook.patch import operations
+
+PIPES = "/tmp/nvidia-mps"
+PLACED = """\
+placement:
+  nodeSelector: {"example.com/gpu~kind": a/b}
+  tolerations:
+  - {key: gpu, operator: Exists}
+  - {key: other, operator: Equal, value: x, effect: NoExecute, tolerationSeconds: 0}
+  runtimeClassName: nvidia
+  schedulerName: packer
+"""
+STRIP = "environment: {reserved: strip}\n"
+POLICIES = {
+    "plain": policies(STRIP),
+    "node": policies(STRIP + "mps: {attach: node}"),
+    "sliced": policies(STRIP + "strategy: time-slicing"),
+    "placed": policies(STRIP + PLACED),
+    "sevenths": policies(STRIP, "vgpusPerGpu: 7\nmps: {pipeDirectory: /run/pipes}"),
+}
+RESERVED = {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "GPU_SHARE_FRACTION"}
+
+NAMES = st.sampled_from(["A", "PATH", "CUDA_HOME", *sorted(RESERVED)])
+VARIABLES = st.builds(lambda name, value: {"name": name} | value, NAMES, st.sampled_from(
+    [{"value": "all"}, {"value": "void"}, {}, {"value": None}, {"valueFrom": {"fieldRef": {"fieldPath": "a"}}}]
+))  # fmt: skip
+MOUNTS = st.sampled_from(
+    [{"name": "data", "mountPath": "/data", "readOnly": True}, {"name": "pipes", "mountPath": f"{PIPES}/"}]
+)
+RESOURCES: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
+    [None, {}, {"limits": None}, {"limits": {}, "requests": {}}, {"limits": {"cpu": 1, "a/b~c": "2"}, "claims": []},
+     {"requests": {"cpu": "1"}}, {"requests": None, "limits": {"nvidia.com/gpu": 0}}]
+)  # fmt: skip
+MAPS: st.SearchStrategy[Any] = st.none() | st.dictionaries(
+    st.sampled_from(["a", "x/y", "~", "~1", "example.com/gpu~kind"]), st.just("a/b")
+)
+
+
+def optional(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Mappings in which each field may be missing."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+CONTAINERS = optional(
+    image=st.sampled_from(["app", "", "registry:5000/app@sha256:0"]),
+    command=st.none() | st.just(["run"]),
+    args=st.none() | st.lists(st.sampled_from(["--a", "b"]), max_size=2),
+    env=st.none() | st.lists(VARIABLES, max_size=4),
+    resources=RESOURCES,
+    volumeMounts=st.none() | st.lists(MOUNTS, max_size=2, unique_by=str),
+    securityContext=st.sampled_from([None, {}, {"privileged": False, "runAsUser": 1}]),
+    livenessProbe=st.just({"exec": {"command": ["x"]}}),
+)
+VOLUMES = st.sampled_from(
+    [[], [{"name": "data", "emptyDir": {}}], [{"name": "nvidia-mps", "hostPath": {"path": PIPES}}],
+     [{"name": "nvidia-mps", "hostPath": {"path": f"{PIPES}/", "type": ""}}]]
+)  # fmt: skip
+TOLERATIONS = st.lists(
+    st.sampled_from(
+        [{"key": "gpu", "operator": "Exists"}, {"key": "spot", "operator": "Exists", "effect": "NoExecute"}]
+    ),
+    max_size=2,
+)
+SPECS = optional(
+    volumes=st.none() | VOLUMES,
+    hostIPC=st.none() | st.booleans(),
+    hostUsers=st.none() | st.just(True),  # noqa: FBT003
+    nodeSelector=MAPS,
+    tolerations=st.none() | TOLERATIONS,
+    schedulerName=st.sampled_from([None, "", "default-scheduler", "packer"]),
+    runtimeClassName=st.sampled_from([None, "nvidia"]),
+    restartPolicy=st.just("Never"),
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> dict[str, Any]:
+    made = [draw(CONTAINERS) for _ in range(draw(st.integers(1, 5)))]
+    named: list[dict[str, Any]] = [{"name": f"c{number}", **one} for number, one in enumerate(made)]
+    first = draw(st.integers(0, len(named) - 1))
+    for one in named[:first]:
+        one["restartPolicy"] = draw(st.sampled_from(["Always", None]))
+    spec = draw(SPECS) | {"containers": named[first:]}
+    if first or draw(st.booleans()):
+        spec["initContainers"] = named[:first] or draw(st.sampled_from([None, []]))
+    asked = {one["name"]: draw(st.sampled_from(["", "", "0.1", "0.15"])) for one in named}
+    annotations = {f"container.gpu-share.dev/{name}": share for name, share in asked.items() if share}
+    if not annotations:
+        annotations["gpu-share"] = "0.25"
+    metadata = {"annotations": annotations | (draw(MAPS) or {})} | draw(
+        optional(name=st.just("p"), labels=MAPS, generateName=st.just("p-"), ownerReferences=st.just([]))
+    )
+    if draw(st.booleans()) and list(annotations) == ["gpu-share"]:
+        spec["containers"][0]["resources"] = {"limits": {VGPU: "3"}}
+    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    unshared: dict[str, Any] = json.loads(json.dumps(whole))  # no part of it stands in two places
+    return unshared
+
+
+def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
+    """The granted pod, written down field by field. Settings of frameworks are none of its business."""
+    after = copy.deepcopy(before)
+    spec, counts = after["spec"], {one.slot.name: str(one.vgpus) for one in grant.containers}
+    attach = grant.attaches_in_pod
+    everyone = (spec.get("initContainers") or []) + spec["containers"]
+    for one in everyone:
+        shares = one["name"] in counts
+        if one.get("env"):
+            kept = [v for v in one["env"] if v["name"] not in RESERVED or _hides(v, shares=shares)]
+            one["env"] = kept
+        if not shares:
+            if not any(v["name"] == "NVIDIA_VISIBLE_DEVICES" for v in one.get("env") or ()):
+                one["env"] = [*(one.get("env") or []), {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+            continue
+        resources = one["resources"] = one.get("resources") or {}
+        for field in ("limits", "requests"):
+            resources[field] = {**(resources.get(field) or {})}
+            resources[field].setdefault(grant.resource, counts[one["name"]])
+        mounts = one.get("volumeMounts") or []
+        if attach and not any(mount["mountPath"].rstrip("/") == grant.pipe_directory for mount in mounts):
+            one["volumeMounts"] = [*mounts, {"name": "nvidia-mps", "mountPath": grant.pipe_directory}]
+    if attach:
+        spec["hostIPC"] = True
+        ours = {"name": "nvidia-mps", "hostPath": {"path": grant.pipe_directory, "type": "Directory"}}
+        others = [volume for volume in spec.get("volumes") or () if volume["name"] != "nvidia-mps"]
+        place = next((i for i, v in enumerate(spec.get("volumes") or ()) if v["name"] == "nvidia-mps"), len(others))
+        spec["volumes"] = [*others[:place], ours, *others[place:]]
+    _place(spec, grant)
+    after.setdefault("metadata", {})
+    after["metadata"]["labels"] = {**(after["metadata"].get("labels") or {}), "gpu-share.dev/shared": "true"}
+    return after
+
+
+def _hides(variable: dict[str, Any], *, shares: bool) -> bool:
+    return not shares and variable["name"] == "NVIDIA_VISIBLE_DEVICES" and variable.get("value") == "void"
+
+
+def _place(spec: dict[str, Any], grant: Grant) -> None:
+    placement = grant.policy.policy.placement
+    if placement.node_selector:
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **placement.node_selector}
+    for toleration in map(msgspec.to_builtins, placement.tolerations):
+        if toleration not in (spec.get("tolerations") or ()):
+            spec["tolerations"] = [*(spec.get("tolerations") or []), toleration]
+    if placement.runtime_class_name:
+        spec["runtimeClassName"] = placement.runtime_class_name
+    if placement.scheduler_name:
+        spec["schedulerName"] = placement.scheduler_name
+
+
+def patch(before: dict[str, Any], by: PolicySet) -> tuple[dict[str, Any], Grant | None]:
+    decision = decide(msgspec.convert(before, Pod), "team", by)
+    if not isinstance(decision, Grant):
+        return before, None
+    made = json.loads(msgspec.json.encode(operations(msgspec.convert(before, Pod), decision)))
+    untouched = copy.deepcopy(before)
+    patched: dict[str, Any] = jsonpatch.apply_patch(before, made)
+    assert before == untouched
+    return patched, decision
+
+
+@given(pods(), st.sampled_from(sorted(POLICIES)))
+@settings(deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+def test_the_patched_pod_is_the_intended_pod_and_a_second_patch_is_empty(before: dict[str, Any], name: str) -> None:
+    after, grant = patch(before, POLICIES[name])
+    if grant is None:
+        return
+    expected = intended(before, grant)
+    note = json.loads(after["metadata"]["annotations"]["gpu-share.dev/grant"])
+    expected["metadata"]["annotations"]["gpu-share.dev/grant"] = after["metadata"]["annotations"]["gpu-share.dev/grant"]
+    assert after == expected
+    assert {key: one["vgpus"] for key, one in note["containers"].items()} == {
+        one.slot.name: one.vgpus for one in grant.containers
+    }
+    again, second = patch(after, POLICIES[name])
+    assert second is not None
+    assert again == after
+    assert operations(msgspec.convert(after, Pod), second) == []

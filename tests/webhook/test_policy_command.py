@@ -1,0 +1,110 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.commands import run
+
+jsonschema: Any = pytest.importorskip("jsonschema")  # published without types
+
+SHIPPED = Path("policies/files")
+
+
+def schema(*options: str) -> Any:
+    made: dict[str, Any] = json.loads(run("policy", "schema", *options).stdout)
+    jsonschema.Draft202012Validator.check_schema(made)
+    return jsonschema.Draft202012Validator(made)
+
+
+def test_the_shipped_folder_is_good() -> None:
+    result = run("policy", "check", SHIPPED)
+    assert "good" in result.stdout
+    assert "2 namespaces" in result.stdout
+    assert run("policy", "check").stdout.endswith(result.stdout.partition(":")[2])
+
+
+def test_every_problem_is_reported_with_file_line_and_field(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("mode: x\nshare:\n  maximum: 1\n")
+    (tmp_path / "team.yaml").write_text("\nenabeld: true\n")
+    (tmp_path / "Bad.yaml").write_text("")
+    result = run("policy", "check", tmp_path, code=1)
+    assert result.stdout == ""
+    assert [line.split(": ")[:2] for line in result.stderr.splitlines()] == [
+        ["Bad.yaml", "expected _cluster.yaml, _default.yaml or <namespace>.yaml"],
+        ["_default.yaml:1", "mode"],
+        ["_default.yaml:3", "share.maximum"],
+        ["team.yaml:2", "enabeld"],
+    ]
+
+
+@pytest.mark.parametrize("place", ["missing", "file"])
+def test_what_is_no_folder_is_bad_usage(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert run("policy", "check", tmp_path / place, code=2).stdout == ""
+
+
+@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: str(file.stem))
+def test_the_schema_fits_the_shipped_files(file: Path) -> None:
+    options = ["--cluster"] if file.name == "_cluster.yaml" else []
+    schema(*options).validate(yaml.safe_load(file.read_text()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "enabeld: true",
+        "mode: off",
+        "share: {maximum: 0.5}",
+        "share: {maximum: half}",
+        "share: {maximum: '0.2222'}",
+        "share: {pod: '1'}",
+        "strategy: none",
+        "placement: {tolerations: [{kee: a}]}",
+        "memory: {headroom: 0}",
+        "[]",
+    ],
+)
+def test_the_schema_refuses_what_the_check_refuses(text: str, tmp_path: Path) -> None:
+    assert list(schema().iter_errors(yaml.safe_load(text)))
+    (tmp_path / "_default.yaml").write_text(text)
+    run("policy", "check", tmp_path, code=1)
+
+
+@pytest.mark.parametrize("text", ["vgpusPerGpu: 0", "vgpus: 1", "mps: {pipeDirectory: x}", "resourceNames: {mps: x}"])
+def test_the_schema_of_the_cluster_refuses_what_the_check_refuses(text: str, tmp_path: Path) -> None:
+    assert list(schema("--cluster").iter_errors(yaml.safe_load(text)))
+    (tmp_path / "_cluster.yaml").write_text(text)
+    run("policy", "check", tmp_path, code=1)
+
+
+def test_show_names_the_source_of_every_field() -> None:
+    lines = run("policy", "show", "team-vision", "--policies", SHIPPED).stdout.splitlines()
+    by_field = {line.partition(":")[0].strip(): line.rpartition("# ")[2] for line in lines[1:]}
+    assert "team-vision" in lines[0]
+    assert by_field["maximum"] == "team-vision.yaml:3"
+    assert by_field["headroom"] == "team-vision.yaml:5"
+    assert by_field["minimum"].startswith("_default.yaml:")
+    assert by_field["schedulerName"].startswith("_default.yaml:")
+
+
+def test_what_is_shown_is_a_policy_file_that_says_the_same(tmp_path: Path) -> None:
+    shown = run("policy", "show", "team-vision", "--policies", SHIPPED).stdout
+    (tmp_path / "team-vision.yaml").write_text(shown)
+    again = run("policy", "show", "team-vision", "--policies", tmp_path).stdout
+    assert yaml.safe_load(again) == yaml.safe_load(shown)
+    schema().validate(yaml.safe_load(shown))
+
+
+def test_built_in_defaults_and_exempt_namespaces_are_said_so(tmp_path: Path) -> None:
+    shown = run("policy", "show", "anything", "--policies", tmp_path).stdout
+    assert "# built-in default" in shown
+    assert "is exempt" in run("policy", "show", "kube-system", "--policies", tmp_path).stdout
+
+
+def test_show_of_broken_policies_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("mode: x")
+    result = run("policy", "show", "team", "--policies", tmp_path, code=2)
+    assert result.stderr.startswith("gpu-share: _default.yaml:1: mode: ")
+    assert "is no namespace" in run("policy", "show", "Not_A_Namespace", "--policies", SHIPPED, code=2).stderr

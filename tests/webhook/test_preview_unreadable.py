@@ -1,0 +1,116 @@
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.webhook.commands import POD, preview, run, unreadable
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "quoted"),
+    [
+        ("0.2", "0.2 without quotes", '"0.2"'),
+        ("0.10", "0.1", '"0.1'),
+        ("1", "1 without quotes", '"1"'),
+        ("2", "2 without quotes", '"2"'),
+        ("", "nothing", '"0.2"'),
+        ("true", "true without quotes", '"true"'),
+        (".25", "0.25 without quotes", '"0.25"'),
+        ("[a]", "", ""),
+    ],
+)
+def test_a_share_without_quotes_is_said_with_line_and_fix(value: str, shown: str, quoted: str) -> None:
+    line = unreadable(POD.replace('"0.2"', value))
+    assert line.startswith("gpu-share: standard input:6: metadata.annotations.gpu-share: ")
+    assert shown in line
+    assert f"write gpu-share: {quoted}" in line
+
+
+@pytest.mark.parametrize("value", ["20%", "0.2.", "0,2", "a"])
+def test_a_text_needs_no_quotes(value: str) -> None:
+    result = preview(POD.replace('"0.2"', value), code=0 if value == "20%" else 1)
+    assert "without quotes" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("kind: [", ":", "not YAML"),
+        ("a: b: c", ":1", "not YAML"),
+        ("kind: Pod\nspec: *x\n", ":2", "not YAML"),
+        ("\x00", ":1", "not YAML"),
+        ("kind: Pod\nspec: {containers: [{name: !foo a}]}", ":2", "not YAML"),
+        ("? [a]\n: b", ":1", "not YAML"),
+        ("[" * 60_000, ":1", "levels"),
+        ("just words", ":1", "kind"),
+        ("- kind: Pod", ":1", "kind"),
+        ("metadata: {}", ":1", "kind"),
+        ("kind: 5", ":1", "kind"),
+        ("kind: List\nitems: 5", ":", "items"),
+        ("kind: List\nitems: text", ":", ""),
+        ("kind: List\nitems: {a: b}", ":", ""),
+        ("kind: List\nitems:\n- kind: ConfigMap\n- text", ":4", "kind"),
+        ("kind: Pod", ":1", "spec"),
+        ("kind: Pod\nspec:", ":2", "spec"),
+        ("kind: Pod\nspec: {}", ":2", "containers"),
+        ("kind: Pod\nspec:\n  containers:\n  - image: x", ":4", "name"),
+        ("kind: Pod\nspec:\n  containers:\n  - name: x\n    args: y", ":5", "args"),
+        ("kind: Pod\nspec:\n  containers:\n  - name: x\n    env: [{name: A, value: 5}]", ":5", "value"),
+        ("kind: Pod\nspec:\n  containers:\n  - name: x\n    args: [1]", ":5", "args[0]"),
+        ("kind: Deployment\nspec: {}", ":2", "spec.template"),
+        ("kind: Deployment", ":1", "spec.template"),
+        ("kind: CronJob\nspec:\n  jobTemplate: {}", ":3", "spec.jobTemplate.spec.template"),
+    ],
+)
+def test_an_input_that_cannot_be_read_is_one_line_with_its_place(text: str, place: str, words: str) -> None:
+    line = unreadable(text)
+    assert line.startswith(f"gpu-share: standard input{place}")
+    assert words in line
+    assert "`" not in line
+
+
+def test_a_text_that_is_not_utf_8_is_said_so() -> None:
+    assert "not UTF-8" in unreadable(b"kind: \xff")
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "."])
+def test_a_file_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    result = run("preview", tmp_path / name, code=2)
+    assert "cannot be read" in result.stderr
+    assert result.stdout == ""
+
+
+def test_the_file_with_the_fault_is_named(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(POD)
+    (tmp_path / "bad.yaml").write_text(POD.replace('"0.2"', "0.2"))
+    result = run("preview", tmp_path / "good.yaml", tmp_path / "bad.yaml", code=2)
+    assert f"{tmp_path}/bad.yaml:6: " in result.stderr
+
+
+@pytest.mark.parametrize("option", [("-o", "table"), ("--what",), ("--policies", "pyproject.toml")])
+def test_bad_usage_ends_with_2(option: tuple[str, ...]) -> None:
+    assert preview(POD, *option, code=2).stdout == ""
+
+
+def test_policies_that_cannot_be_used_end_with_2(tmp_path: Path) -> None:
+    assert "cannot be read" in unreadable(POD, "--policies", tmp_path / "missing")
+    (tmp_path / "_default.yaml").write_text("share:\n  maximum: 1\n")
+    line = unreadable(POD, "--policies", tmp_path)
+    assert line.startswith("gpu-share: _default.yaml:2: share.maximum: ")
+    assert 'write "1"' in line
+
+
+@pytest.mark.parametrize("output", ["explain", "diff", "yaml", "patch"])
+def test_aliases_that_multiply_cost_little(output: str) -> None:
+    rows = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 25))]
+    text = POD + "  tolerations:\n  - value: x\n    more:\n" + "".join(f"      {row}\n" for row in rows)
+    start = time.monotonic()
+    result = run("preview", "-", "-o", output, given=text, code=None)
+    assert result.exit_code in (0, 2)
+    assert time.monotonic() - start < 2
+
+
+def test_a_structure_that_holds_itself_is_no_traceback() -> None:
+    text = POD + "  tolerations: &t [{value: *t}]\n"
+    for output in ("explain", "diff", "yaml", "patch"):
+        assert preview(text, "-o", output, code=2).stderr.count("\n") == 1
