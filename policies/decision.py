@@ -86,6 +86,7 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     granted = min(ask.vgpus * MILLI_PER_GPU // vgpus_per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
+    _look_at_env_from(ask.slot, policy, warnings)
     target = max(basis - policy.policy.memory.headroom, 0)
     framework = _framework(pod, ask.slot, policy, policies, warnings)
     advice = NOTHING
@@ -172,6 +173,19 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
         )
     warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in found]
     return tuple(found)
+
+
+def _look_at_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
+    if not slot.container.env_from:
+        return
+    if policy.policy.environment.env_from == "deny":
+        raise DeniedError(
+            "ReservedEnvironment",
+            f"{named(slot)} takes variables by envFrom, where admission cannot see reserved ones",
+            "Name each variable in env with valueFrom",
+            by=policy.source("environment.envFrom"),
+        )
+    warnings.append(f"{quoted(slot.name, 30)}: envFrom is not looked into, it could set reserved variables")
 
 
 # One look at each variable's first letters is enough for most of them.

@@ -10,6 +10,7 @@ from policies.contract import (
 )
 from policies.denial import DeniedError
 from policies.errors import quoted
+from policies.host_access import check_host_access, check_mounts, is_pipe_volume
 from policies.pod import Pod, Slot
 from policies.policy import Cluster, EffectivePolicy
 from policies.request import Ask, named
@@ -77,17 +78,14 @@ def check_pod(
         DeniedError: If it holds too much in sum, or has something that does not go with a share.
     """
     _check_sum(containers, asks, policy, cluster.vgpus_per_gpu)
-    for slot in containers:
-        if slot.container.security_context and slot.container.security_context.privileged:
-            raise DeniedError(
-                "PrivilegedContainer",
-                f"{named(slot)} is privileged, so no share could hold it or its neighbours",
-                "Remove securityContext.privileged, or ask for a whole GPU without gpu-share",
-            )
+    attached = policy.policy.strategy == MPS and policy.policy.mps.attach == "pod"
+    check_host_access(pod, containers, pipe_directory=cluster.mps.pipe_directory, attached=attached)
     _check_framework_names(pod, containers)
     _check_placement(pod, policy)
-    if policy.policy.strategy == MPS and policy.policy.mps.attach == "pod":
-        _check_attachment(pod, asks, policy, cluster.mps.pipe_directory)
+    if policy.policy.strategy == MPS:
+        check_mounts(pod, asks, pipe_directory=cluster.mps.pipe_directory)
+        if attached:
+            _check_attachment(pod, policy, cluster.mps.pipe_directory)
 
 
 def _check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, vgpus_per_gpu: int) -> None:
@@ -148,7 +146,7 @@ def _check_placement(pod: Pod, policy: EffectivePolicy) -> None:
             )
 
 
-def _check_attachment(pod: Pod, asks: Sequence[Ask], policy: EffectivePolicy, pipe_directory: str) -> None:
+def _check_attachment(pod: Pod, policy: EffectivePolicy, pipe_directory: str) -> None:
     if pod.spec.host_users is False:
         raise DeniedError(
             "HostUsersConflict",
@@ -156,19 +154,10 @@ def _check_attachment(pod: Pod, asks: Sequence[Ask], policy: EffectivePolicy, pi
             "Remove hostUsers, or have the namespace's policy say mps: {attach: node}",
             by=policy.source("mps.attach"),
         )
-    ours = {
-        volume.name
-        for volume in pod.spec.volumes or ()
-        if volume.host_path and volume.host_path.path.rstrip("/") == pipe_directory
-    }
-    if any(volume.name == MPS_VOLUME and volume.name not in ours for volume in pod.spec.volumes or ()):
-        what = f"The pod has a volume {MPS_VOLUME} of its own, a name that its share needs for {pipe_directory}"
-        raise DeniedError("ConflictingRequest", what, "Give the volume another name")
-    for ask in asks:
-        for mount in ask.slot.container.volume_mounts or ():
-            if mount.mount_path.rstrip("/") == pipe_directory and mount.name not in ours:
-                what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {pipe_directory}, where the MPS pipes are"
-                raise DeniedError("ConflictingRequest", what, "Mount it elsewhere")
+    for volume in pod.spec.volumes or ():
+        if volume.name == MPS_VOLUME and not is_pipe_volume(volume, pipe_directory):
+            what = f"The pod has a volume {MPS_VOLUME} of its own, a name that its share needs for {pipe_directory}"
+            raise DeniedError("ConflictingRequest", what, "Give the volume another name")
 
 
 def _milli_times_vgpus(ask: Ask, vgpus_per_gpu: int) -> int:

@@ -46,10 +46,17 @@ class VolumeMount(Part, frozen=True, gc=False):
     mount_path: str
 
 
+class Capabilities(Part, frozen=True, gc=False):
+    """What a container may do beyond its user's rights."""
+
+    add: list[str] | None = None
+
+
 class SecurityContext(Part, frozen=True, gc=False):
     """Of a container."""
 
     privileged: bool | None = None
+    capabilities: Capabilities | None = None
 
 
 class Container(Part, frozen=True, gc=False):
@@ -60,6 +67,7 @@ class Container(Part, frozen=True, gc=False):
     command: list[str] | None = None
     args: list[str] | None = None
     env: list[Variable] | None = None
+    env_from: list[dict[str, Any]] | None = None
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
     security_context: SecurityContext | None = None
@@ -87,6 +95,7 @@ class PodSpec(Part, frozen=True, gc=False):
     init_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     host_ipc: bool | None = msgspec.field(default=None, name="hostIPC")
+    host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     host_users: bool | None = None
     node_selector: dict[str, str] | None = None
     tolerations: list[dict[str, Any]] | None = None

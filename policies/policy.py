@@ -98,6 +98,13 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
             "NVIDIA_GPU_MEMORY_* or GPU_SHARE_* is refused, or the variables are removed with a warning."
         ),
     ] = "deny"
+    env_from: Annotated[
+        Literal["allow", "deny"],
+        Meta(
+            description="A container with a share that takes variables from ConfigMaps or Secrets as a whole is "
+            "admitted with a warning, or refused: admission cannot see whether a reserved variable is among them."
+        ),
+    ] = "allow"
 
 
 class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):

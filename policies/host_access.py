@@ -1,0 +1,95 @@
+"""What of the node a pod with a share may not touch: there are ways around every limit on the other side."""
+
+from collections.abc import Sequence
+from posixpath import normpath
+
+from policies.denial import DeniedError
+from policies.errors import quoted
+from policies.pod import Pod, Slot, Volume
+from policies.request import Ask, named
+
+# Device files; the sockets of the kubelet and of container runtimes, which start containers with anything in them.
+_FOLDERS_OF_POWER = (
+    "/dev",
+    "/proc",
+    "/sys",
+    "/var/lib/kubelet",
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/run",
+    "/run",
+    "/etc/kubernetes",
+)
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the MPS server and its clients meet
+_CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
+
+
+def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: str, attached: bool) -> None:
+    """
+    Hold the pod's privileges against its share; *attached* says that the pod itself carries the folder of the pipes.
+
+    Raises:
+        DeniedError: If it is privileged, or sees the node's processes, devices or sockets.
+    """
+    if pod.spec.host_pid:
+        what = "The pod has hostPID, so it sees and can reach the processes of other shares"
+        raise DeniedError("PrivilegedContainer", what, "Remove hostPID")
+    for slot in containers:
+        security = slot.container.security_context
+        if security is None:
+            continue
+        if security.privileged:
+            what = f"{named(slot)} is privileged, so no share could hold it or its neighbours"
+            fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
+            raise DeniedError("PrivilegedContainer", what, fix)
+        if security.capabilities and security.capabilities.add:
+            _check_capabilities(slot, security.capabilities.add)
+    for volume in pod.spec.volumes or ():
+        if volume.host_path is not None and not (attached and is_pipe_volume(volume, pipe_directory)):
+            _check_host_path(volume, pipe_directory)
+
+
+def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
+    """
+    See that nothing of the pod's own lies where a container with a share meets its MPS server.
+
+    Raises:
+        DeniedError: If something does. CUDA would run without MPS then, and without any limit.
+    """
+    pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
+    for ask in asks:
+        for mount in ask.slot.container.volume_mounts or ():
+            path = mount.mount_path
+            if not path.startswith((pipe_directory, _SHARED_MEMORY)) and "//" not in path and "/." not in path:
+                continue
+            path = normpath(path)
+            over_pipes = is_within(path, pipe_directory) and not (path == pipe_directory and mount.name in pipes)
+            if over_pipes or path == _SHARED_MEMORY:
+                over = pipe_directory if over_pipes else _SHARED_MEMORY
+                what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {over}, where it meets its MPS server"
+                raise DeniedError("ConflictingRequest", what, "Remove the mount")
+
+
+def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
+    """Whether this is the folder of the MPS pipes, as the webhook mounts it and users of the AWS plugin do."""
+    return volume.host_path is not None and normpath(volume.host_path.path) == pipe_directory
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether *path* is *folder* or lies in it; both are normal paths."""
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
+    for capability in added:
+        if capability.upper().removeprefix("CAP_") in _CAPABILITIES_OF_POWER:
+            what = f"{named(slot)} adds the capability {quoted(capability)}, which reaches past any share"
+            raise DeniedError("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
+
+
+def _check_host_path(volume: Volume, pipe_directory: str) -> None:
+    path = normpath(volume.host_path.path) if volume.host_path else ""
+    for folder in (*_FOLDERS_OF_POWER, pipe_directory):
+        if is_within(path, folder) or is_within(folder, path):
+            what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, by which a share can be left"
+            raise DeniedError("ConflictingRequest", what, "Remove the volume")
