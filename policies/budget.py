@@ -4,12 +4,12 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MPS, SHARE_FRACTION, Strategy
+from policies.contract import MILLI_PER_GPU, MPS, Strategy
 from policies.frameworks import Memory, Spelling
 from policies.share import milli_text
 
-_EXPANDED = f"$({SHARE_FRACTION})"  # the kubelet expands it in arguments, to what was granted
 _LONGEST_NUMBER = 32  # characters
+_LARGEST_NUMBER = 10_000  # far above any setting; beyond, arithmetic could overflow
 _PART_OF_FREE = "0.9"  # what programs that size themselves by the free memory take of it, by and large
 
 
@@ -31,7 +31,8 @@ class Wanted:
         part = MILLI_PER_GPU if memory.of == "total" else _milli_of_free(memory)
         # Under MPS the free memory is the share itself: taking the share of it would take it twice.
         self._allowed = MILLI_PER_GPU if follows_limit else budget.share
-        self.milli = part if follows_limit else budget.target * part // MILLI_PER_GPU
+        # Never zero, which means "all of it" to some frameworks.
+        self.milli = part if follows_limit else max(budget.target * part // MILLI_PER_GPU, 1)
         # A whole GPU needs no fraction, and 1 would be wrong: vLLM refuses to start when not all of it is free.
         self.is_needed = budget.share < MILLI_PER_GPU and not (follows_limit and memory.of_free is None)
 
@@ -47,8 +48,6 @@ class Wanted:
 
     def fits(self, spelling: Spelling, number: str) -> bool:
         """Whether a user's *number* is within the share. What cannot be read as a number is not."""
-        if number == _EXPANDED:
-            return spelling.kind == "fraction" and self.memory.of == "total"
         value = _decimal(number)
         if value is None:
             return False
@@ -59,6 +58,10 @@ class Wanted:
                 return value * 10 <= self._allowed
             case _:
                 return (100 - value) * 10 <= self._allowed
+
+    def may_be_told(self, spelling: Spelling) -> bool:
+        """Whether the setting may be what the device plugin tells the container: the granted part of the GPU."""
+        return spelling.kind == "fraction" and self.memory.of == "total"
 
 
 def _milli_of_free(memory: Memory) -> int:
@@ -72,4 +75,4 @@ def _decimal(text: str) -> Decimal | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    return value if value.is_finite() and value >= 0 else None
+    return value if value.is_finite() and 0 <= value <= _LARGEST_NUMBER else None

@@ -18,6 +18,7 @@ FRAMEWORK_ANNOTATION: Final = "gpu-share.dev/framework"
 FRAMEWORK_ANNOTATION_PREFIX: Final = "framework.gpu-share.dev/"
 NO_FRAMEWORK: Final = "none"
 DEFAULT_CONTAINER_ANNOTATION: Final = "kubectl.kubernetes.io/default-container"
+MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"  # on the API's copy of a static pod
 
 # The answer, as the webhook writes it.
 GRANT_ANNOTATION: Final = "gpu-share.dev/grant"

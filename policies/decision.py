@@ -8,6 +8,7 @@ from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
     MILLI_PER_GPU,
+    MIRROR_ANNOTATION,
     MPS,
     NO_DEVICES,
     NO_FRAMEWORK,
@@ -19,7 +20,7 @@ from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.frameworks import Framework
 from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Untouched
-from policies.limits import check_pod, check_share
+from policies.limits import check_pod, check_share, check_sum
 from policies.memory import NOTHING, Advice, advise
 from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
@@ -33,6 +34,8 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
     containers = slots(pod)
     if not asks_for_share(pod, containers, policies.cluster):
         return Untouched("it does not ask for a share")
+    if MIRROR_ANNOTATION in (pod.metadata.annotations or ()):
+        return Untouched("it mirrors a static pod, and nothing said here would change what runs")
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)
@@ -57,12 +60,10 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
         )
     resource = cluster.resource_names[rules.strategy]
     asks = read_asks(pod, containers, cluster=cluster, resource=resource)
+    warnings = [warning for ask in asks for warning in check_share(ask, policy, cluster.vgpus_per_gpu)]
+    check_sum(containers, asks, policy, cluster.vgpus_per_gpu)
     check_pod(pod, containers, asks, policy, cluster)
-    warnings: list[str] = []
-    granted = []
-    for ask in asks:
-        warnings += check_share(ask, policy, cluster.vgpus_per_gpu)
-        granted.append(_container(pod, ask, policy, policies, warnings))
+    granted = [_container(pod, ask, policy, policies, warnings) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     return Grant(
         policy=policy,
@@ -87,7 +88,12 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
     _look_at_env_from(ask.slot, policy, warnings)
-    target = max(basis - policy.policy.memory.headroom, 0)
+    target = basis - policy.policy.memory.headroom
+    if target <= 0:
+        target = basis
+        warnings.append(
+            f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
+        )
     framework = _framework(pod, ask.slot, policy, policies, warnings)
     advice = NOTHING
     if framework is not None:

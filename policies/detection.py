@@ -90,8 +90,13 @@ def version(image: str) -> tuple[int, int] | None:
 
 
 def runs_through_shell(line: Sequence[str]) -> bool:
-    """Whether the command line is a shell's, which takes appended arguments for its own."""
-    return bool(line) and basename(line[0]) in _SHELLS
+    """Whether a shell is in the command line, which takes appended arguments for its own."""
+    return any(basename(word) in _SHELLS for word in line)
+
+
+def ends_options(line: Sequence[str]) -> bool:
+    """Whether the program's options end with --, so that what is appended is none."""
+    return "--" in _without_init(line)
 
 
 def starts_one_of(line: Sequence[str], programs: Iterable[str]) -> bool:

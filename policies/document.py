@@ -146,4 +146,5 @@ def _scalar(event: yaml.ScalarEvent) -> str | int | float | bool | None:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text) and len(text) <= 18:  # noqa: PLR2004 - longer ones are no setting of ours
         return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    is_float = not text.isdigit() and _FLOAT.fullmatch(text)
+    return float(text) if is_float else text

@@ -16,13 +16,13 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Spelling(Entry, frozen=True, kw_only=True):
     """One way to write a memory setting: exactly one of `argument` and `variable`."""
 
-    argument: Annotated[str, Meta(pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$")] | None = None
-    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    argument: Annotated[str, Meta(pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$(?!\n)")] | None = None
+    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")] | None = None
     value: Annotated[
         str,
         Meta(
             description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole).",
-            pattern=r"^[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*$",
+            pattern=r"^[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*$(?!\n)",
         ),
     ] = "{fraction}"
     separator: Annotated[
@@ -84,7 +84,7 @@ class Memory(Entry, frozen=True, kw_only=True):
             Meta(
                 description="For `of: free`: the part of the free memory to set under MPS, where free is the share. "
                 "null: the program's own default is right.",
-                pattern=r"^0\.[0-9]{1,3}$",
+                pattern=r"^0\.[0-9]{1,3}$(?!\n)",
             ),
         ]
         | None
@@ -95,7 +95,7 @@ class Memory(Entry, frozen=True, kw_only=True):
             Meta(
                 description="The first version that knows the setting; older ones fail on it, so it is set only if the "
                 "image's tag says at least this.",
-                pattern=r"^[0-9]+\.[0-9]+$",
+                pattern=r"^[0-9]+\.[0-9]+$(?!\n)",
             ),
         ]
         | None
@@ -105,7 +105,7 @@ class Memory(Entry, frozen=True, kw_only=True):
 class Constant(Entry, frozen=True, kw_only=True):
     """A variable that is set as it is, unless the user has set it."""
 
-    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
     value: str
     strategies: tuple[Strategy, ...] = ("mps", "time-slicing")
 
@@ -113,9 +113,9 @@ class Constant(Entry, frozen=True, kw_only=True):
 class Framework(Entry, frozen=True, kw_only=True):
     """One framework of the catalogue."""
 
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=63)]
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", max_length=63)]
     images: Annotated[
-        tuple[str, ...],
+        tuple[Annotated[str, Meta(pattern=r"^\S+$(?!\n)")], ...],
         Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
     ] = ()
     version_images: Annotated[
@@ -123,7 +123,7 @@ class Framework(Entry, frozen=True, kw_only=True):
         Meta(description="Globs for those images whose tags are versions of the framework itself."),
     ] = ()
     programs: Annotated[
-        tuple[str, ...],
+        tuple[Annotated[str, Meta(pattern=r"^\S+( \S+)*$(?!\n)")], ...],
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
     image_takes_arguments: Annotated[

@@ -1,6 +1,7 @@
 """What of the node a pod with a share may not touch: there are ways around every limit on the other side."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from posixpath import normpath
 
 from policies.denial import DeniedError
@@ -59,11 +60,11 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
     pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
     for ask in asks:
         for mount in ask.slot.container.volume_mounts or ():
-            path = mount.mount_path
-            if not path.startswith((pipe_directory, _SHARED_MEMORY)) and "//" not in path and "/." not in path:
-                continue
-            path = normpath(path)
-            over_pipes = is_within(path, pipe_directory) and not (path == pipe_directory and mount.name in pipes)
+            path = _normal(mount.mount_path)
+            is_pipe_mount = (
+                path == pipe_directory and mount.name in pipes and not (mount.sub_path or mount.sub_path_expr)
+            )
+            over_pipes = is_within(path, pipe_directory) and not is_pipe_mount
             if over_pipes or path == _SHARED_MEMORY:
                 over = pipe_directory if over_pipes else _SHARED_MEMORY
                 what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {over}, where it meets its MPS server"
@@ -72,12 +73,18 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
 
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
     """Whether this is the folder of the MPS pipes, as the webhook mounts it and users of the AWS plugin do."""
-    return volume.host_path is not None and normpath(volume.host_path.path) == pipe_directory
+    return volume.host_path is not None and _normal(volume.host_path.path) == pipe_directory
 
 
 def is_within(path: str, folder: str) -> bool:
     """Whether *path* is *folder* or lies in it; both are normal paths."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+@lru_cache(4096)  # the same few paths come with every pod
+def _normal(path: str) -> str:
+    """Write a path as the container runtime takes it: from the root, whatever its slashes and dots."""
+    return normpath(f"/{path.lstrip('/')}")
 
 
 def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
@@ -88,7 +95,7 @@ def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
 
 
 def _check_host_path(volume: Volume, pipe_directory: str) -> None:
-    path = normpath(volume.host_path.path) if volume.host_path else ""
+    path = _normal(volume.host_path.path) if volume.host_path else ""
     for folder in (*_FOLDERS_OF_POWER, pipe_directory):
         if is_within(path, folder) or is_within(folder, path):
             what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, by which a share can be left"

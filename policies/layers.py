@@ -127,20 +127,25 @@ def _faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[tupl
     if not isinstance(node.value, dict):
         yield path, node, f"expected fields, got {_shown(node.value)}"
         return
+    faults = [*_field_faults(node, model, path)]
+    yield from faults
+    if not faults and model not in (Policy, Cluster):  # those two are judged as a whole, layer over layer
+        yield from _struct_faults(node, model, path)
+
+
+def _field_faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[tuple[str, Node, str]]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(model)}
     for key, child in node.fields.items():
         here = f"{path}.{key}" if path else key
-        if key not in fields:
-            near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
-            yield here, child, f"no such field: {hint}"
-        else:
+        if key in fields:
             yield from _value_faults(child, fields[key].type, here)
+            continue
+        near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
+        yield here, child, f"no such field: {hint}"
     for name, field in fields.items():
         if field.required and name not in node.fields:
             yield f"{path}.{name}" if path else name, node, "is missing: add it"
-    if model.__name__ not in ("Policy", "Cluster") and _is_struct(model):
-        yield from _struct_faults(node, model, path)
 
 
 def _struct_faults(node: Node, model: type, path: str) -> Iterator[tuple[str, Node, str]]:
@@ -148,7 +153,7 @@ def _struct_faults(node: Node, model: type, path: str) -> Iterator[tuple[str, No
     try:
         msgspec.convert(node.value, model, dec_hook=decode_share)
     except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, ValueError):
+        if isinstance(error.__cause__, ValueError) and not isinstance(error.__cause__, ShareError):
             yield path, node, str(error.__cause__)
 
 
@@ -159,13 +164,28 @@ def _value_faults(node: Node, of: Any, path: str) -> Iterator[tuple[str, Node, s
         return
     item = _item(plain)
     if item is not None and isinstance(node.value, list):
+        faults = [*_same_names(node, path)]
         for index, child in enumerate(node.items):
-            yield from _value_faults(child, item, f"{path}[{index}]")
-        return
+            faults += _value_faults(child, item, f"{path}[{index}]")
+        if faults:
+            yield from faults
+            return
     try:
         msgspec.convert(node.value, of, dec_hook=decode_share)
     except msgspec.ValidationError as error:
         yield path, node, _sentence(error, plain, node.value)
+
+
+def _same_names(node: Node, path: str) -> Iterator[tuple[str, Node, str]]:
+    """Yield the items of a list that have the name of one before them."""
+    names: set[str] = set()
+    for index, child in enumerate(node.items):
+        name = child.value.get("name") if isinstance(child.value, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in names:
+            yield f"{path}[{index}].name", child.fields["name"], f"{quoted(name)} stands here twice: remove one"
+        names.add(name)
 
 
 def _sentence(error: msgspec.ValidationError, of: Any, value: object) -> str:

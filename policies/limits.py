@@ -57,12 +57,14 @@ def _rounding(ask: Ask, policy: EffectivePolicy, vgpus_per_gpu: int) -> list[str
         return []
     exact = f"{milli_text(ask.share * vgpus_per_gpu)} of {vgpus_per_gpu} vGPUs"
     if policy.policy.share.rounding == "exact":
-        down, up = ((ask.vgpus - less) * MILLI_PER_GPU for less in (1, 0))
-        choices = [milli_text(one // vgpus_per_gpu) for one in (down, up) if one and one % vgpus_per_gpu == 0]
+        rules = policy.policy.share
+        near = ((ask.vgpus - less) * MILLI_PER_GPU for less in (1, 0))
+        exact_ones = (one // vgpus_per_gpu for one in near if one and one % vgpus_per_gpu == 0)
+        choices = [f'"{milli_text(one)}"' for one in exact_ones if rules.minimum <= one <= rules.maximum]
         raise DeniedError(
             "NotWholeVgpus",
             f"{named(ask.slot)} asks for {ask.share} of a GPU, that is {exact}",
-            f"Ask for {' or '.join(choices)}" if choices else f"Ask for {ask.vgpus} vGPUs as limit",
+            f"Ask for {' or '.join(choices)}" if choices else f"Ask for {ask.vgpus} vGPUs by a limit",
             by=policy.source("share.rounding"),
         )
     return [f"{quoted(ask.slot.name, 30)}: {ask.share} of a GPU is {exact}, rounded up to {ask.vgpus}"]
@@ -77,7 +79,6 @@ def check_pod(
     Raises:
         DeniedError: If it holds too much in sum, or has something that does not go with a share.
     """
-    _check_sum(containers, asks, policy, cluster.vgpus_per_gpu)
     attached = policy.policy.strategy == MPS and policy.policy.mps.attach == "pod"
     check_host_access(pod, containers, pipe_directory=cluster.mps.pipe_directory, attached=attached)
     _check_framework_names(pod, containers)
@@ -88,8 +89,13 @@ def check_pod(
             _check_attachment(pod, policy, cluster.mps.pipe_directory)
 
 
-def _check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, vgpus_per_gpu: int) -> None:
-    """Add up as the scheduler does: sidecars stay, other init containers run one after the other before the rest."""
+def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, vgpus_per_gpu: int) -> None:
+    """
+    Add up as the scheduler does: sidecars stay, other init containers run one after the other before the rest.
+
+    Raises:
+        DeniedError: If that is more than one pod may have.
+    """
     sizes = {(ask.slot.group, ask.slot.index): _milli_times_vgpus(ask, vgpus_per_gpu) for ask in asks}
     staying = peak = 0
     for slot in containers:
@@ -102,7 +108,7 @@ def _check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: Effectiv
         field = "share.podMaximum" if policy.policy.share.pod_maximum is not None else "share.maximum"
         raise DeniedError(
             "PodShareAboveMaximum",
-            f"The pod's containers together ask for {milli_text(peak // vgpus_per_gpu)} of a GPU, "
+            f"The pod's containers together ask for {milli_text(-(-peak // vgpus_per_gpu))} of a GPU, "
             f"at most {largest} per pod is allowed here",
             f'Bring the sum to "{largest}" or less',
             by=policy.source(field),
@@ -134,10 +140,10 @@ def _check_placement(pod: Pod, policy: EffectivePolicy) -> None:
     )
     scheduler = pod.spec.scheduler_name
     # The API server fills the scheduler's name in before any webhook sees the pod.
-    scheduler = None if scheduler == "default-scheduler" else scheduler
+    scheduler = None if scheduler == "default-scheduler" else scheduler or None
     pairs.append(("schedulerName", scheduler, placement.scheduler_name, "placement.schedulerName"))
     for what, said, wanted, field in pairs:
-        if said and wanted is not None and said != wanted:
+        if said is not None and wanted is not None and said != wanted:
             raise DeniedError(
                 "ConflictingRequest",
                 f"The pod sets {what} to {quoted(said)}, pods with a share here have {quoted(wanted)}",

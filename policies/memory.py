@@ -5,7 +5,7 @@ import msgspec
 from policies.budget import Budget, Wanted
 from policies.changes import AddVariable, AppendArgument, Change, ReplaceVariable
 from policies.contract import MILLI_PER_GPU, MPS, Strategy
-from policies.detection import Catalogue, runs_through_shell, starts_one_of
+from policies.detection import Catalogue, ends_options, runs_through_shell, starts_one_of
 from policies.frameworks import Framework
 from policies.own_values import Kept, TooMuch, own_values
 from policies.pod import Container
@@ -36,8 +36,6 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
     change, warning = None, ""
     if not found and wanted.is_needed:
         change, warning = _setting(container, framework, wanted, catalogue)
-        if wanted.milli <= 0:  # zero means "all of it" to some frameworks
-            change, warning = None, "memory.headroom leaves nothing of this share: no memory setting was made"
     return Advice(
         framework=framework,
         changes=(*constants, change) if change else constants,
@@ -87,7 +85,8 @@ def _version_warning(container: Container, framework: Framework, catalogue: Cata
 def _variable(container: Container, wanted: Wanted) -> tuple[Change | None, str]:
     """Set the variable, joined to what a variable of several settings already holds."""
     for spelling in wanted.memory.spellings:
-        for index, variable in enumerate(container.env or ()):
+        # From the end: of equal names the last one counts.
+        for index, variable in reversed([*enumerate(container.env or ())]):
             if not spelling.separator or variable.name != spelling.variable:
                 continue
             if variable.value_from is not None:
@@ -108,7 +107,7 @@ def _takes_arguments(container: Container, framework: Framework, catalogue: Cata
     own_image = framework.image_takes_arguments and catalogue.is_image_of(framework, container)
     if not line:
         return own_image
-    if runs_through_shell(line):
+    if runs_through_shell(line) or ends_options(line):
         return False
     if container.command:
         return starts_one_of(line, framework.programs)

@@ -13,10 +13,19 @@ import msgspec
 
 from policies.budget import Wanted
 from policies.changes import Change, ReplaceArgument, ReplaceVariable
+from policies.contract import SHARE_FRACTION
 from policies.detection import runs_through_shell
 from policies.errors import quoted
 from policies.frameworks import Spelling
 from policies.pod import Container
+
+_OPTION = re.compile(r"--?[A-Za-z]")
+# An option in a shell's text, and what follows it: a variable, or a word up to what ends one.
+_SHELL_OPTION = re.compile(
+    r"(?<![\w-])(--?[A-Za-z][\w-]*)(?=(?:=|[\s\\]+)[\"']?(\$\(\w+\)|\$\{\w+\}|[^\s\"'\\;&|()<>]*))", re.ASCII
+)
+_EXPANDED = f"$({SHARE_FRACTION})"  # by the kubelet, in the words of a command line
+_EXPANDED_BY_SHELL = (_EXPANDED, f"${SHARE_FRACTION}", f"${{{SHARE_FRACTION}}}")
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):
@@ -45,9 +54,7 @@ def own_values(container: Container, wanted: Wanted) -> list[Kept | TooMuch]:
     """Find every value that the user has given to the setting, however it is spelled."""
     words = [Word("command", index, text) for index, text in enumerate(container.command or ())]
     words += [Word("args", index, text) for index, text in enumerate(container.args or ())]
-    in_arguments = _in_words
-    if words and runs_through_shell([words[0].text]):
-        words, in_arguments = words[1:], _in_shell
+    in_arguments = _in_shell if runs_through_shell([word.text for word in words]) else _in_words
     found: list[Kept | TooMuch] = []
     for spelling in wanted.memory.spellings:
         if spelling.variable is None:
@@ -83,21 +90,21 @@ def _in_value(wanted: Wanted, spelling: Spelling, value: str, index: int) -> Ite
 
 
 def _in_words(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
-    full, shortest = _ways(spelling.argument or "", spelling.shortest)
     for position, word in enumerate(words):
         if not word.text.startswith("-"):
             continue
         option, equals, value = word.text.partition("=")
-        written = _canonical(option)
-        if not (written.startswith(shortest) and full.startswith(written)):
+        if not _is_way_to_write(option, spelling):
             continue
         following = words[position + 1] if position + 1 < len(words) else None
+        if following is not None and _OPTION.match(following.text):
+            following = None  # the value was forgotten
         if not equals and following is not None:
             value = following.text
         number = _number(spelling, value)
         if number is None and spelling.value != "{fraction}":
             continue  # the same option with another purpose
-        if wanted.fits(spelling, number or ""):
+        if wanted.fits(spelling, number or "") or (number == _EXPANDED and wanted.may_be_told(spelling)):
             yield Kept(spelling.name)
             continue
         text = wanted.text(spelling)
@@ -109,16 +116,17 @@ def _in_words(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator
 
 
 def _in_shell(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
-    """Look into the text that a shell runs. It is read, never rewritten: quoting and variables are the shell's."""
-    parts = re.split("[-_]", (spelling.argument or "").lstrip("-"))
-    pattern = re.compile(rf"(?<![\w-])--?{'[-_]'.join(map(re.escape, parts))}(?:=|\s+)[\"']?([^\s\"';&|]*)", re.ASCII)
-    for word in words:
-        for value in pattern.findall(word.text):
-            number = _number(spelling, value)
-            if number is None and spelling.value != "{fraction}":
-                continue
-            fits = wanted.fits(spelling, number or "")
-            yield Kept(spelling.name) if fits else TooMuch(spelling.name, quoted(value), None)
+    """Look into what a shell runs. It is read, never rewritten: quoting and variables are the shell's."""
+    text = " ".join(word.text for word in words)
+    for option, value in _SHELL_OPTION.findall(text):
+        if not _is_way_to_write(option, spelling):
+            continue
+        number = _number(spelling, value)
+        if number is None and spelling.value != "{fraction}":
+            continue
+        told = number in _EXPANDED_BY_SHELL and wanted.may_be_told(spelling)
+        fits = told or wanted.fits(spelling, number or "")
+        yield Kept(spelling.name) if fits else TooMuch(spelling.name, quoted(value), None)
 
 
 def _number(spelling: Spelling, text: str) -> str | None:
@@ -130,13 +138,18 @@ def _number(spelling: Spelling, text: str) -> str | None:
     return text[len(before) : len(text) - len(after)]
 
 
+def _is_way_to_write(option: str, spelling: Spelling) -> bool:
+    """Whether *option* is the argument: -f, --f, with dashes or underscores, or abbreviated."""
+    written = _canonical(option)
+    full, shortest = _ways(spelling.argument or "", spelling.shortest)
+    return written.startswith(shortest) and full.startswith(written)
+
+
 @cache
 def _ways(argument: str, shortest: str | None) -> tuple[str, str]:
-    """The full name and its shortest abbreviation, as `_canonical` writes them."""
     return _canonical(argument), _canonical(shortest or argument)
 
 
 @lru_cache(4096)  # the same options come again with every pod of a workload
 def _canonical(option: str) -> str:
-    """Write -f, --f, dashes and underscores in one way."""
     return option.lstrip("-").replace("_", "-")

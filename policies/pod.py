@@ -44,6 +44,8 @@ class VolumeMount(Part, frozen=True, gc=False):
 
     name: str
     mount_path: str
+    sub_path: str | None = None
+    sub_path_expr: str | None = None
 
 
 class Capabilities(Part, frozen=True, gc=False):

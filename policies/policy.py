@@ -116,18 +116,37 @@ class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     toleration_seconds: int | None = None
 
+    def __post_init__(self) -> None:
+        """Check what the API server would refuse in every pod."""
+        if not self.key and self.operator != "Exists":
+            raise ValueError("a toleration without key needs operator: Exists")
+
+
+Subdomain = Annotated[
+    str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\n)", max_length=253)
+]
+LabelKey = Annotated[
+    str,
+    Meta(
+        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$(?!\n)",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$(?!\n)")]
+
 
 class Placement(Section, frozen=True, kw_only=True):
     """Where pods with a share may run. A pod that says otherwise itself is refused."""
 
     node_selector: Annotated[
-        dict[str, str], Meta(description="Labels that the node must have, added to the pod's own.")
+        dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
     ] = {}
     tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = []
     runtime_class_name: Annotated[
-        str | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
+        Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
     ] = None
-    scheduler_name: Annotated[str | None, Meta(description="Scheduler of pods with a share.")] = None
+    scheduler_name: Annotated[Subdomain | None, Meta(description="Scheduler of pods with a share.")] = None
 
 
 class Policy(Section, frozen=True, kw_only=True):
@@ -166,7 +185,7 @@ class ClusterMps(Section, frozen=True, kw_only=True):
         str,
         Meta(
             description="Folder on the node that holds one MPS pipe folder per GPU.",
-            pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+            pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$(?!\n)",
             max_length=46,
         ),
     ] = DEFAULT_PIPE_DIRECTORY
@@ -176,7 +195,7 @@ ResourceName = Annotated[
     str,
     Meta(
         pattern=r"^(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$",
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$(?!\n)",
         max_length=120,
     ),
 ]

@@ -40,10 +40,13 @@ def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
             return True
     ours = cluster.resource_names.values()
     return any(
-        _amount(resources, name) not in (None, 0, "0")
+        whole(amounts[name]) != 0
         for slot in containers
         if (resources := slot.container.resources)
+        for amounts in (resources.limits, resources.requests)
+        if amounts
         for name in ours
+        if name in amounts
     )
 
 
@@ -94,9 +97,9 @@ def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
             what = f"The annotation {quoted(key, 80)} says {quoted(text)}, which {error.reason}"
             raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"') from None
         if name not in names:
-            known = ", ".join(quoted(slot.name, 20) for slot in containers[:3])
+            known = ", ".join(quoted(slot.name, 20) for slot in containers[:3]) or "it has none"
             what = f"{named_by} names the container {quoted(name)}, which is not in the pod"
-            raise DeniedError("UnknownContainer", what, f"Name one of its {len(containers)} containers: {known}")
+            raise DeniedError("UnknownContainer", what, f"Name one of the pod's containers: {known}")
         other, said = shares.setdefault(name, (key, share))
         if said != share:
             what = f"Container {quoted(name)} is given {said} by {quoted(other, 60)} and {share} by {quoted(key, 60)}"
@@ -140,7 +143,7 @@ def _refuse_other_resources(slot: Slot, cluster: Cluster, resource: str) -> None
         return
     for amounts in (resources.limits, resources.requests):
         for name, quantity in (amounts or {}).items():
-            if name in _PLAIN_RESOURCES or name == resource or quantity in (0, "0"):
+            if name in _PLAIN_RESOURCES or name == resource or whole(quantity) == 0:
                 continue
             if name in cluster.resource_names.values():
                 what = f"{named(slot)} asks for {name}, but this namespace's strategy hands out {resource}"

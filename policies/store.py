@@ -23,7 +23,9 @@ def load(folder: Path) -> PolicySet:
     layers = _read_layers(folder, problems)
     cluster_layer = layers.pop(CLUSTER_FILE, None)
     default_layer = layers.pop(DEFAULT_FILE, None)
-    own = [layer for layer in (default_layer,) if layer is not None]
+    own = [default_layer] if default_layer else []
+    if problems:  # of half a set, conflicts would be false ones
+        raise PolicyError(tuple(sorted(set(problems))))
     default = effective(own, problems)
     namespaces = {name.removesuffix(".yaml"): effective([*own, layer], problems) for name, layer in layers.items()}
     if problems:
@@ -78,7 +80,7 @@ def _state(folder: Path) -> tuple[object, ...]:
             files = sorted(
                 (entry.name, status.st_mtime_ns, status.st_size, status.st_ino)
                 for entry in entries
-                if entry.name.endswith((".yaml", ".yml")) and (status := entry.stat())
+                if entry.name.lower().endswith((".yaml", ".yml")) and (status := entry.stat())
             )
     except OSError as error:
         return (type(error).__name__,)
@@ -97,7 +99,7 @@ def _read_layers(folder: Path, problems: list[Problem]) -> dict[str, Layer]:
         names = sorted(
             entry.name
             for entry in snapshot.iterdir()
-            if entry.suffix in (".yaml", ".yml") and not entry.name.startswith(".")
+            if entry.suffix.lower() in (".yaml", ".yml") and not entry.name.startswith(".")
         )
     except OSError as error:
         message = f"cannot be read ({error.strerror}): name the folder that holds the policy files"
