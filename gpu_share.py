@@ -102,8 +102,11 @@ def schema(*, cluster: bool) -> None:
 @policies_option
 def show(*, namespace: str, policies: Path) -> None:
     """Print the policy in force for NAMESPACE, and the file and line of each field."""
+    from policies.layers import is_namespace
     from policies.reference import show as lines
 
+    if not is_namespace(namespace):
+        _end(f"{namespace!a}: is no namespace: its name has lower-case letters, digits and dashes", UNUSABLE)
     loaded = _load(policies)
     if loaded.is_exempt(namespace):
         click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are never looked at")
@@ -173,9 +176,12 @@ def certs() -> None:
 @option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
 def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     """Write a certificate authority and a serving certificate signed by it."""
-    from certs.authority import issue_to_folder
+    from certs.authority import IssueError, issue_to_folder
 
-    issue_to_folder(out, dns_names=dns)
+    try:
+        issue_to_folder(out, dns_names=dns)
+    except IssueError as error:
+        _end(str(error), REFUSED)
 
 
 @main.command()

@@ -54,6 +54,12 @@ SHARE_MEMORY_MIB: Final = "GPU_SHARE_MEMORY_MIB"
 RESERVED_VARIABLES: Final = frozenset({VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB})
 RESERVED_VARIABLE_PREFIXES: Final = ("CUDA_MPS_", "NVIDIA_GPU_MEMORY_")
 
+
+def is_reserved(variable: str) -> bool:
+    """Whether a pod may not set *variable* itself."""
+    return variable in RESERVED_VARIABLES or variable.startswith(RESERVED_VARIABLE_PREFIXES)
+
+
 # Whole GPUs of the vendors' own device plugins. A pod has a share or whole GPUs, never both.
 WHOLE_GPU_RESOURCE_PREFIXES: Final = (
     "nvidia.com/gpu",

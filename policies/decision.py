@@ -15,6 +15,7 @@ from policies.contract import (
     RESERVED_VARIABLE_PREFIXES,
     RESERVED_VARIABLES,
     VISIBLE_DEVICES,
+    is_reserved,
 )
 from policies.denial import DeniedError
 from policies.errors import quoted
@@ -43,10 +44,11 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
         return _grant(pod, containers, policy, policies)
     except DeniedError as error:
         deny = error.deny(policy.source("enabled"))
+        refused = Refused(policy, deny)
         if policy.policy.mode == "enforce":
-            return Refused(policy, deny)
+            return refused
         reason = f"mode is warn ({policy.source('mode')})"
-        return Untouched(reason, warnings=(f"would be refused with {deny.code}: {deny.message}",), would_be=deny)
+        return Untouched(reason, (f"would be refused with {deny.code}: {deny.message}",), refused)
 
 
 def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant | Untouched:
@@ -166,7 +168,7 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
         RemoveVariable(index, variable.name)
         for index, variable in enumerate(slot.container.env)
         if variable.name.startswith(_FIRST_LETTERS)
-        and _is_reserved(variable.name)
+        and is_reserved(variable.name)
         # What hides the GPUs from a container without a share is ours, or does no harm.
         and (shares or variable.name != VISIBLE_DEVICES or variable.value not in (NO_DEVICES, "none"))
     ]
@@ -196,7 +198,3 @@ def _look_at_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) 
 
 # One look at each variable's first letters is enough for most of them.
 _FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})
-
-
-def _is_reserved(name: str) -> bool:
-    return name in RESERVED_VARIABLES or name.startswith(RESERVED_VARIABLE_PREFIXES)

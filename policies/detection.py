@@ -10,7 +10,11 @@ from policies.pod import Container
 
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"})
-_INITS = frozenset({"tini", "dumb-init"})  # run what follows their options
+# Programs that run what follows their options, and what their own words look like.
+_WRAPPERS = frozenset(
+    {"tini", "dumb-init", "catatonit", "env", "exec", "nice", "nohup", "numactl", "setsid", "timeout"}
+)
+_WRAPPERS_OWN = re.compile(r"-|[A-Za-z_][A-Za-z0-9_]*=|[0-9]", re.ASCII)
 _PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
 _LONGEST_IMAGE = 1024  # characters; an image reference is at most 255 + 128 + 72
 
@@ -90,13 +94,14 @@ def version(image: str) -> tuple[int, int] | None:
 
 
 def runs_through_shell(line: Sequence[str]) -> bool:
-    """Whether a shell is in the command line, which takes appended arguments for its own."""
-    return any(basename(word) in _SHELLS for word in line)
+    """Whether a shell runs the command line: it takes appended arguments for its own."""
+    line = _unwrapped(line)
+    return bool(line) and basename(line[0]) in _SHELLS
 
 
 def ends_options(line: Sequence[str]) -> bool:
     """Whether the program's options end with --, so that what is appended is none."""
-    return "--" in _without_init(line)
+    return "--" in _unwrapped(line)
 
 
 def starts_one_of(line: Sequence[str], programs: Iterable[str]) -> bool:
@@ -105,7 +110,7 @@ def starts_one_of(line: Sequence[str], programs: Iterable[str]) -> bool:
 
 
 def _starts(line: Sequence[str], words: tuple[str, ...]) -> bool:
-    line = _without_init(line)
+    line = _unwrapped(line)
     if not line:
         return False
     if words[0] == "python":
@@ -115,13 +120,14 @@ def _starts(line: Sequence[str], words: tuple[str, ...]) -> bool:
     return bool(line) and (basename(line[0]), *line[1 : len(words)]) == words
 
 
-def _without_init(line: Sequence[str]) -> Sequence[str]:
-    if not line or basename(line[0]) not in _INITS:
-        return line
-    rest = list(line[1:])
-    while rest and rest[0].startswith("-"):
-        if rest.pop(0) == "--":
-            break
+def _unwrapped(line: Sequence[str]) -> Sequence[str]:
+    """What a command line runs in the end, behind `tini --`, `env NAME=value`, `timeout 10` and their like."""
+    rest = list(line)
+    while rest and basename(rest[0]) in _WRAPPERS:
+        rest.pop(0)
+        while rest and _WRAPPERS_OWN.match(rest[0]):
+            if rest.pop(0) == "--":
+                break
     return rest
 
 

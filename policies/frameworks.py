@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from policies.contract import NO_FRAMEWORK, Strategy
+from policies.contract import NO_FRAMEWORK, Strategy, is_reserved
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -37,6 +37,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
             raise ValueError("give one of argument and variable")
+        _refuse_reserved(self.variable or "")
 
     @property
     def name(self) -> str:
@@ -58,6 +59,11 @@ class Spelling(Entry, frozen=True, kw_only=True):
         """Fill the placeholder."""
         before, _, after = _parts(self.value)
         return f"{before}{number}{after}"
+
+
+def _refuse_reserved(variable: str) -> None:
+    if is_reserved(variable):
+        raise ValueError(f"{variable} is set by the device plugin and reserved: no framework may have it set")
 
 
 @cache
@@ -108,6 +114,10 @@ class Constant(Entry, frozen=True, kw_only=True):
     variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
     value: str
     strategies: tuple[Strategy, ...] = ("mps", "time-slicing")
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot say."""
+        _refuse_reserved(self.variable)
 
 
 class Framework(Entry, frozen=True, kw_only=True):

@@ -50,7 +50,7 @@ class Untouched(msgspec.Struct, frozen=True):
 
     reason: str
     warnings: tuple[str, ...] = ()
-    would_be: Deny | None = None  # the refusal that `mode: warn` turned into a warning
+    refused: "Refused | None" = None  # what `mode: warn` turned into a warning
 
 
 class Refused(msgspec.Struct, frozen=True):

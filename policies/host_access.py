@@ -1,7 +1,6 @@
 """What of the node a pod with a share may not touch: there are ways around every limit on the other side."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 from posixpath import normpath
 
 from policies.denial import DeniedError
@@ -60,7 +59,7 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
     pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
     for ask in asks:
         for mount in ask.slot.container.volume_mounts or ():
-            path = _normal(mount.mount_path)
+            path = normal(mount.mount_path)
             is_pipe_mount = (
                 path == pipe_directory and mount.name in pipes and not (mount.sub_path or mount.sub_path_expr)
             )
@@ -68,12 +67,14 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
             if over_pipes or path == _SHARED_MEMORY:
                 over = pipe_directory if over_pipes else _SHARED_MEMORY
                 what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {over}, where it meets its MPS server"
-                raise DeniedError("ConflictingRequest", what, "Remove the mount")
+                raise DeniedError(
+                    "ConflictingRequest", what, "Remove the mount: /dev/shm and the pipes come with the share"
+                )
 
 
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
     """Whether this is the folder of the MPS pipes, as the webhook mounts it and users of the AWS plugin do."""
-    return volume.host_path is not None and _normal(volume.host_path.path) == pipe_directory
+    return volume.host_path is not None and normal(volume.host_path.path) == pipe_directory
 
 
 def is_within(path: str, folder: str) -> bool:
@@ -81,8 +82,7 @@ def is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
-@lru_cache(4096)  # the same few paths come with every pod
-def _normal(path: str) -> str:
+def normal(path: str) -> str:
     """Write a path as the container runtime takes it: from the root, whatever its slashes and dots."""
     return normpath(f"/{path.lstrip('/')}")
 
@@ -95,7 +95,7 @@ def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
 
 
 def _check_host_path(volume: Volume, pipe_directory: str) -> None:
-    path = _normal(volume.host_path.path) if volume.host_path else ""
+    path = normal(volume.host_path.path) if volume.host_path else ""
     for folder in (*_FOLDERS_OF_POWER, pipe_directory):
         if is_within(path, folder) or is_within(folder, path):
             what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, by which a share can be left"

@@ -30,6 +30,24 @@ _SECTIONS = frozenset(
 
 T = TypeVar("T")
 
+# What a text must look like, in words, where its pattern would say it in signs.
+_FORMS = {
+    "nodeSelector": "labels such as {gpu: shared}",
+    "runtimeClassName": "the name of a RuntimeClass such as nvidia",
+    "schedulerName": "the name of a scheduler",
+    "resourceNames": "resources such as example.com/vgpu, outside kubernetes.io",
+    "pipeDirectory": "an absolute path of at most 46 characters, with no . or .. and no / at its end",
+    "exemptNamespaces": "the name of a namespace",
+    "name": "lower-case letters, digits, dots and dashes",
+    "images": "a glob without spaces",
+    "programs": "a command line with single spaces",
+    "argument": "an option such as --memory",
+    "variable": "the name of a variable such as GPU_MEMORY",
+    "value": "a text with one of {fraction}, {percent} and {percentLeft}",
+    "since": "major and minor version such as 2.10",
+    "ofFree": "a decimal below 1 such as 0.8",
+}
+
 
 class Layer(msgspec.Struct, frozen=True):
     """What one file says: plain values, and the line of each field."""
@@ -58,9 +76,14 @@ def decode_share(of: type, value: object) -> object:
     return of.parse(value)
 
 
+def is_namespace(name: str) -> bool:
+    """Whether Kubernetes could have a namespace called *name*."""
+    return _NAMESPACE.fullmatch(name) is not None
+
+
 def problem_of_name(name: str) -> Problem | None:
     """Say what is wrong with a policy file's name, if anything is."""
-    if name in (CLUSTER_FILE, DEFAULT_FILE) or _NAMESPACE.fullmatch(name.removesuffix(".yaml")):
+    if name in (CLUSTER_FILE, DEFAULT_FILE) or (name.endswith(".yaml") and is_namespace(name[: -len(".yaml")])):
         return None
     message = f"expected {CLUSTER_FILE}, {DEFAULT_FILE} or <namespace>.yaml: rename the file"
     return Problem(name, 0, "", message)
@@ -173,7 +196,7 @@ def _value_faults(node: Node, of: Any, path: str) -> Iterator[tuple[str, Node, s
     try:
         msgspec.convert(node.value, of, dec_hook=decode_share)
     except msgspec.ValidationError as error:
-        yield path, node, _sentence(error, plain, node.value)
+        yield path, node, _sentence(error, plain, node.value, field=re.sub(r"\[.*|.*\.", "", path))
 
 
 def _same_names(node: Node, path: str) -> Iterator[tuple[str, Node, str]]:
@@ -188,7 +211,7 @@ def _same_names(node: Node, path: str) -> Iterator[tuple[str, Node, str]]:
         names.add(name)
 
 
-def _sentence(error: msgspec.ValidationError, of: Any, value: object) -> str:
+def _sentence(error: msgspec.ValidationError, of: Any, value: object, *, field: str) -> str:
     if isinstance(error.__cause__, ShareError):
         if isinstance(value, str):
             return str(error.__cause__)
@@ -198,6 +221,9 @@ def _sentence(error: msgspec.ValidationError, of: Any, value: object) -> str:
         return f"expected {' or '.join(choices)}, got {_shown(value)}"
     if of is bool:
         return f"expected true or false, got {_shown(value)}"
+    form = _FORMS.get(field, "")
+    if form and ("regex" in str(error) or "length" in str(error)):
+        return f"expected {form}, got {_shown(value)}"
     return f"{str(error).split(' - at ')[0].replace('`', '')} (here: {_shown(value)})"
 
 

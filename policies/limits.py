@@ -64,10 +64,18 @@ def _rounding(ask: Ask, policy: EffectivePolicy, vgpus_per_gpu: int) -> list[str
         raise DeniedError(
             "NotWholeVgpus",
             f"{named(ask.slot)} asks for {ask.share} of a GPU, that is {exact}",
-            f"Ask for {' or '.join(choices)}" if choices else f"Ask for {ask.vgpus} vGPUs by a limit",
+            f"Ask for {' or '.join(choices)}" if choices else _in_vgpus(ask, policy, vgpus_per_gpu),
             by=policy.source("share.rounding"),
         )
     return [f"{quoted(ask.slot.name, 30)}: {ask.share} of a GPU is {exact}, rounded up to {ask.vgpus}"]
+
+
+def _in_vgpus(ask: Ask, policy: EffectivePolicy, vgpus_per_gpu: int) -> str:
+    """What to do where no decimal near the share is a whole number of vGPUs."""
+    rules = policy.policy.share
+    if rules.minimum * vgpus_per_gpu <= ask.vgpus * MILLI_PER_GPU <= rules.maximum * vgpus_per_gpu:
+        return f"Ask for {ask.vgpus} vGPUs by a limit"
+    return f"Ask for another share between {rules.minimum} and {rules.maximum}"
 
 
 def check_pod(
@@ -105,13 +113,12 @@ def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: Effective
         peak = max(peak, staying + (0 if slot.runs_on else size))
     largest = policy.policy.share.largest_pod
     if peak > largest * vgpus_per_gpu:
-        field = "share.podMaximum" if policy.policy.share.pod_maximum is not None else "share.maximum"
         raise DeniedError(
             "PodShareAboveMaximum",
             f"The pod's containers together ask for {milli_text(-(-peak // vgpus_per_gpu))} of a GPU, "
             f"at most {largest} per pod is allowed here",
             f'Bring the sum to "{largest}" or less',
-            by=policy.source(field),
+            by=policy.source("share.podMaximum"),
         )
 
 

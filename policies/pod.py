@@ -135,4 +135,10 @@ def slots(pod: Pod) -> list[Slot]:
 
 def has_toleration(pod: Pod, wanted: Toleration) -> bool:
     """Whether the pod already carries exactly this toleration."""
-    return msgspec.to_builtins(wanted) in (pod.spec.tolerations or ())
+    fields = _said(msgspec.to_builtins(wanted))
+    return any(_said(own) == fields for own in pod.spec.tolerations or ())
+
+
+def _said(toleration: dict[str, Any]) -> dict[str, Any]:
+    """Without empty fields, which the API server drops."""
+    return {name: value for name, value in toleration.items() if value not in ("", None)}

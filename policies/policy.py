@@ -120,6 +120,10 @@ class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         """Check what the API server would refuse in every pod."""
         if not self.key and self.operator != "Exists":
             raise ValueError("a toleration without key needs operator: Exists")
+        if self.operator == "Exists" and self.value:
+            raise ValueError("a toleration with operator: Exists has no value: remove one of the two")
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise ValueError("tolerationSeconds needs effect: NoExecute")
 
 
 Subdomain = Annotated[
@@ -177,6 +181,9 @@ class Policy(Section, frozen=True, kw_only=True):
     placement: Placement = msgspec.field(default_factory=Placement)
 
 
+Namespace = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)")]
+
+
 class ClusterMps(Section, frozen=True, kw_only=True):
     """Where MPS lives on every node."""
 
@@ -211,9 +218,9 @@ class Cluster(Section, frozen=True, kw_only=True):
         DEFAULT_VGPUS_PER_GPU
     )
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
-    exempt_namespaces: Annotated[tuple[str, ...], Meta(description="Namespaces whose pods are never looked at.")] = (
-        DEFAULT_EXEMPT_NAMESPACES
-    )
+    exempt_namespaces: Annotated[
+        tuple[Namespace, ...], Meta(description="Namespaces whose pods are never looked at.")
+    ] = DEFAULT_EXEMPT_NAMESPACES
     frameworks: Annotated[
         tuple[Framework, ...],
         Meta(description="Additions to the built-in catalogue; an entry with the same name replaces the built-in one."),

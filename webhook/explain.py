@@ -60,7 +60,7 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
 def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     advice = granted.advice
     if advice.framework is None:
-        yield "No framework is recognised, so no memory setting is made; name one by annotation to have it made."
+        yield "No framework is known for it, so no memory setting is made."
         return
     entry = advice.framework
     headroom = grant.policy.policy.memory.headroom
@@ -69,7 +69,7 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         yield f"Its own {', '.join(one.setting for one in advice.kept)} is within the share and stays."
     elif entry.memory is None:
         yield "It needs no memory setting."
-    elif granted.vgpus >= grant.vgpus_per_gpu:
+    elif granted.share.is_whole if granted.share is not None else granted.vgpus >= grant.vgpus_per_gpu:
         yield "It has whole GPUs, so its own default is right."
     elif entry.memory.of == "free" and grant.strategy == MPS:
         yield "It takes a part of the free memory, and under MPS the free memory is the share."

@@ -19,7 +19,9 @@ from policies.contract import (
     VISIBLE_DEVICES,
 )
 from policies.grant import ContainerGrant, Grant, Hidden
+from policies.host_access import normal
 from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration
+from policies.quantity import whole
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -104,7 +106,7 @@ def _resources(made: list[Operation], slot: Slot, resource: str, vgpus: int) -> 
         return
     for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
         # The same number may be written otherwise (2, "2"); it agrees, or there would be no grant.
-        if amounts is None or resource not in amounts or amounts[resource] in (0, "0"):
+        if amounts is None or resource not in amounts or whole(amounts[resource]) == 0:
             _set_in_map(made, f"{path}/{field}", amounts, {resource: count})
 
 
@@ -149,10 +151,7 @@ def _attach(made: list[Operation], pod: Pod, grant: Grant) -> None:
 
 
 def _is_mounted(container: Container, pipe_directory: str) -> bool:
-    for mount in container.volume_mounts or ():
-        if mount.mount_path == pipe_directory or mount.mount_path.rstrip("/") == pipe_directory:
-            return True
-    return False
+    return any(normal(mount.mount_path) == pipe_directory for mount in container.volume_mounts or ())
 
 
 def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:

@@ -1,5 +1,6 @@
 """AdmissionReview v1 to values and back: what the API server sends, what it gets, what the log says of it."""
 
+import re
 from base64 import b64encode
 from textwrap import wrap
 from typing import Any, Final
@@ -15,8 +16,13 @@ from policies.policy_set import PolicySet
 from webhook.patch import operations
 
 DEEPEST: Final = 500  # levels of nesting; a pod has about 15
+_PREFIX = "gpu-share: "
+_MOST_NAMED = 16  # containers in a log line or audit annotation; more are counted by nobody
 LONGEST_WARNING: Final = 120  # characters, as the API's documentation asks
 
+_USUAL_DEPTH = 32
+_LARGEST_COUNTED = 1024 * 1024  # bytes
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -71,7 +77,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-class Response(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+class Response(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     """The answer."""
 
     uid: str
@@ -93,6 +99,7 @@ class Reviewed(msgspec.Struct, frozen=True, gc=False):
 _decode_review = msgspec.json.Decoder(AdmissionReview).decode
 _decode_pod_review = msgspec.json.Decoder(PodReview).decode
 _encode = msgspec.json.encode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def review(body: bytes, policies: PolicySet) -> Reviewed:
@@ -108,7 +115,7 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
         raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
         called = _decode_pod_review(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         return _without_pod(body, error)
     _check(called)
     request, pod = called.request, called.request.object
@@ -130,7 +137,7 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
     """Say what is wrong with a call that holds no readable pod, unless it need not hold one."""
     try:
         called = _decode_review(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1: {_plain(error)}") from None
     _check(called)
     if _is_passed_over(called.request):
@@ -146,23 +153,30 @@ def _check(called: AdmissionReview | PodReview) -> None:
         raise BadCall("expected a uid in the request, got none")
     kind = called.request.kind
     if kind.kind != "Pod" or kind.group:
-        got = shorten(ascii(kind.kind), 80)
+        got = shorten(ascii(f"{kind.group}/{kind.kind}" if kind.group else kind.kind), 80)
         raise BadCall(f"expected a Pod of the core group, got {got}: narrow the webhook's rules to pods")
 
 
 def _is_too_deep(body: bytes) -> bool:
-    """Whether the brackets nest deeper than DEEPEST; almost free for what is no larger than a usual pod."""
+    """
+    Whether the brackets nest deeper than DEEPEST.
+
+    Almost free for a usual pod, and bounded for every other body: the decoder has a limit of its own, only a less
+    even one, so what is very large is left to it.
+    """
+    if len(body) > _LARGEST_COUNTED:
+        return False
     brackets = body.translate(None, _NO_BRACKETS)
     if len(brackets) <= 2 * DEEPEST:
         return False
-    # Each round takes the innermost level off. What is left then has brackets in its strings, or is too deep.
-    for _ in range(DEEPEST):
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    for _ in range(_USUAL_DEPTH):  # each round takes the innermost level off
+        inner, brackets = brackets, brackets.replace(b"{}", b"").replace(b"[]", b"")
         if not brackets:
             return False
-    outside_strings = b"".join(body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
+        if len(brackets) == len(inner):
+            break
     depth = 0
-    for bracket in outside_strings.translate(None, _NO_BRACKETS):
+    for bracket in _STRING.sub(b"", body).translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
         if depth > DEEPEST:
             return True
@@ -183,7 +197,7 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
     match decision:
         case Grant() if pod is not None:
             response = _granted(request, pod, decision)
-            shares = {one.slot.name: one.share_text for one in decision.containers}
+            shares = {shorten(one.slot.name, 63): one.share_text for one in decision.containers[:_MOST_NAMED]}
             event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
         case Refused(policy, deny):
             status = Status(code=403, reason=deny.code, message=deny.message)
@@ -191,20 +205,21 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
             response = Response(uid=request.uid, allowed=False, status=status, audit_annotations=audit)
             event |= {"policy": policy.name, "decision": "refused", "code": deny.code}
         case _:
-            warnings = decision.warnings
-            response = Response(uid=request.uid, allowed=True, warnings=_printable(warnings))
-            if isinstance(decision, Untouched) and decision.would_be is not None:
-                event["code"] = decision.would_be.code
+            response = Response(uid=request.uid, allowed=True, warnings=_printable(decision.warnings))
+            if isinstance(decision, Untouched) and decision.refused is not None:
+                event |= {"policy": decision.refused.policy.name, "code": decision.refused.deny.code}
+                response.audit_annotations = {"policy": decision.refused.policy.name}
     answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     return Reviewed(body=_encode(answer), event=event)
 
 
 def _granted(request: Request, pod: Pod, grant: Grant) -> Response:
     made = operations(pod, grant)
+    named = grant.containers[:_MOST_NAMED]
     audit = {
         "policy": grant.policy.name,
-        "share": ",".join(f"{one.slot.name}={one.share_text}" for one in grant.containers),
-        "vgpus": ",".join(f"{one.slot.name}={one.vgpus}" for one in grant.containers),
+        "share": ",".join([f"{shorten(one.slot.name, 63)}={one.share_text}" for one in named]),
+        "vgpus": ",".join([f"{shorten(one.slot.name, 63)}={one.vgpus}" for one in named]),
     }
     return Response(
         uid=request.uid,
@@ -220,10 +235,8 @@ def _printable(warnings: tuple[str, ...]) -> list[str] | None:
     """Cut what is too long for one warning into several, between words."""
     if not warnings:
         return None
-    texts = [f"gpu-share: {text}" for text in warnings]
-    if max(map(len, texts)) <= LONGEST_WARNING:
-        return texts
-    return [line for text in texts for line in wrap(text, LONGEST_WARNING)]
+    room = LONGEST_WARNING - len(_PREFIX)
+    return [f"{_PREFIX}{line}" for text in warnings for line in (wrap(text, room) if len(text) > room else [text])]
 
 
 def _plain(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import signal
 import socket
 import ssl
 from collections.abc import Iterable
@@ -9,8 +10,13 @@ from typing import Any
 
 import gevent
 
-# The last five are what gunicorn's worker would import after the fork: imported before, they are shared (1 MiB).
-from gevent import GreenletExit, Timeout, selectors, signal, subprocess, threading, threadpool  # noqa: F401
+# These five are imported by gunicorn's worker after the fork: imported before, they are shared (1 MiB).
+import gevent.selectors
+import gevent.signal
+import gevent.subprocess
+import gevent.threading
+import gevent.threadpool
+from gevent import GreenletExit, Timeout
 from gunicorn.workers.ggevent import GeventWorker
 
 from webhook.connection import Connection
@@ -56,6 +62,11 @@ class Worker(GeventWorker):  # type: ignore[misc] # gunicorn is published withou
         super().__init__(*args, **kwargs)
         self._connections: set[Connection] = set()
         self._requests: set[Any] = set()
+
+    def init_signals(self) -> None:
+        """Leave Ctrl-C, which reaches the whole process group, to the master, which passes it on once."""
+        super().init_signals()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def handle(self, listener: Any, client: Connection, addr: Any) -> None:
         """Serve one connection until it ends."""

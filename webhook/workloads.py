@@ -1,5 +1,6 @@
 """Pods and pod templates in YAML or JSON, as people keep them in files."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 import yaml
 
 from policies.contract import CONTAINER_ANNOTATION_PREFIX, SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS
-from policies.document import DocumentError, events
+from policies.document import DEEPEST, DocumentError, events
 from policies.errors import GpuShareError, quoted
 from policies.pod import Pod
 
@@ -85,6 +86,11 @@ class Input(msgspec.Struct):
     workloads: list[Workload]
 
 
+# The groups of the API that these kinds are of; a Job of another group is another's.
+_GROUPS = ("", "apps", "batch", "extensions")
+_SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+
+
 def read_input(text: str, file: str) -> Input:
     """
     Read a stream of documents; *file* is its name for messages.
@@ -92,7 +98,10 @@ def read_input(text: str, file: str) -> Input:
     Raises:
         UnreadableError: If it is no YAML or JSON, or a pod in it has a field of the wrong type.
     """
-    documents, workloads = [], []
+    documents: list[Any] = []
+    workloads: list[Workload] = []
+    if text.lstrip()[:1] in ("{", "["):  # JSON writes some characters as a pair of escapes, which YAML does not know
+        text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
     for node in _nodes(text, file):
         document = _construct(node, file)
         if document is None:
@@ -106,7 +115,7 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
         for _ in events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES):
             pass
-        return [node for node in yaml.compose_all(text, Loader=_Loader) if node is not None]
+        return [*yaml.compose_all(text, Loader=_Loader)]
     except DocumentError as error:
         raise UnreadableError(f"{file}:{error.line}: {error.message}") from None
     except yaml.MarkedYAMLError as error:
@@ -116,11 +125,23 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
 
 def _construct(node: yaml.Node, file: str) -> Any:
     try:
-        return yaml.constructor.SafeConstructor().construct_document(node)
+        return _unshared(yaml.constructor.SafeConstructor().construct_document(node), [MOST_NODES], 0)
     except (yaml.MarkedYAMLError, ValueError, TypeError) as error:
         problem = getattr(error, "problem", None) or str(error)
         mark = getattr(error, "problem_mark", None) or node.start_mark
         raise UnreadableError(f"{file}:{mark.line + 1}: not YAML: {problem}") from None
+
+
+def _unshared(value: Any, left: list[int], depth: int) -> Any:
+    """Copy what an alias stands for, so that a change in one place is none in another; *left* counts values."""
+    left[0] -= 1
+    if left[0] < 0 or depth > DEEPEST:
+        raise ValueError("its aliases multiply or hold themselves: write the values out")
+    if isinstance(value, dict):
+        return {key: _unshared(inner, left, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unshared(inner, left, depth + 1) for inner in value]
+    return value
 
 
 def _workloads(document: Any, node: yaml.Node, file: str) -> Iterator[Workload]:
@@ -130,10 +151,14 @@ def _workloads(document: Any, node: yaml.Node, file: str) -> Iterator[Workload]:
     kind = document["kind"]
     if kind == "List" or (kind.endswith("List") and isinstance(document.get("items"), list)):
         inner = _child(node, "items")
-        for index, item in enumerate(document.get("items") or ()):
+        items = document.get("items") or []
+        if not isinstance(items, list):
+            line = (inner or node).start_mark.line + 1
+            raise UnreadableError(f"{file}:{line}: items: expected a list of objects: correct it")
+        for index, item in enumerate(items):
             found = _child(inner, index) if inner else None
             yield from _workloads(item, found or node, file)
-    elif kind in POD_AT:
+    elif kind in POD_AT and str(document.get("apiVersion", "")).rpartition("/")[0] in _GROUPS:
         yield _workload(document, node, file)
 
 
@@ -198,9 +223,19 @@ def _parse(pod: dict[str, Any], node: yaml.Node, file: str) -> Pod:
         return msgspec.convert(pod, Pod)
     except msgspec.ValidationError as error:
         message, _, where = str(error).replace("`", "").partition(" - at ")
-        steps = [int(index) if index.isdigit() else name for name, index in _STEP.findall(where)]
-        field = where.removeprefix("$.") or "pod"
-        raise UnreadableError(f"{file}:{_line(node, steps)}: {field}: {message}: correct it") from None
+        where = where.replace("key in ", "").removeprefix("$").removeprefix(".")
+        steps = [int(index) if index.isdigit() else name for name, index in _STEP.findall(f".{where}")]
+        place = f"{file}:{_line(node, steps)}: {where or 'pod'}"
+        raise UnreadableError(f"{place}: {_in_words(message)}") from None
+
+
+def _in_words(message: str) -> str:
+    """Say msgspec's finding to somebody who writes YAML."""
+    if missing := re.search(r"missing required field (\w+)", message):
+        return f"{missing[1]} is missing: add it"
+    if found := re.search(r"Expected str.*got (int|float|bool)", message):
+        return f"expected a text, got {'true or false' if found[1] == 'bool' else 'a number'}: put it in quotes"
+    return f"{message}: correct it"
 
 
 def _line(node: yaml.Node, steps: list[Any]) -> int:

@@ -63,10 +63,10 @@ def test_a_refusal_has_a_code_a_sentence_a_place_and_a_fix(code: str, on: dict[s
 @pytest.mark.parametrize(("code", "on"), DENIED)
 def test_mode_warn_admits_unchanged_and_says_what_would_be_refused(code: str, on: dict[str, Any]) -> None:
     decision = untouched(on, policies("mode: warn\n" + STRICT))
-    assert decision.would_be is not None
-    assert decision.would_be.code == code
+    assert decision.refused is not None
+    assert decision.refused.deny.code == code
     (warning,) = decision.warnings
-    assert warning == f"would be refused with {code}: {decision.would_be.message}"
+    assert warning == f"would be refused with {code}: {decision.refused.deny.message}"
     assert "_default.yaml:1" in decision.reason
 
 
@@ -92,7 +92,7 @@ def test_an_exempt_namespace_is_never_looked_at(namespace: str) -> None:
     by = policies("enabled: false", "exemptNamespaces: [kube-system, system]")
     decision = untouched(pod("nonsense"), by, namespace)
     assert "exempt" in decision.reason
-    assert (decision.warnings, decision.would_be) == ((), None)
+    assert (decision.warnings, decision.refused) == ((), None)
     assert refused(pod("0.2"), by, "kube-public").code == "SharingDisabled"
 
 

@@ -136,7 +136,7 @@ def test_size_is_counted_in_bytes() -> None:
 
 def test_a_long_number_costs_nothing() -> None:
     start = time.monotonic()
-    assert isinstance(read("a: " + "9" * 400_000).value["a"], float)
+    assert not isinstance(read("a: " + "9" * 400_000).value["a"], int)
     assert time.monotonic() - start < 1
 
 

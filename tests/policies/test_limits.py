@@ -64,11 +64,11 @@ def test_more_than_one_gpu_is_whole_gpus(quantity: Any) -> None:
 @pytest.mark.parametrize(
     ("share", "by", "fix"),
     [
-        ("0.25", EXACT, "Ask for 0.2 or 0.3"),
-        ("0.05", EXACT, "Ask for 0.1"),
-        ("0.999", EXACT, "Ask for 0.9 or 1"),
-        ("0.5", THIRDS, "Ask for 2 vGPUs as limit"),
-        ("0.7", THIRDS, "Ask for 1"),
+        ("0.25", EXACT, 'Ask for "0.2" or "0.3".'),
+        ("0.05", EXACT, 'Ask for "0.1".'),
+        ("0.999", EXACT, 'Ask for "0.9" or "1".'),
+        ("0.5", THIRDS, "Ask for 2 vGPUs by a limit."),
+        ("0.7", THIRDS, 'Ask for "1".'),
     ],
 )
 def test_a_share_that_is_not_exact_is_refused_with_the_nearest_that_are(share: str, by: PolicySet, fix: str) -> None:

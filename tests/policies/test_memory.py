@@ -90,10 +90,10 @@ def test_whole_gpus_need_no_setting(image: str, share: str) -> None:
 
 
 @pytest.mark.parametrize("share", ["0.05", "0.1"])
-def test_headroom_that_leaves_nothing_is_warned_about_instead_of_set(share: str) -> None:
+def test_headroom_that_leaves_nothing_is_left_out_with_a_warning(share: str) -> None:
     by = policies("memory: {headroom: '0.1'}")
     on = pod(share, container(image="tensorflow/serving"))
-    assert set_by_us("tensorflow/serving", share, by) == []
+    assert set_by_us("tensorflow/serving", share, by) == [f"{TENSORFLOW_SERVING}{share}"]
     assert any("memory.headroom" in warning for warning in granted(on, by).warnings)
 
 

@@ -158,6 +158,12 @@ def test_an_own_variable_is_kept_or_lowered(image: str, name: str, own: str, low
     assert environment(only_container(mutated(on))) == {name: lowered}
 
 
+@pytest.mark.parametrize("word", ["/models/bash", "sh", "busybox"])
+def test_an_argument_that_is_called_like_a_shell_is_none(word: str) -> None:
+    assert after(vllm("--served-model-name", word, f"{FLAG}=0.9")) == ["--served-model-name", word, f"{FLAG}=0.2"]
+    assert after(vllm("--served-model-name", word))[-1] == f"{FLAG}=0.2"
+
+
 def test_a_variable_from_elsewhere_is_replaced_or_refused() -> None:
     own = [{"name": "XLA_CLIENT_MEM_FRACTION", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
     on = pod("0.2", container(image="nvidia/jax", env=own))

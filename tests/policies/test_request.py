@@ -162,7 +162,7 @@ def test_a_limit_that_is_no_whole_number_is_refused(quantity: Any) -> None:
 
 @pytest.mark.parametrize("quantity", [0, "0", "0.0", "0m", 0.0, "0k", "00", "0e0"])
 def test_a_limit_of_zero_asks_for_nothing(quantity: Any) -> None:
-    assert untouched(pod(None, limited("web", quantity))).would_be is None
+    assert untouched(pod(None, limited("web", quantity))).refused is None
 
 
 @pytest.mark.parametrize(

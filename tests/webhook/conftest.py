@@ -31,7 +31,7 @@ def server(policies: Path, certificates: Path, tmp_path_factory: pytest.TempPath
     """A webhook with one worker, shared by the tests of a module."""
     server = serving.start(policies, certificates, tmp_path_factory.mktemp("log") / "stderr")
     yield server
-    server.stop()
+    server.interrupt()
 
 
 @pytest.fixture
@@ -47,4 +47,4 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield start_one
     for server in started:
         if server.process.poll() is None:
-            server.stop()
+            server.interrupt()

@@ -127,26 +127,40 @@ class Server:
                     os.kill(other, signal.SIGCONT)
             yield callers
 
+    def interrupt(self) -> int:
+        """End the server at once, as Ctrl-C in a terminal does, and return its exit code."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        return self.process.wait(20)
+
     def stop(self) -> int:
-        """End the server and return its exit code."""
+        """End the server as Kubernetes does, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(20)
 
 
 def start(policies: Path, certificates: Path, log: Path, *, workers: int = 1) -> Server:
-    """Start a webhook on a free port and wait until it is ready."""
+    """Start a webhook on a free port and wait until all of its workers are ready."""
     command = [sys.executable, "-m", "gpu_share", "webhook", "--bind", "127.0.0.1:0"]
     command += ["--policies", str(policies), "--workers", str(workers)]
     command += ["--cert", str(certificates / "tls.crt"), "--key", str(certificates / "tls.key")]
     with log.open("wb") as stderr:
-        process = subprocess.Popen(command, stderr=stderr)
+        process = subprocess.Popen(command, stderr=stderr, start_new_session=True)
     server = Server(process, log=log, ca=certificates / "ca.crt")
-    wait_for(lambda: process.poll() is not None or len(server.workers) == workers)
-    assert process.poll() is None, log.read_text()
-    server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
-    with server.caller() as caller:
-        assert caller.ask("GET", "/readyz")[0] == 200
+    try:
+        _wait_until_ready(server, workers)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     return server
+
+
+def _wait_until_ready(server: Server, workers: int) -> None:
+    wait_for(lambda: server.process.poll() is not None or len(server.workers) == workers)
+    assert server.process.poll() is None, server.log.read_text()
+    server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
+    with server.caller_of_each_worker() as callers:
+        assert [caller.ask("GET", "/readyz")[0] for caller in callers] == [200] * workers
 
 
 @dataclass

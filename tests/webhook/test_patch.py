@@ -19,7 +19,7 @@ from webhook.patch import operations
 PIPES = "/tmp/nvidia-mps"
 PLACED = """\
 placement:
-  nodeSelector: {"example.com/gpu~kind": a/b}
+  nodeSelector: {"example.com/gpu.kind": shared}
   tolerations:
   - {key: gpu, operator: Exists}
   - {key: other, operator: Equal, value: x, effect: NoExecute, tolerationSeconds: 0}
@@ -48,7 +48,7 @@ RESOURCES: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
      {"requests": {"cpu": "1"}}, {"requests": None, "limits": {"nvidia.com/gpu": 0}}]
 )  # fmt: skip
 MAPS: st.SearchStrategy[Any] = st.none() | st.dictionaries(
-    st.sampled_from(["a", "x/y", "~", "~1", "example.com/gpu~kind"]), st.just("a/b")
+    st.sampled_from(["a", "x/y", "~", "~1", "example.com/gpu.kind"]), st.just("shared")
 )
 
 

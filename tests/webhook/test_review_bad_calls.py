@@ -61,7 +61,7 @@ def bad(body: object) -> str:
         (call(pod()) | {"request": None}, "got null"),
         (call(pod(), uid=""), "uid"),
         (call(pod(), uid=7), "$.request.uid"),
-        (call(pod(), kind={"kind": "Deployment", "group": "apps"}), "'Deployment'"),
+        (call(pod(), kind={"kind": "Deployment", "group": "apps"}), "'apps/Deployment'"),
         (call(pod(), kind={"kind": "Pod", "group": "example.com"}), "example.com"),
         (call(pod(), kind={"kind": "x\ny" * 10_000}), "narrow the webhook's rules"),
         (call(pod(), kind="Pod"), "$.request.kind"),

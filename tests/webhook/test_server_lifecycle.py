@@ -48,6 +48,14 @@ def test_sigterm_lets_a_request_in_flight_finish_and_keeps_no_idle_connection(
     assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
 
 
+def test_ctrl_c_ends_it_at_once_and_without_a_traceback(policies: Path, certificates: Path, start: Start) -> None:
+    server = start(policies, certificates, workers=2)
+    with server.caller() as idle:
+        assert idle.allowed(review_of())
+        assert server.interrupt() == 0
+    assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
+
+
 def refuses_connections(server: Server) -> bool:
     with contextlib.suppress(ConnectionRefusedError), server.tcp():
         return False

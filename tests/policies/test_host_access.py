@@ -1,0 +1,145 @@
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from tests.policies.pods import container, granted, pod, policies, refused
+
+NODE = policies("mps: {attach: node}")
+SLICED = policies("strategy: time-slicing")
+EVERY = pytest.mark.parametrize("by", [policies(), NODE, SLICED], ids=["pod", "node", "time-slicing"])
+
+
+def mounting(path: str, volume: dict[str, Any] | None = None, **mount: Any) -> dict[str, Any]:
+    volume = volume or {"name": "cache", "emptyDir": {}}
+    return pod("0.2", container(volumeMounts=[{"name": volume["name"], "mountPath": path, **mount}]), volumes=[volume])
+
+
+def host_path(path: str) -> dict[str, Any]:
+    return mounting("/data", {"name": "data", "hostPath": {"path": path}})
+
+
+@EVERY
+def test_a_pod_that_sees_the_processes_of_the_node_is_refused(by: Any) -> None:
+    assert refused(pod("0.2", hostPID=True), by).code == "PrivilegedContainer"
+    granted(pod("0.2", hostPID=False), by)
+
+
+@pytest.mark.parametrize(
+    "name", ["SYS_ADMIN", "CAP_SYS_ADMIN", "sys_admin", "cap_sys_rawio", "ALL", "all", "SYS_MODULE"]
+)
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+def test_a_capability_that_reaches_past_a_share_is_refused(name: str, group: str) -> None:
+    bad = container("bad", securityContext={"capabilities": {"add": ["CHOWN", name]}})
+    on = pod("0.2", container(), bad) if group == "containers" else pod("0.2", initContainers=[bad])
+    assert refused(on).code == "PrivilegedContainer"
+
+
+@pytest.mark.parametrize("capabilities", [None, {}, {"add": None}, {"add": ["NET_ADMIN"]}, {"drop": ["ALL"]}])
+def test_other_capabilities_pass(capabilities: dict[str, Any] | None) -> None:
+    granted(pod("0.2", container(securityContext={"capabilities": capabilities})))
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/tmp",  # it holds the folder of the pipes
+        "/dev",
+        "/dev/nvidia0",
+        "/dev/shm",
+        "/var",
+        "/var/run/docker.sock",
+        "/var/lib/kubelet/pods",
+        "/run/containerd/containerd.sock",
+        "/proc",
+        "/dev/",
+        "/./dev",
+        "/home/../dev",
+        "/dev//nvidia0",
+        "//dev",
+        "//",
+        "//var/run",
+        "///dev",
+    ],
+)
+def test_a_folder_of_the_node_by_which_a_share_can_be_left_is_refused(path: str, by: Any) -> None:
+    assert refused(host_path(path), by).code == "ConflictingRequest"
+
+
+@EVERY
+@pytest.mark.parametrize("path", ["/data", "/mnt/dev", "/device", "/variable", "/srv/run", "/opt/run", "/var-lib"])
+def test_other_folders_of_the_node_pass(path: str, by: Any) -> None:
+    granted(host_path(path), by)
+
+
+@pytest.mark.parametrize("by", [policies(), NODE], ids=["pod", "node"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/tmp/nvidia-mps",
+        "/tmp/nvidia-mps/",
+        "/tmp/nvidia-mps/GPU-0",
+        "/tmp//nvidia-mps",
+        "//tmp/nvidia-mps",
+        "/tmp/./nvidia-mps",
+        "/tmp/x/../nvidia-mps",
+        "tmp/nvidia-mps",
+        "./tmp/nvidia-mps",
+        "/dev/shm",
+        "/dev/shm/",
+        "//dev/shm",
+        "dev/shm",
+    ],
+)
+def test_nothing_lies_where_a_container_meets_its_mps_server(path: str, by: Any) -> None:
+    # The kubelet takes a path without a leading slash for one from the root.
+    assert refused(mounting(path), by).code == "ConflictingRequest"
+
+
+@EVERY
+@pytest.mark.parametrize("path", ["/cache", "/tmp", "/dev/shm2", "/tmp/nvidia-mps-log", "/home/.cache", "/a//b"])
+def test_other_mounts_pass(path: str, by: Any) -> None:
+    granted(mounting(path), by)
+
+
+def test_time_slicing_has_no_mps_server_to_meet() -> None:
+    granted(mounting("/dev/shm"), SLICED)
+    granted(mounting("/tmp/nvidia-mps"), SLICED)
+
+
+def test_a_container_without_a_share_may_mount_what_it_likes() -> None:
+    on = mounting("/dev/shm")
+    on["spec"]["containers"].append(container("second"))
+    on["metadata"]["annotations"] = {"container.gpu-share.dev/second": "0.2"}
+    granted(on)
+
+
+@pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
+def test_a_part_of_the_pipes_is_not_the_pipes(field: str) -> None:
+    pipes = {"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps"}}
+    granted(mounting("/tmp/nvidia-mps", pipes))
+    assert refused(mounting("/tmp/nvidia-mps", pipes, **{field: "elsewhere"})).code == "ConflictingRequest"
+
+
+def test_long_paths_of_hostile_pods_are_not_kept_in_memory() -> None:
+    tracemalloc.start()
+    for number in range(40):
+        granted(mounting(f"/{number}/{'x' * 500_000}"))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 5_000_000
+
+
+def test_variables_from_elsewhere_are_warned_about_or_refused() -> None:
+    on = pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))
+    (warning,) = granted(on).warnings
+    assert "envFrom" in warning
+    deny = refused(on, policies("environment: {envFrom: deny}"))
+    assert deny.code == "ReservedEnvironment"
+    assert "(_default.yaml:1)" in deny.message
+
+
+def test_no_variables_from_elsewhere_are_no_matter() -> None:
+    assert granted(pod("0.2", container(envFrom=[])), policies("environment: {envFrom: deny}")).warnings == ()
