@@ -1,0 +1,57 @@
+"""The demo goes through the whole chain, and leaves nothing behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def shown() -> str:
+    before = _left()
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpu_share", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ran.stderr == ""
+    assert _left() == before
+    return ran.stdout
+
+
+def _left() -> set[str]:
+    """What a demo could leave: its temporary folders, and processes that serve from them."""
+    folders = {str(path) for path in Path("/tmp").glob("gpu-share-*")}
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    return folders | {line.decode(errors="replace") for line in lines if b"/tmp/gpu-share-" in line}
+
+
+def test_every_example_is_shown_with_its_verdict(shown: str) -> None:
+    for number, verdict in enumerate(["granted"] * 4 + ["refused"] * 3, start=1):
+        section = shown.partition(f"\n{number}. ")[2].splitlines()
+        assert section[1].startswith(verdict)
+
+
+def test_what_a_container_receives_is_shown(shown: str) -> None:
+    assert "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=20" in shown
+    assert "GPU_SHARE_MEMORY_MIB=28754" in shown
+    assert "+    - --per_process_gpu_memory_fraction=0.18" in shown
+
+
+def test_refusals_say_code_and_fix(shown: str) -> None:
+    for code in ("ShareAboveMaximum", "ShareMalformed", "ReservedEnvironment"):
+        assert f"refused, 403 {code}" in shown
+    assert 'Ask for "0.5" or less.' in shown
+
+
+def test_the_node_is_drawn_at_the_end(shown: str) -> None:
+    picture = shown.partition("The node")[2]
+    assert "A  A  B  B  B  B  B  C  C  C   10 of 10 vGPUs" in picture
+    assert "D  D  D  D ░░░░░░░░░░░░░░░░░░  4 of 10 vGPUs" in picture
+
+
+def test_the_picture_of_the_readme_is_the_demos(shown: str) -> None:
+    readme = (ROOT / "README.md").read_text()
+    picture = [line.rstrip() for line in shown.partition("The node")[2].splitlines()[1:7]]
+    assert "\n".join(picture) in readme
