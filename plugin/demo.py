@@ -53,7 +53,7 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
         DemoError: If a part of the chain does not start.
     """
     cluster = load(policies).cluster
-    with TemporaryDirectory(prefix="gpu-share-", dir="/tmp") as name, ExitStack() as stack:
+    with TemporaryDirectory(prefix="gpu-share-") as name, ExitStack() as stack:
         folder = Path(name)
         port = stack.enter_context(_webhook(folder, policies))
         (folder / "kubelet").mkdir()

@@ -1,7 +1,10 @@
 """The demo goes through the whole chain, and leaves nothing behind."""
 
+import contextlib
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,22 +12,33 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 
 
+pytestmark = pytest.mark.xdist_group("demo")
+
+
 @pytest.fixture(scope="module")
 def shown() -> str:
-    before = _left()
-    ran = subprocess.run(
-        [sys.executable, "-m", "gpu_share", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert ran.stderr == ""
-    assert _left() == before
+    with tempfile.TemporaryDirectory(prefix="gs-") as folder:
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpu_share", "demo"],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": folder},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert ran.stderr == ""
+        assert list(Path(folder).iterdir()) == []
+        assert not any(folder in line for line in _command_lines())
     return ran.stdout
 
 
-def _left() -> set[str]:
-    """What a demo could leave: its temporary folders, and processes that serve from them."""
-    folders = {str(path) for path in Path("/tmp").glob("gpu-share-*")}
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return folders | {line.decode(errors="replace") for line in lines if b"/tmp/gpu-share-" in line}
+def _command_lines() -> list[str]:
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            lines.append(path.read_bytes().decode(errors="replace"))
+    return lines
 
 
 def test_every_example_is_shown_with_its_verdict(shown: str) -> None:
