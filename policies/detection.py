@@ -95,6 +95,8 @@ def version(image: str) -> tuple[int, int] | None:
 
 def runs_through_shell(line: Sequence[str]) -> bool:
     """Whether a shell runs the command line: it takes appended arguments for its own."""
+    if not line or line[0].startswith("-"):
+        return False
     line = _unwrapped(line)
     return bool(line) and basename(line[0]) in _SHELLS
 

@@ -107,9 +107,10 @@ def _takes_arguments(container: Container, framework: Framework, catalogue: Cata
     own_image = framework.image_takes_arguments and catalogue.is_image_of(framework, container)
     if not line:
         return own_image
-    if runs_through_shell(line) or ends_options(line):
+    if "--" in line and ends_options(line):
         return False
     if container.command:
-        return starts_one_of(line, framework.programs)
-    # Options alone go to the image's entry point, which takes them whoever built it.
-    return own_image or line[0].startswith("-") or starts_one_of(line, framework.programs)
+        return not runs_through_shell(line) and starts_one_of(line, framework.programs)
+    if line[0].startswith("-"):
+        return True  # options alone go to the image's entry point, which takes them whoever built it
+    return not runs_through_shell(line) and (own_image or starts_one_of(line, framework.programs))

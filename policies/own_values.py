@@ -42,23 +42,28 @@ class TooMuch(msgspec.Struct, frozen=True, gc=False):
     change: Change | None  # what lowers it; None where nothing can be replaced
 
 
-class Word(NamedTuple):
-    """One word of a command line, and where it stands."""
+class Line(NamedTuple):
+    """A command line: what `command` and `args` say together."""
 
-    field: str  # `command` or `args`
-    place: int
-    text: str
+    words: list[str]
+    args_at: int  # where `args` begins
+
+    def replaced(self, position: int, text: str) -> ReplaceArgument:
+        """Put *text* in the place of the word at *position*."""
+        if position < self.args_at:
+            return ReplaceArgument("command", position, text)
+        return ReplaceArgument("args", position - self.args_at, text)
 
 
 def own_values(container: Container, wanted: Wanted) -> list[Kept | TooMuch]:
     """Find every value that the user has given to the setting, however it is spelled."""
-    words = [Word("command", index, text) for index, text in enumerate(container.command or ())]
-    words += [Word("args", index, text) for index, text in enumerate(container.args or ())]
-    in_arguments = _in_shell if runs_through_shell([word.text for word in words]) else _in_words
+    command, args = container.command or [], container.args or []
+    line = Line([*command, *args], len(command))
+    in_arguments = _in_shell if runs_through_shell(line.words) else _in_words
     found: list[Kept | TooMuch] = []
     for spelling in wanted.memory.spellings:
         if spelling.variable is None:
-            found += in_arguments(words, wanted, spelling)
+            found += in_arguments(line, wanted, spelling)
         elif container.env:
             found += _in_environment(container, wanted, spelling)
     return found
@@ -89,36 +94,30 @@ def _in_value(wanted: Wanted, spelling: Spelling, value: str, index: int) -> Ite
         yield Kept(spelling.name)
 
 
-def _in_words(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
-    for position, word in enumerate(words):
-        if not word.text.startswith("-"):
+def _in_words(line: Line, wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
+    for position, word in enumerate(line.words):
+        if not word.startswith("-"):
             continue
-        option, equals, value = word.text.partition("=")
+        option, equals, value = word.partition("=")
         if not _is_way_to_write(option, spelling):
             continue
-        following = words[position + 1] if position + 1 < len(words) else None
-        if following is not None and _OPTION.match(following.text):
-            following = None  # the value was forgotten
-        if not equals and following is not None:
-            value = following.text
-        number = _number(spelling, value)
+        following = line.words[position + 1] if position + 1 < len(line.words) else ""
+        is_apart = not equals and bool(following) and not _OPTION.match(following)
+        number = _number(spelling, following if is_apart else value)
         if number is None and spelling.value != "{fraction}":
             continue  # the same option with another purpose
         if wanted.fits(spelling, number or "") or (number == _EXPANDED and wanted.may_be_told(spelling)):
             yield Kept(spelling.name)
-            continue
-        text = wanted.text(spelling)
-        if equals or following is None:
-            change = ReplaceArgument(word.field, word.place, f"{option}={text}")
+        elif is_apart:
+            yield TooMuch(spelling.name, quoted(following), line.replaced(position + 1, wanted.text(spelling)))
         else:
-            change = ReplaceArgument(following.field, following.place, text)
-        yield TooMuch(spelling.name, quoted(value), change)
+            change = line.replaced(position, f"{option}={wanted.text(spelling)}")
+            yield TooMuch(spelling.name, quoted(value), change)
 
 
-def _in_shell(words: list[Word], wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
+def _in_shell(line: Line, wanted: Wanted, spelling: Spelling) -> Iterator[Kept | TooMuch]:
     """Look into what a shell runs. It is read, never rewritten: quoting and variables are the shell's."""
-    text = " ".join(word.text for word in words)
-    for option, value in _SHELL_OPTION.findall(text):
+    for option, value in _SHELL_OPTION.findall(" ".join(line.words)):
         if not _is_way_to_write(option, spelling):
             continue
         number = _number(spelling, value)
