@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench lock protocol readme format clean
+.PHONY: demo test check bench lock protocol readme manifests format image image-test clean
 
 demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
@@ -16,6 +16,7 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m plugin.v1beta1.generate --check
 	@$(BIN)/python -m tests.readme --check
+	@$(BIN)/python -m tests.manifests.render --check
 
 format: .venv/.development
 	@$(BIN)/ruff check --fix-only .
@@ -24,8 +25,17 @@ format: .venv/.development
 bench: .venv/.development ## measurements, as ratios in one run
 	@$(BIN)/python -m tests.bench
 
+image: ## one image for all parts, with docker, podman or buildah: make image [IMAGE=name:tag] [BASE=image] [OPTIONS=...]
+	@manifests/image/build
+
+image-test: .venv/.development ## the image on a Debian of its own, built with buildah as root, and what runs in it
+	@$(BIN)/pytest tests/image
+
 protocol: .venv/.development ## the stubs from plugin/v1beta1/api.proto
 	@$(BIN)/python -m plugin.v1beta1.generate
+
+manifests: .venv/.development ## manifests/install.yaml, out of the folders beside it
+	@$(BIN)/python -m tests.manifests.render
 
 readme: .venv/.development ## the generated tables of README.md
 	@$(BIN)/python -m tests.readme
@@ -33,6 +43,7 @@ readme: .venv/.development ## the generated tables of README.md
 lock: .venv/.development ## newest versions within pyproject.toml's ranges, with hashes
 	@$(BIN)/uv pip compile -q --upgrade pyproject.toml --group dev $(LOCK) -o requirements-dev.lock
 	@$(BIN)/uv pip compile -q --upgrade pyproject.toml -c requirements-dev.lock $(LOCK) -o requirements.lock
+	@$(BIN)/uv pip compile -q --upgrade manifests/image/build.in $(LOCK) -o manifests/image/build.lock
 LOCK := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 .venv/bin/pip:

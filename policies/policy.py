@@ -164,7 +164,10 @@ class Policy(Section, frozen=True, kw_only=True):
     enabled: Annotated[bool, Meta(description="false: no shares in this namespace.")] = True
     mode: Annotated[
         Literal["enforce", "warn"],
-        Meta(description="warn: a pod that would be refused is admitted unchanged, with a warning that says why."),
+        Meta(
+            description="warn: a pod that would be refused is admitted unchanged, with a warning that says why. "
+            "The namespace needs the label gpu-share.dev/mode=warn too, for the policy in the API server."
+        ),
     ] = "enforce"
     strategy: Annotated[
         Strategy,

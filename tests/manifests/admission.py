@@ -1,0 +1,120 @@
+"""The API server's side of admission, as far as the manifests use it: CEL evaluated over pods."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import cel
+
+from policies.quantity import whole
+from tests.manifests.render import MANIFESTS, Object, render
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def stored(pod: Object) -> Object:
+    """Write *pod* as the API server hands it to CEL: quantities in canonical form, requests filled in, nothing null."""
+    made: Object = _without_nulls(pod)
+    made.setdefault("metadata", {})
+    for container in (*made["spec"].get("initContainers", []), *made["spec"]["containers"]):
+        resources = container.setdefault("resources", {})
+        for name in ("limits", "requests"):
+            if name in resources:
+                resources[name] = {key: _canonical(value) for key, value in resources[name].items()}
+        if resources.get("limits"):
+            resources["requests"] = resources["limits"] | resources.get("requests", {})
+    return made
+
+
+def _canonical(quantity: Any) -> str:
+    number = whole(quantity)
+    if number is None:
+        return str(quantity)
+    return f"{number // 1000}k" if number and number % 1000 == 0 else str(number)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [_without_nulls(inner) for inner in value]
+    return value
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """Match conditions and, of a policy, what follows from them."""
+
+    conditions: dict[str, Any]
+    variables: dict[str, Any] = field(default_factory=dict)
+    validations: list[tuple[Any, Any]] = field(default_factory=list)  # expression, text of the refusal
+
+    def matches(self, pod: Object, old: Object | None = None) -> bool:
+        """Whether the API server looks at *pod* at all."""
+        context = {"object": pod, "oldObject": old}
+        return all(_truth(condition.execute(context)) for condition in self.conditions.values())
+
+    def refusals(self, pod: Object, old: Object | None = None) -> list[str]:
+        """Why *pod* is refused; nothing if it is not, or is not looked at."""
+        if not self.matches(pod, old):
+            return []
+        context: dict[str, Any] = {"object": pod, "oldObject": old, "variables": {}}
+        for name, expression in self.variables.items():
+            context["variables"][name] = expression.execute(context)
+        return [
+            str(text.execute(context)) if isinstance(text, cel.Program) else text
+            for expression, text in self.validations
+            if not _truth(expression.execute(context))
+        ]
+
+
+def _truth(value: Any) -> bool:
+    assert isinstance(value, bool), f"the API server takes a bool alone, got {value!r}"
+    return value
+
+
+def webhook_conditions(objects: list[Object]) -> Expressions:
+    (configuration,) = (one for one in objects if one["kind"] == "MutatingWebhookConfiguration")
+    (webhook,) = configuration["webhooks"]
+    return Expressions(_conditions(webhook["matchConditions"]))
+
+
+def policy(objects: list[Object], name: str = "gpu-share") -> Expressions:
+    spec = policy_spec(objects, name)
+    return Expressions(
+        _conditions(spec["matchConditions"]),
+        {one["name"]: cel.compile(one["expression"]) for one in spec["variables"]},
+        [
+            (
+                cel.compile(one["expression"]),
+                cel.compile(one["messageExpression"]) if "messageExpression" in one else one["message"],
+            )
+            for one in spec["validations"]
+        ],
+    )
+
+
+def policy_spec(objects: list[Object], name: str = "gpu-share") -> Object:
+    (found,) = (
+        one for one in objects if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] == name
+    )
+    spec: Object = found["spec"]
+    return spec
+
+
+def _conditions(listed: list[dict[str, str]]) -> dict[str, Any]:
+    return {one["name"]: cel.compile(one["expression"]) for one in listed}
+
+
+def selects(selector: Object, labels: dict[str, str]) -> bool:
+    """Whether a label selector matches."""
+    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+        return False
+    for one in selector.get("matchExpressions", []):
+        held = labels.get(one["key"]) in one["values"]
+        assert one["operator"] in ("In", "NotIn")
+        if held != (one["operator"] == "In"):
+            return False
+    return True
+
+
+BASE = render(MANIFESTS)

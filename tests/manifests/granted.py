@@ -1,0 +1,99 @@
+"""Pods as the webhook makes them, for the policy to look at."""
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+
+from policies import contract
+from policies.grant import Grant
+from policies.policy_set import PolicySet
+from policies.store import load
+from tests.manifests.admission import stored
+from tests.manifests.render import ROOT, Object
+from tests.policies.pods import container, decided, limited, mutated, pod, policies
+from webhook.workloads import read_input
+
+SHIPPED = load(ROOT / "policies" / "files")
+NODE = policies("mps: {attach: node}")
+SLICED = policies("strategy: time-slicing")
+MANY = policies("share: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
+
+
+def examples() -> Iterator[tuple[str, Object, PolicySet, str]]:
+    for path in sorted((ROOT / "policies" / "examples").glob("*.yaml")):
+        for workload in read_input(path.read_text(), path.name).workloads:
+            yield path.stem, workload.pod, SHIPPED, workload.namespace or "default"
+
+
+WRITTEN: dict[str, tuple[Object, PolicySet]] = {
+    "one": (pod("0.2"), policies()),
+    "one, attached by the node": (pod("0.2"), NODE),
+    "one, in turns": (pod("0.2"), SLICED),
+    "limit alone": (pod(None, limited(quantity=2)), policies()),
+    "annotation and limit": (pod("0.2", limited(quantity="2")), policies()),
+    "whole": (pod("100%"), policies()),
+    "several GPUs": (pod("2"), MANY),
+    "ten GPUs of a hundred vGPUs": (pod("10"), MANY),
+    "sixteen GPUs of a hundred vGPUs": (pod("16"), MANY),
+    "two containers": (pod("0.2", container("a"), container("b")), policies()),
+    "two shares": (pod("0.2", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.3"}), NODE),
+    "names that begin alike": (pod("0.2", container("b"), limited("a-b", 3)), NODE),
+    "init container": (pod("0.2", initContainers=[container("i")]), policies()),
+    "sharing init container": (pod(None, initContainers=[limited("i")]), policies()),
+    "sharing sidecar": (pod("0.1", initContainers=[limited("i", restartPolicy="Always")]), NODE),
+    "pod of an AWS user": (
+        pod(
+            None,
+            limited(volumeMounts=[{"name": "nvidia-mps", "mountPath": "/tmp/nvidia-mps"}]),
+            hostIPC=True,
+            volumes=[{"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps"}}],
+        ),
+        policies(),
+    ),
+    "zero beside": (pod("0.2", container(), limited("b", 0), limited("c", 0, resource="nvidia.com/gpu")), policies()),
+    "other volumes": (
+        pod(
+            "0.2",
+            container(volumeMounts=[{"name": "d", "mountPath": "/tmp"}]),
+            volumes=[{"name": "d", "hostPath": {"path": "/data"}}],
+        ),
+        policies(),
+    ),
+}
+
+
+@cache
+def granted() -> dict[str, Object]:
+    """Pods as they are after the webhook."""
+    made = {name: stored(mutated(on, by)) for name, (on, by) in WRITTEN.items()}
+    made |= {
+        name: stored(mutated(on, by, namespace))
+        for name, on, by, namespace in examples()
+        if isinstance(decided(on, by, namespace), Grant)
+    }
+    assert len(made) == len(WRITTEN) + 4
+    return made
+
+
+def one(name: str) -> Object:
+    return deepcopy(granted()[name])
+
+
+GRANTED = list(granted())
+
+
+def first_sharing(on: Object) -> Object:
+    grant = json.loads(grant_of(on))
+    name = next(iter(grant["containers"]))
+    found: Object = next(c for c in containers(on) if c["name"] == name)
+    return found
+
+
+def containers(on: Object) -> list[Object]:
+    return [*on["spec"].get("initContainers", []), *on["spec"]["containers"]]
+
+
+def grant_of(on: Object) -> str:
+    text: str = on["metadata"]["annotations"][contract.GRANT_ANNOTATION]
+    return text

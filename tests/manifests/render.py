@@ -1,0 +1,245 @@
+"""
+The manifests as kustomize builds them: `python -m tests.manifests.render` writes `manifests/install.yaml`, `--check`
+says whether it is up to date.
+
+This is the part of kustomize that `manifests/` uses, and it stops at everything else. It is here so that the manifests
+can be rendered and tested where there is no kubectl; where there is one, a test compares the two.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import yaml
+
+Object = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = ROOT / "manifests"
+INSTALL = MANIFESTS / "install.yaml"
+OVERLAYS = sorted(path.parent for path in (MANIFESTS / "overlays").glob("*/kustomization.yaml"))
+KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+_HEADER = """\
+# Made of the folders beside it by `make manifests`: change those, not this.
+# kubectl apply -f manifests/install.yaml
+"""
+_LINE = 110  # characters
+_FIRST = ("Namespace", "ResourceQuota", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
+_LAST = ("MutatingWebhookConfiguration",)
+
+
+class RenderError(Exception):
+    """A kustomization that this cannot build, or kustomize would not."""
+
+
+def render(folder: Path) -> list[Object]:
+    """
+    Build the kustomization of *folder*.
+
+    Raises:
+        RenderError: If it uses what is not known here, or does not fit together.
+    """
+    return deepcopy(_built(folder.resolve()))
+
+
+def identity(one: Object) -> tuple[str, str, str]:
+    """Kind, namespace and name: what no two objects may share."""
+    metadata = one["metadata"]
+    return one["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def pod_template(one: Object) -> Object | None:
+    """The pod template of a workload; None if the object is no workload."""
+    match one["kind"]:
+        case "Deployment" | "DaemonSet" | "Job":
+            holder = one["spec"]
+        case "CronJob":
+            holder = one["spec"]["jobTemplate"]["spec"]
+        case _:
+            return None
+    template: Object = holder["template"]
+    return template
+
+
+def templates(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
+    """All pod templates, by the identity of their workload."""
+    return {identity(one): template for one in objects if (template := pod_template(one)) is not None}
+
+
+def containers(template: Object) -> list[Object]:
+    """All containers of a pod template."""
+    spec = template["spec"]
+    return [*spec.get("initContainers", []), *spec["containers"]]
+
+
+def written(objects: list[Object]) -> str:
+    """Write *objects* as one file."""
+    return _HEADER + yaml.dump_all(objects, Dumper=_Dumper, width=_LINE, sort_keys=False, explicit_start=True)
+
+
+@cache
+def _built(folder: Path) -> list[Object]:
+    objects: list[Object] = []
+    _accumulate(folder, objects)
+    return sorted(objects, key=_order)
+
+
+def _accumulate(folder: Path, objects: list[Object]) -> None:
+    """Do to *objects* what the kustomization of *folder* says, in the order of kustomize."""
+    steps: dict[str, Callable[[list[Object], Any], None]] = {
+        "resources": lambda into, entry: _resource(folder, into, entry),
+        "components": lambda into, entry: _accumulate((folder / entry).resolve(), into),
+        "configMapGenerator": lambda into, entry: _config_map(folder, into, entry),
+        "patches": lambda into, entry: _patch(folder, into, entry),
+        "labels": _label,
+        "images": _image,
+    }
+    content = _kustomization(folder)
+    _known(content, {"apiVersion", "kind", *steps}, folder)
+    for step, do in steps.items():
+        for entry in content.get(step, []):
+            do(objects, entry)
+
+
+def _kustomization(folder: Path) -> Object:
+    found = [folder / name for name in KUSTOMIZATION_FILES if (folder / name).is_file()]
+    if len(found) != 1:
+        raise RenderError(f"{folder}: expected one kustomization, got {len(found)}")
+    content: Object = yaml.safe_load(found[0].read_text())
+    return content
+
+
+def _resource(folder: Path, into: list[Object], entry: str) -> None:
+    path = (folder / entry).resolve()
+    added: list[Object] = []
+    if path.is_dir():
+        if folder.is_relative_to(path):
+            raise RenderError(f"{folder}: {entry} holds this folder, which kustomize calls a cycle")
+        _accumulate(path, added)
+    else:
+        added = list(yaml.safe_load_all(_own(folder, path).read_text()))
+    present = {identity(one) for one in into}
+    for one in added:
+        if identity(one) in present:
+            raise RenderError(f"{folder}: {entry} brings {identity(one)} a second time")
+        into.append(one)
+
+
+def _own(folder: Path, path: Path) -> Path:
+    if not path.is_relative_to(folder):
+        raise RenderError(f"{path}: kustomize reads no file from outside {folder}")
+    return path
+
+
+def _config_map(folder: Path, into: list[Object], entry: Object) -> None:
+    _known(entry, {"name", "namespace", "behavior", "files", "options"}, folder)
+    if entry.get("options") != {"disableNameSuffixHash": True}:
+        raise RenderError(f"{folder}: a ConfigMap here keeps its name: disableNameSuffixHash")
+    data = {name: _own(folder, (folder / name).resolve()).read_text() for name in entry["files"]}
+    made = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": entry["name"], "namespace": entry["namespace"]},
+        "data": data,
+    }
+    same = [one for one in into if identity(one) == identity(made)]
+    match entry.get("behavior", "create"), same:
+        case "create", []:
+            into.append(made)
+        case "merge", [one]:
+            one["data"] |= data
+        case "replace", [one]:
+            one["data"] = data
+        case behavior, _:
+            raise RenderError(f"{folder}: {behavior} of {entry['name']}: there are {len(same)} of it")
+
+
+def _patch(folder: Path, into: list[Object], entry: Object) -> None:
+    _known(entry, {"path", "patch", "target"}, folder)
+    _known(entry["target"], {"kind", "name"}, folder)
+    text = entry["patch"] if "patch" in entry else _own(folder, (folder / entry["path"]).resolve()).read_text()
+    steps = yaml.safe_load(text)
+    found = [one for one in into if entry["target"].items() <= {"kind": one["kind"], "name": identity(one)[2]}.items()]
+    if len(found) != 1:
+        raise RenderError(f"{folder}: a patch is for one object, got {len(found)} for {entry['target']}")
+    patched = jsonpatch.apply_patch(found[0], deepcopy(steps))
+    found[0].clear()
+    found[0].update(patched)
+
+
+def _label(into: list[Object], entry: Object) -> None:
+    _known(entry, {"pairs", "includeTemplates"}, "labels")
+    for one in into:
+        one["metadata"].setdefault("labels", {}).update(entry["pairs"])
+        for template in _templates(one) if entry["includeTemplates"] else ():
+            template.setdefault("metadata", {}).setdefault("labels", {}).update(entry["pairs"])
+
+
+def _templates(one: Object) -> Iterator[Object]:
+    """Every template in *one*: a CronJob has one of a Job, and in it one of a pod."""
+    if one["kind"] == "CronJob":
+        yield one["spec"]["jobTemplate"]
+    template = pod_template(one)
+    if template is not None:
+        yield template
+
+
+def _image(into: list[Object], entry: Object) -> None:
+    _known(entry, {"name", "newName", "newTag", "digest"}, "images")
+    image = str(entry.get("newName", entry["name"]))
+    image += f"@{entry['digest']}" if "digest" in entry else f":{entry['newTag']}"
+    for template in filter(None, map(pod_template, into)):
+        for container in containers(template):
+            if container["image"].partition("@")[0].partition(":")[0] == entry["name"]:
+                container["image"] = image
+
+
+def _known(content: Object, fields: set[str], where: object) -> None:
+    if unknown := sorted(content.keys() - fields):
+        raise RenderError(f"{where}: not known here: {', '.join(unknown)}")
+
+
+def _order(one: Object) -> tuple[int, tuple[str, str, str]]:
+    kind = one["kind"]
+    if kind in _FIRST:
+        return _FIRST.index(kind), identity(one)
+    return len(_FIRST) + (kind in _LAST), identity(one)
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as a person would write it: long texts in lines of their own, and no anchors."""
+
+    def ignore_aliases(self, _data: object) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else ">" if len(text) > _LINE else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _differences(wanted: str) -> Iterator[str]:
+    if not INSTALL.is_file() or INSTALL.read_text() != wanted:
+        yield "manifests/install.yaml is out of date: run make manifests"
+
+
+def main() -> int:
+    wanted = written(render(MANIFESTS))
+    if "--check" not in sys.argv[1:]:
+        INSTALL.write_text(wanted)
+        return 0
+    problems = list(_differences(wanted))
+    sys.stderr.writelines(f"{problem}\n" for problem in problems)
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

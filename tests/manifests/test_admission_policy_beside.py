@@ -1,0 +1,199 @@
+"""The last look: what a pod with a share may not have beside it, whoever put it there."""
+
+import pytest
+
+from policies import contract
+from policies.grant import Refused
+from policies.policy_set import PolicySet
+from tests.manifests.admission import BASE, policy, policy_spec, stored
+from tests.manifests.granted import GRANTED, NODE, SLICED, first_sharing, one
+from tests.manifests.render import Object
+from tests.policies.pods import container, decided, mutated, only_container, pod, policies
+
+POLICY = policy(BASE)
+RESERVED = [
+    *sorted(contract.RESERVED_VARIABLES),
+    *(f"{prefix}ANYTHING" for prefix in contract.RESERVED_VARIABLE_PREFIXES),
+]
+
+
+@pytest.mark.parametrize("variable", RESERVED)
+@pytest.mark.parametrize("source", [{"value": "all"}, {"value": "void"}, {"valueFrom": {"fieldRef": {}}}, {}])
+def test_no_container_with_a_share_sets_a_reserved_variable(variable: str, source: Object) -> None:
+    for name in GRANTED:
+        on = one(name)
+        first_sharing(on).setdefault("env", []).append({"name": variable, **source})
+        assert any("decides what it is held to" in text for text in POLICY.refusals(on)), name
+
+
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+@pytest.mark.parametrize("variable", RESERVED)
+def test_no_other_container_of_the_pod_sets_a_reserved_variable(variable: str, group: str) -> None:
+    on = one("one")
+    on["spec"].setdefault(group, []).append(container("other", env=[{"name": variable, "value": "all"}]))
+    (said,) = POLICY.refusals(on)
+    assert said.startswith("A container without a share, in a pod with one, sets a variable that shows it GPUs")
+
+
+@pytest.mark.parametrize(
+    ("source", "passes"),
+    [({"value": "void"}, True), ({"value": "none"}, True), ({"value": "VOID"}, False), ({"valueFrom": {}}, False)],
+)
+def test_another_container_may_hide_the_gpus_from_itself(source: Object, *, passes: bool) -> None:
+    on = one("one")
+    on["spec"]["containers"].append(container("other", env=[{"name": "NVIDIA_VISIBLE_DEVICES", **source}]))
+    assert (POLICY.refusals(on) == []) is passes
+
+
+def test_variables_that_are_not_reserved_pass() -> None:
+    on = one("one")
+    only_container(on)["env"] = [{"name": name, "value": "1"} for name in ("CUDA_MPS", "NVIDIA_TF32_OVERRIDE", "A")]
+    assert POLICY.refusals(on) == []
+
+
+def test_the_policy_reserves_what_the_contract_reserves() -> None:
+    text = " ".join(one["expression"] for one in policy_spec(BASE)["validations"])
+    reserved = [*contract.RESERVED_VARIABLES, *contract.RESERVED_VARIABLE_PREFIXES]
+    assert all(text.count(f"'{name}'") >= 2 for name in reserved)
+    assert all(text.count(f"'{name}'") == 2 for name in contract.WHOLE_GPU_RESOURCE_PREFIXES)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "gpu.intel.com/i915"],
+)
+@pytest.mark.parametrize("fields", [("limits", "requests"), ("limits",), ("requests",)])
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+def test_no_whole_gpu_stands_beside_a_share(resource: str, fields: tuple[str, ...], group: str) -> None:
+    on = one("two containers")
+    on["spec"].setdefault(group, []).append(
+        container("other", resources={field: {"cpu": "1", resource: "1"} for field in fields})
+    )
+    assert POLICY.refusals(on) == [
+        "A pod has a share of a GPU or whole GPUs, never both; remove one of the two requests."
+    ]
+
+
+@pytest.mark.parametrize("name", ["one, attached by the node", "one, in turns"])
+def test_host_ipc_needs_a_grant_that_says_so(name: str) -> None:
+    assert one("one")["spec"]["hostIPC"] is True
+    on = one(name)
+    on["spec"]["hostIPC"] = True
+    (said,) = POLICY.refusals(on)
+    assert said.startswith("hostIPC goes with a GPU share only where gpu-share granted it")
+    on["spec"]["hostIPC"] = False
+    assert POLICY.refusals(on) == []
+
+
+def with_paths(kind: str, path: str) -> Object:
+    if kind == "hostPath":
+        mounts, volume = [], {"name": "data", "hostPath": {"path": path}}
+    else:
+        mounts, volume = [{"name": "data", "mountPath": path}], {"name": "data", "emptyDir": {}}
+    return pod("0.2", container(volumeMounts=mounts), volumes=[volume])
+
+
+PATHS = [
+    "/",
+    "//",
+    "/tmp",
+    "/tmp/",
+    "/tmp/./",
+    "/dev",
+    "/dev/",
+    "//dev",
+    "/./dev",
+    "/dev/nvidia0",
+    "/dev//nvidia0",
+    "/dev/shm",
+    "//dev/shm/",
+    "/dev/./shm/.",
+    "dev/shm",
+    "./dev/shm",
+    "/dev/shm2",
+    "/device",
+    "/proc",
+    "/sys/fs/cgroup",
+    "/system",
+    "/run",
+    "/run/containerd/containerd.sock",
+    "/runner",
+    "/var",
+    "/var/",
+    "/var/run/docker.sock",
+    "/var/lib",
+    "/var//lib/./kubelet",
+    "/var/lib/kubelet/pods",
+    "/var/lib/kubelet-data",
+    "/var/lib/containerd",
+    "/var/lib/models",
+    "/var/log",
+    "/etc",
+    "/etc/kubernetes/pki",
+    "/etc/ssl",
+    "/tmp/nvidia-mps",
+    "/tmp/nvidia-mps/",
+    "/tmp/./nvidia-mps",
+    "/tmp/nvidia-mps/GPU-0",
+    "/tmp/nvidia-mps-log",
+    "/tmp/models",
+    "/data",
+    "/mnt/dev",
+    "/home/.cache",
+    "/.dev",
+    "/a//b",
+]
+
+
+@pytest.mark.parametrize("by", [policies(), NODE, SLICED], ids=["pod", "node", "time-slicing"])
+@pytest.mark.parametrize("kind", ["hostPath", "mountPath"])
+@pytest.mark.parametrize("path", PATHS)
+def test_webhook_and_policy_agree_on_paths(kind: str, path: str, by: PolicySet) -> None:
+    on = with_paths(kind, path)
+    after = stored(mutated(pod("0.2", container(volumeMounts=[])), by))
+    after["spec"]["volumes"] = on["spec"]["volumes"] + after["spec"].get("volumes", [])
+    mounts = only_container(after).setdefault("volumeMounts", [])
+    mounts.extend(only_container(on)["volumeMounts"])
+    assert (POLICY.refusals(after) != []) == isinstance(decided(on, by), Refused)
+
+
+def test_a_mount_path_that_goes_back_is_refused() -> None:
+    on = one("other volumes")
+    only_container(on)["volumeMounts"][0]["mountPath"] = "/x/../tmp/nvidia-mps"
+    assert POLICY.refusals(on) != []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"securityContext": {"privileged": True}},
+        {"securityContext": {"capabilities": {"add": ["CHOWN", "SYS_ADMIN"]}}},
+        {"securityContext": {"capabilities": {"add": ["cap_sys_rawio"]}}},
+        {"securityContext": {"capabilities": {"add": ["ALL"]}}},
+        {"securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}},
+        {"securityContext": {"capabilities": {"drop": ["ALL"]}}},
+        {"securityContext": {"privileged": False}},
+        {"securityContext": {}},
+    ],
+)
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+def test_webhook_and_policy_agree_on_privileges(change: Object, group: str) -> None:
+    written, after = pod("0.2"), one("one")
+    for on in (written, after):
+        on["spec"].setdefault(group, []).append(container("other", **change))
+    assert (POLICY.refusals(after) != []) == isinstance(decided(written), Refused)
+
+
+def test_host_pid_is_refused() -> None:
+    on = one("one")
+    on["spec"]["hostPID"] = True
+    assert POLICY.refusals(on) == ["hostPID shows a pod with a GPU share the processes of others; remove hostPID."]
+
+
+def test_every_variable_of_every_container_is_looked_at() -> None:
+    env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(20)]
+    others = [container(f"c{number}", env=env) for number in range(20)]
+    on = stored(mutated(pod("0.2", container(), *others)))
+    assert POLICY.refusals(on) == []
+    on["spec"]["containers"][-1]["env"][-1]["name"] = "CUDA_MPS_PIPE_DIRECTORY"
+    assert len(POLICY.refusals(on)) == 1

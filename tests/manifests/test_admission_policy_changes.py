@@ -1,0 +1,122 @@
+"""What may happen to a pod with a share after it was created."""
+
+from collections.abc import Callable
+from copy import deepcopy
+
+import pytest
+
+from policies import contract
+from tests.manifests.admission import BASE, policy, policy_spec, stored
+from tests.manifests.render import Object
+from tests.policies.pods import container, mutated, pod
+
+POLICY = policy(BASE, "gpu-share-changes")
+RUNNING = stored(mutated(pod("0.2", container(), container("b"), annotations={"container.gpu-share.dev/b": "0.1"})))
+FIXED = "The GPU share of a pod cannot be changed while it exists"
+
+
+def changed(change: Callable[[Object], object], of: Object = RUNNING) -> list[str]:
+    new = deepcopy(of)
+    change(new)
+    return POLICY.refusals(new, of)
+
+
+def test_it_looks_at_updates_of_pods_and_their_debugging_containers() -> None:
+    (rule,) = policy_spec(BASE, "gpu-share-changes")["matchConstraints"]["resourceRules"]
+    assert rule["operations"] == ["UPDATE"]
+    assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda on: on["metadata"].update(finalizers=["a"]),
+        lambda on: on["metadata"]["annotations"].update(note="a"),
+        lambda on: on["metadata"]["labels"].update(app="a"),
+        lambda on: on["spec"]["containers"][0].update(image="other"),
+    ],
+)
+def test_everything_else_may_change(change: Callable[[Object], object]) -> None:
+    assert POLICY.matches(RUNNING, RUNNING)
+    assert changed(change) == []
+
+
+@pytest.mark.parametrize(
+    "key", [contract.SHARE_ANNOTATION, contract.GRANT_ANNOTATION, f"{contract.CONTAINER_ANNOTATION_PREFIX}b"]
+)
+def test_what_was_asked_and_granted_stays(key: str) -> None:
+    assert changed(lambda on: on["metadata"]["annotations"].update({key: "other"}))[0].startswith(FIXED)
+    assert changed(lambda on: on["metadata"]["annotations"].pop(key))[0].startswith(FIXED)
+
+
+@pytest.mark.parametrize("key", [contract.SHARE_ANNOTATION_ALIAS, f"{contract.CONTAINER_ANNOTATION_PREFIX}main"])
+def test_nothing_more_is_asked_later(key: str) -> None:
+    (said,) = changed(lambda on: on["metadata"]["annotations"].update({key: "0.9"}))
+    assert said.startswith(FIXED)
+
+
+@pytest.mark.parametrize(
+    "key", [contract.SHARE_ANNOTATION, contract.GRANT_ANNOTATION, f"{contract.CONTAINER_ANNOTATION_PREFIX}main"]
+)
+def test_a_pod_without_a_share_gets_none_later(key: str) -> None:
+    plain = stored({"metadata": {}, "spec": {"containers": [container()]}})
+    (said,) = changed(lambda on: on["metadata"].update(annotations={key: "0.2"}), plain)
+    assert said.startswith(FIXED)
+
+
+def test_all_annotations_at_once_cannot_be_dropped() -> None:
+    (said,) = changed(lambda on: on["metadata"].pop("annotations"))
+    assert said.startswith(FIXED)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda on: on["metadata"].pop("labels"),
+        lambda on: on["metadata"].update(labels={"app": "a"}),
+        lambda on: on["metadata"].update(labels={contract.SHARED_LABEL: "false"}),
+    ],
+)
+def test_the_label_stays(change: Callable[[Object], object]) -> None:
+    (said,) = changed(change)
+    assert said.startswith("The label gpu-share.dev/shared says which pods have a GPU share")
+
+
+def test_a_pod_without_a_share_is_none_of_its_business() -> None:
+    plain = stored(pod(None))
+    assert not POLICY.matches(plain, plain)
+    privileged = container("debugger", securityContext={"privileged": True})
+    assert changed(lambda on: on["spec"].update(ephemeralContainers=[privileged]), plain) == []
+
+
+def test_a_pod_that_was_there_before_gpu_share_can_still_change() -> None:
+    # It asked, perhaps holds the resource of the AWS plugin, and has no grant.
+    old = stored(pod("0.2"))
+    assert changed(lambda on: on["metadata"].update(finalizers=[]), old) == []
+
+
+def debugged(**fields: object) -> list[str]:
+    return changed(lambda on: on["spec"].update(ephemeralContainers=[container("debugger", **fields)]))
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [*sorted(contract.RESERVED_VARIABLES), *(f"{prefix}X" for prefix in contract.RESERVED_VARIABLE_PREFIXES)],
+)
+def test_a_debugging_container_sets_no_reserved_variable(variable: str) -> None:
+    (said,) = debugged(env=[{"name": variable, "value": "all"}])
+    assert said.startswith("A debugging container of a pod with a GPU share sets a variable")
+
+
+@pytest.mark.parametrize(
+    "security", [{"privileged": True}, {"capabilities": {"add": ["SYS_ADMIN"]}}, {"capabilities": {"add": ["CAP_ALL"]}}]
+)
+def test_a_debugging_container_has_no_privileges(security: Object) -> None:
+    (said,) = debugged(securityContext=security)
+    assert said.startswith("A debugging container of a pod with a GPU share may not be privileged")
+
+
+def test_an_ordinary_debugging_container_passes() -> None:
+    assert debugged() == []
+    assert debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, {"name": "A", "value": "b"}]) == []
+    assert debugged(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}}) == []

@@ -1,0 +1,135 @@
+"""What must hold so that the webhook can be depended on, and that nothing depends on it in a circle."""
+
+from pathlib import Path
+
+import pytest
+
+from policies import contract
+from policies.quantity import whole
+from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions
+from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, identity, pod_template, render
+from webhook import settings
+
+EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
+
+
+def named(kind: str, name: str) -> Object:
+    (found,) = (one for one in BASE if (one["kind"], one["metadata"]["name"]) == (kind, name))
+    return found
+
+
+DEPLOYMENT = named("Deployment", "gpu-share-webhook")
+POD = DEPLOYMENT["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+(WEBHOOK,) = named("MutatingWebhookConfiguration", contract.WEBHOOK_CONFIGURATION)["webhooks"]
+
+
+def test_the_webhook_is_called_as_the_design_says() -> None:
+    assert {
+        field: WEBHOOK[field]
+        for field in ("failurePolicy", "timeoutSeconds", "reinvocationPolicy", "sideEffects", "matchPolicy", "rules")
+    } == {
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 3,
+        "reinvocationPolicy": "IfNeeded",
+        "sideEffects": "None",
+        "matchPolicy": "Equivalent",
+        "rules": [
+            {
+                "operations": ["CREATE"],
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "resources": ["pods"],
+                "scope": "Namespaced",
+            }
+        ],
+    }
+
+
+def test_applying_the_manifests_again_leaves_the_published_authority_alone() -> None:
+    # kubectl removes or replaces a field only if the file says it, now or when it was last applied.
+    assert "caBundle" not in WEBHOOK["clientConfig"]
+
+
+@EVERY
+def test_a_cluster_that_starts_cold_needs_no_webhook_to_start_it(folder: Path) -> None:
+    objects = render(folder)
+    conditions, last_look = webhook_conditions(objects), policy(objects)
+    for one in objects:
+        template = pod_template(one)
+        if template is not None:
+            assert not conditions.matches(stored(template)), identity(one)
+            assert not last_look.matches(stored(template)), identity(one)
+    assert not selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: contract.NAMESPACE})
+    assert not selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: "kube-system"})
+    assert selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: "team-vision"})
+
+
+def test_a_replica_stays_whatever_is_drained_or_updated() -> None:
+    assert DEPLOYMENT["spec"]["replicas"] == 2
+    assert DEPLOYMENT["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    budget = named("PodDisruptionBudget", "gpu-share-webhook")["spec"]
+    assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+
+
+def test_replicas_spread_over_hosts_and_zones_where_there_are_several() -> None:
+    constraints = POD["topologySpreadConstraints"]
+    assert [one["topologyKey"] for one in constraints] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    assert {one["whenUnsatisfiable"] for one in constraints} == {"ScheduleAnyway"}
+    for one in constraints:
+        assert one["labelSelector"] == DEPLOYMENT["spec"]["selector"]
+
+
+def test_a_replica_that_ends_has_time_to_answer() -> None:
+    wait = CONTAINER["lifecycle"]["preStop"]["sleep"]["seconds"]
+    readiness = CONTAINER["readinessProbe"]
+    assert wait >= readiness["periodSeconds"] * readiness["failureThreshold"]
+    assert POD["terminationGracePeriodSeconds"] > wait + settings.SHUTDOWN_SECONDS + settings.IDLE_SHUTDOWN_SECONDS
+
+
+def test_probes_ask_what_the_webhook_answers() -> None:
+    assert CONTAINER["readinessProbe"]["httpGet"] == {"scheme": "HTTPS", "port": "https", "path": "/readyz"}
+    assert CONTAINER["livenessProbe"]["httpGet"] == {"scheme": "HTTPS", "port": "https", "path": "/healthz"}
+
+
+def test_memory_is_limited_and_the_processor_of_the_webhook_is_not() -> None:
+    for one in BASE:
+        for container in containers(template) if (template := pod_template(one)) else ():
+            resources = container["resources"]
+            assert resources["limits"].keys() == {"memory"}
+            requested, most = (whole(resources[field]["memory"]) for field in ("requests", "limits"))
+            assert requested is not None
+            assert most is not None
+            assert 2 * requested <= most
+    (workers,) = (int(one["value"]) for one in CONTAINER["env"] if one["name"] == "GPU_SHARE_WORKERS")
+    most = whole(CONTAINER["resources"]["limits"]["memory"])
+    assert most is not None
+    assert most > (52 << 20) + workers * 4 * settings.MAX_BODY_BYTES
+
+
+def test_two_plugins_never_serve_one_resource_at_a_time() -> None:
+    plugin = named("DaemonSet", "gpu-share-plugin")
+    assert plugin["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+def test_critical_priorities_are_allowed_where_a_quota_must_say_so() -> None:
+    quota = named("ResourceQuota", "gpu-share-critical")["spec"]
+    (scope,) = quota["scopeSelector"]["matchExpressions"]
+    used = {template["spec"]["priorityClassName"] for one in BASE if (template := pod_template(one))}
+    assert set(scope["values"]) == used == {"system-cluster-critical", "system-node-critical"}
+
+
+def test_the_plugin_tolerates_the_usual_taints_of_gpu_nodes() -> None:
+    tolerated = {
+        one["key"] for one in named("DaemonSet", "gpu-share-plugin")["spec"]["template"]["spec"]["tolerations"]
+    }
+    assert {"nvidia.com/gpu", *contract.DEFAULT_RESOURCE_NAMES.values()} <= tolerated
+
+
+def test_a_job_goes_away_so_that_an_upgrade_can_make_it_anew() -> None:
+    assert named("Job", "gpu-share-certs-install")["spec"]["ttlSecondsAfterFinished"] <= 600
+
+
+def test_job_and_cron_job_run_the_same_pod() -> None:
+    job = named("Job", "gpu-share-certs-install")["spec"]["template"]
+    assert named("CronJob", "gpu-share-certs")["spec"]["jobTemplate"]["spec"]["template"] == job

@@ -1,0 +1,216 @@
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import kubernetes_validate
+import pytest
+import yaml
+
+from gpu_share import main
+from policies import contract
+from policies.store import load
+from tests.manifests.admission import BASE
+from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, containers, identity, render, templates
+
+EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+SHIPPED = ROOT / "policies" / "files"
+NOT_OF_KUBERNETES = {"Certificate", "Issuer"}
+# Set for NVIDIA's container runtime, not for us.
+OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"}
+
+
+def named(kind: str, name: str, objects: list[Object] = BASE) -> Object:
+    (found,) = (one for one in objects if (one["kind"], one["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def supported_minors() -> tuple[str, str]:
+    """The oldest and the newest Kubernetes with a schema for each of our kinds; its admission policies came last."""
+    having = []
+    for minor in kubernetes_validate.utils.all_versions():
+        with suppress(kubernetes_validate.SchemaNotFoundError):
+            kubernetes_validate.validate(named("ValidatingAdmissionPolicyBinding", "gpu-share"), minor)
+            having.append(minor)
+    return having[0], having[-1]
+
+
+OLDEST, NEWEST = supported_minors()
+
+
+def test_the_oldest_kubernetes_is_the_one_that_the_documents_name() -> None:
+    assert OLDEST.startswith("1.30.")
+    assert "Kubernetes 1.30" in (ROOT / "docs" / "install.md").read_text()
+
+
+@pytest.mark.parametrize("minor", [OLDEST, NEWEST])
+def test_every_object_is_valid(minor: str) -> None:
+    different: list[Object] = []
+    for folder in (MANIFESTS, *OVERLAYS):
+        different += [one for one in render(folder) if one not in different]
+    for one in different:
+        if one["kind"] not in NOT_OF_KUBERNETES:
+            kubernetes_validate.validate(one, minor, strict=True)
+
+
+def test_a_misspelt_field_is_not_valid() -> None:
+    wrong = named("Service", contract.WEBHOOK_SERVICE) | {"spce": {}}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, NEWEST, strict=True)
+
+
+@EVERY
+def test_names_are_those_of_the_contract(folder: Path) -> None:
+    objects = render(folder)
+    assert named("Namespace", contract.NAMESPACE, objects)
+    assert {one["metadata"].get("namespace", contract.NAMESPACE) for one in objects} == {contract.NAMESPACE}
+    assert named("Service", contract.WEBHOOK_SERVICE, objects)
+    (webhook,) = named("MutatingWebhookConfiguration", contract.WEBHOOK_CONFIGURATION, objects)["webhooks"]
+    assert webhook["name"] == contract.WEBHOOK_NAME
+    service = webhook["clientConfig"]["service"]
+    assert (service["name"], service["namespace"]) == (contract.WEBHOOK_SERVICE, contract.NAMESPACE)
+    deployed = templates(objects)["Deployment", contract.NAMESPACE, "gpu-share-webhook"]
+    (secret,) = (volume["secret"] for volume in deployed["spec"]["volumes"] if "secret" in volume)
+    assert secret["secretName"] == contract.SERVING_SECRET
+    plugin = templates(objects)["DaemonSet", contract.NAMESPACE, "gpu-share-plugin"]
+    assert plugin["spec"]["nodeSelector"] == {contract.NODE_LABEL: "true"}
+
+
+@EVERY
+def test_every_object_carries_the_standard_labels(folder: Path) -> None:
+    objects = render(folder)
+    carriers = [(identity(one), one["metadata"]) for one in objects]
+    carriers += [(name, template["metadata"]) for name, template in templates(objects).items()]
+    for name, metadata in carriers:
+        labels = {
+            key.removeprefix("app.kubernetes.io/"): value
+            for key, value in metadata["labels"].items()
+            if key.startswith("app.kubernetes.io/")
+        }
+        component = labels.pop("component", None)
+        assert labels == {
+            "name": "gpu-share",
+            "part-of": "gpu-share",
+            "managed-by": "kustomize",
+            "version": VERSION,
+        }, name
+        assert component in {None, "webhook", "plugin", "certs"}, name
+
+
+@EVERY
+def test_every_selector_finds_the_pods_of_its_part_and_no_others(folder: Path) -> None:
+    objects = render(folder)
+    pods = {
+        name: {key: value for key, value in template["metadata"]["labels"].items() if "version" not in key}
+        for name, template in templates(objects).items()
+    }
+    for one in objects:
+        if one["kind"] in {"Deployment", "DaemonSet", "PodDisruptionBudget"}:
+            selector = one["spec"]["selector"]["matchLabels"]
+        elif one["kind"] == "NetworkPolicy":
+            selector = one["spec"]["podSelector"]["matchLabels"]
+        elif one["kind"] == "Service":
+            selector = one["spec"]["selector"]
+        else:
+            continue
+        found = {
+            labels["app.kubernetes.io/component"] for labels in pods.values() if selector.items() <= labels.items()
+        }
+        assert found == {one["metadata"]["labels"]["app.kubernetes.io/component"]}, identity(one)
+
+
+@EVERY
+def test_every_image_is_ours_with_the_version_of_the_project(folder: Path) -> None:
+    for template in templates(render(folder)).values():
+        for container in containers(template):
+            assert container["image"] == f"gpu-share:{VERSION}"
+
+
+@EVERY
+def test_every_variable_is_an_option_of_the_command_that_gets_it(folder: Path) -> None:
+    for name, template in templates(render(folder)).items():
+        for container in containers(template):
+            told = {variable["name"] for variable in container.get("env", [])} - OF_OTHERS
+            if container["command"][0] != "gpu-share":
+                assert not told, name
+                continue
+            options, given = command(container)
+            assert told <= {str(option.envvar) for option in options}, name
+            arguments = [one for one in container.get("args", []) if one.startswith("--")]
+            assert set(arguments) <= {text for option in options for text in option.opts}, name
+            missing = {option.name for option in options if option.required and option.envvar not in told}
+            assert not missing, f"{name}: {given} needs {missing}"
+
+
+def command(container: Object) -> tuple[list[click.Option], str]:
+    found: click.Command = main
+    for step in container["command"][1:]:
+        assert isinstance(found, click.Group)
+        found = found.commands[step]
+    options = [parameter for parameter in found.params if isinstance(parameter, click.Option)]
+    return options, " ".join(container["command"])
+
+
+@EVERY
+def test_every_mount_has_its_volume_and_every_volume_a_mount(folder: Path) -> None:
+    for name, template in templates(render(folder)).items():
+        mounted = {mount["name"] for container in containers(template) for mount in container.get("volumeMounts", [])}
+        assert mounted == {volume["name"] for volume in template["spec"].get("volumes", [])}, name
+
+
+def test_files_that_options_name_lie_in_volumes() -> None:
+    for name in ("gpu-share-webhook", "gpu-share-plugin"):
+        kind = "Deployment" if name.endswith("webhook") else "DaemonSet"
+        (container,) = containers(templates(BASE)[kind, contract.NAMESPACE, name])
+        places = {mount["mountPath"] for mount in container["volumeMounts"]}
+        files = {one["value"] for one in container["env"] if one["value"].startswith("/")}
+        assert files
+        assert all(path in places or str(Path(path).parent) in places for path in files)
+
+
+def test_the_config_map_holds_every_policy_file() -> None:
+    data = named("ConfigMap", "gpu-share-policies")["data"]
+    assert data == {path.name: path.read_text() for path in SHIPPED.glob("*.yaml")}
+
+
+def test_the_shipped_policies_and_the_selectors_exempt_the_same_namespaces() -> None:
+    wanted = {*load(SHIPPED).cluster.exempt_namespaces, contract.NAMESPACE}
+    (webhook,) = named("MutatingWebhookConfiguration", "gpu-share")["webhooks"]
+    selectors = [webhook["namespaceSelector"]]
+    selectors += [
+        one["spec"]["matchConstraints"]["namespaceSelector"]
+        for one in BASE
+        if one["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    assert len(selectors) == 3
+    for selector in selectors:
+        (expression,) = selector["matchExpressions"]
+        assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+        assert set(expression["values"]) == wanted
+
+
+def test_ports_lead_from_the_webhook_configuration_to_the_process() -> None:
+    (webhook,) = named("MutatingWebhookConfiguration", "gpu-share")["webhooks"]
+    (port,) = named("Service", contract.WEBHOOK_SERVICE)["spec"]["ports"]
+    (container,) = containers(templates(BASE)["Deployment", contract.NAMESPACE, "gpu-share-webhook"])
+    (opened,) = container["ports"]
+    (bind,) = (one["value"] for one in container["env"] if one["name"] == "GPU_SHARE_BIND")
+    assert webhook["clientConfig"]["service"] == {
+        "name": contract.WEBHOOK_SERVICE,
+        "namespace": contract.NAMESPACE,
+        "path": "/mutate",
+        "port": port["port"],
+    }
+    assert port["targetPort"] == opened["name"]
+    assert bind == f"0.0.0.0:{opened['containerPort']}"
+    ((allowed,),) = (rule["ports"] for rule in named("NetworkPolicy", "gpu-share-webhook")["spec"]["ingress"])
+    assert allowed["port"] == opened["name"]
+
+
+def test_the_file_modes_are_octal() -> None:
+    written: list[Any] = list(yaml.safe_load_all((MANIFESTS / "base" / "webhook.yaml").read_text()))
+    (deployment,) = (one for one in written if one["kind"] == "Deployment")
+    (secret,) = (v["secret"] for v in deployment["spec"]["template"]["spec"]["volumes"] if "secret" in v)
+    assert secret["defaultMode"] == 0o440

@@ -1,0 +1,144 @@
+"""What our own pods may do, which is as little as can be."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from policies import contract
+from tests.manifests.admission import BASE
+from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, identity, render, templates
+
+EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
+PLUGIN = ("DaemonSet", contract.NAMESPACE, "gpu-share-plugin")
+VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+
+
+def against_restricted(template: Object) -> Iterator[str]:
+    """What Pod Security `restricted` has against a pod."""
+    spec = template["spec"]
+    of_pod = spec.get("securityContext", {})
+    yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
+    yield from (
+        f"volume {kind}" for volume in spec.get("volumes", []) for kind in volume if kind not in VOLUMES | {"name"}
+    )
+    if "sysctls" in of_pod:
+        yield "sysctls"
+    if of_pod.get("runAsUser") == 0:
+        yield "runAsUser 0"
+    for container in containers(template):
+        own = container.get("securityContext", {})
+        of_both = of_pod | own
+        capabilities = own.get("capabilities", {})
+        if own.get("runAsUser") == 0:
+            yield "runAsUser 0"
+        if not of_both.get("runAsNonRoot"):
+            yield "runAsNonRoot"
+        if of_both.get("seccompProfile", {}).get("type") not in {"RuntimeDefault", "Localhost"}:
+            yield "seccompProfile"
+        if own.get("allowPrivilegeEscalation") is not False:
+            yield "allowPrivilegeEscalation"
+        if own.get("privileged") or "procMount" in own:
+            yield "privileged"
+        if capabilities.get("drop") != ["ALL"] or set(capabilities.get("add", [])) - {"NET_BIND_SERVICE"}:
+            yield "capabilities"
+        yield from (f"hostPort {port}" for port in container.get("ports", []) if port.get("hostPort"))
+
+
+@EVERY
+def test_all_our_pods_but_the_plugin_meet_restricted(folder: Path) -> None:
+    judged = {name: set(against_restricted(template)) for name, template in templates(render(folder)).items()}
+    assert {name for name, problems in judged.items() if problems} == {PLUGIN}
+    # The kubelet's folder is on the host, and belongs to root.
+    assert judged[PLUGIN] == {"volume hostPath", "runAsUser 0", "runAsNonRoot"}
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "problem"),
+    [
+        ("pod", {"hostNetwork": True}, "hostNetwork"),
+        ("pod", {"securityContext": {}}, "seccompProfile"),
+        ("pod", {"volumes": [{"name": "a", "hostPath": {"path": "/"}}]}, "volume hostPath"),
+        ("container", {"securityContext": {}}, "allowPrivilegeEscalation"),
+        ("container", {"securityContext": {"capabilities": {"drop": ["ALL"], "add": ["CHOWN"]}}}, "capabilities"),
+        ("container", {"ports": [{"hostPort": 1}]}, "hostPort {'hostPort': 1}"),
+    ],
+)
+def test_the_rules_of_restricted_find_what_is_wrong(where: str, value: Object, problem: str) -> None:
+    (template,) = (one for name, one in templates(render(MANIFESTS)).items() if name[2] == "gpu-share-webhook")
+    assert not list(against_restricted(template))
+    (template["spec"] if where == "pod" else template["spec"]["containers"][0]).update(value)
+    assert problem in set(against_restricted(template))
+
+
+@EVERY
+def test_every_container_has_a_root_that_it_cannot_write_to(folder: Path) -> None:
+    for template in templates(render(folder)).values():
+        for container in containers(template):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_the_plugin_sees_one_folder_of_the_node() -> None:
+    volumes = templates(BASE)[PLUGIN]["spec"]["volumes"]
+    assert [volume["hostPath"] for volume in volumes if "hostPath" in volume] == [
+        {"path": "/var/lib/kubelet/device-plugins", "type": "Directory"}
+    ]
+
+
+@EVERY
+def test_the_namespace_lets_the_plugin_in(folder: Path) -> None:
+    (namespace,) = (one for one in render(folder) if one["kind"] == "Namespace")
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+@EVERY
+def test_only_the_certificates_have_rights(folder: Path) -> None:
+    objects = render(folder)
+    certs = {"kind": "ServiceAccount", "name": "gpu-share-certs", "namespace": contract.NAMESPACE}
+    bound = [subject for one in objects if one["kind"].endswith("RoleBinding") for subject in one["subjects"]]
+    assert bound in ([], [certs, certs])
+    for name, template in templates(objects).items():
+        is_certs = "certs" in name[2]
+        assert template["spec"]["automountServiceAccountToken"] is is_certs, name
+        account = {"kind": "ServiceAccount", "name": template["spec"]["serviceAccountName"]}
+        assert (account["name"] == certs["name"]) is is_certs
+        assert any(identity(one) == ("ServiceAccount", contract.NAMESPACE, account["name"]) for one in objects)
+
+
+def test_the_certificates_may_touch_two_secrets_and_one_configuration() -> None:
+    (role,) = (one for one in BASE if one["kind"] == "Role")
+    (cluster_role,) = (one for one in BASE if one["kind"] == "ClusterRole")
+    by_name, making = role["rules"]
+    assert by_name["resources"] == making["resources"] == ["secrets"]
+    assert set(by_name["resourceNames"]) == {contract.SERVING_SECRET, contract.AUTHORITY_SECRET}
+    assert set(by_name["verbs"]) == {"get", "patch"}
+    assert making["verbs"] == ["create"]
+    (rule,) = cluster_role["rules"]
+    assert rule == {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations"],
+        "resourceNames": [contract.WEBHOOK_CONFIGURATION],
+        "verbs": ["get", "patch"],
+    }
+
+
+def test_the_key_of_the_authority_is_in_no_pod() -> None:
+    for template in templates(BASE).values():
+        for volume in template["spec"].get("volumes", []):
+            assert volume.get("secret", {}).get("secretName") != contract.AUTHORITY_SECRET
+
+
+@EVERY
+def test_no_pod_gets_the_variables_of_our_services(folder: Path) -> None:
+    # GPU_SHARE_WEBHOOK_PORT=tcp://... would be read as an option.
+    for name, template in templates(render(folder)).items():
+        assert template["spec"]["enableServiceLinks"] is False, name
+
+
+@EVERY
+def test_the_network_lets_in_calls_for_the_webhook_and_out_calls_of_the_certificates(folder: Path) -> None:
+    policies = {one["metadata"]["name"]: one["spec"] for one in render(folder) if one["kind"] == "NetworkPolicy"}
+    for spec in policies.values():
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert {name for name, spec in policies.items() if spec["ingress"]} == {"gpu-share-webhook"}
+    assert {name for name, spec in policies.items() if spec["egress"]} <= {"gpu-share-certs"}
