@@ -1,0 +1,116 @@
+"""What the image's recipe says, and how it is handed to a builder; nothing is built here."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+RECIPE = (ROOT / "manifests" / "Containerfile").read_text()
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_the_base_has_a_name_and_a_tag_and_can_have_a_digest() -> None:
+    base = re.search(r"^ARG BASE=(\S+)$", RECIPE, re.MULTILINE)
+    assert base
+    assert re.fullmatch(r"[a-z0-9.]+(/[a-z0-9.-]+)+:(?!latest)[\w.-]+(@sha256:[0-9a-f]{64})?", base[1])
+    assert set(re.findall(r"^FROM (\S+)", RECIPE, re.MULTILINE)) == {"${BASE}"}
+
+
+def test_the_user_is_the_one_of_the_manifests() -> None:
+    users = re.findall(r"^USER (\d+):(\d+)$", RECIPE, re.MULTILINE)
+    assert len(users) == 1
+    wanted = set()
+    for pod in pods():
+        context = pod["securityContext"]
+        wanted.add((str(context["runAsUser"]), str(context["runAsGroup"])))
+    assert wanted - {("0", "0")} == set(users)  # the plugin alone is root, as the kubelet's folder is
+
+
+def test_the_manifests_start_what_the_image_has() -> None:
+    for pod in pods():
+        for container in pod["containers"]:
+            assert container["image"].rpartition("/")[2] == f"gpu-share:{VERSION}"
+            assert container["command"][0] == "gpu-share"
+    assert 'ENTRYPOINT ["gpu-share"]' in RECIPE
+
+
+def test_all_that_is_installed_from_the_network_is_locked_by_its_hash() -> None:
+    installs = re.findall(r"pip (?:--python \S+ )?install ([^\n&]*)", RECIPE)
+    assert len(installs) == 3
+    for options in installs:
+        assert "--no-deps" in options
+        assert "--no-index" in options or re.search(r"--require-hashes .*-r \S+\.lock", options)
+
+
+def test_what_the_recipe_copies_is_not_kept_from_the_builder() -> None:
+    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", RECIPE, re.MULTILINE)
+    sources = {name for line in copied for name in line.split()}
+    assert {name if name in allowed else name.rpartition("/")[0] for name in sources} == allowed
+    assert all((ROOT / name).exists() for name in sources)
+
+
+@pytest.fixture
+def builders(tmp_path: Path) -> Path:
+    """A PATH with what the script itself needs, and no builder."""
+    for program in ("bash", "dirname", "env", "sed"):
+        found = shutil.which(program)
+        assert found
+        (tmp_path / program).symlink_to(found)
+    return tmp_path
+
+
+def test_the_first_builder_that_works_builds(builders: Path) -> None:
+    add(builders, "docker", 'echo "no daemon" >&2; exit 1')
+    add(builders, "buildah", '[ "$1" = info ] || echo buildah "$@"')
+    ran = build(builders)
+    expected = f"buildah build --file manifests/Containerfile --tag gpu-share:{VERSION} --build-arg VERSION={VERSION}"
+    assert ran.stdout.startswith(expected), ran.stderr
+    assert ran.stdout.endswith(" .\n")
+
+
+def test_name_base_and_options_can_be_chosen(builders: Path) -> None:
+    add(builders, "podman", '[ "$1" = info ] || echo podman "$@"')
+    ran = build(
+        builders, IMAGE="registry.example/team/share:2", BASE="registry.example/python:3.13", OPTIONS="--pull --quiet"
+    )
+    assert " --tag registry.example/team/share:2 " in ran.stdout
+    assert ran.stdout.endswith(" --build-arg BASE=registry.example/python:3.13 --pull --quiet .\n")
+
+
+def test_without_a_builder_one_line_says_what_to_install(builders: Path) -> None:
+    ran = build(builders)
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert "install" in ran.stderr
+    assert "buildah" in ran.stderr
+
+
+def pods() -> list[dict[str, Any]]:
+    """Give the pods that manifests/install.yaml makes."""
+    found = []
+    for document in yaml.safe_load_all((ROOT / "manifests" / "install.yaml").read_text()):
+        spec = document.get("spec", {})
+        spec = spec.get("jobTemplate", {}).get("spec", spec)
+        if "template" in spec:
+            found.append(spec["template"]["spec"])
+    assert len(found) == 4
+    return found
+
+
+def add(builders: Path, name: str, script: str) -> None:
+    path = builders / name
+    path.write_text(f"#!{shutil.which('bash')}\n{script}\n")
+    path.chmod(0o755)
+
+
+def build(builders: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": str(builders)} | variables
+    return subprocess.run(
+        [ROOT / "manifests" / "image" / "build"], env=environment, capture_output=True, text=True, check=False
+    )

@@ -1,0 +1,191 @@
+"""The image as a cluster runs it. `make image-test` builds it; `make test` leaves it out."""
+
+import json
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from certs.authority import issue_to_folder
+from plugin.simulated_kubelet import SimulatedKubelet
+from plugin.simulated_manager import Request
+from tests.image.container import Image
+from tests.webhook.serving import Server, review_of, wait_for
+
+ROOT = Path(__file__).parents[2]
+VGPU = "gpu-share.dev/vgpu"
+MEGABYTE = 1_000_000
+BUILD_TOOLS = [
+    "*gcc*",
+    "cc",
+    "[cg]++*",
+    "cpp",
+    "clang*",
+    "ld",
+    "make",
+    "pip",
+    "pip3*",
+    "pipx",
+    "uv",
+    "easy_install*",
+]
+BUILD_MODULES = ["pip", "setuptools", "wheel", "pkg_resources", "ensurepip", "hatchling"]
+
+
+def test_the_help_is_shown_and_nothing_else(image: Image) -> None:
+    ran = image.run(*image.config["Entrypoint"], "--help")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("Usage: gpu-share ")
+
+
+def test_the_webhook_answers_a_review_over_tls(image: Image, tmp_path: Path) -> None:
+    with webhook(image, tmp_path) as server:
+        with server.caller() as caller:
+            assert caller.ask("GET", "/readyz")[0] == 200
+            status, text = caller.ask("POST", "/mutate", review_of("0.2"))
+        answer = json.loads(text)["response"]
+        assert (status, answer["allowed"], answer["patchType"]) == (200, True, "JSONPatch")
+        assert server.stop() == 0
+
+
+def test_the_webhook_runs_as_nobody_in_particular(image: Image, tmp_path: Path) -> None:
+    with webhook(image, tmp_path) as server:
+        for process in (server.process.pid, *server.workers):
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
+            status = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+            assert status["Uid"] == status["Gid"] == [str(image.uid)] * 4
+            assert status["CapEff"] == status["CapPrm"] == ["0" * 16]
+            assert status["NoNewPrivs"] == ["1"]
+
+
+def test_the_plugin_registers_and_hands_out_a_share(image: Image, folder: Path) -> None:
+    with SimulatedKubelet(folder) as kubelet:
+        kubelet.socket.chmod(0o777)  # the kubelet's is root's, and so is the plugin of a real node
+        arguments = ["plugin", "--simulate", "2xH200"]
+        mounts = {"/var/lib/kubelet/device-plugins": folder}
+        plugin = image.start(*arguments, mounts=mounts, stderr=subprocess.DEVNULL)
+        try:
+            assert kubelet.wait_for(VGPU, timeout_seconds=30) == 20
+            received = kubelet.allocate(Request(pod="default/a", container="main", resource=VGPU, count=2))
+            assert received.environment["GPU_SHARE_FRACTION"] == "0.2"
+            plugin.terminate()
+            assert plugin.wait(20) == 0
+        finally:
+            plugin.kill()
+            plugin.wait()
+
+
+def test_the_certificates_client_starts_and_says_that_it_is_in_no_cluster(image: Image) -> None:
+    ran = image.run(*image.config["Entrypoint"], "certs", "ensure")
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+
+
+def test_nothing_can_be_written(image: Image) -> None:
+    for path in ("/written", "/tmp/written", "/opt/gpu-share/written"):
+        assert "Read-only file system" in image.run("touch", path).stderr
+
+
+def test_nothing_would_be_writable_on_a_writable_root_either(image: Image) -> None:
+    assert [path for path in files(image) if writable(image, path)] == []
+
+
+def test_nothing_in_it_compiles_or_installs(image: Image) -> None:
+    programs = [path for path in files(image) if path.parent.name in ("bin", "sbin")]
+    assert len(programs) > 100
+    assert [path for path in programs if any(fnmatch(path.name, tool) for tool in BUILD_TOOLS)] == []
+
+
+@pytest.mark.parametrize("module", BUILD_MODULES)
+@pytest.mark.parametrize("python", ["python3", "/usr/bin/python3"])
+def test_no_python_in_it_can_install(image: Image, python: str, module: str) -> None:
+    assert f"No module named {module}" in image.run(python, "-m", module).stderr
+    assert [path for path in files(image) if fnmatch(path.name, f"{module}-*.whl")] == []
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "gpu_share, webhook.server",
+        "gpu_share, plugin.process",
+        "gpu_share, certs.ensure, kubernetes.client.api.core_v1_api",
+    ],
+)
+def test_no_start_compiles_python(image: Image, modules: str) -> None:
+    said = image.run("python3", "-v", "-c", f"import {modules}").stderr
+    assert "code object from" in said
+    assert [line for line in said.splitlines() if "code object from" in line and ".pyc" not in line] == []
+
+
+def test_its_policies_and_examples_are_the_repositorys(image: Image) -> None:
+    (packages,) = image.root.glob("opt/gpu-share/lib/python3*/site-packages")
+    for folder in ("policies/files", "policies/examples"):
+        shipped = {path.name: path.read_bytes() for path in (packages / folder).iterdir()}
+        assert shipped == {path.name: path.read_bytes() for path in (ROOT / folder).iterdir()}
+    ran = image.run(*image.config["Entrypoint"], "policy", "check")
+    assert ran.returncode == 0, ran.stderr
+    assert not {"tests", "docs", "manifests"} & {path.name for path in packages.iterdir()}
+
+
+def test_it_says_what_it_is(image: Image) -> None:
+    version = image.run(*image.config["Entrypoint"], "--version").stdout.split()[-1]
+    labels = image.config["Labels"]
+    assert labels["org.opencontainers.image.version"] == version
+    assert labels["org.opencontainers.image.title"] == "gpu-share"
+
+
+def test_it_stays_small(image: Image) -> None:
+    ours = sum(path.lstat().st_size for path in files(image) if path.is_relative_to(image.root / "opt"))
+    assert ours < 200 * MEGABYTE
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A short path, as unix sockets need, that the image's user may write to."""
+    with tempfile.TemporaryDirectory(prefix="gs-", dir="/tmp") as name:
+        path = Path(name)
+        path.chmod(0o777)
+        yield path
+
+
+@contextmanager
+def webhook(image: Image, folder: Path) -> Iterator[Server]:
+    """Start the image's webhook with a certificate for localhost, with the policies that it ships."""
+    certificates = folder / "certificates"
+    issue_to_folder(certificates, dns_names=["localhost"])
+    for path in (certificates, *certificates.iterdir()):
+        os.chown(path, image.uid, image.uid)
+    arguments = ["webhook", "--bind", "127.0.0.1:0", "--workers", "2"]
+    arguments += ["--cert", "/etc/gpu-share/tls/tls.crt", "--key", "/etc/gpu-share/tls/tls.key"]
+    log = folder / "stderr"
+    with log.open("wb") as stderr:
+        process = image.start(*arguments, mounts={"/etc/gpu-share/tls": certificates}, stderr=stderr)
+    server = Server(process, log=log, ca=certificates / "ca.crt")
+    try:
+        wait_for(lambda: process.poll() is not None or server.lines("serving"), seconds=30)
+        assert process.poll() is None, log.read_text()
+        wait_for(lambda: len(server.workers) == 2)
+        server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
+        yield server
+    finally:
+        if process.poll() is None:
+            server.interrupt()
+
+
+def files(image: Image) -> Iterator[Path]:
+    for folder, folders, names in os.walk(image.root):
+        yield from (Path(folder, name) for name in folders + names)
+
+
+def writable(image: Image, path: Path) -> bool:
+    """Say whether the image's user may write to *path*; folders for everyone's temporary files do not count."""
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode) or stat.S_ISCHR(status.st_mode) or status.st_mode & stat.S_ISVTX:
+        return False
+    return bool(status.st_mode & stat.S_IWOTH) or status.st_uid == image.uid
