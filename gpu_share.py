@@ -7,6 +7,8 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 import click
 
+from policies import contract
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 REFUSED = 1  # exit code: refused, or failed
@@ -168,7 +170,7 @@ def plugin(
 
 @main.group()
 def certs() -> None:
-    """Issue the certificates that the webhook serves."""
+    """Issue the certificates that the webhook serves, and rotate them."""
 
 
 @certs.command()
@@ -182,6 +184,26 @@ def issue(*, out: Path, dns: tuple[str, ...]) -> None:
         issue_to_folder(out, dns_names=dns)
     except IssueError as error:
         _end(str(error), REFUSED)
+
+
+@certs.command()
+@option("--namespace", "-n", metavar="NAME", default=contract.NAMESPACE, help="Namespace of Service and Secrets.")
+@option("--service", metavar="NAME", default=contract.WEBHOOK_SERVICE, help="Service that API servers call.")
+@option(
+    "--settle-minutes",
+    type=click.IntRange(1, 24 * 60),
+    default=10,
+    help="Minutes until every API server has read a bundle and every kubelet projected a Secret.",
+)
+def ensure(*, namespace: str, service: str, settle_minutes: int) -> None:
+    """
+    Make one pass over the certificates in the cluster: write what is missing, due or broken, and exit.
+
+    Exits with 1 if the API server refuses or cannot be reached, with 2 if no cluster is configured.
+    """
+    from certs.ensure import run
+
+    sys.exit(run(namespace=namespace, service=service, settle_minutes=settle_minutes))
 
 
 @main.command()

@@ -52,9 +52,7 @@ class Authority:
         Raises:
             IssueError: If there is no name, or one that is neither a DNS name nor an IP address.
         """
-        if not dns_names:
-            raise IssueError("a serving certificate needs at least one DNS name or IP address")
-        names = x509.SubjectAlternativeName([_alternative_name(name) for name in dns_names])
+        names = x509.SubjectAlternativeName(check_names(dns_names))
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(key.public_key(), subject=_name(dns_names[0]), issuer=self.certificate.subject)
         builder = _valid(builder, now=now, lifetime=SERVING_LIFETIME)
@@ -70,6 +68,18 @@ class Authority:
             (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
             (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), False),
         ]
+
+
+def check_names(dns_names: Sequence[str]) -> list[x509.GeneralName]:
+    """
+    Return *dns_names* as a certificate holds them.
+
+    Raises:
+        IssueError: If there is none, or one that is neither a DNS name nor an IP address.
+    """
+    if not dns_names:
+        raise IssueError("a serving certificate needs at least one DNS name or IP address")
+    return [_alternative_name(name) for name in dns_names]
 
 
 def new_authority(*, now: datetime) -> Authority:

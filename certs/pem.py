@@ -1,0 +1,98 @@
+"""What PEM text holds. It may come from anyone, so whatever cannot be used is not there."""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from certs.authority import Authority
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
+
+
+def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
+    """Return the certificates in *pem* in their order, each once; whatever else it holds is passed over."""
+    found = []
+    for block in _CERTIFICATE.findall(pem):
+        with suppress(ValueError):
+            found.append(x509.load_pem_x509_certificate(block))
+    return tuple(dict.fromkeys(found))
+
+
+def write_certificates(certificates: Iterable[x509.Certificate]) -> bytes:
+    """Return the *certificates* as PEM, each once."""
+    return b"".join(each.public_bytes(Encoding.PEM) for each in dict.fromkeys(certificates))
+
+
+def read_authority(certificate_pem: bytes, key_pem: bytes, *, now: datetime) -> Authority | None:
+    """Return the authority that the two make up, if a certificate that it signs at *now* is accepted."""
+    certificates = read_certificates(certificate_pem)
+    key = _read_key(key_pem)
+    if not certificates or not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        return None
+    authority = Authority(certificate=certificates[0], key=key)
+    try:
+        trial = authority.issue(("trial",), now=now)
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        return None
+    fault = serving_fault(trial.certificate_pem, trial.key_pem, trusted=certificates[:1], name="trial", now=now)
+    return None if fault else authority
+
+
+def serving_fault(
+    certificate_pem: bytes, key_pem: bytes, *, trusted: Sequence[x509.Certificate], name: str, now: datetime
+) -> str | None:
+    """Say why a caller that trusts *trusted* would not accept the pair for *name* at *now*; None if it would."""
+    chain = read_certificates(certificate_pem)
+    if not chain:
+        return "the serving certificate is missing or cannot be read"
+    key = _read_key(key_pem)
+    try:
+        if key is None or key.public_key() != chain[0].public_key():
+            return "the key does not belong to the serving certificate"
+    except (ValueError, UnsupportedAlgorithm):
+        return "the serving certificate is for a key of an unknown kind"
+    if any(_accepts(root, chain, name=name, now=now) for root in trusted):
+        return None
+    return (
+        f"no caller would accept the serving certificate for {name}: expired, for other names, or of another authority"
+    )
+
+
+def _accepts(root: x509.Certificate, chain: Sequence[x509.Certificate], *, name: str, now: datetime) -> bool:
+    # One root at a time: a strange one in the bundle must not spoil the others.
+    try:
+        verifier = PolicyBuilder().store(Store([root])).time(now).build_server_verifier(x509.DNSName(name))
+        verifier.verify(chain[0], list(chain[1:]))
+    except (VerificationError, ValueError, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def dns_names(certificate: x509.Certificate) -> frozenset[str]:
+    """Return the DNS names that *certificate* is for."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        return frozenset()
+    return frozenset(names.get_values_for_type(x509.DNSName))
+
+
+def fingerprint(certificate: x509.Certificate) -> str:
+    """Return what tells *certificate* from any other: the SHA-256 of it, in hexadecimal."""
+    return certificate.fingerprint(hashes.SHA256()).hex()
+
+
+def _read_key(pem: bytes) -> PrivateKeyTypes | None:
+    try:
+        return load_pem_private_key(pem, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None

@@ -1,0 +1,83 @@
+"""Two ways for the real client to reach the stand-in: straight, and over HTTP."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.rest import RESTResponse
+
+from tests.certs.api_server import ApiServer
+
+
+@dataclass
+class _Answer:
+    """What urllib3 gives the client."""
+
+    status: int
+    data: bytes
+    reason: str = ""
+    headers: dict[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
+
+
+class _InMemory:
+    """Takes the place of the client's sockets, and of nothing else."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    def request(self, method: str, url: str, headers: dict[str, str], body: Any = None, **_: Any) -> RESTResponse:
+        path = url.removeprefix("http://localhost").partition("?")[0]
+        content = b"" if body is None else json.dumps(body).encode()
+        status, answer = self._server.handle(method, path, headers.get("Content-Type", ""), content)
+        return RESTResponse(_Answer(status, json.dumps(answer).encode()))
+
+    def close(self) -> None:
+        pass
+
+
+def client_in_memory(server: ApiServer) -> client.ApiClient:
+    """Return the real client, whose requests go straight to *server*."""
+    api = client.ApiClient(client.Configuration(host="http://localhost"))
+    api.rest_client = _InMemory(server)  # type: ignore[assignment]
+    return api
+
+
+@contextmanager
+def over_http(server: ApiServer) -> Iterator[str]:
+    """Serve *server* on a free port of this machine; gives its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # an answer in one packet
+
+        def _handle(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            content_type = self.headers.get("Content-Type", "")
+            status, answer = server.handle(self.command, self.path.partition("?")[0], content_type, body)
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _handle  # noqa: N815 - names of the base class
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.server_port}"
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()

@@ -1,0 +1,132 @@
+"""The real webhook while its certificates rotate: days pass in a fifth of a second, and callers never stop."""
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from certs.rotation import Rules
+from policies.contract import AUTHORITY_SECRET, SERVING_SECRET
+from tests.certs.world import World
+from tests.webhook.serving import Server, Volume, review_of, start
+
+TICK_SECONDS = 0.05
+# A pass when the serving certificate is due, and one when that has settled: five of each in a second, and more.
+TICKS = (timedelta(days=28), timedelta(minutes=10))
+NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the days of the certificates are not those of OpenSSL's clock
+RULES = Rules(names=("localhost",), settle=TICKS[1])  # a change reaches all within one tick
+REVIEW = review_of()
+
+
+@dataclass
+class Rotating:
+    """A webhook, what API servers trust now and trusted a tick ago, and what callers met."""
+
+    server: Server
+    volume: Volume
+    world: World
+    trusted: list[ssl.SSLContext]  # the newest last; the one before is what slow API servers still use
+    threads: int = 4
+    connections: int = 0
+    served: set[bytes] = field(default_factory=set)
+    authorities: set[bytes] = field(default_factory=set)
+    seen: set[bytes] = field(default_factory=set)  # serving certificates that callers were shown
+    failures: list[BaseException] = field(default_factory=list)
+    seconds: float = 0
+
+    def __enter__(self) -> Self:
+        self._over = threading.Event()
+        self._ticks = 0
+        self._began_at = [0] * self.threads  # tick at which each caller's connection began
+        self._lock = threading.Lock()
+        targets = [lambda number=number: self._call(number) for number in range(self.threads)]
+        self._running = [threading.Thread(target=target) for target in (self._rotate, *targets)]
+        self._began = time.monotonic()
+        for thread in self._running:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        for thread in self._running:
+            thread.join()
+        self.seconds = time.monotonic() - self._began
+
+    def _rotate(self) -> None:
+        try:
+            while not self._over.wait(TICK_SECONDS):
+                self._tick()
+        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test wants to see it
+            self.failures.append(failure)
+
+    def _tick(self) -> None:
+        self.world.pass_time(TICKS[self._ticks % 2])
+        self.world.run()
+        self.trusted = [self.trusted[-1], trusting(self.world.bundle)]
+        self._ticks += 1
+        # Nobody goes on with the bundle of two ticks ago: that is what the settle time is for.
+        while min(self._began_at) < self._ticks and not self._over.is_set():
+            time.sleep(0.001)
+        self.volume.swap(files(self.world))
+        self.served.add(self.world.secret(SERVING_SECRET)["tls.crt"])
+        self.authorities.add(self.world.secret(AUTHORITY_SECRET)["ca.crt"])
+
+    def _call(self, number: int) -> None:
+        while not self._over.is_set():
+            self._began_at[number] = self._ticks
+            # Half of the callers have read the bundle of this tick, half still have the one before.
+            context = self.trusted[number % 2]
+            try:
+                self._connect(context)
+            except Exception as failure:  # noqa: BLE001 - likewise
+                self.failures.append(failure)
+        self._began_at[number] = 1 << 60
+
+    def _connect(self, context: ssl.SSLContext) -> None:
+        with self.server.tls(context) as connection:
+            shown = connection.getpeercert(binary_form=True) or b""
+            if self.connections % 10 == 0:
+                self._review(connection)
+        with self._lock:
+            self.connections += 1
+            self.seen.add(shown)
+
+    def _review(self, connection: ssl.SSLSocket) -> None:
+        asking = HTTPConnection("localhost")
+        asking.sock = connection
+        asking.request("POST", "/mutate", REVIEW)
+        assert asking.getresponse().status == 200
+
+
+def trusting(bundle: bytes) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=bundle.decode())
+    context.verify_flags |= NO_CHECK_TIME
+    return context
+
+
+def files(world: World) -> dict[str, bytes]:
+    return {"ca.crt": world.bundle, **world.secret(SERVING_SECRET)}
+
+
+@contextmanager
+def rotating(folder: Path, policies: Path) -> Iterator[Rotating]:
+    """Start a webhook whose Secret and bundle a pass makes anew five times a second."""
+    world = World(rules=RULES, now=datetime.now(UTC))
+    world.run()
+    volume = Volume(folder / "secret", files(world))
+    server = start(policies, volume.folder, folder / "log")
+    try:
+        trusted = trusting(world.bundle)
+        with Rotating(server, volume, world, [trusted, trusted]) as running:
+            yield running
+    finally:
+        server.stop()

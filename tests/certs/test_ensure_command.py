@@ -1,0 +1,76 @@
+"""`gpu-share certs ensure` as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION
+from tests.certs.api_server import ApiServer
+from tests.certs.reaching import over_http
+from tests.certs.world import configuration
+
+
+def ensure(*options: str, kubeconfig: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gpu_share", "certs", "ensure", *options]
+    environment = os.environ | {"KUBECONFIG": str(kubeconfig)} | variables
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def kubeconfig(folder: Path, url: str) -> Path:
+    named: dict[str, Any] = {"name": "a"}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "a",
+        "clusters": [named | {"cluster": {"server": url}}],
+        "contexts": [named | {"context": {"cluster": "a", "user": "a"}}],
+        "users": [named | {"user": {"token": "secret"}}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_pass_exits_with_0_and_logs_each_reason_as_a_line_of_json(tmp_path: Path) -> None:
+    server = ApiServer(namespace="other")
+    server.put(WEBHOOK_CONFIGURATION, configuration())
+    with over_http(server) as url:
+        done = ensure("--service", "web", kubeconfig=kubeconfig(tmp_path, url), GPU_SHARE_NAMESPACE="other")
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["message"] for line in lines] == ["written"] * 5 + ["nothing to write"]
+    assert lines[0].keys() == {"time", "level", "message", "what", "reason"}
+    assert lines[0]["reason"] == "there is no authority"
+    assert SERVING_SECRET in server.objects
+
+
+def test_a_missing_right_exits_with_1_and_one_plain_line(tmp_path: Path) -> None:
+    with over_http(ApiServer(rights=set())) as url:
+        done = ensure(kubeconfig=kubeconfig(tmp_path, url))
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpu-share certs ensure: cannot get mutatingwebhookconfigurations gpu-share: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [None, "[1]"])
+def test_no_cluster_exits_with_2_and_one_plain_line(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "kubeconfig"
+    if content is not None:
+        path.write_text(content)
+    done = ensure(kubeconfig=path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gpu-share certs ensure: no cluster: run in a pod, or set KUBECONFIG: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_name_that_is_none_exits_with_2_before_anything_is_asked(tmp_path: Path) -> None:
+    server = ApiServer()
+    with over_http(server) as url:
+        done = ensure("--namespace", "a b", kubeconfig=kubeconfig(tmp_path, url))
+    assert done.returncode == 2, done.stderr
+    assert server.calls == []
