@@ -1,7 +1,7 @@
 """The front door: the `gpu-share` command. Each subcommand imports its room only when it is called."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -29,7 +29,35 @@ def option(name: str, *more: str, **settings: Any) -> Callable[[F], F]:
 policies_option = option("--policies", type=_FOLDER, default=_SHIPPED_POLICIES, help="Folder of policy files.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class FrontDoor(click.Group):
+    """Says in one line what was wrong with a call."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - the signature is click's
+        **extra: Any,
+    ) -> Any:
+        """Run the command, and exit with its code."""
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            if not standalone_mode:
+                raise
+            if isinstance(error, click.exceptions.NoArgsIsHelpError):
+                error.show()
+                sys.exit(error.exit_code)
+            _end(" ".join(error.format_message().split()), error.exit_code)
+        except click.Abort:
+            _end("interrupted", REFUSED)
+        if not standalone_mode:
+            return code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="gpu-share")
 def main() -> None:
     """Give each pod its share of a GPU: annotate it with gpu-share: "0.2" and change nothing else."""
@@ -72,7 +100,11 @@ def policy() -> None:
 @policy.command()
 @click.argument("folder", type=_FOLDER, default=_SHIPPED_POLICIES, envvar="GPU_SHARE_POLICIES")
 def check(*, folder: Path) -> None:
-    """Validate a folder of policy files; report every problem with file, line and field."""
+    """
+    Validate FOLDER, a folder of policy files; report every problem with file, line and field.
+
+    FOLDER can be given as GPU_SHARE_POLICIES too; without either, the shipped policies are checked.
+    """
     from policies.errors import PolicyError
     from policies.store import load
 
@@ -88,7 +120,7 @@ def check(*, folder: Path) -> None:
 
 
 @policy.command()
-@click.option("--cluster", is_flag=True, help="The schema of _cluster.yaml instead of a namespace's policy.")
+@option("--cluster", is_flag=True, help="The schema of _cluster.yaml instead of a namespace's policy.")
 def schema(*, cluster: bool) -> None:
     """Print the JSON Schema of a policy file, for editors."""
     import msgspec
@@ -145,6 +177,12 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
     default="pack",
     help="Which GPU a share goes to: the fullest that fits, or the emptiest.",
 )
+@option(
+    "--strategy",
+    type=click.Choice(["mps", "time-slicing"]),
+    default="mps",
+    help="How this node's GPUs are shared; each strategy has a resource of its own.",
+)
 @option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error.")
 def plugin(
     *,
@@ -152,6 +190,7 @@ def plugin(
     simulate: str | None,
     kubelet_dir: Path,
     allocation_policy: Literal["pack", "spread"],
+    strategy: contract.Strategy,
     wait_for_gpus: bool,
 ) -> None:
     """Offer this node's GPUs to the kubelet as vGPUs."""
@@ -163,6 +202,7 @@ def plugin(
         simulate=simulate,
         kubelet_dir=kubelet_dir,
         allocation_policy=allocation_policy,
+        strategy=strategy,
         wait_for_gpus=wait_for_gpus,
     )
     sys.exit(run(settings))

@@ -13,7 +13,7 @@ from plugin.devices import Devices
 from plugin.errors import InventoryError, PluginError, SimulationError, SocketError
 from plugin.inventory import Inventory, load_nvml, read_inventory
 from plugin.kubelet import ResourceServer
-from plugin.limits import Mps
+from plugin.limits import Mps, TimeSlicing
 from plugin.log import start_logging
 from plugin.pool import Pool
 from plugin.service import Resource
@@ -56,10 +56,10 @@ def _servers(settings: Settings, *, cluster: Cluster, inventory: Inventory) -> l
         raise SocketError(f"--kubelet-dir {folder}: not a folder that can be written to: is a kubelet on this node?")
     pool = Pool(gpus=inventory.gpus, vgpus_per_gpu=cluster.vgpus_per_gpu)
     resource = Resource(
-        name=cluster.resource_names[MPS],
+        name=cluster.resource_names[settings.strategy],
         pool=pool,
         devices=Devices(pool),
-        sharing=Mps(cluster.mps.pipe_directory),
+        sharing=Mps(cluster.mps.pipe_directory) if settings.strategy == MPS else TimeSlicing(),
         allocation_policy=settings.allocation_policy,
     )
     return [ResourceServer(resource, folder)]
@@ -142,7 +142,7 @@ def _log_start(settings: Settings, *, cluster: Cluster, inventory: Inventory) ->
         "starting",
         extra={
             "settings": asdict(settings),
-            "resource": cluster.resource_names[MPS],
+            "resource": cluster.resource_names[settings.strategy],
             "vgpus_per_gpu": cluster.vgpus_per_gpu,
             "pipe_directory": cluster.mps.pipe_directory,
             "driver": inventory.driver,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugin.preference import AllocationPolicy
+from policies.contract import Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,4 +15,5 @@ class Settings:
     simulate: str | None  # "2xH200" or a file; None offers NVML's GPUs
     kubelet_dir: Path  # folder of the kubelet's socket and of ours
     allocation_policy: AllocationPolicy
+    strategy: Strategy  # how the GPUs are shared; each strategy has its own resource
     wait_for_gpus: bool  # False ends with an error where there are no GPUs

@@ -19,6 +19,7 @@ class Budget(msgspec.Struct, frozen=True, gc=False):
     share: int  # what a user's own value may reach
     target: int  # what is set: the share less the headroom
     strategy: Strategy
+    granted: int = 0  # what the node holds the container to
 
 
 class Wanted:

@@ -72,6 +72,7 @@ _VLLM = Framework(
             # An alias of newer versions. Not shorter: --device and --device-ids are other options.
             Spelling(argument="--device-memory-utilization", shortest="--device-m"),
         ),
+        needs_headroom=True,
     ),
     note="Weights, activations and KV cache together. vLLM refuses to start when less than the fraction of the "
     "whole GPU is free, and the CUDA context is inside an MPS limit: leave some memory.headroom.",

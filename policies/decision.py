@@ -35,6 +35,8 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
     containers = slots(pod)
     if not asks_for_share(pod, containers, policies.cluster):
         return Untouched("it does not ask for a share")
+    if not pod.spec.containers:
+        return Untouched("it has no containers, and the API server will say so")
     if MIRROR_ANNOTATION in (pod.metadata.annotations or ()):
         return Untouched("it mirrors a static pod, and nothing said here would change what runs")
     if policies.is_exempt(namespace):
@@ -99,7 +101,7 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     framework = _framework(pod, ask.slot, policy, policies, warnings)
     advice = NOTHING
     if framework is not None:
-        budget = Budget(share=basis, target=target, strategy=policy.policy.strategy)
+        budget = Budget(share=basis, target=target, strategy=policy.policy.strategy, granted=granted)
         advice = advise(ask.slot.container, framework, budget, policies.catalogue)
         warnings += _memory_warnings(ask.slot, advice, policy)
     return ContainerGrant(

@@ -16,6 +16,7 @@ _WRAPPERS = frozenset(
 )
 _WRAPPERS_OWN = re.compile(r"-|[A-Za-z_][A-Za-z0-9_]*=|[0-9]", re.ASCII)
 _PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
+_PYTHON_SWITCHES = ("-u", "-O", "-OO", "-B", "-E", "-s", "-S", "-I", "-X", "-W")
 _LONGEST_IMAGE = 1024  # characters; an image reference is at most 255 + 128 + 72
 
 
@@ -140,6 +141,7 @@ def _python_words(line: Sequence[str]) -> list[str]:
 def _without_python_options(line: Sequence[str]) -> list[str]:
     """What python runs: `-m module …` or `script …`, without switches such as `-u`."""
     rest = list(line[1:])
-    while rest and rest[0] in ("-u", "-O", "-B", "-E", "-s", "-I"):
-        rest.pop(0)
+    while rest and rest[0] in _PYTHON_SWITCHES:
+        if rest.pop(0) in ("-X", "-W") and rest:
+            rest.pop(0)
     return rest

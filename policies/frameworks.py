@@ -106,6 +106,13 @@ class Memory(Entry, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    needs_headroom: Annotated[
+        bool,
+        Meta(
+            description="The program does not start unless all of its fraction is free, and under MPS a CUDA context "
+            "takes some of it first: warn where the policy leaves no headroom."
+        ),
+    ] = False
 
 
 class Constant(Entry, frozen=True, kw_only=True):

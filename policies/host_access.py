@@ -36,6 +36,9 @@ def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: s
     if pod.spec.host_pid:
         what = "The pod has hostPID, so it sees and can reach the processes of other shares"
         raise DeniedError("PrivilegedContainer", what, "Remove hostPID")
+    if pod.spec.host_ipc and not attached:
+        what = "The pod has hostIPC, which its share does not need: the device plugin brings what it needs"
+        raise DeniedError("ConflictingRequest", what, "Remove hostIPC")
     for slot in containers:
         security = slot.container.security_context
         if security is None:
@@ -61,6 +64,9 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
     pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
     for ask in asks:
         for mount in ask.slot.container.volume_mounts or ():
+            if ".." in mount.mount_path.split("/"):
+                what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
+                raise DeniedError("ConflictingRequest", what, "Write the path without ..")
             path = normal(mount.mount_path)
             is_pipe_mount = (
                 path == pipe_directory and mount.name in pipes and not (mount.sub_path or mount.sub_path_expr)

@@ -6,7 +6,7 @@ from policies.budget import Budget, Wanted
 from policies.changes import AddVariable, AppendArgument, Change, ReplaceVariable
 from policies.contract import MILLI_PER_GPU, MPS, Strategy
 from policies.detection import Catalogue, ends_options, runs_through_shell, starts_one_of
-from policies.frameworks import Framework
+from policies.frameworks import Framework, Memory
 from policies.own_values import Kept, TooMuch, own_values
 from policies.pod import Container
 
@@ -36,6 +36,9 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
     change, warning = None, ""
     if not found and wanted.is_needed:
         change, warning = _setting(container, framework, wanted, catalogue)
+    is_ours = not any(isinstance(one, Kept) for one in found)
+    if not warning and is_ours and wanted.is_needed and _lacks_headroom(framework.memory, budget):
+        warning = f"{framework.name} may not start with all of its share: give the policy some memory.headroom"
     return Advice(
         framework=framework,
         changes=(*constants, change) if change else constants,
@@ -43,6 +46,10 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
         too_much=tuple(one for one in found if isinstance(one, TooMuch)),
         warning=warning,
     )
+
+
+def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
+    return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
 
 
 def _constants(container: Container, framework: Framework, strategy: Strategy) -> tuple[Change, ...]:

@@ -93,7 +93,7 @@ class Volume(Part, frozen=True, gc=False):
 class PodSpec(Part, frozen=True, gc=False):
     """What runs, and where."""
 
-    containers: list[Container]
+    containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     host_ipc: bool | None = msgspec.field(default=None, name="hostIPC")
@@ -124,7 +124,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 
 def slots(pod: Pod) -> list[Slot]:
     """All containers in the order in which the kubelet starts them."""
-    apps = [Slot("containers", index, one.name, one, True) for index, one in enumerate(pod.spec.containers)]  # noqa: FBT003 - runs_on
+    apps = [Slot("containers", index, one.name, one, True) for index, one in enumerate(pod.spec.containers or ())]  # noqa: FBT003 - runs_on
     if not pod.spec.init_containers:
         return apps
     return [

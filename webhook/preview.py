@@ -14,8 +14,9 @@ from policies.decision import decide
 from policies.grant import Decision, Grant, Refused
 from policies.policy_set import PolicySet
 from webhook.explain import explain, reasons
+from webhook.objects import UnreadableError
 from webhook.patch import Operation, operations
-from webhook.workloads import Input, UnreadableError, Workload, read_input, shown_name
+from webhook.workloads import Input, Workload, read_input, shown_name
 
 Output = Literal["explain", "diff", "yaml", "patch"]
 

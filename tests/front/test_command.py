@@ -44,6 +44,13 @@ def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
     assert "Traceback" not in ran.output
 
 
+@pytest.mark.parametrize("arguments", [["nonsense"], ["webhook"], ["preview", "--output", "xml"]])
+def test_bad_usage_is_said_in_one_line(arguments: list[str]) -> None:
+    said = CliRunner().invoke(main, arguments).stderr
+    assert said.startswith("gpu-share: ")
+    assert said.count("\n") == 1
+
+
 def test_a_file_that_is_not_there_is_named_in_one_line() -> None:
     ran = CliRunner().invoke(main, ["preview", "/no/such/file.yaml"])
     assert ran.exit_code == 2

@@ -92,6 +92,16 @@ def test_a_pod_gets_its_share_from_the_real_command_before_and_after_a_restart_o
         assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
 
 
+def test_a_time_sliced_node_offers_its_own_resource_and_holds_nobody(start: Start, folder: Path) -> None:
+    resource = "gpu-share.dev/vgpu-timesliced"
+    with SimulatedKubelet(folder) as kubelet:
+        start("--simulate", "1xL4", "--strategy", "time-slicing")
+        kubelet.wait_for(resource)
+        received = kubelet.allocate(Request(pod="default/a", container="main", resource=resource, count=2))
+    assert set(received.environment) == {"NVIDIA_VISIBLE_DEVICES", "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB"}
+    assert received.mounts == ()
+
+
 def test_the_start_says_what_is_in_force_and_which_gpus_there_are(start: Start, folder: Path) -> None:
     line = start("--simulate", "1xL4", "--allocation-policy", "spread").logged("starting")
     assert line["settings"]["allocation_policy"] == "spread"
@@ -216,7 +226,7 @@ def test_a_server_that_dies_ends_the_process(folder: Path) -> None:
         "def die(self): raise RuntimeError('died')\n"
         "kubelet.ResourceServer.run = die\n"
         "sys.exit(process.run(Settings(policies=Path('policies/files'), simulate='1xL4', kubelet_dir=Path(sys.argv[1]),"
-        " allocation_policy='pack', wait_for_gpus=False)))"
+        " allocation_policy='pack', strategy='mps', wait_for_gpus=False)))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program, str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False

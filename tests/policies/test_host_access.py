@@ -143,3 +143,14 @@ def test_variables_from_elsewhere_are_warned_about_or_refused() -> None:
 
 def test_no_variables_from_elsewhere_are_no_matter() -> None:
     assert granted(pod("0.2", container(envFrom=[])), policies("environment: {envFrom: deny}")).warnings == ()
+
+
+@pytest.mark.parametrize("policy", ["mps: {attach: node}", "strategy: time-slicing"])
+def test_the_hosts_ipc_is_refused_where_the_share_does_not_bring_it(policy: str) -> None:
+    deny = refused(pod("0.2", hostIPC=True), policies(policy))
+    assert (deny.code, "hostIPC" in deny.message) == ("ConflictingRequest", True)
+
+
+def test_a_mount_that_hides_where_it_lies_is_refused() -> None:
+    mounted = container(volumeMounts=[{"name": "v", "mountPath": "/data/../dev/shm"}])
+    assert "without .." in refused(pod("0.2", mounted, volumes=[{"name": "v", "emptyDir": {}}])).message
