@@ -19,10 +19,9 @@ from policies.contract import (
 )
 from policies.denial import DeniedError
 from policies.errors import quoted
-from policies.frameworks import Framework
 from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Untouched
 from policies.limits import check_pod, check_share, check_sum
-from policies.memory import NOTHING, Advice, advise
+from policies.memory import NOTHING, Advice, advise, advise_on_own
 from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -98,12 +97,9 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         warnings.append(
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
-    framework = _framework(pod, ask.slot, policy, policies, warnings)
-    advice = NOTHING
-    if framework is not None:
-        budget = Budget(share=basis, target=target, strategy=policy.policy.strategy, granted=granted)
-        advice = advise(ask.slot.container, framework, budget, policies.catalogue)
-        warnings += _memory_warnings(ask.slot, advice, policy)
+    budget = Budget(share=basis, target=target, strategy=policy.policy.strategy, granted=granted)
+    advice = _advice(pod, ask.slot, policy, policies, budget)
+    warnings += _memory_warnings(ask.slot, advice, policy)
     return ContainerGrant(
         slot=ask.slot,
         vgpus=ask.vgpus,
@@ -116,20 +112,20 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     )
 
 
-def _framework(
-    pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]
-) -> Framework | None:
-    """The framework that the pod names for the container, else the one that is recognised."""
+def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, budget: Budget) -> Advice:
+    """Say what the framework needs that the pod names for the container, or that is recognised in it."""
+    catalogue = policies.catalogue
     annotations = pod.metadata.annotations or {}
     named = annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", annotations.get(FRAMEWORK_ANNOTATION))
-    if named == NO_FRAMEWORK:
-        return None
+    if named == NO_FRAMEWORK or (named is None and not policy.policy.frameworks.detect):
+        return NOTHING
+    framework = catalogue.detect(slot.container) if named is None else catalogue.frameworks.get(named)
+    if framework is not None:
+        return advise(slot.container, framework, budget, catalogue)
     if named is not None:
-        if named in policies.catalogue.frameworks:
-            return policies.catalogue.frameworks[named]
-        warnings.append(f"framework {quoted(named)} is not in the catalogue, so no memory setting was made")
-        return None
-    return policies.catalogue.detect(slot.container) if policy.policy.frameworks.detect else None
+        unknown = f"framework {quoted(named)} is not in the catalogue, so no memory setting was made"
+        return Advice(warning=unknown)
+    return advise_on_own(slot.container, budget, catalogue)
 
 
 def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Iterable[str]:

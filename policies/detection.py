@@ -37,6 +37,14 @@ class Catalogue:
             for framework in self.frameworks.values()
             for program in framework.programs
         ]
+        spelled = [
+            (spelling, framework)
+            for framework in self.frameworks.values()
+            if framework.memory
+            for spelling in framework.memory.spellings
+        ]
+        self._variables = {one.variable: framework for one, framework in spelled if one.variable}
+        self._arguments = [(one.argument.replace("_", "-"), framework) for one, framework in spelled if one.argument]
         self._by_repository: dict[str, Framework | None] = {}
 
     def detect(self, container: Container) -> Framework | None:
@@ -44,6 +52,14 @@ class Catalogue:
         return self._by_image(repository(container.image or "")) or self._by_program(
             [*(container.command or ()), *(container.args or ())]
         )
+
+    def with_setting(self, container: Container) -> list[Framework]:
+        """List the frameworks one of whose memory settings seems to stand in the container."""
+        found = [self._variables[one.name] for one in container.env or () if one.name in self._variables]
+        line = " ".join((*(container.command or ()), *(container.args or ()))).replace("_", "-")
+        if line:
+            found += [framework for argument, framework in self._arguments if argument.lstrip("-") in line]
+        return found
 
     def version_of(self, framework: Framework, container: Container) -> tuple[int, int] | None:
         """Read the framework's major and minor version from the image's tag, where the tag says it."""

@@ -48,6 +48,21 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
     )
 
 
+def advise_on_own(container: Container, budget: Budget, catalogue: Catalogue) -> Advice:
+    """Judge the memory settings in a container whose framework is not known, and set none."""
+    for framework in catalogue.with_setting(container):
+        if framework.memory is None:
+            continue
+        found = own_values(container, Wanted(framework.memory, budget))
+        if found:
+            return Advice(
+                framework=framework,
+                kept=tuple(one for one in found if isinstance(one, Kept)),
+                too_much=tuple(one for one in found if isinstance(one, TooMuch)),
+            )
+    return NOTHING
+
+
 def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
     return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
 

@@ -95,7 +95,7 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
         Literal["deny", "strip"],
         Meta(
             description="A pod that sets NVIDIA_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, CUDA_MPS_*, "
-            "NVIDIA_GPU_MEMORY_* or GPU_SHARE_* is refused, or the variables are removed with a warning."
+            "NVIDIA_GPU_MEMORY_*, GPU_SHARE_FRACTION or GPU_SHARE_MEMORY_MIB is refused, or they are removed with a warning."
         ),
     ] = "deny"
     env_from: Annotated[

@@ -281,6 +281,21 @@ def _arguments() -> Iterator[Attempt]:
     for text in ("vllm serve m --gpu-memory-utilization 0.9", "exec vllm serve m --gpu-mem='0.9'"):
         shell = container(image=VLLM, command=["sh", "-c", text])
         yield _webhook(f"a shell that runs {text}", "MemoryArgumentAboveShare", pod("0.2", shell))
+    for image, field, value in (
+        ("tensorflow/serving", "args", "--per_process_gpu_memory_fraction=0.9"),
+        ("nvcr.io/nvidia/tritonserver:25.01-py3", "args", "--backend-config=tensorflow,gpu-memory-fraction=0.9"),
+        ("nvcr.io/nvidia/tritonserver:25.01-py3", "args", "--tf-gpu-memory-fraction=0.9"),
+        ("lmsysorg/sglang:v0.5.5", "args", "--mem-fraction-static=1.5"),
+        ("registry.example/own:1", "args", "--gpu-memory-utilization=0.9"),
+        ("cupy/cupy:v14", "env", "CUPY_GPU_MEMORY_LIMIT=90%"),
+        ("pytorch/pytorch:2.10.0", "env", "PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.9"),
+        ("registry.example/own:1", "env", "XLA_PYTHON_CLIENT_MEM_FRACTION=0.9"),
+    ):
+        name, _, number = value.partition("=")
+        fields = {"args": [value]} if field == "args" else {"env": [_env(name, number)]}
+        greedy = pod("0.2", container(image=image, **fields))
+        rules = "frameworks: {onConflict: deny}"
+        yield _webhook(f"{image} with {value}", "MemoryArgumentAboveShare", greedy, rules)
     jax = container(image="nvcr.io/nvidia/jax:25.01", env=[_env("XLA_CLIENT_MEM_FRACTION", "0.9")])
     yield Attempt("a framework's variable above the share", pod("0.2", jax), "harmless")
 

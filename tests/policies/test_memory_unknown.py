@@ -1,0 +1,55 @@
+"""A memory setting is judged in an image that nobody knows too, and none is made there."""
+
+from typing import Any
+
+import pytest
+
+from tests.policies.pods import container, environment, granted, mutated, only_container, pod, policies, refused
+
+TRITON = "--backend-config=tensorflow,gpu-memory-fraction="
+OWN = "registry.example/team/server:3"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "after"),
+    [
+        ({"args": ["--per_process_gpu_memory_fraction=0.9"]}, "args", ["--per_process_gpu_memory_fraction=0.2"]),
+        ({"command": ["/s"], "args": ["--gpu-memory-utilization", "0.9"]}, "args", ["--gpu-memory-utilization", "0.2"]),
+        ({"args": [f"{TRITON}0.9"]}, "args", [f"{TRITON}0.2"]),
+        ({"args": ["--model", "m"]}, "args", ["--model", "m"]),
+        ({"args": ["--backend-config=python,shm=1"]}, "args", ["--backend-config=python,shm=1"]),
+    ],
+)  # fmt: skip
+def test_an_argument_in_an_unknown_image_is_lowered(fields: dict[str, Any], field: str, after: list[str]) -> None:
+    assert only_container(mutated(pod("0.2", container(**(fields | {"image": OWN})))))[field] == after
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "after"),
+    [
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.9", "0.2"),
+        ("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.9", "per_process_memory_fraction:0.2"),
+        ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", "expandable_segments:True"),
+        ("CUPY_GPU_MEMORY_LIMIT", "90%", "20%"),
+    ],
+)
+def test_a_variable_in_an_unknown_image_is_lowered(name: str, value: str, after: str) -> None:
+    on = pod("0.2", container(image=OWN, env=[{"name": name, "value": value}]))
+    assert environment(only_container(mutated(on))) == {name: after}
+
+
+def test_a_shell_in_an_unknown_image_is_read_too() -> None:
+    on = pod("0.2", container(image=OWN, command=["sh", "-c", "vllm serve m --gpu-memory-utilization 0.9"]))
+    assert refused(on).code == "MemoryArgumentAboveShare"
+
+
+def test_an_unknown_image_without_a_setting_is_left_alone() -> None:
+    on = pod("0.2", container(image=OWN, args=["--port=1"], env=[{"name": "A", "value": "b"}]))
+    assert granted(on).warnings == ()
+    assert only_container(mutated(on))["args"] == ["--port=1"]
+
+
+def test_where_detection_is_off_nothing_is_judged() -> None:
+    own = ["--gpu-memory-utilization=0.9"]
+    on = pod("0.2", container(image=OWN, args=own))
+    assert only_container(mutated(on, policies("frameworks: {detect: false}")))["args"] == own
