@@ -19,9 +19,9 @@ from plugin.pool import Pool
 from plugin.service import Resource
 from plugin.settings import Settings
 from plugin.simulation import simulated_gpus
+from policies.cluster import Cluster
 from policies.contract import MPS
 from policies.errors import PolicyError
-from policies.policy import Cluster
 from policies.store import load
 
 _log = logging.getLogger(__name__)

@@ -9,14 +9,16 @@ import re
 import types
 import typing
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from policies.cluster import Cluster
 from policies.document import DocumentError, Node, read
 from policies.errors import Problem, ShareError, quoted
-from policies.policy import Cluster, EffectivePolicy, Policy, Source
+from policies.policy import EffectivePolicy, Policy, Source
 from policies.share import Headroom, Share
+from policies.wording import sentence, shown
 
 CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
@@ -29,24 +31,6 @@ _SECTIONS = frozenset(
 )
 
 T = TypeVar("T")
-
-# What a text must look like, in words, where its pattern would say it in signs.
-_FORMS = {
-    "nodeSelector": "labels such as {gpu: shared}",
-    "runtimeClassName": "the name of a RuntimeClass such as nvidia",
-    "schedulerName": "the name of a scheduler",
-    "resourceNames": "resources such as example.com/vgpu, outside kubernetes.io",
-    "pipeDirectory": "an absolute path of at most 46 characters, with no . or .. and no / at its end",
-    "exemptNamespaces": "the name of a namespace",
-    "name": "lower-case letters, digits, dots and dashes",
-    "images": "a glob without spaces",
-    "programs": "a command line with single spaces",
-    "argument": "an option such as --memory",
-    "variable": "the name of a variable such as GPU_MEMORY",
-    "value": "a text with one of {fraction}, {percent} and {percentLeft}",
-    "since": "major and minor version such as 2.10",
-    "ofFree": "a decimal below 1 such as 0.8",
-}
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -148,7 +132,7 @@ def _conflict(made: EffectivePolicy, field: str, message: str, other: str) -> Pr
 def _faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[tuple[str, Node, str]]:
     """Yield the field, the node and the sentence of everything in *node* that *model* does not allow."""
     if not isinstance(node.value, dict):
-        yield path, node, f"expected fields, got {_shown(node.value)}"
+        yield path, node, f"expected fields, got {shown(node.value)}"
         return
     faults = [*_field_faults(node, model, path)]
     yield from faults
@@ -196,7 +180,7 @@ def _value_faults(node: Node, of: Any, path: str) -> Iterator[tuple[str, Node, s
     try:
         msgspec.convert(node.value, of, dec_hook=decode_share)
     except msgspec.ValidationError as error:
-        yield path, node, _sentence(error, plain, node.value, field=re.sub(r"\[.*|.*\.", "", path))
+        yield path, node, sentence(error, plain, node.value, field=re.sub(r"\[.*|.*\.", "", path))
 
 
 def _same_names(node: Node, path: str) -> Iterator[tuple[str, Node, str]]:
@@ -209,22 +193,6 @@ def _same_names(node: Node, path: str) -> Iterator[tuple[str, Node, str]]:
         if name in names:
             yield f"{path}[{index}].name", child.fields["name"], f"{quoted(name)} stands here twice: remove one"
         names.add(name)
-
-
-def _sentence(error: msgspec.ValidationError, of: Any, value: object, *, field: str) -> str:
-    if isinstance(error.__cause__, ShareError):
-        if isinstance(value, str):
-            return str(error.__cause__)
-        return f'expected a share in quotes, got {_shown(value)}: write "{value}"'
-    choices = [choice for choice in typing.get_args(of) if isinstance(choice, str)]
-    if typing.get_origin(of) is Literal and choices:
-        return f"expected {' or '.join(choices)}, got {_shown(value)}"
-    if of is bool:
-        return f"expected true or false, got {_shown(value)}"
-    form = _FORMS.get(field, "")
-    if form and ("regex" in str(error) or "length" in str(error)):
-        return f"expected {form}, got {_shown(value)}"
-    return f"{str(error).split(' - at ')[0].replace('`', '')} (here: {_shown(value)})"
 
 
 def _whole_faults(layer: Layer, model: type) -> Iterator[Problem]:
@@ -260,19 +228,3 @@ def _item(of: Any) -> Any:
 
 def _is_struct(of: Any) -> bool:
     return isinstance(of, type) and issubclass(of, msgspec.Struct)
-
-
-def _shown(value: object) -> str:
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return str(value).lower()
-        case str():
-            return quoted(value)
-        case int() | float():
-            return f"the number {value}"
-        case list():
-            return "a list"
-        case _:
-            return "fields"

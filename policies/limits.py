@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from policies.cluster import Cluster
 from policies.contract import (
     FRAMEWORK_ANNOTATION_PREFIX,
     MILLI_PER_GPU,
@@ -12,7 +13,7 @@ from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.host_access import check_host_access, check_mounts, is_pipe_volume
 from policies.pod import Pod, Slot
-from policies.policy import Cluster, EffectivePolicy
+from policies.policy import EffectivePolicy
 from policies.request import Ask, named
 from policies.share import milli_text
 

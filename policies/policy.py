@@ -6,14 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from policies.contract import (
-    DEFAULT_EXEMPT_NAMESPACES,
-    DEFAULT_PIPE_DIRECTORY,
-    DEFAULT_RESOURCE_NAMES,
-    DEFAULT_VGPUS_PER_GPU,
     MILLI_PER_GPU,
     Strategy,
 )
-from policies.frameworks import Framework
 from policies.share import Headroom, Share
 
 
@@ -95,7 +90,8 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
         Literal["deny", "strip"],
         Meta(
             description="A pod that sets NVIDIA_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, CUDA_MPS_*, "
-            "NVIDIA_GPU_MEMORY_*, GPU_SHARE_FRACTION or GPU_SHARE_MEMORY_MIB is refused, or they are removed with a warning."
+            "NVIDIA_GPU_MEMORY_*, GPU_SHARE_FRACTION or GPU_SHARE_MEMORY_MIB is refused, or they are removed "
+            "with a warning."
         ),
     ] = "deny"
     env_from: Annotated[
@@ -182,59 +178,6 @@ class Policy(Section, frozen=True, kw_only=True):
     frameworks: FrameworkRules = msgspec.field(default_factory=FrameworkRules)
     environment: EnvironmentRules = msgspec.field(default_factory=EnvironmentRules)
     placement: Placement = msgspec.field(default_factory=Placement)
-
-
-Namespace = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)")]
-
-
-class ClusterMps(Section, frozen=True, kw_only=True):
-    """Where MPS lives on every node."""
-
-    # A unix socket's path may have 107 bytes: <this>/<UUID, 40 characters>/control_privileged.
-    pipe_directory: Annotated[
-        str,
-        Meta(
-            description="Folder on the node that holds one MPS pipe folder per GPU.",
-            pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$(?!\n)",
-            max_length=46,
-        ),
-    ] = DEFAULT_PIPE_DIRECTORY
-
-
-ResourceName = Annotated[
-    str,
-    Meta(
-        pattern=r"^(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$(?!\n)",
-        max_length=120,
-    ),
-]
-
-
-class Cluster(Section, frozen=True, kw_only=True):
-    """What webhook and plugin must agree on: `_cluster.yaml`. Every field is optional."""
-
-    resource_names: Annotated[
-        dict[Strategy, ResourceName], Meta(description="The extended resource of each strategy.")
-    ] = {}
-    vgpus_per_gpu: Annotated[int, Meta(description="vGPUs that one GPU is cut into.", ge=1, le=100)] = (
-        DEFAULT_VGPUS_PER_GPU
-    )
-    mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
-    exempt_namespaces: Annotated[
-        tuple[Namespace, ...], Meta(description="Namespaces whose pods are never looked at.")
-    ] = DEFAULT_EXEMPT_NAMESPACES
-    frameworks: Annotated[
-        tuple[Framework, ...],
-        Meta(description="Additions to the built-in catalogue; an entry with the same name replaces the built-in one."),
-    ] = ()
-
-    def __post_init__(self) -> None:
-        """Complete the resource names, so that a file may name one of them only."""
-        names: dict[Strategy, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
-        if len(set(names.values())) < len(names):
-            raise ValueError("resourceNames must differ, or the scheduler could not keep the strategies apart")
-        msgspec.structs.force_setattr(self, "resource_names", names)
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -2,8 +2,9 @@
 
 import msgspec
 
+from policies.cluster import Cluster
 from policies.detection import Catalogue
-from policies.policy import Cluster, EffectivePolicy
+from policies.policy import EffectivePolicy
 
 
 class PolicySet(msgspec.Struct, frozen=True):

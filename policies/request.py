@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from policies.cluster import Cluster
 from policies.contract import (
     CONTAINER_ANNOTATION_PREFIX,
     DEFAULT_CONTAINER_ANNOTATION,
@@ -14,7 +15,6 @@ from policies.contract import (
 from policies.denial import DeniedError
 from policies.errors import ShareError, quoted
 from policies.pod import Pod, Resources, Slot
-from policies.policy import Cluster
 from policies.quantity import whole
 from policies.share import Share
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from policies.cluster import Cluster
 from policies.contract import MILLI_PER_GPU
-from policies.policy import Cluster, Policy
+from policies.policy import Policy
 from policies.share import PATTERN, Headroom, Share
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

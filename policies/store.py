@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 from policies.catalogue import BUILT_IN
+from policies.cluster import Cluster
 from policies.detection import Catalogue
 from policies.document import LARGEST_BYTES
 from policies.errors import PolicyError, Problem
 from policies.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, problem_of_name, read_layer
-from policies.policy import Cluster
 from policies.policy_set import PolicySet
 
 

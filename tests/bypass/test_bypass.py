@@ -11,7 +11,8 @@ from policies.decision import decide
 from policies.grant import Grant, Refused
 from policies.pod import Pod
 from policies.quantity import whole
-from tests.bypass.corpus import Attempt, corpus
+from tests.bypass.attempt import Attempt, forged
+from tests.bypass.corpus import corpus
 from tests.manifests.admission import BASE, policy, stored
 from tests.policies.pods import VGPU, policies
 from webhook.patch import operations
@@ -72,6 +73,4 @@ def _has_no_more_than_a_fifth(container: dict[str, Any]) -> None:
 
 def test_without_the_policy_the_same_pods_would_pass() -> None:
     """The attempts on the policy are not refused for another reason: a pod as the webhook grants it is admitted."""
-    from tests.bypass.corpus import _forged  # noqa: PLC0415 - the honest twin of the forged ones
-
-    assert POLICY.refusals(stored(_forged())) == []
+    assert POLICY.refusals(stored(forged())) == []

@@ -1,9 +1,10 @@
 import msgspec
 import pytest
 
+from policies.cluster import Cluster
 from policies.errors import Problem
 from policies.layers import Layer, effective, problem_of_name, read_layer
-from policies.policy import Cluster, EffectivePolicy
+from policies.policy import EffectivePolicy
 from policies.schema import cluster_schema, policy_schema
 
 
