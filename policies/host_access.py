@@ -64,10 +64,12 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
     pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
     for ask in asks:
         for mount in ask.slot.container.volume_mounts or ():
-            if ".." in mount.mount_path.split("/"):
-                what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
-                raise DeniedError("ConflictingRequest", what, "Write the path without ..")
-            path = normal(mount.mount_path)
+            path = mount.mount_path
+            if not _NORMAL.fullmatch(path):
+                if ".." in path.split("/"):
+                    what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
+                    raise DeniedError("ConflictingRequest", what, "Write the path without ..")
+                path = normal(path)
             is_pipe_mount = (
                 path == pipe_directory and mount.name in pipes and not (mount.sub_path or mount.sub_path_expr)
             )

@@ -16,7 +16,7 @@ import msgspec
 from policies.cluster import Cluster
 from policies.document import DocumentError, Node, read
 from policies.errors import Problem, ShareError, quoted
-from policies.policy import EffectivePolicy, Policy, Source
+from policies.policy import EffectivePolicy, Placement, Policy, Source
 from policies.share import Headroom, Share
 from policies.wording import sentence, shown
 
@@ -105,7 +105,7 @@ def effective(layers: Sequence[Layer], problems: list[Problem]) -> EffectivePoli
     policy = msgspec.convert(values, Policy, dec_hook=decode_share)
     file = layers[-1].file if layers else ""
     name = file.removesuffix(".yaml") or "built-in"
-    made = EffectivePolicy(file=file, name=name, policy=policy, sources=sources)
+    made = EffectivePolicy(file=file, name=name, policy=policy, places=policy.placement != Placement(), sources=sources)
     problems.extend(_conflicts(made))
     return made
 

@@ -91,7 +91,8 @@ def check_pod(
     attached = policy.policy.strategy == MPS and policy.policy.mps.attach == "pod"
     check_host_access(pod, containers, pipe_directory=cluster.mps.pipe_directory, attached=attached)
     _check_framework_names(pod, containers)
-    _check_placement(pod, policy)
+    if policy.places:
+        _check_placement(pod, policy)
     if policy.policy.strategy == MPS:
         check_mounts(pod, asks, pipe_directory=cluster.mps.pipe_directory)
         if attached:

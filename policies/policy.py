@@ -199,6 +199,7 @@ class EffectivePolicy(msgspec.Struct, frozen=True):
     file: str  # the namespace's own file, else `_default.yaml`, else empty
     name: str  # how logs and grants call it: the namespace, `_default` or `built-in`
     policy: Policy
+    places: bool  # whether `placement` says anything
     sources: dict[str, Source]  # by dotted field, such as `share.maximum`; absent for built-in defaults
 
     def source(self, field: str) -> Source:

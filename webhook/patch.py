@@ -35,13 +35,17 @@ class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 def operations(pod: Pod, grant: Grant) -> list[Operation]:
     """List what turns *pod* into the granted pod; empty if it is that already."""
     made: list[Operation] = []
+    needs_volume = False
     for container in grant.containers:
-        _container(made, container, grant)
+        attach = grant.attaches_in_pod and not _is_mounted(container.slot.container, grant.pipe_directory)
+        needs_volume |= attach
+        _container(made, container, grant, attach=attach)
     for hidden in grant.hidden:
         _hidden(made, hidden)
     if grant.attaches_in_pod:
-        _attach(made, pod, grant)
-    _placement(made, pod, grant)
+        _attach(made, pod, grant, needs_volume=needs_volume)
+    if grant.policy.places:
+        _placement(made, pod, grant)
     if pod.metadata is NO_METADATA:
         made.append(Operation("add", "/metadata", {}))
     _set_in_map(made, "/metadata/annotations", pod.metadata.annotations, {GRANT_ANNOTATION: grant_text(grant)})
@@ -77,13 +81,13 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _container(made: list[Operation], granted: ContainerGrant, grant: Grant) -> None:
+def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, attach: bool) -> None:
     slot = granted.slot
     path = _path(slot)
     _resources(made, slot, grant.resource, granted.vgpus)
     lowered = [one.change for one in granted.advice.too_much if one.change is not None]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.advice.changes])
-    if grant.attaches_in_pod and not _is_mounted(slot.container, grant.pipe_directory):
+    if attach:
         mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}
         _append(made, f"{path}/volumeMounts", slot.container.volume_mounts, [mount])
 
@@ -134,7 +138,7 @@ def _changes(made: list[Operation], path: str, container: Container, changes: li
     _append(made, f"{path}/env", container.env, variables)
 
 
-def _attach(made: list[Operation], pod: Pod, grant: Grant) -> None:
+def _attach(made: list[Operation], pod: Pod, grant: Grant, *, needs_volume: bool) -> None:
     if pod.spec.host_ipc is not True:
         made.append(Operation("add", "/spec/hostIPC", value=True))
     host_path = {"path": grant.pipe_directory, "type": "Directory"}
@@ -144,10 +148,8 @@ def _attach(made: list[Operation], pod: Pod, grant: Grant) -> None:
             if volume.host_path is None or msgspec.to_builtins(volume.host_path) != host_path:
                 made.append(Operation("replace", f"/spec/volumes/{index}", ours))
             return
-    for one in grant.containers:
-        if not _is_mounted(one.slot.container, grant.pipe_directory):
-            _append(made, "/spec/volumes", pod.spec.volumes, [ours])
-            return
+    if needs_volume:
+        _append(made, "/spec/volumes", pod.spec.volumes, [ours])
 
 
 def _is_mounted(container: Container, pipe_directory: str) -> bool:
