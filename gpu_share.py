@@ -86,8 +86,13 @@ def preview(
 
     Reads standard input if FILE is - or missing. Exits with 1 if a pod is refused, with 2 if an input cannot be read.
     """
+    from policies.layers import is_namespace
     from webhook.preview import run
 
+    if namespace is not None and not is_namespace(namespace):
+        _end(
+            f"--namespace {namespace!a}: is no namespace: its name has lower-case letters, digits and dashes", UNUSABLE
+        )
     inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
     sys.exit(run(inputs, _load(policies), namespace=namespace, output=output))
 
