@@ -52,7 +52,7 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
         return Untouched(reason, (f"would be refused with {deny.code}: {deny.message}",), refused)
 
 
-def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant | Untouched:
+def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant:
     cluster, rules = policies.cluster, policy.policy
     if not rules.enabled:
         raise DeniedError(
@@ -116,14 +116,14 @@ def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, 
     """Say what the framework needs that the pod names for the container, or that is recognised in it."""
     catalogue = policies.catalogue
     annotations = pod.metadata.annotations or {}
-    named = annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", annotations.get(FRAMEWORK_ANNOTATION))
-    if named == NO_FRAMEWORK or (named is None and not policy.policy.frameworks.detect):
+    wanted = annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", annotations.get(FRAMEWORK_ANNOTATION))
+    if wanted == NO_FRAMEWORK or (wanted is None and not policy.policy.frameworks.detect):
         return NOTHING
-    framework = catalogue.detect(slot.container) if named is None else catalogue.frameworks.get(named)
+    framework = catalogue.detect(slot.container) if wanted is None else catalogue.frameworks.get(wanted)
     if framework is not None:
         return advise(slot.container, framework, budget, catalogue)
-    if named is not None:
-        unknown = f"framework {quoted(named)} is not in the catalogue, so no memory setting was made"
+    if wanted is not None:
+        unknown = f"framework {quoted(wanted)} is not in the catalogue, so no memory setting was made"
         return Advice(warning=unknown)
     return advise_on_own(slot.container, budget, catalogue)
 
@@ -142,15 +142,12 @@ def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Ite
             raise DeniedError(
                 "MemoryArgumentAboveShare",
                 f"{named(slot)} sets {one.setting} to {one.value}, more than its share{why}",
-                f"Lower it to the share, or remove it and {SET_FOR_YOU}",
+                "Lower it to the share, or remove it and it is set for you",
                 by=policy.source("frameworks.onConflict") if refuses else None,
             )
         yield f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
     if advice.warning:
         yield advice.warning
-
-
-SET_FOR_YOU = "it is set for you"
 
 
 def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares: bool) -> tuple[RemoveVariable, ...]:

@@ -8,6 +8,37 @@ from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, 
 from tests.bypass.corpus_node import arguments, folders, grants
 from tests.policies.pods import VGPU, container, limited, pod
 
+NO_SHARES = (
+    "\u0660.\u0662",
+    "0\u00b72",
+    "\uff10.\uff12",
+    "1e0",
+    "1E1",
+    "NaN",
+    "nan",
+    "inf",
+    "Infinity",
+    "-0.2",
+    "+0.2",
+    "0x1",
+    "0_2",
+    " 0.2",
+    "0.2 ",
+    "0.2\n",
+    "0.2000",
+    "1.5",
+    "0",
+    "0%",
+    "",
+    "1/5",
+    "0,2",
+    ".2",
+    "0.",
+    "9" * 30,
+    "0.2;1",
+    "150%",
+)
+
 
 def corpus() -> list[Attempt]:
     """List every attempt."""
@@ -60,37 +91,7 @@ def _variables() -> Iterator[Attempt]:
 
 
 def _shares() -> Iterator[Attempt]:
-    texts = (
-        "\u0660.\u0662",
-        "0\u00b72",
-        "\uff10.\uff12",
-        "1e0",
-        "1E1",
-        "NaN",
-        "nan",
-        "inf",
-        "Infinity",
-        "-0.2",
-        "+0.2",
-        "0x1",
-        "0_2",
-        " 0.2",
-        "0.2 ",
-        "0.2\n",
-        "0.2000",
-        "1.5",
-        "0",
-        "0%",
-        "",
-        "1/5",
-        "0,2",
-        ".2",
-        "0.",
-        "9" * 30,
-        "0.2;1",
-        "150%",
-    )
-    for text in texts:
+    for text in NO_SHARES:
         yield by_webhook(f"the share {text!a}", "ShareMalformed", pod(text))
     yield by_webhook("a share of a million GPUs", "ShareAboveMaximum", pod("1000000"))
     yield by_webhook(

@@ -13,17 +13,11 @@ from tests.certs.states import (
     NOW,
     RULES,
     SETTLED,
-    installed,
     number_trusted,
     overlapping,
     passed,
     serving,
 )
-
-
-@pytest.fixture
-def good() -> State:
-    return installed()
 
 
 def test_one_pass_makes_everything_out_of_nothing_in_an_order_that_can_stop_anywhere() -> None:

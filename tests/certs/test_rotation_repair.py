@@ -14,17 +14,11 @@ from tests.certs.states import (
     RULES,
     SETTLED,
     files,
-    installed,
     number_trusted,
     overlapping,
     passed,
     serving,
 )
-
-
-@pytest.fixture
-def good() -> State:
-    return installed()
 
 
 def test_a_lost_authority_is_replaced_in_overlap_and_what_works_goes_on(good: State) -> None:
