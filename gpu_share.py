@@ -1,5 +1,6 @@
 """The front door: the `gpu-share` command. Each subcommand imports its room only when it is called."""
 
+import platform
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ _SHIPPED_POLICIES = Path(__file__).parent / "policies" / "files"
 _EXAMPLES = Path(__file__).parent / "policies" / "examples"
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_STATE = Path("/run/gpu-share")
 
 
 def option(name: str, *more: str, **settings: Any) -> Callable[[F], F]:
@@ -167,8 +169,54 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
     run(Settings(policies=policies, cert=cert, key=key, bind=bind, workers=workers))
 
 
-@main.command()
-@policies_option
+def node_options(command: F) -> F:
+    """Declare the options that all parts on a node have."""
+    made = (
+        policies_option,
+        option(
+            "--strategy",
+            type=click.Choice(["mps", "time-slicing", "whole"]),
+            default="mps",
+            help="What this node's GPUs are offered as, where nodes of _cluster.yaml says nothing else.",
+        ),
+        option(
+            "--node-name", metavar="NAME", default=platform.node, help="This node, as nodes of _cluster.yaml names it."
+        ),
+        option("--state-dir", type=_FOLDER, default=_STATE, help="Folder in which a node's parts tell how they are."),
+        option(
+            "--pod-resources",
+            type=_FILE,
+            default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
+            help="The kubelet's socket that says which pod holds which vGPU.",
+        ),
+        option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error."),
+    )
+    for declare in reversed(made):
+        command = declare(command)
+    return command
+
+
+class Several(click.ParamType):
+    """A list with commas, each of whose items *read* accepts."""
+
+    name = "list"
+
+    def __init__(self, read: Callable[[str], Any], expected: str) -> None:
+        self._read = read
+        self._expected = expected
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[Any]:
+        """Read *value*; an empty text is an empty list."""
+        if isinstance(value, frozenset):
+            return value
+        try:
+            return frozenset(self._read(item.strip()) for item in str(value).split(",") if item.strip())
+        except (KeyError, ValueError):
+            self.fail(f"{value!a}: expected {self._expected}, separated by commas", param, ctx)
+
+
+@main.group(invoke_without_command=True)
+@node_options
 @option("--simulate", metavar="2xH200|FILE", help="Offer GPUs that are not there, instead of NVML's.")
 @option(
     "--kubelet-dir",
@@ -183,34 +231,59 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
     help="Which GPU a share goes to: the fullest that fits, or the emptiest.",
 )
 @option(
-    "--strategy",
-    type=click.Choice(["mps", "time-slicing"]),
-    default="mps",
-    help="How this node's GPUs are shared; each strategy has a resource of its own.",
+    "--device-handover",
+    metavar="envvar,cdi,devices",
+    type=Several({"envvar": "envvar", "cdi": "cdi", "devices": "devices"}.__getitem__, "some of envvar, cdi, devices"),
+    default="envvar",
+    help="How a container gets its GPU: by variable, by a CDI device, by device nodes, or several of these.",
 )
-@option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error.")
-def plugin(
-    *,
-    policies: Path,
-    simulate: str | None,
-    kubelet_dir: Path,
-    allocation_policy: Literal["pack", "spread"],
-    strategy: contract.Strategy,
-    wait_for_gpus: bool,
-) -> None:
+@option("--cdi-dir", type=_FOLDER, default=Path("/var/run/cdi"), help="Folder of CDI specifications.")
+@option(
+    "--application-xids",
+    metavar="XID,...",
+    type=Several(int, "XID numbers"),
+    default="13,31,43,45,68,109",
+    help="XIDs that are a program's fault: reported, and the GPU stays healthy.",
+)
+@click.pass_context
+def plugin(context: click.Context, **options: Any) -> None:
     """Offer this node's GPUs to the kubelet as vGPUs."""
+    if context.invoked_subcommand is not None:
+        return
     from plugin.process import run
     from plugin.settings import Settings
 
-    settings = Settings(
-        policies=policies,
-        simulate=simulate,
-        kubelet_dir=kubelet_dir,
-        allocation_policy=allocation_policy,
-        strategy=strategy,
-        wait_for_gpus=wait_for_gpus,
-    )
-    sys.exit(run(settings))
+    if not options["device_handover"]:
+        _end("--device-handover: expected some of envvar, cdi, devices", UNUSABLE)
+    sys.exit(run(Settings(**options)))
+
+
+@plugin.command()
+@option("--state-dir", type=_FOLDER, default=_STATE, help="Folder that the plugin was started with.")
+@option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="For people, or for programs.")
+def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
+    """
+    Say how this node's GPUs are: state, since when, why, and what would bring each back.
+
+    Exits with 1 if a GPU is unhealthy, with 2 if no plugin runs here.
+    """
+    from plugin.health.status import show
+
+    sys.exit(show(state_dir, output=output))
+
+
+@main.command()
+@node_options
+@option("--multi-user", is_flag=True, help="One MPS server for the users of all tenants; see docs/security.md.")
+@option(
+    "--control", metavar="PROGRAM", default="nvidia-cuda-mps-control", help="NVIDIA's MPS control, by name or path."
+)
+def mps(**options: Any) -> None:
+    """Run and watch an MPS daemon for each GPU of this node that is shared by MPS."""
+    from plugin.mps.process import run
+    from plugin.mps.settings import MpsSettings
+
+    sys.exit(run(MpsSettings(**options)))
 
 
 @main.group()

@@ -1,10 +1,10 @@
 """The devices of one resource as the kubelet should see them now, and who waits for a change of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Condition
 
-from plugin.pool import Pool
+from plugin.pool import Gpu, Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,27 +19,45 @@ class Device:
 
 class Devices:
     """
-    Holds the devices, and wakes whoever watches when one of them changes.
+    Holds the GPUs and their vGPUs, and wakes whoever watches when one of them changes.
 
     An ID never disappears while the process lives: the kubelet may have handed it out, so a vGPU that
     is gone is an unhealthy one.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, faults: Mapping[str, str] | None = None) -> None:
+        """Hold *pool*; *faults* says why, by UUID, for each GPU that is unhealthy from the start."""
         self._changed = Condition()
-        self._devices = tuple(
-            Device(id=str(vgpu), gpu_uuid=gpu.uuid, numa_node=gpu.numa_node) for vgpu, gpu in pool.vgpus()
-        )
+        self._pool = pool
+        self._faults = dict(faults or {})
+        self._devices = self._made()
 
-    def set_health(self, gpu_uuid: str, *, healthy: bool) -> None:
-        """Mark all vGPUs of one GPU; watchers hear of it only if that changes something."""
+    @property
+    def pool(self) -> Pool:
+        """The GPUs, healthy or not."""
+        return self._pool
+
+    def fault(self, gpu_uuid: str) -> str | None:
+        """Say why a GPU is unhealthy; None if it is healthy."""
+        return self._faults.get(gpu_uuid)
+
+    def set_faults(self, faults: Mapping[str, str]) -> None:
+        """
+        Mark all vGPUs of the GPUs in *faults* (UUID to reason) unhealthy, and all others healthy.
+
+        Watchers hear of it only if that changes something for them.
+        """
         with self._changed:
-            devices = tuple(
-                replace(device, healthy=healthy) if device.gpu_uuid == gpu_uuid else device for device in self._devices
-            )
-            if devices != self._devices:
-                self._devices = devices
-                self._changed.notify_all()
+            self._faults = dict(faults)
+            self._publish()
+
+    def add(self, gpu: Gpu) -> None:
+        """Offer one more GPU; nothing happens if it is there already."""
+        with self._changed:
+            if any(gpu.uuid == known.uuid for known in self._pool.gpus):
+                return
+            self._pool = replace(self._pool, gpus=(*self._pool.gpus, gpu))
+            self._publish()
 
     def watch(self) -> "Watch":
         """Start to follow the devices: at once the ones there are, later each change."""
@@ -56,6 +74,18 @@ class Devices:
         with self._changed:
             watch.closed = True
             self._changed.notify_all()
+
+    def _publish(self) -> None:
+        devices = self._made()
+        if devices != self._devices:
+            self._devices = devices
+            self._changed.notify_all()
+
+    def _made(self) -> tuple[Device, ...]:
+        return tuple(
+            Device(id=str(vgpu), gpu_uuid=gpu.uuid, numa_node=gpu.numa_node, healthy=gpu.uuid not in self._faults)
+            for vgpu, gpu in self._pool.vgpus()
+        )
 
 
 class Watch:

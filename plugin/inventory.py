@@ -47,6 +47,7 @@ class Nvml(Protocol):
     def nvmlDeviceGetMemoryInfo(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetMigMode(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetPciInfo(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetMinorNumber(self, handle: Any, /) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetNumaNodeId(self, handle: Any, /) -> int: ...  # noqa: D102, N802
 
 
@@ -128,6 +129,8 @@ def _gpu(nvml: Nvml, index: int, *, sysfs: Path) -> Gpu:
         raise _NotShareableError(f"{uuid} reports no memory")
     return Gpu(
         uuid=uuid,
+        index=index,
+        minor=_if_there(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle)),
         model=_text(_if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
         memory_bytes=memory_bytes,
         numa_node=_numa_node(nvml, handle, sysfs=sysfs),

@@ -29,7 +29,12 @@ class TimeSlicing:
     """GPUs shared by turns: nothing holds a container to its share."""
 
 
-Sharing = Mps | TimeSlicing
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """GPUs handed out whole: nobody else is on them."""
+
+
+Sharing = Mps | TimeSlicing | Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
     match sharing:
         case Mps(pipe_directory) if len(allocation.gpus) == 1:
             return _mps_limits(allocation, told=told, pipe_directory=PurePosixPath(pipe_directory))
-        case Mps() | TimeSlicing():
+        case Mps() | TimeSlicing() | Whole():
             return ContainerLimits(environment=told)
         case _:
             assert_never(sharing)

@@ -8,9 +8,11 @@ from plugin.vgpu import VGpuId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One physical GPU, as read once at start."""
+    """One physical GPU, as it was first seen."""
 
     uuid: str  # NVML UUID, stable across reboots
+    index: int  # NVML's number; it can be another GPU's after one has vanished
+    minor: int | None  # of its device node, /dev/nvidia<minor>; None where there is none
     model: str
     memory_bytes: int
     numa_node: int | None  # of the CPUs next to it; None where the machine does not say

@@ -57,7 +57,6 @@ def _servers(settings: Settings, *, cluster: Cluster, inventory: Inventory) -> l
     pool = Pool(gpus=inventory.gpus, vgpus_per_gpu=cluster.vgpus_per_gpu)
     resource = Resource(
         name=cluster.resource_names[settings.strategy],
-        pool=pool,
         devices=Devices(pool),
         sharing=Mps(cluster.mps.pipe_directory) if settings.strategy == MPS else TimeSlicing(),
         allocation_policy=settings.allocation_policy,

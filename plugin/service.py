@@ -1,7 +1,7 @@
 """The device plugin's gRPC service: messages in, values to the rules, messages out. No rule lives here."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
@@ -12,7 +12,6 @@ from plugin.allocation import Allocation, allocate
 from plugin.devices import Device, Devices, Watch
 from plugin.errors import AllocationError
 from plugin.limits import ContainerLimits, Sharing, limits
-from plugin.pool import Pool
 from plugin.preference import AllocationPolicy, preferred_ids
 from plugin.v1beta1 import api_pb2, api_pb2_grpc
 
@@ -25,7 +24,6 @@ class Resource:
     """One extended resource of this node: what it offers and how a share of it is held."""
 
     name: str  # such as gpu-share.dev/vgpu
-    pool: Pool
     devices: Devices
     sharing: Sharing
     allocation_policy: AllocationPolicy
@@ -115,7 +113,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
                 available=container.available_deviceIDs,
                 must_include=container.must_include_deviceIDs,
                 size=container.allocation_size,
-                pool=self._resource.pool,
+                pool=self._resource.devices.pool,
                 policy=self._resource.allocation_policy,
             )
             for container in request.container_requests
@@ -125,7 +123,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         )
 
     def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
-        allocations = [allocate(container.devices_ids, self._resource.pool) for container in request.container_requests]
+        allocations = [self._allocation(container.devices_ids) for container in request.container_requests]
         for allocation in allocations:
             _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
         return api_pb2.AllocateResponse(
@@ -133,6 +131,15 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
                 _container_message(limits(allocation, self._resource.sharing)) for allocation in allocations
             ]
         )
+
+    def _allocation(self, ids: Sequence[str]) -> Allocation:
+        devices = self._resource.devices
+        allocation = allocate(ids, devices.pool)
+        # The kubelet may have chosen them before it heard of the fault: a container without limits is worse than none.
+        for gpu in allocation.gpus:
+            if fault := devices.fault(gpu.uuid):
+                raise AllocationError(f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node")
+        return allocation
 
 
 def _answered(answer: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:

@@ -107,6 +107,8 @@ def _gpu(simulated: _SimulatedGpu, index: int) -> Gpu:
         raise ValueError(f"gpus[{index}].memoryMib: needed, since {simulated.model} is none of {', '.join(MODELS)}")
     return Gpu(
         uuid=simulated.uuid or f"GPU-{uuid5(NAMESPACE_DNS, f'{index}.{simulated.model}.gpu-share.dev')}",
+        index=index,
+        minor=None,
         model=simulated.model,
         memory_bytes=memory_mib * _MIB,
         numa_node=simulated.numa_node,

@@ -1,6 +1,9 @@
 """What may stand in `_cluster.yaml`: what the webhook and every node must agree on."""
 
-from typing import Annotated
+import re
+from fnmatch import translate
+from functools import lru_cache
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -10,7 +13,7 @@ from policies.contract import (
     DEFAULT_PIPE_DIRECTORY,
     DEFAULT_RESOURCE_NAMES,
     DEFAULT_VGPUS_PER_GPU,
-    Strategy,
+    Offer,
 )
 from policies.frameworks import Framework
 from policies.policy import Section
@@ -42,16 +45,54 @@ ResourceName = Annotated[
 ]
 
 
+_Glob = Annotated[str, Meta(pattern=r"^\S([^\n]{0,98}\S)?$(?!\n)")]
+
+
+class NodeRule(Section, frozen=True, kw_only=True):
+    """Some GPUs, and what they are handed out as."""
+
+    node: Annotated[_Glob, Meta(description="Name of the nodes, * and ? allowed.")] = "*"
+    model: Annotated[_Glob, Meta(description="Model as NVML names it, such as *H200*; case does not matter.")] = "*"
+    indexes: Annotated[
+        Annotated[tuple[Annotated[int, Meta(ge=0, le=1023)], ...], Meta(min_length=1)] | None,
+        Meta(description="Numbers of the GPUs on their node, as nvidia-smi counts them. null: all."),
+    ] = None
+    offer: Annotated[
+        Literal["mps", "time-slicing", "whole", "none"],
+        Meta(description="vGPUs by one of the strategies, whole GPUs, or none: left to another device plugin."),
+    ]
+
+    def fits(self, *, node: str, model: str, index: int) -> bool:
+        """Whether the GPU with this number and model, on this node, is one of those meant."""
+        return (
+            (self.indexes is None or index in self.indexes)
+            and _pattern(self.node).fullmatch(node) is not None
+            and _pattern(self.model.lower()).fullmatch(model.lower()) is not None
+        )
+
+
+@lru_cache(maxsize=256)
+def _pattern(glob: str) -> re.Pattern[str]:
+    return re.compile(translate(glob))
+
+
 class Cluster(Section, frozen=True, kw_only=True):
     """What webhook and plugin must agree on: `_cluster.yaml`. Every field is optional."""
 
     resource_names: Annotated[
-        dict[Strategy, ResourceName], Meta(description="The extended resource of each strategy.")
+        dict[Offer, ResourceName], Meta(description="The extended resource of each strategy, and of whole GPUs.")
     ] = msgspec.field(default_factory=dict)
     vgpus_per_gpu: Annotated[int, Meta(description="vGPUs that one GPU is cut into.", ge=1, le=100)] = (
         DEFAULT_VGPUS_PER_GPU
     )
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
+    nodes: Annotated[
+        tuple[NodeRule, ...],
+        Meta(
+            description="Which GPUs are handed out as what, where that is not what --strategy says on their node. "
+            "The first entry that fits a GPU decides."
+        ),
+    ] = ()
     exempt_namespaces: Annotated[
         tuple[Namespace, ...], Meta(description="Namespaces whose pods are never looked at.")
     ] = DEFAULT_EXEMPT_NAMESPACES
@@ -62,7 +103,14 @@ class Cluster(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Complete the resource names, so that a file may name one of them only."""
-        names: dict[Strategy, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
+        names: dict[Offer, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
         if len(set(names.values())) < len(names):
             raise ValueError("resourceNames must differ, or the scheduler could not keep the strategies apart")
         msgspec.structs.force_setattr(self, "resource_names", names)
+
+    def offer(self, *, node: str, model: str, index: int, otherwise: Offer) -> Offer | None:
+        """Say what a GPU is handed out as; None if it is not. *otherwise* holds where no entry of `nodes` fits."""
+        rule = next((rule for rule in self.nodes if rule.fits(node=node, model=model, index=index)), None)
+        if rule is None:
+            return otherwise
+        return None if rule.offer == "none" else rule.offer

@@ -9,6 +9,9 @@ from typing import Final, Literal
 Strategy = Literal["mps", "time-slicing"]
 MPS: Final = "mps"
 TIME_SLICING: Final = "time-slicing"
+# What a GPU is handed out as: in vGPUs by one of the strategies, or whole.
+Offer = Literal["mps", "time-slicing", "whole"]
+WHOLE: Final = "whole"
 
 # The request, as users write it.
 SHARE_ANNOTATION: Final = "gpu-share"
@@ -29,9 +32,10 @@ MPS_VOLUME: Final = "nvidia-mps"
 MILLI_PER_GPU: Final = 1000
 
 # Defaults of `_cluster.yaml`.
-DEFAULT_RESOURCE_NAMES: Final[dict[Strategy, str]] = {
+DEFAULT_RESOURCE_NAMES: Final[dict[Offer, str]] = {
     MPS: "gpu-share.dev/vgpu",
     TIME_SLICING: "gpu-share.dev/vgpu-timesliced",
+    WHOLE: "gpu-share.dev/gpu",
 }
 DEFAULT_VGPUS_PER_GPU: Final = 10
 DEFAULT_PIPE_DIRECTORY: Final = "/tmp/nvidia-mps"  # noqa: S108 - where CUDA looks by default

@@ -37,7 +37,6 @@ def pool() -> Pool:
 def resource(pool: Pool) -> Resource:
     return Resource(
         name="gpu-share.dev/vgpu",
-        pool=pool,
         devices=Devices(pool),
         sharing=Mps("/tmp/nvidia-mps"),
         allocation_policy="pack",

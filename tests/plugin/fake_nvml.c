@@ -70,6 +70,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
     memory->used = 771ULL << 20;
     return SUCCESS;
 }
+int nvmlDeviceGetMinorNumber(void *handle, unsigned int *minor) { *minor = number_of(handle); return SUCCESS; }
 int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci) {
     memset(pci, 0, sizeof *pci);
     snprintf(pci->bus_id, sizeof pci->bus_id, "0000FFF%d:3B:00.0", number_of(handle));

@@ -6,7 +6,9 @@ from plugin.allocation import Allocation, allocate
 from plugin.errors import AllocationError
 from plugin.pool import Gpu, Pool
 
-A, B, C = (Gpu(uuid=f"GPU-{name}", model="H200", memory_bytes=1 << 37, numa_node=None) for name in "abc")
+A, B, C = (
+    Gpu(uuid=f"GPU-{name}", index=0, minor=None, model="H200", memory_bytes=1 << 37, numa_node=None) for name in "abc"
+)
 POOL = Pool(gpus=(A, B, C), vgpus_per_gpu=4)
 EVERY_ID = [str(vgpu) for vgpu, _ in POOL.vgpus()]
 

@@ -66,6 +66,9 @@ class FakeNvml:
     def nvmlDeviceGetPciInfo(self, handle: Any, /) -> Any:  # noqa: N802
         return SimpleNamespace(busId=f"00000000:{handle}B:00.0".encode())
 
+    def nvmlDeviceGetMinorNumber(self, handle: Any, /) -> int:  # noqa: N802
+        return 4 + int(handle)
+
     def nvmlDeviceGetNumaNodeId(self, handle: Any, /) -> int:  # noqa: N802
         return 7 + int(handle)
 
@@ -91,8 +94,8 @@ def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:
     nvml = FakeNvml()
     assert read_inventory(nvml, sysfs=sysfs(tmp_path, **{"0b": "0", "1b": "1"})) == Inventory(
         gpus=(
-            Gpu(uuid="GPU-0", model="Model 0", memory_bytes=1 << 30, numa_node=0),
-            Gpu(uuid="GPU-1", model="Model 1", memory_bytes=2 << 30, numa_node=1),
+            Gpu(uuid="GPU-0", index=0, minor=4, model="Model 0", memory_bytes=1 << 30, numa_node=0),
+            Gpu(uuid="GPU-1", index=1, minor=5, model="Model 1", memory_bytes=2 << 30, numa_node=1),
         ),
         driver="580.95.05",
     )
@@ -129,7 +132,7 @@ def test_a_pci_domain_beyond_four_digits_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [FunctionNotFound(13), NotSupported(3)])
 def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeError) -> None:
-    optional = ["MigMode", "PciInfo", "NumaNodeId", "Name"]
+    optional = ["MigMode", "PciInfo", "NumaNodeId", "MinorNumber", "Name"]
     nvml = FakeNvml(
         nvmlSystemGetDriverVersion=fails_with(error),
         **{f"nvmlDeviceGet{name}": fails_with(error) for name in optional},

@@ -9,8 +9,8 @@ from plugin.limits import Mount, Mps, TimeSlicing, limits, memory_mib
 from plugin.pool import Gpu
 
 MIB = 1024 * 1024
-H200 = Gpu(uuid="GPU-a", model="H200", memory_bytes=143771 * MIB, numa_node=0)
-L4 = Gpu(uuid="GPU-b", model="L4", memory_bytes=23034 * MIB, numa_node=1)
+H200 = Gpu(uuid="GPU-a", index=0, minor=None, model="H200", memory_bytes=143771 * MIB, numa_node=0)
+L4 = Gpu(uuid="GPU-b", index=0, minor=None, model="L4", memory_bytes=23034 * MIB, numa_node=1)
 MPS = Mps("/tmp/nvidia-mps")
 
 
@@ -74,7 +74,7 @@ def test_numbers_are_short_and_rounded_down(vgpus: int, of: int, fraction: str, 
 
 @given(data=st.data(), of=st.integers(1, 100), memory_bytes=st.integers(100 * MIB, 1 << 40))
 def test_the_shares_of_a_gpu_never_add_up_to_more_than_the_gpu(data: st.DataObject, of: int, memory_bytes: int) -> None:
-    gpu = Gpu(uuid="GPU-a", model="any", memory_bytes=memory_bytes, numa_node=None)
+    gpu = Gpu(uuid="GPU-a", index=0, minor=None, model="any", memory_bytes=memory_bytes, numa_node=None)
     cuts = sorted(data.draw(st.sets(st.integers(1, of), max_size=10)) | {of})
     shares = [share(cut - before, of, gpu) for before, cut in zip([0, *cuts], cuts, strict=False)]
     told = [limits(each, MPS).environment for each in shares]

@@ -6,7 +6,9 @@ from plugin.allocation import allocate
 from plugin.pool import Gpu, Pool
 from plugin.preference import AllocationPolicy, preferred_ids
 
-GPUS = tuple(Gpu(uuid=f"GPU-{name}", model="H200", memory_bytes=1 << 37, numa_node=None) for name in "abc")
+GPUS = tuple(
+    Gpu(uuid=f"GPU-{name}", index=0, minor=None, model="H200", memory_bytes=1 << 37, numa_node=None) for name in "abc"
+)
 POOL = Pool(gpus=GPUS, vgpus_per_gpu=4)
 EVERY_ID = [str(vgpu) for vgpu, _ in POOL.vgpus()]
 STRANGE_ID = ["GPU-x::0", "GPU-a::9", "", "GPU-b::01"]

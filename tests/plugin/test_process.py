@@ -163,6 +163,8 @@ def test_the_gpus_of_nvml_are_offered_with_their_numa_nodes(start: Start, nvml: 
     assert line["gpus"] == [
         {
             "uuid": f"GPU-00000000-0000-0000-0000-00000000000{index}",
+            "index": index,
+            "minor": index,
             "model": "NVIDIA H200",
             "memory_bytes": 143771 << 20,
             "numa_node": index,

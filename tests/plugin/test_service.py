@@ -79,22 +79,20 @@ def test_a_gpu_without_numa_node_has_no_topology(folder: Path, resource: Resourc
 def test_a_gpus_fault_marks_all_its_vgpus_and_they_recover(
     registered: SimulatedKubelet, resource: Resource, pool: Pool
 ) -> None:
-    resource.devices.set_health(pool.gpus[0].uuid, healthy=False)
+    resource.devices.set_faults({pool.gpus[0].uuid: "XID 79"})
     registered.wait_until(lambda: registered.allocatable(resource.name) == 10)
     assert {device.id for device in registered.devices(resource.name) if not device.healthy} == set(
         ids(pool, 0, *range(10))
     )
     assert registered.capacity(resource.name) == 20
-    resource.devices.set_health(pool.gpus[0].uuid, healthy=True)
+    resource.devices.set_faults({})
     registered.wait_until(lambda: registered.allocatable(resource.name) == 20)
 
 
-def test_nothing_is_sent_where_nothing_changed(
-    stub: api_pb2_grpc.DevicePluginStub, resource: Resource, pool: Pool
-) -> None:
+def test_nothing_is_sent_where_nothing_changed(stub: api_pb2_grpc.DevicePluginStub, resource: Resource) -> None:
     stream = stub.ListAndWatch(api_pb2.Empty(), timeout=0.5)
     next(stream)
-    resource.devices.set_health(pool.gpus[0].uuid, healthy=True)  # as it is already
+    resource.devices.set_faults({})  # as it is already
     with pytest.raises(grpc.RpcError) as ended:
         next(stream)
     assert ended.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -111,7 +109,7 @@ def test_streams_that_were_cancelled_hold_no_thread(stub: api_pb2_grpc.DevicePlu
 def test_many_gpus_of_many_vgpus_fit_into_one_message(folder: Path, resource: Resource) -> None:
 
     large = Pool(gpus=simulated_gpus("64xH200"), vgpus_per_gpu=100)
-    with served(folder, replace(resource, pool=large, devices=Devices(large))) as stub:
+    with served(folder, replace(resource, devices=Devices(large))) as stub:
         stream = stub.ListAndWatch(api_pb2.Empty())
         assert len(next(stream).devices) == 6400
         stream.cancel()
@@ -161,7 +159,7 @@ def test_a_failure_of_ours_is_one_sentence_and_never_a_traceback(
     folder: Path, resource: Resource, pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
-        served(folder, replace(resource, pool=cast("Pool", None))) as stub,
+        served(folder, replace(resource, devices=cast("Devices", None))) as stub,
         pytest.raises(grpc.RpcError) as failure,
     ):
         stub.Allocate(allocate_request(ids(pool, 0, 3)))
