@@ -14,7 +14,7 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m plugin.v1beta1.generate --check
+	@$(BIN)/python -m plugin.stubs --check
 	@$(BIN)/python -m tests.readme --check
 	@$(BIN)/python -m tests.manifests.render --check
 
@@ -31,8 +31,8 @@ image: ## one image for all parts, with docker, podman or buildah: make image [I
 image-test: .venv/.development ## the image on a Debian of its own, built with buildah as root, and what runs in it
 	@$(BIN)/pytest tests/image
 
-protocol: .venv/.development ## the stubs from plugin/v1beta1/api.proto
-	@$(BIN)/python -m plugin.v1beta1.generate
+protocol: .venv/.development ## the stubs of the kubelet's protocols
+	@$(BIN)/python -m plugin.stubs
 
 manifests: .venv/.development ## manifests/install.yaml, out of the folders beside it
 	@$(BIN)/python -m tests.manifests.render

@@ -5,7 +5,8 @@ What can go wrong on the node, each with one sentence that names the cause and t
     ├── AllocationError     the kubelet asks for vGPUs that cannot be held to a share
     ├── InventoryError      no GPU to offer: no NVML, no driver, none usable
     ├── SimulationError     `--simulate` names no GPUs
-    └── SocketError         no socket can be served in the kubelet's folder
+    ├── SocketError         no socket can be served in the kubelet's folder
+    └── TenantsError        the kubelet does not say who holds which vGPUs
 """
 
 
@@ -27,3 +28,7 @@ class SimulationError(PluginError):
 
 class SocketError(PluginError):
     """A folder in which no socket can be served."""
+
+
+class TenantsError(PluginError):
+    """A kubelet that does not say who holds which vGPUs."""

@@ -1,4 +1,4 @@
-"""Types of the generated gRPC stubs. DO NOT EDIT: python -m plugin.v1beta1.generate"""
+"""Types of the generated gRPC stubs. DO NOT EDIT: python -m plugin.stubs"""
 
 from collections.abc import Iterator
 

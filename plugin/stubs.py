@@ -1,5 +1,5 @@
 """
-Write the stubs from api.proto: `python -m plugin.v1beta1.generate`, or compare them with `--check`.
+Write the stubs of the kubelet's protocols from their api.proto: `python -m plugin.stubs`, or compare with `--check`.
 
 The generated `api_pb2_grpc.pyi` is ours: the gRPC generator writes no types.
 """
@@ -11,33 +11,24 @@ from tempfile import TemporaryDirectory
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet, ServiceDescriptorProto
 from grpc_tools import protoc
 
-_FOLDER = Path(__file__).parent
-_ROOT = _FOLDER.parents[1]
-_SOURCE = "plugin/v1beta1/api.proto"  # relative to the root, so that the stubs import plugin.v1beta1
-_PREAMBLE = '''\
-"""Types of the generated gRPC stubs. DO NOT EDIT: python -m plugin.v1beta1.generate"""
-
-from collections.abc import Iterator
-
-import grpc
-
-from plugin.v1beta1 import api_pb2
-'''
+_ROOT = Path(__file__).parents[1]
+_FOLDERS = ("plugin/podresources", "plugin/v1beta1")  # relative to the root, so that the stubs import plugin.v1beta1
+_COMMAND = "python -m plugin.stubs"
 
 
-def main(arguments: list[str]) -> int:
-    """Write or compare the stubs; 0 if they are up to date afterwards, 1 if not, 2 for bad usage."""
+def main(arguments: list[str], *, into: Path = _ROOT) -> int:
+    """Write or compare the stubs below *into*; 0 if they are up to date afterwards, 1 if not, 2 for bad usage."""
     if arguments not in ([], ["--check"]):
-        sys.stderr.write("usage: python -m plugin.v1beta1.generate [--check]\n")
+        sys.stderr.write(f"usage: {_COMMAND} [--check]\n")
         return 2
     wanted = generated_files()
-    stale = sorted(name for name, text in wanted.items() if _text(_FOLDER / name) != text)
+    stale = sorted(name for name, text in wanted.items() if _text(into / name) != text)
     if not arguments:
         for name in stale:
-            (_FOLDER / name).write_text(wanted[name], encoding="utf-8")
+            (into / name).write_text(wanted[name], encoding="utf-8")
         return 0
     if stale:
-        sys.stderr.write(f"{', '.join(stale)} differ from api.proto: run python -m plugin.v1beta1.generate\n")
+        sys.stderr.write(f"{', '.join(stale)} differ from api.proto: run {_COMMAND}\n")
     return int(bool(stale))
 
 
@@ -46,24 +37,37 @@ def generated_files() -> dict[str, str]:
     Run the generators in a folder of their own.
 
     Returns:
-        File name to text, for every generated file.
+        Path relative to the root to text, for every generated file.
 
     Raises:
-        RuntimeError: If api.proto does not compile; the compiler has then printed why.
+        RuntimeError: If an api.proto does not compile; the compiler has then printed why.
     """
+    return {name: text for folder in _FOLDERS for name, text in _generated(folder).items()}
+
+
+def _generated(folder: str) -> dict[str, str]:
     with TemporaryDirectory() as name:
         outputs = [f"--{kind}_out={name}" for kind in ("python", "pyi", "grpc_python")]
         descriptors = Path(name) / "descriptors"
-        options = ["protoc", f"-I{_ROOT}", *outputs, f"--descriptor_set_out={descriptors}", _SOURCE]
+        options = ["protoc", f"-I{_ROOT}", *outputs, f"--descriptor_set_out={descriptors}", f"{folder}/api.proto"]
         if protoc.main(options):
-            raise RuntimeError("api.proto does not compile")
-        files = {path.name: path.read_text(encoding="utf-8") for path in Path(name).rglob("api_pb2*")}
+            raise RuntimeError(f"{folder}/api.proto does not compile")
+        files = {f"{folder}/{path.name}": path.read_text(encoding="utf-8") for path in Path(name).rglob("api_pb2*")}
         (api,) = FileDescriptorSet.FromString(descriptors.read_bytes()).file
-    return {**files, "api_pb2_grpc.pyi": _grpc_types(api)}
+    return {**files, f"{folder}/api_pb2_grpc.pyi": _grpc_types(api, package=folder.replace("/", "."))}
 
 
-def _grpc_types(api: FileDescriptorProto) -> str:
-    return _PREAMBLE + "".join(_stub(service) + _servicer(service) for service in api.service)
+def _grpc_types(api: FileDescriptorProto, *, package: str) -> str:
+    return _preamble(api, package=package) + "".join(_stub(service) + _servicer(service) for service in api.service)
+
+
+def _preamble(api: FileDescriptorProto, *, package: str) -> str:
+    streams = any(method.server_streaming for service in api.service for method in service.method)
+    iterator = "from collections.abc import Iterator\n\n" if streams else ""
+    return (
+        f'"""Types of the generated gRPC stubs. DO NOT EDIT: {_COMMAND}"""\n\n'
+        f"{iterator}import grpc\n\nfrom {package} import api_pb2\n"
+    )
 
 
 def _stub(service: ServiceDescriptorProto) -> str:
