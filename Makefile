@@ -22,8 +22,8 @@ format: .venv/.development
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: .venv/.development ## measurements, as ratios in one run
-	@$(BIN)/python -m tests.bench
+bench: .venv/.development ## measurements, as ratios in one run; ONLY=node or ONLY=webhook for a part
+	@$(BIN)/python -m tests.bench $(ONLY)
 
 image: ## one image for all parts, with docker, podman or buildah: make image [IMAGE=name:tag] [BASE=image] [OPTIONS=...]
 	@manifests/image/build

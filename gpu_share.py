@@ -196,7 +196,7 @@ def node_options(command: F) -> F:
     return command
 
 
-class Several(click.ParamType):
+class Several(click.ParamType[frozenset[Any]]):
     """A list with commas, each of whose items *read* accepts."""
 
     name = "list"
@@ -213,6 +213,12 @@ class Several(click.ParamType):
             return frozenset(self._read(item.strip()) for item in str(value).split(",") if item.strip())
         except (KeyError, ValueError):
             self.fail(f"{value!a}: expected {self._expected}, separated by commas", param, ctx)
+
+
+def _xid(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text[:20])
 
 
 @main.group(invoke_without_command=True)
@@ -241,12 +247,12 @@ class Several(click.ParamType):
 @option(
     "--application-xids",
     metavar="XID,...",
-    type=Several(int, "XID numbers"),
+    type=Several(_xid, "XID numbers"),
     default="13,31,43,45,68,109",
     help="XIDs that are a program's fault: reported, and the GPU stays healthy.",
 )
 @click.pass_context
-def plugin(context: click.Context, **options: Any) -> None:
+def plugin(context: click.Context, /, **options: Any) -> None:
     """Offer this node's GPUs to the kubelet as vGPUs."""
     if context.invoked_subcommand is not None:
         return

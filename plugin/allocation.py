@@ -43,16 +43,11 @@ def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
     twice = [text for text, times in Counter(ids).items() if times > 1]
     if twice:
         raise AllocationError(f"a container must get each vGPU once, got {_named(twice)} more than once")
-    found = {text: _gpu(text, pool) for text in ids}
+    found = {text: pool.gpu(text) for text in ids}
     unknown = [text for text, gpu in found.items() if gpu is None]
     if unknown:
         raise AllocationError(f"the vGPUs must be of this node, {_named(unknown)} is not")
     return _bind(Counter(gpu.uuid for gpu in found.values() if gpu), ids=ids, pool=pool)
-
-
-def _gpu(text: str, pool: Pool) -> Gpu | None:
-    vgpu = VGpuId.parse(text)
-    return pool.gpu(vgpu) if vgpu else None
 
 
 def _bind(vgpus_of: Counter[str], *, ids: Sequence[str], pool: Pool) -> Allocation:

@@ -1,7 +1,7 @@
 """The GPUs of this node, and the vGPUs that they are handed out as."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plugin.vgpu import VGpuId
 
@@ -24,12 +24,25 @@ class Pool:
 
     gpus: tuple[Gpu, ...]
     vgpus_per_gpu: int
+    # By device ID, so that a call of the kubelet with hundreds of IDs parses none of them.
+    _places: dict[str, tuple[int, int]] = field(init=False, repr=False, compare=False)
 
-    def gpu(self, vgpu: VGpuId) -> Gpu | None:
-        """Find the GPU that *vgpu* is a part of; None if this pool has no such vGPU."""
-        if vgpu.index >= self.vgpus_per_gpu:
-            return None
-        return next((gpu for gpu in self.gpus if gpu.uuid == vgpu.gpu_uuid), None)
+    def __post_init__(self) -> None:
+        places = {
+            str(VGpuId(gpu.uuid, index)): (position, index)
+            for position, gpu in enumerate(self.gpus)
+            for index in range(self.vgpus_per_gpu)
+        }
+        object.__setattr__(self, "_places", places)
+
+    def gpu(self, device_id: str) -> Gpu | None:
+        """Find the GPU that a vGPU is a part of; None if this pool has no such vGPU."""
+        place = self._places.get(device_id)
+        return self.gpus[place[0]] if place else None
+
+    def place(self, device_id: str) -> tuple[int, int] | None:
+        """Say where a vGPU is, by the position of its GPU and its own index; None if it is not of this pool."""
+        return self._places.get(device_id)
 
     def vgpus(self) -> Iterator[tuple[VGpuId, Gpu]]:
         """List every vGPU with its GPU, in inventory order."""

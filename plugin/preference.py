@@ -6,13 +6,12 @@ come back, or as many as there are. Where no GPU has room they are still the sam
 `allocation` says no to them with the reason.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from plugin.pool import Pool
-from plugin.vgpu import VGpuId
 
 AllocationPolicy = Literal["pack", "spread"]
 
@@ -50,19 +49,18 @@ def preferred_ids(
     return list(dict.fromkeys(wanted))[: max(size, 0)]
 
 
-def _candidates(free: Iterable[str], included: Iterable[str], *, pool: Pool) -> list[_Candidate]:
-    on_gpu: dict[str, list[VGpuId]] = {gpu.uuid: [] for gpu in pool.gpus}
-    for vgpu in map(VGpuId.parse, free):
-        if vgpu and vgpu.gpu_uuid in on_gpu and vgpu.index < pool.vgpus_per_gpu:
-            on_gpu[vgpu.gpu_uuid].append(vgpu)
-    taken = frozenset(included)
+def _candidates(free: Iterable[str], included: Collection[str], *, pool: Pool) -> list[_Candidate]:
+    on_gpu: list[list[tuple[int, str]]] = [[] for _ in pool.gpus]
+    for text in free:
+        if place := pool.place(text):
+            on_gpu[place[0]].append((place[1], text))
     return [
         _Candidate(
             position=position,
-            free=tuple(map(str, sorted(vgpus))),
-            included=sum(str(vgpu) in taken for vgpu in vgpus),
+            free=tuple(text for _, text in sorted(vgpus)),
+            included=sum(text in included for _, text in vgpus) if included else 0,
         )
-        for position, vgpus in enumerate(on_gpu.values())
+        for position, vgpus in enumerate(on_gpu)
     ]
 
 

@@ -1,11 +1,16 @@
-"""`make bench`: what the admission path costs, as ratios within one run. Nothing here passes or fails."""
+"""
+`make bench`: what the admission path and the node cost, as ratios within one run. Nothing here passes or fails.
+
+`make bench ONLY=node` or `ONLY=webhook` measures one of the two.
+"""
 
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 from certs.authority import issue_to_folder
-from tests.bench import in_process, served
+from tests.bench import in_process, node, served
 
 ROOT = Path(__file__).parent.parent.parent
 POLICIES = ROOT / "policies" / "files"
@@ -15,12 +20,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         issue_to_folder(folder / "certs", dns_names=("localhost",))
-        for lines in (
+        webhook = (
             in_process.measure(POLICIES),
             in_process.measure_policies(folder, POLICIES),
             served.measure_cold_start(ROOT / "policies" / "examples" / "1-tensorflow-serving.yaml"),
             served.measure(POLICIES, folder / "certs", folder),
-        ):
+        )
+        parts = {"webhook": webhook, "node": (node.measure(folder),)}
+        for lines in chain.from_iterable(parts[name] for name in sys.argv[1:] or parts):
             for line in lines:
                 sys.stdout.write(f"{line}\n")
                 sys.stdout.flush()

@@ -24,6 +24,7 @@ from plugin.simulated_manager import (
     UnexpectedAdmissionError,
 )
 from plugin.simulation import simulated_gpus
+from tests.plugin.walk import RandomNode
 
 RESOURCE = "gpu-share.dev/vgpu"
 POOL = Pool(gpus=simulated_gpus("3xH200"), vgpus_per_gpu=4)
@@ -160,3 +161,12 @@ def test_a_pod_that_finds_no_room_on_one_gpu_fails_with_the_plugins_reason() -> 
 def test_a_pod_that_asks_for_more_than_is_free_fails_without_a_call() -> None:
     with pytest.raises(UnexpectedAdmissionError, match="Requested: 13, Available: 12"):
         manager_with_devices().allocate(request("default/pod", 13), RulesAsPlugin())
+
+
+@pytest.mark.parametrize("policy", ["pack", "spread"])
+def test_pods_faults_and_restarts_in_any_order_break_no_promise(policy: AllocationPolicy) -> None:
+    node = RandomNode(pool=Pool(gpus=simulated_gpus("4xL4"), vgpus_per_gpu=10), random=Random(4), policy=policy)  # noqa: S311 - the same steps in every run
+    for _ in range(2500):
+        node.step()
+    assert min(node.steps[kind] for kind in ("allocation", "release", "refusal", "fault", "recovery")) > 50
+    assert node.steps["restart of the plugin"] > 10

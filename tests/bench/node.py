@@ -1,0 +1,156 @@
+"""What the node's side costs: calls over the socket, memory, start, restarts of the kubelet, and a long random walk."""
+
+import contextlib
+import logging
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import grpc
+
+from plugin.pool import Pool
+from plugin.simulated_kubelet import SimulatedKubelet
+from plugin.simulation import simulated_gpus
+from plugin.sockets import target
+from plugin.v1beta1 import api_pb2, api_pb2_grpc
+from tests.plugin.walk import NAME, RandomNode
+
+_CALLS = 3000
+_STARTS = 5
+_RESTARTS = 1000
+_STEPS = 100_000
+_KIB_PER_MIB = 1024
+
+
+def measure(folder: Path) -> Iterator[str]:
+    policies = folder / "hundred"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text("vgpusPerGpu: 100\n")
+    yield from _measure_calls(folder, policies)
+    yield from _measure_starts(folder)
+    yield from _measure_restarts(folder)
+    yield from _walk()
+
+
+def _measure_calls(folder: Path, policies: Path) -> Iterator[str]:
+    with _node(folder / "calls") as kubelet, _plugin(folder / "calls", "8xH200", "--policies", str(policies)) as plugin:
+        kubelet.wait_for(NAME)
+        ids = [device.id for device in kubelet.devices(NAME)]
+        socket = folder / "calls" / "gpu-share.dev_vgpu.sock"
+        with grpc.insecure_channel(target(socket)) as channel:
+            stub = api_pb2_grpc.DevicePluginStub(channel)
+            wanted = api_pb2.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=20)
+            preferred = api_pb2.PreferredAllocationRequest(container_requests=[wanted])
+            chosen = stub.GetPreferredAllocation(preferred).container_responses[0].deviceIDs
+            allocate = api_pb2.AllocateRequest(
+                container_requests=[api_pb2.ContainerAllocateRequest(devices_ids=chosen)]
+            )
+            empty = _latency(lambda: stub.GetDevicePluginOptions(api_pb2.Empty()))
+            for name, call in (
+                ("Allocate", lambda: stub.Allocate(allocate)),
+                ("GetPreferredAllocation", lambda: stub.GetPreferredAllocation(preferred)),
+            ):
+                p50, p99 = _latency(call)
+                yield (
+                    f"{name} at 8 GPUs x 100 vGPUs: p50 {p50:.2f} ms, p99 {p99:.2f} ms (goal 5), "
+                    f"ratio to an empty call {p50 / empty[0]:.1f}"
+                )
+        yield f"memory of the plugin, 8 GPUs x 100 vGPUs: {_memory_mib(plugin.pid):.0f} MiB (PSS, goal 45)"
+
+
+def _measure_starts(folder: Path) -> Iterator[str]:
+    seconds = []
+    python = []
+    for number in range(_STARTS):
+        with _node(folder / f"start-{number}") as kubelet:
+            began = time.perf_counter()
+            with _plugin(folder / f"start-{number}", "8xH200"):
+                kubelet.wait_for(NAME)
+                seconds.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        python.append(time.perf_counter() - began)
+    median, bare = statistics.median(seconds), statistics.median(python)
+    yield f"start to registered: {median:.2f} s (goal 1.5), of which python itself {bare:.2f} s"
+
+
+def _measure_restarts(folder: Path) -> Iterator[str]:
+    seconds = []
+    away = Random(6)  # noqa: S311 - no secret
+    with _node(folder / "restarts") as kubelet, _plugin(folder / "restarts", "2xH200") as plugin:
+        kubelet.wait_for(NAME)
+        before = _held(plugin.pid)
+        for _ in range(_RESTARTS):
+            kubelet.stop()
+            time.sleep(away.random() * 0.1)  # at once, the end of the stream would still be what wakes the plugin
+            began = time.perf_counter()
+            kubelet.start()
+            kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 20)
+            seconds.append(time.perf_counter() - began)
+        after = _held(plugin.pid)
+        known = len(kubelet.registrations)
+    p99 = sorted(seconds)[int(0.99 * len(seconds))]
+    yield (
+        f"{_RESTARTS} restarts of the kubelet: {known} registrations of {_RESTARTS + 1}, "
+        f"p50 {statistics.median(seconds):.2f} s, p99 {p99:.2f} s (goal 1), slowest {max(seconds):.2f} s, "
+        f"descriptors {before[0]} -> {after[0]}, threads {before[1]} -> {after[1]}"
+    )
+
+
+def _walk() -> Iterator[str]:
+    logging.getLogger("plugin").setLevel(logging.CRITICAL)
+    node = RandomNode(pool=Pool(gpus=simulated_gpus("8xH200"), vgpus_per_gpu=10), random=Random(5))  # noqa: S311 - no secret
+    began = time.perf_counter()
+    for _ in range(_STEPS):
+        node.step()
+    steps = ", ".join(f"{kind} {times}" for kind, times in node.steps.most_common())
+    yield (
+        f"{_STEPS} random steps in {time.perf_counter() - began:.0f} s ({steps}): no vGPU handed out twice, "
+        "no GPU over its whole, no share on an unhealthy one"
+    )
+
+
+@contextlib.contextmanager
+def _node(folder: Path) -> Iterator[SimulatedKubelet]:
+    folder.mkdir()
+    with SimulatedKubelet(folder, random=Random(1)) as kubelet:  # noqa: S311 - the same devices in every run
+        yield kubelet
+
+
+@contextlib.contextmanager
+def _plugin(folder: Path, gpus: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    arguments = ["--simulate", gpus, "--kubelet-dir", str(folder), "--state-dir", str(folder / "state"), *more]
+    process = subprocess.Popen([sys.executable, "-m", "gpu_share", "plugin", *arguments], stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _latency(call: Callable[[], Any]) -> tuple[float, float]:
+    """Median and 99th percentile in milliseconds."""
+    call()
+    milliseconds = []
+    for _ in range(_CALLS):
+        began = time.perf_counter()
+        call()
+        milliseconds.append((time.perf_counter() - began) * 1000)
+    milliseconds.sort()
+    return statistics.median(milliseconds), milliseconds[int(0.99 * _CALLS)]
+
+
+def _held(pid: int) -> tuple[int, int]:
+    """Count open descriptors and threads."""
+    process = Path("/proc") / str(pid)
+    return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
+
+
+def _memory_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / _KIB_PER_MIB
