@@ -89,8 +89,9 @@ class Cluster(Section, frozen=True, kw_only=True):
     nodes: Annotated[
         tuple[NodeRule, ...],
         Meta(
-            description="Which GPUs are handed out as what, where that is not what --strategy says on their node. "
-            "The first entry that fits a GPU decides."
+            description="Which GPUs are handed out as what. Each entry names some by `node` and `model` (* and ? "
+            "allowed) and `indexes`, and says what their `offer` is: mps, time-slicing, whole or none. The first that "
+            "fits a GPU decides; where none does, `--strategy` of the plugin on its node."
         ),
     ] = ()
     exempt_namespaces: Annotated[

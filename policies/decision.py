@@ -20,12 +20,13 @@ from policies.contract import (
 from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Untouched
-from policies.limits import check_pod, check_share, check_sum
+from policies.host_access import check_host_access, check_mounts
+from policies.limits import check_attachment, check_pod, check_share, check_sum
 from policies.memory import NOTHING, Advice, advise, advise_on_own
-from policies.pod import Pod, Slot, slots
+from policies.pod import Pod, Slot, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
-from policies.request import Ask, asks_for_share, named, read_asks
+from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
 
 
@@ -61,20 +62,25 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
             "Ask its administrator, or take the request out of the pod",
             by=policy.source("enabled"),
         )
-    resource = cluster.resource_names[rules.strategy]
-    asks = read_asks(pod, containers, cluster=cluster, resource=resource)
-    warnings = [warning for ask in asks for warning in check_share(ask, policy, cluster.vgpus_per_gpu)]
-    check_sum(containers, asks, policy, cluster.vgpus_per_gpu)
-    check_pod(pod, containers, asks, policy, cluster)
+    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy)
+    pipes, attached = cluster.mps.pipe_directory, kind.offer == MPS and rules.mps.attach == "pod"
+    warnings = [warning for ask in asks for warning in check_share(ask, policy)]
+    check_sum(containers, asks, policy, kind.per_gpu)
+    check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
+    check_pod(pod, containers, policy)
+    if kind.offer == MPS:
+        check_mounts(pod, asks, pipe_directory=pipes)
+    if attached:
+        check_attachment(pod, policy, pipe_directory=pipes)
     granted = [_container(pod, ask, policy, policies, warnings) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     return Grant(
         policy=policy,
-        resource=resource,
-        vgpus_per_gpu=cluster.vgpus_per_gpu,
-        pipe_directory=cluster.mps.pipe_directory,
-        strategy=rules.strategy,
-        attaches_in_pod=rules.strategy == MPS and rules.mps.attach == "pod",
+        resource=kind.resource,
+        vgpus_per_gpu=kind.per_gpu,
+        pipe_directory=pipes,
+        strategy=kind.offer,
+        attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
             Hidden(slot, _reserved(slot, policy, warnings, shares=False))
@@ -86,8 +92,8 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
 
 
 def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]) -> ContainerGrant:
-    vgpus_per_gpu = policies.cluster.vgpus_per_gpu
-    granted = min(ask.vgpus * MILLI_PER_GPU // vgpus_per_gpu, MILLI_PER_GPU)
+    per_gpu = ask.kind.per_gpu
+    granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
     _look_at_env_from(ask.slot, policy, warnings)
@@ -97,14 +103,14 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         warnings.append(
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
-    budget = Budget(share=basis, target=target, strategy=policy.policy.strategy, granted=granted)
+    budget = Budget(share=basis, target=target, strategy=ask.kind.offer, granted=granted)
     advice = _advice(pod, ask.slot, policy, policies, budget)
     warnings += _memory_warnings(ask.slot, advice, policy)
     return ContainerGrant(
         slot=ask.slot,
         vgpus=ask.vgpus,
         share=ask.share,
-        share_text=milli_text(ask.vgpus * MILLI_PER_GPU // vgpus_per_gpu if ask.share is None else ask.share),
+        share_text=milli_text(ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share),
         asked_by=ask.key,
         fraction_milli=target,
         advice=advice,

@@ -3,7 +3,7 @@
 import msgspec
 
 from policies.changes import RemoveVariable
-from policies.contract import Strategy
+from policies.contract import Offer
 from policies.denial import Deny
 from policies.memory import Advice
 from policies.pod import Slot
@@ -15,7 +15,7 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
     """What one container gets."""
 
     slot: Slot
-    vgpus: int
+    vgpus: int  # or whole GPUs
     share: Share | None  # as asked; None if it was asked as a limit
     share_text: str  # as asked, or the vGPUs as a share, cut to thousandths
     asked_by: str  # the annotation or the resource
@@ -36,9 +36,9 @@ class Grant(msgspec.Struct, frozen=True):
 
     policy: EffectivePolicy
     resource: str
-    vgpus_per_gpu: int
+    vgpus_per_gpu: int  # 1 of whole GPUs
     pipe_directory: str
-    strategy: Strategy
+    strategy: Offer  # whole: its resource is whole GPUs
     attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]

@@ -6,8 +6,8 @@ from posixpath import normpath
 
 from policies.denial import DeniedError
 from policies.errors import quoted
-from policies.pod import Pod, Slot, Volume
-from policies.request import Ask, named
+from policies.pod import Pod, Slot, Volume, named
+from policies.request import Ask
 
 # Device files; the sockets of the kubelet and of container runtimes, which start containers with anything in them.
 _FOLDERS_OF_POWER = (

@@ -4,7 +4,7 @@ import msgspec
 
 from policies.budget import Budget, Wanted
 from policies.changes import AddVariable, AppendArgument, Change, ReplaceVariable
-from policies.contract import MILLI_PER_GPU, MPS, Strategy
+from policies.contract import MILLI_PER_GPU, MPS, Offer
 from policies.detection import Catalogue, ends_options, runs_through_shell, starts_one_of
 from policies.frameworks import Framework, Memory
 from policies.own_values import Kept, TooMuch, own_values
@@ -67,7 +67,7 @@ def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
     return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
 
 
-def _constants(container: Container, framework: Framework, strategy: Strategy) -> tuple[Change, ...]:
+def _constants(container: Container, framework: Framework, strategy: Offer) -> tuple[Change, ...]:
     if not framework.constants:
         return ()
     names = {variable.name for variable in container.env or ()}

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from policies.errors import quoted
 from policies.policy import Toleration
 
 
@@ -131,6 +132,11 @@ def slots(pod: Pod) -> list[Slot]:
         Slot("initContainers", index, one.name, one, one.restart_policy == "Always")
         for index, one in enumerate(pod.spec.init_containers)
     ] + apps
+
+
+def named(slot: Slot) -> str:
+    """How messages call a container."""
+    return f"Container {quoted(slot.name)}"
 
 
 def has_toleration(pod: Pod, wanted: Toleration) -> bool:

@@ -36,6 +36,14 @@ class ShareRules(Section, frozen=True, kw_only=True):
         Literal["up", "exact"],
         Meta(description="A share that is no whole number of vGPUs is rounded up with a warning, or refused."),
     ] = "up"
+    whole: Annotated[
+        Literal["vgpus", "gpus"],
+        Meta(
+            description="What a pod gets whose shares are all whole numbers: all vGPUs of that many GPUs, or whole "
+            "GPUs (`resourceNames.whole`) of nodes that offer them. A limit keeps the kind it names: vGPUs whatever "
+            "this says, so that users who write them by hand keep them, and whole GPUs with gpus alone."
+        ),
+    ] = "vgpus"
 
     @property
     def largest_pod(self) -> Share:

@@ -1,4 +1,4 @@
-"""What a pod asks for: its annotations and limits, brought to one vGPU count per container."""
+"""What a pod asks for: its annotations and limits, brought to one count per container, of vGPUs or of whole GPUs."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,14 @@ from policies.contract import (
     DEFAULT_CONTAINER_ANNOTATION,
     SHARE_ANNOTATION,
     SHARE_ANNOTATION_ALIAS,
+    WHOLE,
     WHOLE_GPU_RESOURCE_PREFIXES,
 )
 from policies.denial import DeniedError
 from policies.errors import ShareError, quoted
-from policies.pod import Pod, Resources, Slot
+from policies.kind import Kind, kind_of
+from policies.pod import Pod, Resources, Slot, named
+from policies.policy import EffectivePolicy
 from policies.quantity import whole
 from policies.share import Share
 
@@ -25,8 +28,9 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     """What one container asks for."""
 
     slot: Slot
-    vgpus: int  # rounded up, if it is asked as a share
-    share: Share | None  # None: asked as a limit, in vGPUs
+    kind: Kind
+    vgpus: int  # or whole GPUs, if that is the kind; rounded up, if it is asked as a share
+    share: Share | None  # None: asked as a limit
     key: str  # the annotation or the resource by which it is asked, for messages
 
 
@@ -50,31 +54,36 @@ def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
     )
 
 
-def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, resource: str) -> list[Ask]:
+def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: EffectivePolicy) -> tuple[Kind, list[Ask]]:
     """
     Bring annotations and limits together.
+
+    Returns:
+        What all shares of the pod are made of, and what each container asks of it.
 
     Raises:
         DeniedError: If a share is malformed, names no container, or disagrees with another request of the pod.
     """
     shares = _shares(pod, containers)
+    kind = kind_of(containers, shares, cluster=cluster, policy=policy)
     asks = []
     for slot in containers:
-        _refuse_other_resources(slot, cluster, resource)
-        limit = _limit(slot, resource)
+        _refuse_other_resources(slot, cluster, kind, policy)
+        limit = _limit(slot, kind)
         key, share = shares.get(slot.name, ("", None))
         if share is None:
             if limit:
-                asks.append(Ask(slot, limit, None, resource))
+                asks.append(Ask(slot, kind, limit, None, kind.resource))
             continue
-        vgpus = share.vgpus(cluster.vgpus_per_gpu)
+        vgpus = share.vgpus(kind.per_gpu)
         if limit is not None and limit != vgpus:
             what = (
-                f"{named(slot)} asks for {share} by {key}, that is {vgpus} vGPUs, but its limit {resource} says {limit}"
+                f"{named(slot)} asks for {share} by {key}, that is {kind.counted(vgpus)}, "
+                f"but its limit {kind.resource} says {limit}"
             )
             raise DeniedError("ConflictingRequest", what, "Remove the limit, or make the two agree")
-        asks.append(Ask(slot, vgpus, share, key))
-    return asks
+        asks.append(Ask(slot, kind, vgpus, share, key))
+    return kind, asks
 
 
 def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
@@ -112,23 +121,24 @@ def _default_container(annotations: Mapping[str, str], containers: list[Slot]) -
     return named or next((slot.name for slot in containers if slot.group == "containers"), "")
 
 
-def _limit(slot: Slot, resource: str) -> int | None:
-    """Read the vGPUs that the container's own limits ask for; None if they do not name the resource."""
-    limit = _count(slot, _amount(slot.container.resources, resource), resource)
+def _limit(slot: Slot, kind: Kind) -> int | None:
+    """Read how many the container's own limits ask for; None if they do not name the resource."""
+    limit = _count(slot, _amount(slot.container.resources, kind.resource), kind)
     requests = slot.container.resources.requests if slot.container.resources else None
-    requested = _count(slot, (requests or {}).get(resource), resource)
+    requested = _count(slot, (requests or {}).get(kind.resource), kind)
     if requested is not None and requested != (limit or 0):
-        what = f"{named(slot)} requests {requested} {resource} but its limit says {limit or 'nothing'}"
+        what = f"{named(slot)} requests {requested} {kind.resource} but its limit says {limit or 'nothing'}"
         raise DeniedError("ConflictingRequest", what, "Set the limit alone; the request follows it")
     return limit
 
 
-def _count(slot: Slot, quantity: str | float | None, resource: str) -> int | None:
+def _count(slot: Slot, quantity: str | float | None, kind: Kind) -> int | None:
     if quantity is None:
         return None
     count = whole(quantity)
     if count is None:
-        what = f"{named(slot)} asks for {quoted(str(quantity))} of {resource}, which counts whole vGPUs"
+        units = "GPUs" if kind.offer == WHOLE else "whole vGPUs"
+        what = f"{named(slot)} asks for {quoted(str(quantity))} of {kind.resource}, which counts {units}"
         raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
     return count
 
@@ -137,22 +147,29 @@ def _amount(resources: Resources | None, name: str) -> str | int | float | None:
     return resources.limits.get(name) if resources and resources.limits else None
 
 
-def _refuse_other_resources(slot: Slot, cluster: Cluster, resource: str) -> None:
+def _refuse_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> None:
     resources = slot.container.resources
     if resources is None:
         return
     for amounts in (resources.limits, resources.requests):
         for name, quantity in (amounts or {}).items():
-            if name in _PLAIN_RESOURCES or name == resource or whole(quantity) == 0:
+            if name in _PLAIN_RESOURCES or name == kind.resource or whole(quantity) == 0:
                 continue
             if name in cluster.resource_names.values():
-                what = f"{named(slot)} asks for {name}, but this namespace's strategy hands out {resource}"
-                raise DeniedError("ConflictingRequest", what, f"Ask for {resource}, or by annotation")
+                raise _is_not_handed_out(slot, name, cluster, kind, policy)
             if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
                 what = f"{named(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
                 raise DeniedError("ConflictingRequest", what, "Remove one of the two")
 
 
-def named(slot: Slot) -> str:
-    """How messages call a container."""
-    return f"Container {quoted(slot.name)}"
+def _is_not_handed_out(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:
+    """Refuse a resource of ours that is not the one that this pod's shares are made of."""
+    if kind.offer == WHOLE:
+        what = f"{named(slot)} asks for {name} in a pod that is given whole GPUs ({kind.resource})"
+        return DeniedError("ConflictingRequest", what, "Ask for one kind in all of the pod, or by annotation")
+    if name == cluster.resource_names[WHOLE]:
+        what = f"{named(slot)} asks for {name}, but whole GPUs are handed out in vGPUs here"
+        fix = f'Ask for {kind.per_gpu} {kind.resource} for each GPU, or by the annotation {SHARE_ANNOTATION}: "1"'
+        return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
+    what = f"{named(slot)} asks for {name}, but this namespace's strategy hands out {kind.resource}"
+    return DeniedError("ConflictingRequest", what, f"Ask for {kind.resource}, or by annotation")

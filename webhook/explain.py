@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policies.contract import MILLI_PER_GPU, MPS
+from policies.contract import MILLI_PER_GPU, MPS, WHOLE
 from policies.grant import ContainerGrant, Decision, Grant, Refused, Untouched
 from policies.policy import EffectivePolicy
 from policies.share import milli_text
@@ -48,7 +48,11 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
-        yield f'Container "{name}" asks for {vgpus} of {per_gpu} vGPUs by its limit {granted.asked_by}; {allowed}.'
+        asked = f"{vgpus} of {per_gpu} vGPUs" if grant.strategy != WHOLE else f"{vgpus} whole GPU{'s' * (vgpus > 1)}"
+        yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}; {allowed}.'
+    elif grant.strategy == WHOLE:
+        yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
+        yield f"  Whole GPUs: {vgpus} x {grant.resource}."
     else:
         exact = milli_text(granted.share * per_gpu)
         rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
@@ -69,7 +73,7 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         yield f"Its own {', '.join(one.setting for one in advice.kept)} is within the share and stays."
     elif entry.memory is None:
         yield "It needs no memory setting."
-    elif granted.share.is_whole if granted.share is not None else granted.vgpus >= grant.vgpus_per_gpu:
+    elif _is_whole(granted, grant):
         yield "It has whole GPUs, so its own default is right."
     elif entry.memory.of == "free" and grant.strategy == MPS:
         yield "It takes a part of the free memory, and under MPS the free memory is the share."
@@ -80,16 +84,39 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         yield f"Its memory: {milli_text(granted.fraction_milli)} of the GPU, the {basis} share {share}{less}."
 
 
+def _is_whole(granted: ContainerGrant, grant: Grant) -> bool:
+    return granted.share.is_whole if granted.share is not None else granted.vgpus >= grant.vgpus_per_gpu
+
+
 def _pod(grant: Grant) -> Iterator[str]:
+    yield from _kind(grant)
     if grant.attaches_in_pod:
         yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would refuse it."
     elif grant.strategy == MPS:
         yield "The device plugin mounts the MPS pipe (mps.attach: node); nothing is attached in the pod."
+    elif grant.strategy == WHOLE:
+        yield "Nobody else is on them: no MPS, no limits, and nothing is attached in the pod."
     else:
         yield "The GPU is time-sliced: no MPS, and no limit on memory but the framework's own."
     if grant.hidden:
         names = ", ".join(f'"{one.slot.name}"' for one in grant.hidden)
         yield f"Without a share, and made to see no GPU: {names}."
+
+
+def _kind(grant: Grant) -> Iterator[str]:
+    """Say of which kind a pod's GPUs are, where there is a choice: when a container asks for whole ones."""
+    if not any(_is_whole(one, grant) for one in grant.containers):
+        return
+    says = grant.policy.policy.share.whole
+    place = f"share.whole: {says}, {grant.policy.source('share.whole')}"
+    if grant.strategy == WHOLE:
+        yield f"The pod gets whole GPUs, since all its shares are whole numbers ({place})."
+    elif says == "vgpus":
+        yield f"A whole GPU is given as all its vGPUs here ({place})."
+    elif not all(one.share is None or one.share.is_whole for one in grant.containers):
+        yield f"One of its shares is a part of a GPU, so the pod gets vGPUs for all and no whole GPUs ({place})."
+    else:
+        yield f"A limit names {grant.resource}, so the pod gets vGPUs and no whole GPUs ({place})."
 
 
 def _operation(operation: Operation) -> str:

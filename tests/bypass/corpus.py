@@ -6,6 +6,7 @@ from typing import Any
 from policies.contract import RESERVED_VARIABLES
 from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, variable, with_spec
 from tests.bypass.corpus_node import arguments, folders, grants
+from tests.bypass.corpus_whole import whole_gpus
 from tests.policies.pods import VGPU, container, limited, pod
 
 NO_SHARES = (
@@ -50,6 +51,7 @@ def corpus() -> list[Attempt]:
         *folders(),
         *arguments(),
         *grants(),
+        *whole_gpus(),
     ]
 
 

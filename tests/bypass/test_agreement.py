@@ -17,8 +17,8 @@ from webhook.preview import patch_pod
 POLICY = policy(BASE)
 
 
-@settings(deadline=None, max_examples=150)
-@given(pods(), st.sampled_from(["plain", "node", "sliced", "placed"]))
+@settings(deadline=None, max_examples=200)
+@given(pods(), st.sampled_from(["plain", "node", "sliced", "placed", "gpus"]))
 def test_what_the_webhook_grants_the_policy_lets_pass(on: dict[str, Any], name: str) -> None:
     pod = msgspec.convert(on, Pod)
     decision = decide(pod, "team", POLICIES[name])

@@ -13,8 +13,9 @@ from policies.pod import Pod
 from policies.quantity import whole
 from tests.bypass.attempt import Attempt, forged
 from tests.bypass.corpus import corpus
+from tests.bypass.corpus_whole import forged_whole
 from tests.manifests.admission import BASE, policy, stored
-from tests.policies.pods import VGPU, policies
+from tests.policies.pods import GPU, VGPU, policies
 from webhook.patch import operations
 from webhook.preview import patch_pod
 
@@ -56,8 +57,10 @@ def test_what_is_admitted_has_its_share_and_no_more(attempt: Attempt) -> None:
 
 
 def _has_no_more_than_a_fifth(container: dict[str, Any]) -> None:
-    limit = whole(container.get("resources", {}).get("limits", {}).get(VGPU, 0))
+    limits = container.get("resources", {}).get("limits", {})
+    limit = whole(limits.get(VGPU, 0))
     assert limit in (0, 2)
+    assert whole(limits.get(GPU, 0)) == 0
     environment = {one["name"]: one.get("value") for one in container.get("env", [])}
     if limit == 0:
         assert environment["NVIDIA_VISIBLE_DEVICES"] == "void"
@@ -74,3 +77,4 @@ def _has_no_more_than_a_fifth(container: dict[str, Any]) -> None:
 def test_without_the_policy_the_same_pods_would_pass() -> None:
     """The attempts on the policy are not refused for another reason: a pod as the webhook grants it is admitted."""
     assert POLICY.refusals(stored(forged())) == []
+    assert POLICY.refusals(stored(forged_whole())) == []

@@ -11,12 +11,13 @@ from policies.policy_set import PolicySet
 from policies.store import load
 from tests.manifests.admission import stored
 from tests.manifests.render import ROOT, Object
-from tests.policies.pods import container, decided, limited, mutated, pod, policies
+from tests.policies.pods import GPU, container, decided, limited, mutated, pod, policies
 from webhook.workloads import read_input
 
 SHIPPED = load(ROOT / "policies" / "files")
 NODE = policies("mps: {attach: node}")
 SLICED = policies("strategy: time-slicing")
+GPUS = policies("share: {whole: gpus, maximum: '8', podMaximum: '8'}")
 MANY = policies("share: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
 
 
@@ -36,6 +37,10 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
     "several GPUs": (pod("2"), MANY),
     "ten GPUs of a hundred vGPUs": (pod("10"), MANY),
     "sixteen GPUs of a hundred vGPUs": (pod("16"), MANY),
+    "a whole GPU": (pod("1"), GPUS),
+    "several whole GPUs by limit": (pod(None, limited(quantity=3, resource=GPU)), GPUS),
+    "whole GPUs by annotation and limit": (pod("1", limited("a", 1, GPU), limited("b", 2, GPU), container("c")), GPUS),
+    "all vGPUs of one where there are whole ones": (pod("1", limited(quantity=10)), GPUS),
     "two containers": (pod("0.2", container("a"), container("b")), policies()),
     "two shares": (pod("0.2", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.3"}), NODE),
     "names that begin alike": (pod("0.2", container("b"), limited("a-b", 3)), NODE),

@@ -12,7 +12,7 @@ from policies.grant import Refused
 from tests.manifests.admission import BASE, policy, policy_spec, selects, stored
 from tests.manifests.granted import GRANTED, examples, first_sharing, grant_of, granted, one
 from tests.manifests.render import Object
-from tests.policies.pods import TIMESLICED, VGPU, container, decided, limited, pod
+from tests.policies.pods import GPU, TIMESLICED, VGPU, container, decided, limited, pod
 
 POLICY = policy(BASE)
 
@@ -64,6 +64,10 @@ def other_resource_added(on: Object) -> None:
     set_limit(first_sharing(on), "1", TIMESLICED if resource_of(on) == VGPU else VGPU)
 
 
+def whole_gpu_added(on: Object) -> None:
+    set_limit(first_sharing(on), "1", VGPU if resource_of(on) == GPU else GPU)
+
+
 def sharing_container_added(on: Object) -> None:
     on["spec"]["containers"].append(stored(pod(None, limited("added")))["spec"]["containers"][0])
 
@@ -91,6 +95,11 @@ def grant_raised(on: Object) -> None:
 
 def grant_of_another_resource(on: Object) -> None:
     set_grant(on, grant_of(on).replace(f'"resource":"{resource_of(on)}"', '"resource":"example.com/gpu"'))
+
+
+def grant_of_another_strategy(on: Object) -> None:
+    other = "time-slicing" if resource_of(on) == GPU else "whole"
+    set_grant(on, re.sub(r'"strategy":.*?,"resource"', f'"strategy":"{other}","resource"', grant_of(on)))
 
 
 def grant_for_one_more(on: Object) -> None:
@@ -127,6 +136,7 @@ TAMPERED: list[Change] = [
     request_raised,
     limit_removed,
     other_resource_added,
+    whole_gpu_added,
     sharing_container_added,
     sharing_init_container_added,
     container_requesting_alone_added,
@@ -134,6 +144,7 @@ TAMPERED: list[Change] = [
     grant_emptied,
     grant_raised,
     grant_of_another_resource,
+    grant_of_another_strategy,
     grant_for_one_more,
     grant_written_otherwise,
     grant_with_something_behind,

@@ -6,7 +6,7 @@ from policies import contract
 from policies.grant import Refused
 from policies.policy_set import PolicySet
 from tests.manifests.admission import BASE, policy, policy_spec, stored
-from tests.manifests.granted import GRANTED, NODE, SLICED, first_sharing, one
+from tests.manifests.granted import GPUS, GRANTED, NODE, SLICED, first_sharing, one
 from tests.manifests.render import Object
 from tests.policies.pods import container, decided, mutated, only_container, pod, policies
 
@@ -64,17 +64,17 @@ def test_the_policy_reserves_what_the_contract_reserves() -> None:
 )
 @pytest.mark.parametrize("fields", [("limits", "requests"), ("limits",), ("requests",)])
 @pytest.mark.parametrize("group", ["containers", "initContainers"])
-def test_no_whole_gpu_stands_beside_a_share(resource: str, fields: tuple[str, ...], group: str) -> None:
+def test_no_gpu_of_another_plugin_stands_beside_a_share(resource: str, fields: tuple[str, ...], group: str) -> None:
     on = one("two containers")
     on["spec"].setdefault(group, []).append(
         container("other", resources={field: {"cpu": "1", resource: "1"} for field in fields})
     )
     assert POLICY.refusals(on) == [
-        "A pod has a share of a GPU or whole GPUs, never both; remove one of the two requests."
+        "A pod has GPUs of gpu-share or of another device plugin, never both; remove one of the two requests."
     ]
 
 
-@pytest.mark.parametrize("name", ["one, attached by the node", "one, in turns"])
+@pytest.mark.parametrize("name", ["one, attached by the node", "one, in turns", "a whole GPU"])
 def test_host_ipc_needs_a_grant_that_says_so(name: str) -> None:
     assert one("one")["spec"]["hostIPC"] is True
     on = one(name)
@@ -85,12 +85,12 @@ def test_host_ipc_needs_a_grant_that_says_so(name: str) -> None:
     assert POLICY.refusals(on) == []
 
 
-def with_paths(kind: str, path: str) -> Object:
+def with_paths(kind: str, path: str, share: str) -> Object:
     if kind == "hostPath":
         mounts, volume = [], {"name": "data", "hostPath": {"path": path}}
     else:
         mounts, volume = [{"name": "data", "mountPath": path}], {"name": "data", "emptyDir": {}}
-    return pod("0.2", container(volumeMounts=mounts), volumes=[volume])
+    return pod(share, container(volumeMounts=mounts), volumes=[volume])
 
 
 PATHS = [
@@ -145,12 +145,13 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize("by", [policies(), NODE, SLICED], ids=["pod", "node", "time-slicing"])
+@pytest.mark.parametrize("by", [policies(), NODE, SLICED, GPUS], ids=["pod", "node", "time-slicing", "whole"])
 @pytest.mark.parametrize("kind", ["hostPath", "mountPath"])
 @pytest.mark.parametrize("path", PATHS)
 def test_webhook_and_policy_agree_on_paths(kind: str, path: str, by: PolicySet) -> None:
-    on = with_paths(kind, path)
-    after = stored(mutated(pod("0.2", container(volumeMounts=[])), by))
+    share = "1" if by is GPUS else "0.2"
+    on = with_paths(kind, path, share)
+    after = stored(mutated(pod(share, container(volumeMounts=[])), by))
     after["spec"]["volumes"] = on["spec"]["volumes"] + after["spec"].get("volumes", [])
     mounts = only_container(after).setdefault("volumeMounts", [])
     mounts.extend(only_container(on)["volumeMounts"])

@@ -10,7 +10,7 @@ from policies.pod import Pod, slots
 from policies.request import asks_for_share
 from tests.manifests.admission import BASE, policy, policy_spec, stored, webhook_conditions
 from tests.manifests.render import OVERLAYS, Object, render
-from tests.policies.pods import TIMESLICED, VGPU, container, limited, pod, policies
+from tests.policies.pods import GPU, TIMESLICED, VGPU, container, limited, pod, policies
 
 WEBHOOK = webhook_conditions(BASE)
 POLICY = policy(BASE)
@@ -31,7 +31,9 @@ ASKING: dict[str, Object] = {
     "annotation of no container": pod(None, annotations={"container.gpu-share.dev/": "0.2"}),
     "limit": pod(None, limited()),
     "limit of the other strategy": pod(None, limited(resource=TIMESLICED)),
+    "limit of whole GPUs": pod(None, limited(resource=GPU)),
     "request alone": pod(None, requesting(VGPU)),
+    "request of whole GPUs alone": pod(None, requesting(GPU)),
     "second container": pod(None, container("a"), limited("b")),
     "init container": pod(None, initContainers=[limited("i")]),
     "sidecar": pod(None, initContainers=[limited("i", restartPolicy="Always")]),
@@ -48,6 +50,7 @@ NOT_ASKING: dict[str, Object] = {
         annotations={"gpu-share-x": "1", "gpu-share.dev/framework": "vllm", "x.container.gpu-share.dev/main": "1"},
     ),
     "resource with a name like ours": pod(None, limited(resource="gpu-share.dev/vgpus")),
+    "resource with a name like our whole GPUs": pod(None, limited(resource="gpu-share.dev/gpus")),
     "share in a label": {"metadata": {"labels": {"gpu-share": "0.2"}}, "spec": {"containers": [container()]}},
     "empty lists": pod(None, container(env=[], resources={"limits": {}}), initContainers=[]),
 }
@@ -97,7 +100,8 @@ def test_mirror_pods_are_skipped(name: str) -> None:
 
 
 def test_a_limit_of_zero_is_no_request() -> None:
-    assert not POLICY.matches(stored(pod(None, limited(quantity=0))))
+    for resource in (VGPU, TIMESLICED, GPU):
+        assert not POLICY.matches(stored(pod(None, limited(quantity=0, resource=resource))))
 
 
 def test_the_conditions_name_what_the_contract_names() -> None:
@@ -108,6 +112,12 @@ def test_the_conditions_name_what_the_contract_names() -> None:
         for name in (contract.SHARE_ANNOTATION, contract.SHARE_ANNOTATION_ALIAS, contract.CONTAINER_ANNOTATION_PREFIX):
             assert f"'{name}'" in expression
         assert f"[{', '.join(map(repr, contract.DEFAULT_RESOURCE_NAMES.values()))}]" in expression
+    resources = policy_spec(BASE)["variables"][0]
+    assert (
+        resources["name"] == "resources"
+    )  # the strategies' own, in the order in which the pattern of a grant has them
+    assert resources["expression"] == f"[{', '.join(map(repr, contract.DEFAULT_RESOURCE_NAMES.values()))}]"
+    assert list(contract.DEFAULT_RESOURCE_NAMES) == [contract.MPS, contract.TIME_SLICING, contract.WHOLE]
     assert f"'{contract.GRANT_ANNOTATION}'" in looking
     assert f"'{contract.SHARED_LABEL}'" in looking
 

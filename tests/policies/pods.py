@@ -18,6 +18,7 @@ from webhook.patch import operations
 
 VGPU = "gpu-share.dev/vgpu"
 TIMESLICED = "gpu-share.dev/vgpu-timesliced"
+GPU = "gpu-share.dev/gpu"
 
 
 def container(name: str = "main", **fields: Any) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def in_force(*files: tuple[str, str]) -> tuple[EffectivePolicy, list[Problem]]:
         ("share:\n  maximum: null", 2, "share.maximum", ""),
         ("share:\n  maximum: {a: b}", 2, "share.maximum", ""),
         ("share: {rounding: down}", 1, "share.rounding", "expected up or exact"),
+        ("share: {whole: gpu}", 1, "share.whole", 'expected vgpus or gpus, got "gpu"'),
         ("mps: {attach: both}", 1, "mps.attach", "expected pod or node"),
         ("memory: {headroom: 0}", 1, "memory.headroom", 'write "0"'),
         ("memory: {headroom: '1'}", 1, "memory.headroom", "is not below 1"),

@@ -74,6 +74,7 @@ def test_an_empty_folder_means_the_built_in_defaults(tmp_path: Path) -> None:
     assert loaded.cluster.resource_names == {
         "mps": "gpu-share.dev/vgpu",
         "time-slicing": "gpu-share.dev/vgpu-timesliced",
+        "whole": "gpu-share.dev/gpu",
     }
 
 

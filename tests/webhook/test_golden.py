@@ -24,6 +24,7 @@ FULL = [
     pod("0.2", container(image="tensorflow/serving", args=[]), container("b"), initContainers=[container("i")]),
     pod("0.2", container(image="nvidia/jax", env=[{"name": "A", "value": "b"}], volumeMounts=[])),
     pod("0.2", initContainers=[container("i", restartPolicy="Always")], nodeSelector={"a": "b"}, tolerations=[]),
+    pod("1", container("a", env=[]), container("b"), initContainers=[container("i")]),
 ]
 
 
@@ -51,7 +52,15 @@ def test_the_examples_are_valid_before_and_after(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
-@pytest.mark.parametrize("by", [policies(), policies(PLACED), policies(PLACED + "strategy: time-slicing")])
+@pytest.mark.parametrize(
+    "by",
+    [
+        policies(),
+        policies(PLACED),
+        policies(PLACED + "strategy: time-slicing"),
+        policies(PLACED + "share: {whole: gpus}"),
+    ],
+)
 def test_a_mutated_pod_is_valid(by: PolicySet, version: str) -> None:
     valid = [before for before in FULL if _is_valid(before, version) and isinstance(decided(before, by), Grant)]
     assert len(valid) >= 3  # sidecars are newer than the oldest version, and time-slicing refuses the limit

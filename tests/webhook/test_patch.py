@@ -13,7 +13,7 @@ from policies.decision import decide
 from policies.grant import Grant
 from policies.pod import Pod
 from policies.policy_set import PolicySet
-from tests.policies.pods import VGPU, policies
+from tests.policies.pods import GPU, VGPU, policies
 from webhook.patch import operations
 
 PIPES = "/tmp/nvidia-mps"
@@ -32,6 +32,7 @@ POLICIES = {
     "node": policies(STRIP + "mps: {attach: node}"),
     "sliced": policies(STRIP + "strategy: time-slicing"),
     "placed": policies(STRIP + PLACED),
+    "gpus": policies(STRIP + "share: {whole: gpus, maximum: '8', podMaximum: '8'}"),
     "sevenths": policies(STRIP, "vgpusPerGpu: 7\nmps: {pipeDirectory: /run/pipes}"),
 }
 RESERVED = {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "GPU_SHARE_FRACTION"}
@@ -99,17 +100,19 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     spec = draw(SPECS) | {"containers": named[first:]}
     if first or draw(st.booleans()):
         spec["initContainers"] = named[:first] or draw(st.sampled_from([None, []]))
-    asked = {one["name"]: draw(st.sampled_from(["", "", "0.1", "0.15"])) for one in named}
+    sizes = draw(st.sampled_from([["", "", "0.1", "0.15"], ["", "1"], ["", "", "1", "0.1"]]))
+    asked = {one["name"]: draw(st.sampled_from(sizes)) for one in named}
     annotations = {f"container.gpu-share.dev/{name}": share for name, share in asked.items() if share}
     if not annotations:
-        annotations["gpu-share"] = "0.25"
+        annotations["gpu-share"] = draw(st.sampled_from(["0.25", "1"]))
     metadata = {"annotations": annotations | (draw(MAPS) or {})} | draw(
         optional(name=st.just("p"), labels=MAPS, generateName=st.just("p-"), ownerReferences=st.just([]))
     )
     if draw(st.booleans()) and list(annotations) == ["gpu-share"]:
-        spec["containers"][0]["resources"] = {"limits": {VGPU: "3"}}
-    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    unshared: dict[str, Any] = json.loads(json.dumps(whole))  # no part of it stands in two places
+        whole = draw(st.sampled_from([{VGPU: "10"}, {GPU: "1"}, {GPU: "1", VGPU: "0"}]))
+        spec["containers"][0]["resources"] = {"limits": {VGPU: "3"} if annotations["gpu-share"] == "0.25" else whole}
+    written = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    unshared: dict[str, Any] = json.loads(json.dumps(written))  # no part of it stands in two places
     return unshared
 
 

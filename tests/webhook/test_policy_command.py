@@ -61,6 +61,8 @@ def test_the_schema_fits_the_shipped_files(file: Path) -> None:
         "share: {maximum: '0.2222'}",
         "share: {pod: '1'}",
         "strategy: none",
+        "strategy: whole",
+        "share: {whole: gpu}",
         "placement: {tolerations: [{kee: a}]}",
         "memory: {headroom: 0}",
         "[]",
@@ -72,7 +74,19 @@ def test_the_schema_refuses_what_the_check_refuses(text: str, tmp_path: Path) ->
     run("policy", "check", tmp_path, code=1)
 
 
-@pytest.mark.parametrize("text", ["vgpusPerGpu: 0", "vgpus: 1", "mps: {pipeDirectory: x}", "resourceNames: {mps: x}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vgpusPerGpu: 0",
+        "vgpus: 1",
+        "mps: {pipeDirectory: x}",
+        "resourceNames: {mps: x}",
+        "nodes: [{node: a}]",
+        "nodes: [{offer: mig}]",
+        "nodes: [{offer: none, node: ''}]",
+        "nodes: [{offer: none, indexes: []}]",
+    ],
+)
 def test_the_schema_of_the_cluster_refuses_what_the_check_refuses(text: str, tmp_path: Path) -> None:
     assert list(schema("--cluster").iter_errors(yaml.safe_load(text)))
     (tmp_path / "_cluster.yaml").write_text(text)

@@ -1,0 +1,38 @@
+"""The most of one GPU that the policies in force let one container have: no limit for all of them may be below it."""
+
+from policies.contract import MILLI_PER_GPU, WHOLE, Offer
+from policies.policy import EffectivePolicy
+from policies.policy_set import PolicySet
+
+
+def largest_vgpus(policies: PolicySet, offer: Offer) -> int:
+    """
+    Count the vGPUs of one GPU that any policy in force lets one container hold, of GPUs handed out as *offer*.
+
+    Rounding up is included, and whole GPUs count 1. 0 where no policy grants any.
+
+    Static pods and pods of exempt namespaces are the administrators' own and are not counted: no policy says what they
+    hold. Nor is what was granted before a policy changed. Who sets a limit by this number looks at what the tenants of
+    the GPU really hold as well.
+    """
+    per_gpu = 1 if offer == WHOLE else policies.cluster.vgpus_per_gpu
+    counted = (policy for namespace, policy in policies.namespaces.items() if not policies.is_exempt(namespace))
+    return max(_largest(policy, offer, per_gpu) for policy in (policies.default, *counted))
+
+
+def _largest(policy: EffectivePolicy, offer: Offer, per_gpu: int) -> int:
+    rules = policy.policy
+    if rules.mode == "warn":
+        return per_gpu  # what would be refused is admitted as it came, with whatever limits it has
+    is_handed_out = rules.share.whole == "gpus" if offer == WHOLE else rules.strategy == offer
+    if not rules.enabled or not is_handed_out:
+        return 0
+    largest = min(rules.share.maximum, rules.share.largest_pod)
+    if largest >= MILLI_PER_GPU:
+        return per_gpu
+    if offer == WHOLE:
+        return 0
+    if rules.share.rounding == "up":
+        return largest.vgpus(per_gpu)
+    exact = largest * per_gpu // MILLI_PER_GPU
+    return exact if exact * MILLI_PER_GPU >= rules.share.minimum * per_gpu else 0
