@@ -3,7 +3,10 @@ What can go wrong on the node, each with one sentence that names the cause and t
 
     PluginError
     ├── AllocationError     the kubelet asks for vGPUs that cannot be held to a share
+    ├── HandoverError       containers cannot be given their GPU in the way that was asked for
     ├── InventoryError      no GPU to offer: no NVML, no driver, none usable
+    ├── MpsError            an MPS daemon cannot be run, or not as it must be
+    │   └── ControlError    one does not answer, or not as documented
     ├── SimulationError     `--simulate` names no GPUs
     ├── SocketError         no socket can be served in the kubelet's folder
     └── TenantsError        the kubelet does not say who holds which vGPUs
@@ -18,8 +21,20 @@ class AllocationError(PluginError):
     """vGPUs that cannot be held to a share; the sentence reaches the user as the pod's message."""
 
 
+class HandoverError(PluginError):
+    """A way to hand GPUs over that cannot be prepared on this node."""
+
+
 class InventoryError(PluginError):
     """No GPU to offer; the sentence says why and what to do."""
+
+
+class MpsError(PluginError):
+    """An MPS daemon, or what it needs on the node, that cannot be had."""
+
+
+class ControlError(MpsError):
+    """An MPS daemon that does not answer, or not as documented."""
 
 
 class SimulationError(PluginError):

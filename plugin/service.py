@@ -1,7 +1,7 @@
 """The device plugin's gRPC service: messages in, values to the rules, messages out. No rule lives here."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeVar
@@ -11,7 +11,8 @@ import grpc
 from plugin.allocation import Allocation, allocate
 from plugin.devices import Device, Devices, Watch
 from plugin.errors import AllocationError
-from plugin.limits import ContainerLimits, Sharing, limits
+from plugin.handover import BY_VARIABLE, Answer, Delivery, answer
+from plugin.limits import Sharing
 from plugin.preference import AllocationPolicy, preferred_ids
 from plugin.v1beta1 import api_pb2, api_pb2_grpc
 
@@ -21,12 +22,13 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One extended resource of this node: what it offers and how a share of it is held."""
+    """One extended resource of this node: what it offers, how a share of it is held and handed over."""
 
     name: str  # such as gpu-share.dev/vgpu
     devices: Devices
     sharing: Sharing
     allocation_policy: AllocationPolicy
+    delivery: Delivery = BY_VARIABLE
 
 
 class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
@@ -128,7 +130,8 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
             _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
         return api_pb2.AllocateResponse(
             container_responses=[
-                _container_message(limits(allocation, self._resource.sharing)) for allocation in allocations
+                _container_message(answer(allocation, self._resource.sharing, self._resource.delivery))
+                for allocation in allocations
             ]
         )
 
@@ -173,8 +176,12 @@ def _topology_message(numa_node: int | None) -> api_pb2.TopologyInfo | None:
     return api_pb2.TopologyInfo(nodes=[api_pb2.NUMANode(ID=numa_node)])
 
 
-def _container_message(received: ContainerLimits) -> api_pb2.ContainerAllocateResponse:
-    mounts: Iterable[api_pb2.Mount] = (
-        api_pb2.Mount(host_path=mount.host_path, container_path=mount.container_path) for mount in received.mounts
+def _container_message(told: Answer) -> api_pb2.ContainerAllocateResponse:
+    return api_pb2.ContainerAllocateResponse(
+        envs=told.environment,
+        mounts=[api_pb2.Mount(host_path=one.host_path, container_path=one.container_path) for one in told.mounts],
+        devices=[
+            api_pb2.DeviceSpec(host_path=path, container_path=path, permissions="rw") for path in told.device_nodes
+        ],
+        cdi_devices=[api_pb2.CDIDevice(name=name) for name in told.cdi_devices],
     )
-    return api_pb2.ContainerAllocateResponse(envs=received.environment, mounts=mounts)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.allocation import Allocation
-from plugin.limits import Mount, Mps, TimeSlicing, limits, memory_mib
+from plugin.limits import Mount, Mps, TimeSlicing, Whole, limits, memory_mib
 from plugin.pool import Gpu
 
 MIB = 1024 * 1024
@@ -40,6 +40,16 @@ def test_a_fifth_of_a_gpu_by_time_slicing_has_nothing_of_mps() -> None:
         "NVIDIA_VISIBLE_DEVICES": "GPU-a",
         "GPU_SHARE_FRACTION": "0.2",
         "GPU_SHARE_MEMORY_MIB": "28754",
+    }
+    assert received.mounts == ()
+
+
+def test_a_gpu_that_is_handed_out_whole_has_nothing_of_mps() -> None:
+    received = limits(share(1, 1), Whole())
+    assert received.environment == {
+        "NVIDIA_VISIBLE_DEVICES": "GPU-a",
+        "GPU_SHARE_FRACTION": "1",
+        "GPU_SHARE_MEMORY_MIB": "143771",
     }
     assert received.mounts == ()
 

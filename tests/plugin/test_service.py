@@ -1,6 +1,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from threading import Event
 from typing import cast
@@ -9,16 +10,29 @@ import grpc
 import pytest
 
 from plugin.devices import Devices
+from plugin.handover import Delivery
 from plugin.limits import TimeSlicing
 from plugin.log import JsonFormatter
 from plugin.pool import Pool
 from plugin.service import Resource
 from plugin.session import Session
+from plugin.settings import Handover
 from plugin.simulated_kubelet import SimulatedKubelet
 from plugin.simulated_manager import Request, UnexpectedAdmissionError
 from plugin.simulation import simulated_gpus
 from plugin.sockets import target
 from plugin.v1beta1 import api_pb2, api_pb2_grpc
+
+KIND = "gpu-share.dev/vgpu"
+NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+WAYS: tuple[Handover, ...] = ("envvar", "cdi", "devices")
+DELIVERIES = [
+    Delivery(
+        ways=frozenset(ways), cdi_kind=KIND if "cdi" in ways else "", common_nodes=NODES if "devices" in ways else ()
+    )
+    for size in (1, 2, 3)
+    for ways in combinations(WAYS, size)
+]
 
 
 @pytest.fixture
@@ -125,6 +139,7 @@ def test_each_container_of_a_request_gets_its_own_answer(stub: api_pb2_grpc.Devi
         "/tmp/nvidia-mps/shm",
     ]
     assert [mount.container_path for mount in first.mounts] == [f"/tmp/nvidia-mps/{pool.gpus[0].uuid}", "/dev/shm"]
+    assert (list(first.devices), list(first.cdi_devices)) == ([], [])  # by variable alone
 
 
 def test_a_time_sliced_resource_mounts_nothing(folder: Path, resource: Resource, pool: Pool) -> None:
@@ -132,6 +147,41 @@ def test_a_time_sliced_resource_mounts_nothing(folder: Path, resource: Resource,
         (answer,) = stub.Allocate(allocate_request(ids(pool, 0, 3))).container_responses
     assert not answer.mounts
     assert set(answer.envs) == {"NVIDIA_VISIBLE_DEVICES", "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB"}
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda delivery: "+".join(sorted(delivery.ways)))
+def test_the_pipes_of_the_own_gpu_alone_are_mounted_by_every_way_to_hand_it_over(
+    folder: Path, resource: Resource, pool: Pool, delivery: Delivery
+) -> None:
+    with served(folder, replace(resource, delivery=delivery)) as stub:
+        (answer,) = stub.Allocate(allocate_request(ids(pool, 1, 3))).container_responses
+    own = f"/tmp/nvidia-mps/{pool.gpus[1].uuid}"
+    mounts = {(mount.host_path, mount.container_path, mount.read_only) for mount in answer.mounts}
+    by_cdi_alone = delivery.ways == {"cdi"}  # its specification brings the mounts
+    assert mounts == (set() if by_cdi_alone else {(own, own, False), ("/tmp/nvidia-mps/shm", "/dev/shm", False)})
+
+
+def test_device_nodes_may_be_read_and_written_and_not_made(folder: Path, resource: Resource, pool: Pool) -> None:
+    real = Pool(gpus=tuple(replace(gpu, minor=gpu.index) for gpu in pool.gpus), vgpus_per_gpu=10)
+    delivery = Delivery(ways=frozenset({"devices"}), common_nodes=NODES)
+    with served(folder, replace(resource, devices=Devices(real), delivery=delivery)) as stub:
+        (answer,) = stub.Allocate(allocate_request(ids(real, 1, 3))).container_responses
+    assert [(node.host_path, node.container_path, node.permissions) for node in answer.devices] == [
+        (path, path, "rw") for path in (*NODES, "/dev/nvidia1")
+    ]
+    assert not answer.cdi_devices
+
+
+def test_each_container_gets_the_cdi_device_of_its_share(folder: Path, resource: Resource, pool: Pool) -> None:
+    delivery = Delivery(ways=frozenset({"cdi"}), cdi_kind=KIND)
+    with served(folder, replace(resource, delivery=delivery)) as stub:
+        answers = stub.Allocate(allocate_request(ids(pool, 0, 3), ids(pool, 1, *range(10)))).container_responses
+    assert [[device.name for device in answer.cdi_devices] for answer in answers] == [
+        [f"{KIND}={pool.gpus[0].uuid}-1of10"],
+        [f"{KIND}={pool.gpus[1].uuid}-10of10"],
+    ]
+    assert set(answers[0].envs) == {"NVIDIA_VISIBLE_DEVICES", "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB"}
+    assert not any(answer.devices for answer in answers)
 
 
 def test_a_preference_is_given_for_each_container(stub: api_pb2_grpc.DevicePluginStub, pool: Pool) -> None:
