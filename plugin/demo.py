@@ -22,13 +22,19 @@ from typing import Any
 import jsonpatch
 from rich.console import Console
 
-from plugin.demo_view import show_allocation, show_end, show_node, show_refusal, show_title
+from plugin.demo_view import show_allocation, show_end, show_fault, show_node, show_refusal, show_title
 from plugin.simulated_kubelet import SimulatedKubelet
 from plugin.simulated_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
 from policies.store import load
 
 SIMULATED = "2xH200"
+# The same GPUs as a file, of which one fails.
+_FAILING = """
+gpus: [{model: H200, numaNode: 0}, {model: H200, numaNode: 1}]
+faults: [{at: 0.5, gpu: 0, xid: 79}]
+"""
 _START_SECONDS = 15.0
+_UNHEALTHY = 1  # exit code of `gpu-share plugin status`
 
 
 class DemoError(Exception):
@@ -57,26 +63,68 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
         folder = Path(name)
         port = stack.enter_context(_webhook(folder, policies))
         (folder / "kubelet").mkdir()
-        kubelet = stack.enter_context(SimulatedKubelet(folder / "kubelet", random=Random(4)))  # noqa: S311 - a demo
-        stack.enter_context(_plugin(folder, policies))
-        resource = cluster.resource_names["mps"]
-        devices = kubelet.wait_for(resource, timeout_seconds=_START_SECONDS)
-        console.print(
-            f"A webhook on https://localhost:{port}, a device plugin with [bold]{SIMULATED}[/bold] "
-            f"({devices} vGPUs) and a kubelet, all on this machine and for this moment."
+        kubelet = SimulatedKubelet(
+            folder / "kubelet",
+            random=Random(4),  # noqa: S311 - a demo
+            pod_resources=folder / "pod-resources.sock",
         )
-        for number, example in enumerate(examples, start=1):
-            show_title(console, number=number, title=example.title)
-            response = _call(port, folder / "certs" / "ca.crt", example)
-            if not response["allowed"]:
-                show_refusal(console, status=response["status"], why=example.why)
-                continue
-            patch = json.loads(b64decode(response["patch"])) if "patch" in response else []
-            patched = jsonpatch.apply_patch(example.pod, patch)
-            received = _admit(kubelet, example.title, patched, resource)
-            show_allocation(console, before=example.pod, after=patched, why=example.why, received=received)
+        stack.enter_context(kubelet)
+        resource = cluster.resource_names["mps"]
+        with _plugin(folder, policies, simulate=SIMULATED):
+            devices = kubelet.wait_for(resource, timeout_seconds=_START_SECONDS)
+            console.print(
+                f"A webhook on https://localhost:{port}, a device plugin with [bold]{SIMULATED}[/bold] "
+                f"({devices} vGPUs) and a kubelet, all on this machine and for this moment."
+            )
+            for number, example in enumerate(examples, start=1):
+                show_title(console, number=number, title=example.title)
+                _send(
+                    example, port=port, ca=folder / "certs" / "ca.crt", kubelet=kubelet, resource=resource, to=console
+                )
         show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
+        _let_a_gpu_fail(folder, policies, kubelet=kubelet, resource=resource, console=console)
     show_end(console)
+
+
+def _send(  # noqa: PLR0913 - the whole chain
+    example: Example, *, port: int, ca: Path, kubelet: SimulatedKubelet, resource: str, to: Console
+) -> None:
+    """Send a pod through the webhook and, if it is granted, to the kubelet; show what becomes of it."""
+    response = _call(port, ca, example)
+    if not response["allowed"]:
+        show_refusal(to, status=response["status"], why=example.why)
+        return
+    patch = json.loads(b64decode(response["patch"])) if "patch" in response else []
+    patched = jsonpatch.apply_patch(example.pod, patch)
+    received = _admit(kubelet, example.title, patched, resource)
+    show_allocation(to, before=example.pod, after=patched, why=example.why, received=received)
+
+
+def _let_a_gpu_fail(
+    folder: Path, policies: Path, *, kubelet: SimulatedKubelet, resource: str, console: Console
+) -> None:
+    """Start the plugin anew, with a script in which the first GPU fails, and show what the node then says."""
+    script = folder / "failing.yaml"
+    script.write_text(_FAILING)
+    vgpus = kubelet.capacity(resource)
+    with _plugin(folder, policies, simulate=str(script)):
+        left = kubelet.wait_until(
+            lambda: kubelet.allocatable(resource) if kubelet.allocatable(resource) < vgpus else 0,
+            timeout_seconds=_START_SECONDS,
+        )
+        show_fault(console, left=left, vgpus=vgpus, status=_status(folder))
+
+
+def _status(folder: Path) -> str:
+    """Ask the command how the GPUs are, until it has heard what the kubelet knows already."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        command = [*_command("plugin", "status"), "--state-dir", str(folder / "state")]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+        if ran.returncode == _UNHEALTHY:
+            return ran.stdout
+        if time.monotonic() > deadline:
+            raise DemoError(f"gpu-share plugin status does not tell of the fault: {ran.stdout}{ran.stderr}".strip())
 
 
 def _admit(kubelet: SimulatedKubelet, title: str, pod: dict[str, Any], resource: str) -> dict[str, Received | str]:
@@ -133,8 +181,10 @@ def _webhook(folder: Path, policies: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _plugin(folder: Path, policies: Path) -> Iterator[None]:
-    options = ["--policies", str(policies), "--simulate", SIMULATED, "--kubelet-dir", str(folder / "kubelet")]
+def _plugin(folder: Path, policies: Path, *, simulate: str) -> Iterator[None]:
+    options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(folder / "kubelet")]
+    options += ["--state-dir", str(folder / "state"), "--cdi-dir", str(folder / "cdi")]
+    options += ["--pod-resources", str(folder / "pod-resources.sock")]
     with _process(folder / "plugin.log", "plugin", *options):
         yield
 

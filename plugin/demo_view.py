@@ -82,6 +82,20 @@ def show_node(console: Console, *, holders: Mapping[str, tuple[str, str]], devic
         console.print(Text.assemble((f" {_letter(index)} ", f"black on {colour}"), f" {pod}"))
 
 
+def show_fault(console: Console, *, left: int, vgpus: int, status: str) -> None:
+    """Show what is left of the node's vGPUs while a GPU is unhealthy, and what the node says of it."""
+    console.print()
+    console.print(Rule("[bold]A GPU fails[/bold]", align="left"))
+    console.print(
+        f"The driver reports XID 79 on GPU 0. Its pods stay, and no other gets there: {left} of {vgpus} vGPUs are "
+        "left. On the node, [bold]gpu-share plugin status[/bold] says",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for line in status.splitlines():
+        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+
+
 def show_end(console: Console) -> None:
     """Say that nothing is left."""
     console.print("\nNothing is left running. Try your own pod: gpu-share preview FILE")

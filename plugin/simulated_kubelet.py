@@ -17,8 +17,10 @@ from typing import Self
 
 import grpc
 
+from plugin.podresources import api_pb2_grpc as podresources_grpc
 from plugin.simulated_client import PluginClient, known_device
-from plugin.simulated_manager import DeviceManager, KnownDevice, Received, Request
+from plugin.simulated_manager import DeviceManager, Holding, KnownDevice, Received, Request
+from plugin.simulated_pod_resources import SimulatedPodResources
 from plugin.sockets import KUBELET_SOCKET, target
 from plugin.v1beta1 import api_pb2, api_pb2_grpc
 
@@ -36,10 +38,12 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
     Who holds which device outlives a restart, as the real kubelet's checkpoint does.
     """
 
-    def __init__(self, folder: Path, *, random: Random | None = None) -> None:
+    def __init__(self, folder: Path, *, random: Random | None = None, pod_resources: Path | None = None) -> None:
+        """Register plugins in *folder*, and say on the socket *pod_resources* who holds what."""
         self.socket = folder / KUBELET_SOCKET
         self.registrations: list[str] = []  # the resource of each accepted one, in order
         self._folder = folder
+        self._pod_resources = pod_resources
         self._manager = DeviceManager(random or Random())  # noqa: S311 - chance, not secrecy
         self._changed = Condition()  # guards the manager and the clients
         self._clients: dict[str, PluginClient] = {}
@@ -163,7 +167,15 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
         self._server = grpc.server(self._threads)
         api_pb2_grpc.add_RegistrationServicer_to_server(self, self._server)
         self._server.add_insecure_port(target(self.socket))
+        if self._pod_resources:
+            lister = SimulatedPodResources(self._holdings)
+            podresources_grpc.add_PodResourcesListerServicer_to_server(lister, self._server)
+            self._server.add_insecure_port(target(self._pod_resources))
         self._server.start()
+
+    def _holdings(self) -> tuple[Holding, ...]:
+        with self._changed:
+            return self._manager.holdings()
 
     def _follow(self, client: PluginClient) -> None:
         try:

@@ -59,6 +59,16 @@ class KnownDevice:
     numa_nodes: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a container holds of a resource."""
+
+    pod: str  # namespace/name
+    container: str
+    resource: str
+    device_ids: tuple[str, ...]
+
+
 class Plugin(Protocol):
     """The calls that the device manager makes."""
 
@@ -72,6 +82,7 @@ class Plugin(Protocol):
 @dataclass(slots=True)
 class _Pod:
     received: dict[tuple[str, str], Received] = field(default_factory=dict)  # by container and resource
+    init_containers: set[str] = field(default_factory=set)  # without sidecars
     reusable: dict[str, set[str]] = field(default_factory=dict)  # by resource, from finished init containers
 
 
@@ -109,6 +120,15 @@ class DeviceManager:
             for device_id in received.device_ids
         }
 
+    def holdings(self) -> tuple[Holding, ...]:
+        """List what each container holds, without init containers: they end before the others begin."""
+        return tuple(
+            Holding(pod=name, container=container, resource=resource, device_ids=received.device_ids)
+            for name, pod in self._pods.items()
+            for (container, resource), received in pod.received.items()
+            if container not in pod.init_containers
+        )
+
     def allocate(self, request: Request, plugin: Plugin | None) -> Received:
         """
         Admit one container; *plugin* is None while none is connected.
@@ -129,6 +149,7 @@ class DeviceManager:
         except PluginCallError as error:
             raise UnexpectedAdmissionError(f"Allocate failed due to {error}, which is unexpected") from error
         if request.kind == "init":
+            pod.init_containers.add(request.container)
             reusable |= chosen
         else:
             reusable -= chosen

@@ -1,13 +1,18 @@
 """
-GPUs that are not there, for `--simulate`: `2xH200`, or a file that lists them.
+GPUs that are not there, for `--simulate`: `2xH200`, or a file that lists them, and what goes wrong with them.
 
     gpus:
     - {model: H200, numaNode: 0}
     - {model: Prototype, memoryMib: 65536, uuid: GPU-00000000-0000-0000-0000-000000000001}
+    faults:
+    - {at: 10, gpu: 0, xid: 79, recovers: 40}
+
+`simulated_faults` says what a fault can be.
 """
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from uuid import NAMESPACE_DNS, uuid5
@@ -16,6 +21,7 @@ import msgspec
 
 from plugin.errors import SimulationError
 from plugin.pool import Gpu
+from plugin.simulated_faults import MOST_FAULTS, Entry, MpsFault, ScriptedFault, scripted_faults
 from policies import document
 
 _MIB = 1024 * 1024
@@ -46,13 +52,33 @@ class _SimulatedGpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     numa_node: Annotated[int, msgspec.Meta(ge=0, le=1023)] | None = None
 
 
-class _SimulatedNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gpus: Annotated[list[_SimulatedGpu], msgspec.Meta(min_length=1, max_length=_MOST_GPUS)]
+    faults: Annotated[list[Entry], msgspec.Meta(max_length=MOST_FAULTS)] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedNode:
+    """The GPUs, and what goes wrong with them, by its beginning."""
+
+    gpus: tuple[Gpu, ...]
+    faults: tuple[ScriptedFault, ...] = ()
 
 
 def simulated_gpus(specification: str) -> tuple[Gpu, ...]:
+    """Make the GPUs of `simulated_node`; raises the same."""
+    return simulated_node(specification).gpus
+
+
+def simulated_mps_faults(node: SimulatedNode, seconds: float) -> dict[str, str]:
+    """Say which GPUs have no MPS daemon that is ready *seconds* after the start: why, by UUID."""
+    faults = (fault for fault in node.faults if isinstance(fault, MpsFault))
+    return {fault.gpu_uuid: fault.why for fault in faults if fault.holds(seconds)}
+
+
+def simulated_node(specification: str) -> SimulatedNode:
     """
-    Make the GPUs that *specification* names; the same ones for the same text.
+    Make the GPUs and faults that *specification* names; the same ones for the same text.
 
     Raises:
         SimulationError: If it is neither `<count>x<model>` with a known model nor a readable file.
@@ -60,11 +86,11 @@ def simulated_gpus(specification: str) -> tuple[Gpu, ...]:
     match = _SPECIFICATION.fullmatch(specification)
     path = Path(specification)
     if match and not path.exists():
-        return _gpus_of_model(match["model"], count=int(match["count"]))
+        return SimulatedNode(gpus=_gpus_of_model(match["model"], count=int(match["count"])))
     if match is None and not path.is_file():
         raise SimulationError(f"--simulate {specification}: neither a file nor like 2xH200")
     try:
-        return _gpus_of_file(_read(path))
+        return _node_of_file(_read(path))
     except (OSError, ValueError, document.DocumentError) as error:
         raise SimulationError(f"--simulate {path}: {' '.join(str(error).split())}") from error
 
@@ -81,12 +107,12 @@ def _gpus_of_model(name: str, *, count: int) -> tuple[Gpu, ...]:
     return _gpus([_SimulatedGpu(model=model, numa_node=2 * index // count) for index in range(count)])
 
 
-def _gpus_of_file(text: str) -> tuple[Gpu, ...]:
-    node = msgspec.convert(document.read(text).value, _SimulatedNode)
-    gpus = _gpus(node.gpus)
+def _node_of_file(text: str) -> SimulatedNode:
+    file = msgspec.convert(document.read(text).value, _File)
+    gpus = _gpus(file.gpus)
     if len({gpu.uuid for gpu in gpus}) < len(gpus):
         raise ValueError("gpus: each uuid must be there once")
-    return gpus
+    return SimulatedNode(gpus=gpus, faults=scripted_faults(file.faults, [gpu.uuid for gpu in gpus]))
 
 
 def _read(path: Path) -> str:

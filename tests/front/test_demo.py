@@ -69,3 +69,9 @@ def test_the_picture_of_the_readme_is_the_demos(shown: str) -> None:
     readme = (ROOT / "README.md").read_text()
     picture = [line.rstrip() for line in shown.partition("The node")[2].splitlines()[1:7]]
     assert "\n".join(picture) in readme
+
+
+def test_a_gpu_that_fails_is_told_as_status_tells_it(shown: str) -> None:
+    assert "10 of 20 vGPUs are left" in shown
+    assert "why: the driver reported XID 79" in shown
+    assert "comes back once" in shown

@@ -29,7 +29,7 @@ def test_the_user_is_the_one_of_the_manifests() -> None:
     for pod in pods():
         context = pod["securityContext"]
         wanted.add((str(context["runAsUser"]), str(context["runAsGroup"])))
-    assert wanted - {("0", "0")} == set(users)  # the plugin alone is root, as the kubelet's folder is
+    assert wanted - {("0", "0")} == set(users)  # the parts on a node are root, as the kubelet's folders are
 
 
 def test_the_manifests_start_what_the_image_has() -> None:
@@ -99,7 +99,7 @@ def pods() -> list[dict[str, Any]]:
         spec = spec.get("jobTemplate", {}).get("spec", spec)
         if "template" in spec:
             found.append(spec["template"]["spec"])
-    assert len(found) == 4
+    assert len(found) == 5
     return found
 
 

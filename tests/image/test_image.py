@@ -81,6 +81,12 @@ def test_the_plugin_registers_and_hands_out_a_share(image: Image, folder: Path) 
             plugin.wait()
 
 
+def test_the_part_with_the_mps_daemons_starts_and_says_that_it_is_on_no_node(image: Image) -> None:
+    ran = image.run(*image.config["Entrypoint"], "mps")
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+    assert ran.stderr.startswith("gpu-share mps: --state-dir /run/gpu-share: ")
+
+
 def test_the_certificates_client_starts_and_says_that_it_is_in_no_cluster(image: Image) -> None:
     ran = image.run(*image.config["Entrypoint"], "certs", "ensure")
     assert ran.returncode == 2
@@ -114,6 +120,8 @@ def test_no_python_in_it_can_install(image: Image, python: str, module: str) -> 
     [
         "gpu_share, webhook.server",
         "gpu_share, plugin.process",
+        "gpu_share, plugin.mps.process",
+        "gpu_share, plugin.health.status",
         "gpu_share, certs.ensure, kubernetes.client.api.core_v1_api",
     ],
 )

@@ -16,6 +16,8 @@ from typing import Any
 import jsonpatch
 import yaml
 
+from tests.manifests.written import written
+
 Object = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
@@ -24,11 +26,6 @@ INSTALL = MANIFESTS / "install.yaml"
 OVERLAYS = sorted(path.parent for path in (MANIFESTS / "overlays").glob("*/kustomization.yaml"))
 KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
-_HEADER = """\
-# Made of the folders beside it by `make manifests`: change those, not this.
-# kubectl apply -f manifests/install.yaml
-"""
-_LINE = 110  # characters
 _FIRST = ("Namespace", "ResourceQuota", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
 _LAST = ("MutatingWebhookConfiguration",)
 
@@ -75,11 +72,6 @@ def containers(template: Object) -> list[Object]:
     """All containers of a pod template."""
     spec = template["spec"]
     return [*spec.get("initContainers", []), *spec["containers"]]
-
-
-def written(objects: list[Object]) -> str:
-    """Write *objects* as one file."""
-    return _HEADER + yaml.dump_all(objects, Dumper=_Dumper, width=_LINE, sort_keys=False, explicit_start=True)
 
 
 @cache
@@ -160,16 +152,30 @@ def _config_map(folder: Path, into: list[Object], entry: Object) -> None:
 
 
 def _patch(folder: Path, into: list[Object], entry: Object) -> None:
+    """Do the steps of a JSON patch to what a target selects, or delete it."""
     _known(entry, {"path", "patch", "target"}, folder)
-    _known(entry["target"], {"kind", "name"}, folder)
     text = entry["patch"] if "patch" in entry else _own(folder, (folder / entry["path"]).resolve()).read_text()
-    steps = yaml.safe_load(text)
-    found = [one for one in into if entry["target"].items() <= {"kind": one["kind"], "name": identity(one)[2]}.items()]
-    if len(found) != 1:
-        raise RenderError(f"{folder}: a patch is for one object, got {len(found)} for {entry['target']}")
-    patched = jsonpatch.apply_patch(found[0], deepcopy(steps))
-    found[0].clear()
-    found[0].update(patched)
+    patch, target = yaml.safe_load(text), entry["target"]
+    _known(target, {"kind", "name", "labelSelector"}, folder)
+    found = [one for one in into if _selects(target, one)]
+    if not found or ("name" in target and len(found) > 1):
+        raise RenderError(f"{folder}: a patch is for one object, or all without a name, got {len(found)} for {target}")
+    if isinstance(patch, dict):
+        if patch.get("$patch") != "delete":
+            raise RenderError(f"{folder}: expected a list of steps or $patch: delete, got {patch}")
+        into[:] = [one for one in into if one not in found]
+        return
+    for one in found:
+        patched = jsonpatch.apply_patch(one, deepcopy(patch))
+        one.clear()
+        one.update(patched)
+
+
+def _selects(target: Object, one: Object) -> bool:
+    labels = {f"{label}={value}" for label, value in one["metadata"].get("labels", {}).items()}
+    by_name = {field: value for field, value in target.items() if field != "labelSelector"}
+    named = by_name.items() <= {"kind": one["kind"], "name": identity(one)[2]}.items()
+    return named and target.get("labelSelector", "") in {"", *labels}
 
 
 def _label(into: list[Object], entry: Object) -> None:
@@ -209,21 +215,6 @@ def _order(one: Object) -> tuple[int, tuple[str, str, str]]:
     if kind in _FIRST:
         return _FIRST.index(kind), identity(one)
     return len(_FIRST) + (kind in _LAST), identity(one)
-
-
-class _Dumper(yaml.SafeDumper):
-    """YAML as a person would write it: long texts in lines of their own, and no anchors."""
-
-    def ignore_aliases(self, _data: object) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else ">" if len(text) > _LINE else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)
 
 
 def _differences(wanted: str) -> Iterator[str]:

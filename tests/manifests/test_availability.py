@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from plugin.mps.timing import TIMING
 from policies import contract
 from policies.quantity import whole
 from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions
@@ -96,6 +97,9 @@ def test_memory_is_limited_and_the_processor_of_the_webhook_is_not() -> None:
     for one in BASE:
         for container in containers(template) if (template := pod_template(one)) else ():
             resources = container["resources"]
+            if one["metadata"]["name"] == "gpu-share-mps":
+                assert "limits" not in resources  # the kernel would end every CUDA context of the node
+                continue
             assert resources["limits"].keys() == {"memory"}
             requested, most = (whole(resources[field]["memory"]) for field in ("requests", "limits"))
             assert requested is not None
@@ -117,6 +121,22 @@ def test_critical_priorities_are_allowed_where_a_quota_must_say_so() -> None:
     (scope,) = quota["scopeSelector"]["matchExpressions"]
     used = {template["spec"]["priorityClassName"] for one in BASE if (template := pod_template(one))}
     assert set(scope["values"]) == used == {"system-cluster-critical", "system-node-critical"}
+
+
+def test_the_mps_daemons_are_replaced_by_hand_alone() -> None:
+    assert named("DaemonSet", "gpu-share-mps")["spec"]["updateStrategy"] == {"type": "OnDelete"}
+
+
+def test_the_mps_daemons_have_time_to_end() -> None:
+    # For the daemons, the compute modes, and the word that they are gone.
+    needed_seconds = TIMING.end + TIMING.answer + TIMING.publish
+    grace_seconds = named("DaemonSet", "gpu-share-mps")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert grace_seconds >= needed_seconds + 5
+
+
+def test_no_probe_ends_the_mps_daemons() -> None:
+    (container,) = named("DaemonSet", "gpu-share-mps")["spec"]["template"]["spec"]["containers"]
+    assert not {field for field in container if field.endswith("Probe")}
 
 
 def test_the_plugin_tolerates_the_usual_taints_of_gpu_nodes() -> None:

@@ -96,7 +96,7 @@ def test_every_object_carries_the_standard_labels(folder: Path) -> None:
             "managed-by": "kustomize",
             "version": VERSION,
         }, name
-        assert component in {None, "webhook", "plugin", "certs"}, name
+        assert component in {None, "webhook", "plugin", "mps", "certs"}, name
 
 
 @EVERY
@@ -161,11 +161,11 @@ def test_every_mount_has_its_volume_and_every_volume_a_mount(folder: Path) -> No
 
 
 def test_files_that_options_name_lie_in_volumes() -> None:
-    for name in ("gpu-share-webhook", "gpu-share-plugin"):
+    for name in ("gpu-share-webhook", "gpu-share-plugin", "gpu-share-mps"):
         kind = "Deployment" if name.endswith("webhook") else "DaemonSet"
         (container,) = containers(templates(BASE)[kind, contract.NAMESPACE, name])
         places = {mount["mountPath"] for mount in container["volumeMounts"]}
-        files = {one["value"] for one in container["env"] if one["value"].startswith("/")}
+        files = {one["value"] for one in container["env"] if one.get("value", "").startswith("/")}
         assert files
         assert all(path in places or str(Path(path).parent) in places for path in files)
 

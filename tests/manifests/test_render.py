@@ -17,8 +17,8 @@ from tests.manifests.render import (
     identity,
     pod_template,
     render,
-    written,
 )
+from tests.manifests.written import written
 
 EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 KUBECTL = shutil.which("kubectl")
@@ -54,7 +54,7 @@ def test_the_namespace_comes_first_and_the_webhook_last(folder: Path) -> None:
 
 
 def test_the_overlays_are_those_of_the_documents() -> None:
-    assert {folder.name for folder in OVERLAYS} == {"aws-resource", "cert-manager", "simulated"}
+    assert {folder.name for folder in OVERLAYS} == {"aws-resource", "cdi", "cert-manager", "simulated"}
 
 
 @pytest.fixture
@@ -79,8 +79,9 @@ def test_a_kustomization_of_ones_own_changes_image_and_policies(own: Path) -> No
         for container in containers(template)
     }
     assert images == {"registry.example.com/gpu-share:0.1.0"}
-    plugin = objects["DaemonSet", "gpu-share", "gpu-share-plugin"]
-    assert plugin["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
+    for name in ("gpu-share-plugin", "gpu-share-mps"):
+        on_nodes = objects["DaemonSet", "gpu-share", name]
+        assert on_nodes["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here to compare with")
@@ -104,7 +105,9 @@ CONFIG_MAP = "{name: one, namespace: a, files: [x], options: {disableNameSuffixH
         ("configMapGenerator: [{name: one, namespace: a, files: [x]}]", "disableNameSuffixHash"),
         (f"configMapGenerator: [{CONFIG_MAP % ', behavior: merge'}]", "there are 0 of it"),
         (f"configMapGenerator: [{CONFIG_MAP % ''}, {CONFIG_MAP % ''}]", "there are 1 of it"),
-        ("patches: [{path: x, target: {kind: Pod, name: b}}]", "for one object, got 0"),
+        ("patches: [{patch: '[]', target: {kind: Pod, name: b}}]", "or all without a name, got 0"),
+        ("patches: [{patch: '{$patch: delete}', target: {labelSelector: a=b}}]", "or all without a name, got 0"),
+        ("{resources: [x.yaml], patches: [{path: x, target: {kind: Pod}}]}", "expected a list of steps or"),
         ("patches: [{patch: x, target: {kind: Pod}, options: {}}]", "not known here: options"),
         ("labels: [{pairs: {}, includeSelectors: true}]", "not known here: includeSelectors"),
     ],
@@ -117,6 +120,15 @@ def test_what_is_not_known_or_does_not_fit_is_an_error(tmp_path: Path, kustomiza
         path.write_text("{kind: Pod, metadata: {name: a}, spec: {containers: []}}")
     with pytest.raises(RenderError, match=said):
         render(folder)
+
+
+def test_a_patch_can_delete_what_has_a_label_and_leaves_the_rest(tmp_path: Path) -> None:
+    deletion = "{patch: '{$patch: delete}', target: {kind: Pod, labelSelector: a=b}}"
+    (tmp_path / "kustomization.yaml").write_text(f"resources: [x.yaml]\npatches: [{deletion}]")
+    labelled = {"one": "{labels: {a: b}, name: one}", "two": "{labels: {a: c}, name: two}", "three": "{name: three}"}
+    pods = [f"{{kind: Pod, metadata: {metadata}}}" for metadata in labelled.values()]
+    (tmp_path / "x.yaml").write_text("\n---\n".join([*pods, "{kind: Job, metadata: {labels: {a: b}, name: four}}"]))
+    assert {one["metadata"]["name"] for one in render(tmp_path)} == {"two", "three", "four"}
 
 
 def test_a_folder_without_a_kustomization_is_an_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, iden
 
 EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 PLUGIN = ("DaemonSet", contract.NAMESPACE, "gpu-share-plugin")
+MPS = ("DaemonSet", contract.NAMESPACE, "gpu-share-mps")
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 
 
@@ -46,11 +47,14 @@ def against_restricted(template: Object) -> Iterator[str]:
 
 
 @EVERY
-def test_all_our_pods_but_the_plugin_meet_restricted(folder: Path) -> None:
+def test_all_our_pods_but_those_of_the_nodes_meet_restricted(folder: Path) -> None:
     judged = {name: set(against_restricted(template)) for name, template in templates(render(folder)).items()}
-    assert {name for name, problems in judged.items() if problems} == {PLUGIN}
-    # The kubelet's folder is on the host, and belongs to root.
-    assert judged[PLUGIN] == {"volume hostPath", "runAsUser 0", "runAsNonRoot"}
+    assert {name for name, problems in judged.items() if problems} == {PLUGIN, MPS} & judged.keys()
+    # The kubelet's folders are on the host, and belong to root.
+    on_host = {"volume hostPath", "runAsUser 0", "runAsNonRoot"}
+    assert judged[PLUGIN] == on_host
+    for_gpus = {"hostPID", "privileged", "allowPrivilegeEscalation", "capabilities", "seccompProfile"}
+    assert judged.get(MPS, on_host | for_gpus) == on_host | for_gpus
 
 
 @pytest.mark.parametrize(
@@ -78,15 +82,24 @@ def test_every_container_has_a_root_that_it_cannot_write_to(folder: Path) -> Non
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
-def test_the_plugin_sees_one_folder_of_the_node() -> None:
-    volumes = templates(BASE)[PLUGIN]["spec"]["volumes"]
-    assert [volume["hostPath"] for volume in volumes if "hostPath" in volume] == [
-        {"path": "/var/lib/kubelet/device-plugins", "type": "Directory"}
-    ]
+@pytest.mark.parametrize(
+    ("name", "writable"),
+    [
+        (PLUGIN, {"/var/lib/kubelet/device-plugins", "/run/gpu-share"}),
+        (MPS, {"/tmp/nvidia-mps", "/run/gpu-share"}),
+    ],
+)
+def test_a_part_on_the_node_sees_of_the_host_what_it_needs(name: tuple[str, str, str], writable: set[str]) -> None:
+    spec = templates(BASE)[name]["spec"]
+    (container,) = spec["containers"]
+    paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
+    read_only = {mount["name"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
+    assert {path for volume, path in paths.items() if not read_only[volume]} == writable
+    assert {path for volume, path in paths.items() if read_only[volume]} == {"/var/lib/kubelet/pod-resources"}
 
 
 @EVERY
-def test_the_namespace_lets_the_plugin_in(folder: Path) -> None:
+def test_the_namespace_lets_the_parts_on_the_nodes_in(folder: Path) -> None:
     (namespace,) = (one for one in render(folder) if one["kind"] == "Namespace")
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 

@@ -2,14 +2,17 @@
  * A libnvidia-ml.so.1 for tests, so that the real Python bindings are exercised.
  *
  * FAKE_NVML says what the node is like: healthy, uninitialized, empty, lost, mig, unknown, broken.
- * FAKE_NVML_CALLS names a file that gets a line for each start and each shutdown.
- * With -DOLD the functions that older drivers lack are missing.
+ * FAKE_NVML_CALLS names a file that gets a line for each start, shutdown, look at all GPUs and wait for events.
+ * FAKE_NVML_SCRIPT names a file that says what happens; see fake_nvml_script.h.
+ * With -DOLD the functions that older drivers lack are missing. A handle is good until NVML is shut down.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fake_nvml_script.h"
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15, BEYOND_THE_LIST = 777 };
+enum {
+    SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9, TIMEOUT = 10,
+    GPU_IS_LOST = 15, RESET_REQUIRED = 16, BEYOND_THE_LIST = 777, UNKNOWN = 999
+};
+enum { MOST_GPUS = 16, GENERATIONS = 64, XID = 8, EVERY_EVENT = 0xc10f };
 
 typedef struct { unsigned long long total, free, used; } memory_t;
 typedef struct {
@@ -17,6 +20,19 @@ typedef struct {
     unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
     char bus_id[32];
 } pci_t;
+typedef struct {
+    unsigned int field, scope;
+    long long timestamp, latency;
+    unsigned int type, result;
+    union { double d; unsigned int ui; unsigned long long ull; } value;
+} field_t;
+typedef struct { void *device; unsigned long long type, data; unsigned int gpu_instance, compute_instance; } event_t;
+typedef struct { int generation, number; } gpu_t;
+typedef struct { unsigned long long types[MOST_GPUS]; } event_set_t;
+
+static int users, generation, told;
+static int lost_since_start[MOST_GPUS];
+static gpu_t gpus[GENERATIONS][MOST_GPUS];
 
 static int is(const char *scenario) {
     const char *given = getenv("FAKE_NVML");
@@ -31,56 +47,204 @@ static void note(const char *call) {
     fclose(file);
 }
 
-/* A handle is the address of the GPU's number. */
-static int numbers[] = {0, 1};
-static int number_of(void *handle) { return *(int *)handle; }
-static int broken(void *handle) { return is("broken") || (is("lost") && number_of(handle) == 0); }
+static int entered(void) {
+    do {
+        read_script();
+    } while (said("hang", -1) != NULL && (pause_ms(POLL_MS), 1));
+    return said("fail", -1) != NULL ? (int)said("fail", -1)->a : SUCCESS;
+}
+
+static int count(void) {
+    if (said("count", -1) != NULL) return (int)said("count", -1)->a;
+    return is("empty") ? 0 : 2;
+}
+
+static int initialised(void) {
+    int failure = entered();
+    if (failure) return failure;
+    return users == 0 ? UNINITIALIZED : SUCCESS;
+}
+
+/* Which GPU a handle is. */
+static int known(void *handle, int *number) {
+    int failure = initialised();
+    const gpu_t *gpu = handle;
+    if (failure) return failure;
+    if (gpu == NULL || gpu->generation != generation) return INVALID_ARGUMENT;
+    *number = gpu->number;
+    return is("broken") || (is("lost") && *number == 0) ? GPU_IS_LOST : SUCCESS;
+}
+
+/* And whether it answers. */
+static int reached(void *handle, int *number) {
+    int failure = known(handle, number);
+    if (failure) return failure;
+    if (said("lost", *number) != NULL || said("nameless", *number) != NULL) lost_since_start[*number] = 1;
+    if (lost_since_start[*number]) return GPU_IS_LOST;
+    if (said("needs_reset", *number) != NULL) return RESET_REQUIRED;
+    return said("unreadable", *number) != NULL ? UNKNOWN : SUCCESS;
+}
 
 int nvmlInitWithFlags(unsigned int flags) {
     (void)flags;
     note("init");
+    int failure = entered();
+    if (failure) return failure;
     if (is("uninitialized")) return DRIVER_NOT_LOADED;
-    return is("unknown") ? BEYOND_THE_LIST : SUCCESS;
+    if (is("unknown")) return BEYOND_THE_LIST;
+    if (users++ == 0) {
+        generation++;
+        memset(lost_since_start, 0, sizeof lost_since_start);
+    }
+    return SUCCESS;
 }
-int nvmlShutdown(void) { note("shutdown"); return SUCCESS; }
+int nvmlShutdown(void) {
+    note("shutdown");
+    if (users == 0) return UNINITIALIZED;
+    users--;
+    return SUCCESS;
+}
 const char *nvmlErrorString(int error) { (void)error; return "an error newer than the bindings"; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) {
+    int failure = initialised();
+    if (failure) return failure;
     snprintf(version, length, "580.95.05");
     return SUCCESS;
 }
-int nvmlDeviceGetCount_v2(unsigned int *count) { *count = is("empty") ? 0 : 2; return SUCCESS; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
-    *handle = &numbers[index];
+int nvmlDeviceGetCount_v2(unsigned int *found) {
+    note("look");
+    int failure = initialised();
+    if (failure) return failure;
+    *found = count();
     return SUCCESS;
 }
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
+    int failure = initialised();
+    if (failure) return failure;
+    if (index >= (unsigned int)count()) return INVALID_ARGUMENT;
+    if (said("nameless", index) != NULL) return GPU_IS_LOST;
+    gpu_t *gpu = &gpus[generation % GENERATIONS][index];
+    gpu->generation = generation;
+    gpu->number = index;
+    *handle = gpu;
+    return SUCCESS;
+}
+/* NVML knows it by heart, even of a GPU that was lost. */
 int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int length) {
-    if (broken(handle)) return GPU_IS_LOST;
-    snprintf(uuid, length, "GPU-00000000-0000-0000-0000-00000000000%d", number_of(handle));
+    int number, failure = known(handle, &number);
+    if (failure) return failure;
+    if (said("nameless", number) != NULL) return GPU_IS_LOST;
+    snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012d", number);
     return SUCCESS;
 }
 int nvmlDeviceGetName(void *handle, char *name, unsigned int length) {
-    if (broken(handle)) return GPU_IS_LOST;
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
     snprintf(name, length, "NVIDIA H200");
     return SUCCESS;
 }
 int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
-    if (broken(handle)) return GPU_IS_LOST;
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
     memory->total = 143771ULL << 20;
     memory->free = 143000ULL << 20;
     memory->used = 771ULL << 20;
     return SUCCESS;
 }
-int nvmlDeviceGetMinorNumber(void *handle, unsigned int *minor) { *minor = number_of(handle); return SUCCESS; }
-int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci) {
-    memset(pci, 0, sizeof *pci);
-    snprintf(pci->bus_id, sizeof pci->bus_id, "0000FFF%d:3B:00.0", number_of(handle));
+int nvmlDeviceGetMinorNumber(void *handle, unsigned int *minor) {
+    int number, failure = known(handle, &number);
+    if (failure) return failure;
+    *minor = number;
     return SUCCESS;
 }
+int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci) {
+    int number, failure = known(handle, &number);
+    if (failure) return failure;
+    memset(pci, 0, sizeof *pci);
+    snprintf(pci->bus_id, sizeof pci->bus_id, "0000FFF%d:3B:00.0", number);
+    return SUCCESS;
+}
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *millijoules) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    *millijoules = said("energy", number) != NULL ? said("energy", number)->b : 5000000;
+    return SUCCESS;
+}
+
+int nvmlEventSetCreate(void **events) {
+    int failure = initialised();
+    if (failure) return failure;
+    *events = calloc(1, sizeof(event_set_t));
+    return SUCCESS;
+}
+int nvmlEventSetFree(void *events) { free(events); return SUCCESS; }
+int nvmlDeviceGetSupportedEventTypes(void *handle, unsigned long long *types) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    *types = said("events", number) != NULL ? said("events", number)->b : EVERY_EVENT;
+    return SUCCESS;
+}
+int nvmlDeviceRegisterEvents(void *handle, unsigned long long types, void *events) {
+    unsigned long long supported;
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    nvmlDeviceGetSupportedEventTypes(handle, &supported);
+    if (types & ~supported) return NOT_SUPPORTED;
+    ((event_set_t *)events)->types[number] = types;
+    return SUCCESS;
+}
+
+/* Take the next line that tells of an event. */
+static int next_event(const event_set_t *set, event_t *event) {
+    for (int i = 0, place = 0; i < line_count; i++) {
+        const line_t *line = &lines[i];
+        int is_xid = strcmp(line->word, "xid") == 0;
+        if ((!is_xid && strcmp(line->word, "event") != 0) || place++ < told) continue;
+        unsigned long long type = is_xid ? XID : line->b;
+        told = place;
+        if (!(set->types[line->a] & type)) continue;
+        *event = (event_t){&gpus[generation % GENERATIONS][line->a], type, is_xid ? line->b : line->c, ~0U, ~0U};
+        return 1;
+    }
+    return 0;
+}
+
+int nvmlEventSetWait_v2(void *events, event_t *event, unsigned int timeout_ms) {
+    note("wait");
+    for (unsigned int waited_ms = 0;; waited_ms += POLL_MS) {
+        int failure = initialised();
+        if (failure) return failure;
+        if (said("wait_fails", -1) != NULL) return (int)said("wait_fails", -1)->a;
+        if (next_event(events, event)) return SUCCESS;
+        if (waited_ms >= timeout_ms || said("wait_returns", -1) != NULL) return TIMEOUT;
+        pause_ms(POLL_MS);
+    }
+}
+
 #ifndef OLD
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending) {
-    if (!is("mig")) return NOT_SUPPORTED;
-    *current = *pending = number_of(handle) == 1;
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    const line_t *line = said("mig", number);
+    if (line == NULL && !is("mig")) return NOT_SUPPORTED;
+    *current = *pending = line != NULL ? line->b : number == 1;
     return SUCCESS;
 }
-int nvmlDeviceGetNumaNodeId(void *handle, unsigned int *node) { *node = number_of(handle); return SUCCESS; }
+int nvmlDeviceGetNumaNodeId(void *handle, unsigned int *node) {
+    int number, failure = known(handle, &number);
+    if (failure) return failure;
+    *node = number;
+    return SUCCESS;
+}
+int nvmlDeviceGetFieldValues(void *handle, int asked, field_t *fields) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    for (int i = 0; i < asked; i++) {
+        memset(&fields[i].value, 0, sizeof fields[i].value);
+        fields[i].result = fields[i].field == 230 && said("tells_nothing", -1) == NULL ? SUCCESS : NOT_SUPPORTED;
+        fields[i].type = said("recovery_type", -1) != NULL ? said("recovery_type", -1)->a : 1;
+        fields[i].value.ui = said("recovery", number) != NULL ? said("recovery", number)->b : 0;
+    }
+    return SUCCESS;
+}
 #endif

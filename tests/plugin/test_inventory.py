@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from plugin.errors import InventoryError
-from plugin.inventory import Inventory, read_inventory
+from plugin.inventory import Inventory, read_inventory, wait_for_gpus
 from plugin.pool import Gpu
-from plugin.process import wait_for_gpus
 
 
 class FakeError(Exception):

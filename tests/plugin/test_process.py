@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,12 +12,17 @@ from typing import IO, Any
 
 import pytest
 
+from plugin.boot_clock import boot_id, boot_seconds
+from plugin.health.node_state import read_node_health
+from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.simulated_kubelet import SimulatedKubelet
 from plugin.simulated_manager import Request
+from tests.plugin.nvml_library import Script, build
+from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
 ROOT = Path(__file__).parents[2]
-COMPILER = shutil.which("gcc") or shutil.which("cc")
+FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 1))
 ENDS_WITHIN_SECONDS = 10
 
 Start = Callable[..., "Plugin"]
@@ -64,11 +68,12 @@ class Plugin:
 
 
 @pytest.fixture
-def start(folder: Path) -> Iterator[Start]:
+def start(folder: Path, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(*arguments: str, **variables: str) -> Plugin:
-            plugin = Plugin("--kubelet-dir", str(folder), *arguments, **variables)
+            folders = ("--kubelet-dir", str(folder), "--state-dir", str(tmp_path))
+            plugin = Plugin(*folders, *arguments, **variables)
             stack.callback(plugin.close)
             return plugin
 
@@ -106,8 +111,8 @@ def test_the_start_says_what_is_in_force_and_which_gpus_there_are(start: Start, 
     line = start("--simulate", "1xL4", "--allocation-policy", "spread").logged("starting")
     assert line["settings"]["allocation_policy"] == "spread"
     assert line["settings"]["kubelet_dir"] == str(folder)
-    assert (line["resource"], line["vgpus_per_gpu"]) == (NAME, 10)
-    assert [(gpu["model"], gpu["memory_bytes"]) for gpu in line["gpus"]] == [("L4", 23034 << 20)]
+    assert (line["vgpus_per_gpu"], line["pipe_directory"]) == (10, "/tmp/nvidia-mps")
+    assert [(gpu["model"], gpu["memory_bytes"], gpu["resource"]) for gpu in line["gpus"]] == [("L4", 23034 << 20, NAME)]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
@@ -138,17 +143,7 @@ def test_what_cannot_be_used_is_one_line(start: Start, arguments: list[str], cod
 @pytest.fixture(scope="module")
 def build_nvml(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     """Compile a libnvidia-ml.so.1; gives the folder that it lies in."""
-    if COMPILER is None:
-        pytest.skip("no C compiler: the NVML bindings have nothing to load")
-
-    def build(*options: str) -> str:
-        library = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-        source = Path(__file__).with_name("fake_nvml.c")
-        command = [COMPILER, "-Wall", "-Werror", "-shared", "-fPIC", *options, "-o", str(library), str(source)]
-        subprocess.run(command, check=True)
-        return str(library.parent)
-
-    return build
+    return lambda *options: str(build(tmp_path_factory.mktemp("nvml"), *options).parent)
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +153,8 @@ def nvml(build_nvml: Callable[..., str]) -> str:
 
 def test_the_gpus_of_nvml_are_offered_with_their_numa_nodes(start: Start, nvml: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
-    line = start(LD_LIBRARY_PATH=nvml, FAKE_NVML="healthy", FAKE_NVML_CALLS=str(calls)).logged("starting")
+    plugin = start(LD_LIBRARY_PATH=nvml, FAKE_NVML="healthy", FAKE_NVML_CALLS=str(calls))
+    line = plugin.logged("starting")
     assert line["driver"] == "580.95.05"
     assert line["gpus"] == [
         {
@@ -168,10 +164,13 @@ def test_the_gpus_of_nvml_are_offered_with_their_numa_nodes(start: Start, nvml: 
             "model": "NVIDIA H200",
             "memory_bytes": 143771 << 20,
             "numa_node": index,
+            "resource": NAME,
         }
         for index in (0, 1)
     ]
-    assert calls.read_text().split() == ["init", "shutdown"]
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    called = calls.read_text().split()
+    assert (called[0], called[-1], called.count("init"), called.count("shutdown")) == ("init", "shutdown", 1, 1)
 
 
 def test_an_old_nvml_without_the_newer_functions_is_enough(start: Start, build_nvml: Callable[..., str]) -> None:
@@ -221,17 +220,115 @@ def test_it_waits_for_gpus_where_told_to_and_can_be_ended_meanwhile(start: Start
     assert plugin.ends(by=signal.SIGTERM) == (0, "")
 
 
-def test_a_server_that_dies_ends_the_process(folder: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path\n"
-        "from plugin import kubelet, process; from plugin.settings import Settings\n"
-        "def die(self): raise RuntimeError('died')\n"
-        "kubelet.ResourceServer.run = die\n"
-        "sys.exit(process.run(Settings(policies=Path('policies/files'), simulate='1xL4', kubelet_dir=Path(sys.argv[1]),"
-        " allocation_policy='pack', strategy='mps', wait_for_gpus=False)))"
+def test_a_critical_xid_reaches_the_kubelet_and_is_known_to_the_next_plugin(
+    start: Start, nvml: str, folder: Path, tmp_path: Path
+) -> None:
+    name = "gpu-share.dev/vgpu-timesliced"
+    script = Script(tmp_path)
+    script.say("tells_nothing")
+    arguments = ("--strategy", "time-slicing")
+    with SimulatedKubelet(folder) as kubelet:
+        plugin = start(*arguments, LD_LIBRARY_PATH=nvml, **script.environment)
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 20)
+        script.say("xid 1 79")
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
+        assert "XID 79" in plugin.logged("GPU unhealthy")["why"]
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        following = start(*arguments, LD_LIBRARY_PATH=nvml, FAKE_NVML_SCRIPT="")
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
+        assert following.logged("GPU unhealthy")["gpu"] == SECOND
+
+
+def test_a_gpu_shared_by_mps_is_offered_once_its_daemon_is_ready(
+    start: Start, nvml: str, folder: Path, tmp_path: Path
+) -> None:
+    with SimulatedKubelet(folder) as kubelet:
+        plugin = start(LD_LIBRARY_PATH=nvml)
+        assert "gpu-share mps" in plugin.logged("GPU unhealthy")["why"]
+        kubelet.wait_until(lambda: kubelet.capacity(NAME) == 20)
+        assert kubelet.allocatable(NAME) == 0
+        ready = MpsGpu(state="ready", since="now", checked_seconds=boot_seconds())
+        write_state(tmp_path, MpsState(boot_id=boot_id(), gpus={FIRST: ready}))
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
+
+
+def test_one_process_serves_a_node_that_offers_each_gpu_in_its_own_way(
+    start: Start, folder: Path, tmp_path: Path
+) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text(
+        "nodes:\n"
+        "- {model: H200, indexes: [0], offer: whole}\n"
+        "- {model: H200, indexes: [1], offer: time-slicing}\n"
+        "- {model: H200, indexes: [2], offer: none}\n"
     )
+    (policies / "_default.yaml").write_text((ROOT / "policies/files/_default.yaml").read_text())
+    with SimulatedKubelet(folder) as kubelet:
+        plugin = start("--simulate", "4xH200", "--policies", str(policies))
+        names = ("gpu-share.dev/gpu", "gpu-share.dev/vgpu-timesliced", NAME)
+        assert [kubelet.wait_for(name) for name in names] == [1, 10, 10]
+        whole = kubelet.allocate(Request(pod="default/a", container="main", resource=names[0], count=1))
+        assert whole.environment["GPU_SHARE_FRACTION"] == "1"
+        resources = [gpu["resource"] for gpu in plugin.logged("starting")["gpus"]]
+        assert resources == [names[0], names[1], None, names[2]]
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_though_nvml_hangs(start: Start, nvml: str, tmp_path: Path, ending: int) -> None:
+    script = Script(tmp_path)
+    plugin = start(LD_LIBRARY_PATH=nvml, **script.environment)
+    plugin.logged("waiting for the kubelet")
+    script.say("hang")
+    assert plugin.ends(by=ending)[0] == 0
+
+
+def test_a_signal_ends_it_though_nvml_hangs_from_the_start(start: Start, nvml: str, tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    script.say("hang")
+    plugin = start(LD_LIBRARY_PATH=nvml, **script.environment)
+    wait_until(lambda: script.calls["init"] == 1)
+    assert plugin.ends(by=signal.SIGTERM) == (0, "")
+
+
+def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_path: Path) -> None:
+    plugin = start("--simulate", "2xH200")
+    plugin.logged("starting")
+    health = read_node_health(tmp_path)
+    assert health is not None
+    assert (health.pid, health.boot_id, health.driver) == (plugin.process.pid, boot_id(), "simulated")
+    assert [gpu.healthy for gpu in health.gpus] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "dying",
+    [
+        "plugin.kubelet.ResourceServer.run",
+        "plugin.health.judge.Judge.run",
+        "plugin.health.nvml_watcher.NvmlWatcher.run",
+    ],
+)
+def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying: str) -> None:
+    program = (
+        "import sys\n"
+        "from pkgutil import resolve_name\n"
+        "import gpu_share\n"
+        "def die(self): raise RuntimeError('died')\n"
+        "owner, _, method = sys.argv.pop().rpartition('.')\n"
+        "module, _, name = owner.rpartition('.')\n"
+        "setattr(resolve_name(f'{module}:{name}'), method, die)\n"
+        "gpu_share.main()"
+    )
+    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(folder), "--state-dir", str(tmp_path)]
     ended = subprocess.run(
-        [sys.executable, "-c", program, str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", program, *arguments, dying],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
     )
     assert ended.returncode == 1
     lines = [json.loads(line) for line in ended.stderr.splitlines()]

@@ -1,3 +1,4 @@
+import math
 import re
 from pathlib import Path
 
@@ -5,7 +6,8 @@ import pytest
 
 from plugin.errors import SimulationError
 from plugin.pool import Gpu
-from plugin.simulation import MODELS, simulated_gpus
+from plugin.simulated_faults import LostFault, MpsFault, NvmlFault, XidFault
+from plugin.simulation import MODELS, simulated_gpus, simulated_mps_faults, simulated_node
 
 MIB = 1024 * 1024
 
@@ -70,3 +72,88 @@ def test_a_wrong_file_is_named_with_the_field_in_one_line(tmp_path: Path, text: 
         simulated_gpus(str(file))
     assert str(file) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+TWO_GPUS = "gpus: [{model: T4, uuid: GPU-00000000}, {model: T4, uuid: GPU-00000001}]\n"
+SCRIPT = (
+    TWO_GPUS
+    + """
+faults:
+- {at: 60, nvml: fails, recovers: 90.5}
+- {at: 10, gpu: 0, xid: 79, recovers: 40}
+- {at: 5, gpu: 1, xid: 31}
+- {at: 20, gpu: 1, lost: true, recovers: 50}
+- {at: 30, gpu: 0, mps: server 4711 is in FAULT, recovers: 35}
+"""
+)
+
+
+def test_a_file_scripts_faults_by_their_beginning(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text(SCRIPT)
+    assert simulated_node(str(file)).faults == (
+        XidFault(at_seconds=5, recovers_seconds=math.inf, gpu_uuid="GPU-00000001", xid=31),
+        XidFault(at_seconds=10, recovers_seconds=40, gpu_uuid="GPU-00000000", xid=79),
+        LostFault(at_seconds=20, recovers_seconds=50, gpu_uuid="GPU-00000001"),
+        MpsFault(at_seconds=30, recovers_seconds=35, gpu_uuid="GPU-00000000", why="server 4711 is in FAULT"),
+        NvmlFault(at_seconds=60, recovers_seconds=90.5),
+    )
+
+
+def test_gpus_by_model_have_no_faults() -> None:
+    assert simulated_node("2xT4").faults == ()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "faults"),
+    [
+        (29.9, {}),
+        (30, {"GPU-00000000": "server 4711 is in FAULT"}),
+        (34.9, {"GPU-00000000": "server 4711 is in FAULT"}),
+        (35, {}),
+    ],
+)
+def test_an_mps_daemon_is_at_fault_from_the_beginning_until_it_recovers(
+    tmp_path: Path, seconds: float, faults: dict[str, str]
+) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text(SCRIPT)
+    assert simulated_mps_faults(simulated_node(str(file)), seconds) == faults
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ("{gpu: 0, xid: 79}", r"missing required field `at` - at `\$.faults\[1\]`"),
+        ("{at: 1, gpu: 0, xid: 79, recover: 5}", r"unknown field `recover` - at `\$.faults\[1\]`"),
+        ("{at: -1, gpu: 0, xid: 79}", r">= 0.0 - at `\$.faults\[1\].at`"),
+        ("{at: 1e400, gpu: 0, xid: 79}", r"<= 604800.0 - at `\$.faults\[1\].at`"),
+        ("{at: soon, gpu: 0, xid: 79}", r"Expected `float`, got `str` - at `\$.faults\[1\].at`"),
+        ("{at: 1, gpu: 0, xid: 0}", r">= 1 - at `\$.faults\[1\].xid`"),
+        ("{at: 1, gpu: 0, nvml: works}", r"'works' - at `\$.faults\[1\].nvml`"),
+        ("{at: 1, gpu: 2, xid: 79}", r"faults\[1\].gpu: expected 0 to 1, one of gpus, got 2"),
+        ("{at: 1, gpu: -1, xid: 79}", r"faults\[1\].gpu: expected 0 to 1, one of gpus, got -1"),
+        ("{at: 1, xid: 79}", r"faults\[1\].gpu: expected the number of a GPU, got none"),
+        ("{at: 1, gpu: 0, nvml: fails}", r"faults\[1\].gpu: expected none beside nvml"),
+        ("{at: 9, gpu: 0, xid: 79, recovers: 9}", r"faults\[1\].recovers: expected more than at, which is 9, got 9"),
+        ("{at: 9, gpu: 0}", r"faults\[1\]: expected one of xid, lost, mps, nvml, got none"),
+        ("{at: 9, gpu: 0, xid: 79, lost: true}", r"faults\[1\]: expected one of .*, got xid and lost"),
+        ("{at: 9, gpu: 0, lost: false}", r"faults\[1\].lost: expected true, got false"),
+        ('{at: 9, gpu: 0, mps: ""}', r"length >= 1 - at `\$.faults\[1\].mps`"),
+        ('{at: 9, gpu: 0, mps: "a\\nb"}', r"faults\[1\].mps: expected one printable line, got 'a\\nb'"),
+    ],
+)
+def test_a_wrong_fault_is_named_with_its_field_in_one_line(tmp_path: Path, entry: str, sentence: str) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text(f"{TWO_GPUS}faults:\n- {{at: 1, gpu: 0, xid: 79}}\n- {entry}\n")
+    with pytest.raises(SimulationError, match=sentence) as refusal:
+        simulated_gpus(str(file))
+    assert str(file) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_more_faults_than_anybody_scripts_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text(f"{TWO_GPUS}faults:\n" + "- {at: 1, gpu: 0, xid: 79}\n" * 1001)
+    with pytest.raises(SimulationError, match="length <= 1000"):
+        simulated_gpus(str(file))

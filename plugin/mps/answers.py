@@ -1,0 +1,57 @@
+"""
+What an MPS control daemon answers.
+
+Read with suspicion: a program that is root in its container can take the daemon's socket away and answer itself.
+"""
+
+import re
+from typing import Literal
+
+from plugin.errors import ControlError
+
+ServerState = Literal["INITIALIZING", "ACTIVE", "FAULT"]
+
+_STATES: tuple[ServerState, ...] = ("INITIALIZING", "ACTIVE", "FAULT")
+_PID = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?%?", re.ASCII)
+_MOST_SERVERS = 16  # a daemon has one, and another for a moment when the user changes
+_LONGEST_EXCERPT = 200
+
+
+def server_pids(answer: str) -> tuple[int, ...]:
+    """
+    Read the answer to `get_server_list`: one PID on each line, none where no client has come yet.
+
+    Raises:
+        ControlError: If it is something else.
+    """
+    lines = answer.split()
+    if len(lines) > _MOST_SERVERS or not all(_PID.fullmatch(line) for line in lines):
+        raise ControlError(f"get_server_list: expected a few PIDs, one on each line, got {excerpt(answer)}")
+    return tuple(dict.fromkeys(int(line) for line in lines))
+
+
+def server_state(answer: str) -> ServerState:
+    """
+    Read the answer to `get_server_status`.
+
+    Raises:
+        ControlError: If it names no state, or several.
+    """
+    words = re.findall(r"[A-Za-z_]+", answer)
+    named = [state for state in _STATES if state in words]
+    if len(named) != 1:
+        raise ControlError(f"get_server_status: expected one of {', '.join(_STATES)}, got {excerpt(answer)}")
+    return named[0]
+
+
+def percentage(answer: str) -> float | None:
+    """Read the answer to a question for an active thread percentage, such as 20.0; None if it is none."""
+    text = answer.strip()
+    return float(text.rstrip("%")) if _NUMBER.fullmatch(text) else None
+
+
+def excerpt(text: str) -> str:
+    """Quote the beginning of a text that may be anything."""
+    words = " ".join(text.split())
+    return ascii(words[:_LONGEST_EXCERPT]) if words else "nothing"

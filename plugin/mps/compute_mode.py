@@ -1,0 +1,142 @@
+"""
+EXCLUSIVE_PROCESS for the GPUs that are shared by MPS: with it, a program that goes past MPS gets no GPU at all.
+
+The mode is lost with a reset of the GPU or a reload of the driver, so it is set again and again. What it was before is
+kept in a file, so that it is put back even by a process that did not set it.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+import msgspec
+
+from plugin.atomic_file import write_atomically
+
+_log = logging.getLogger(__name__)
+
+EXCLUSIVE_PROCESS = 3
+_LARGEST_BYTES = 1 << 20
+# NVML error number to what an administrator can do.
+_FIXES = {
+    3: "this GPU cannot be shared by MPS: offer it by time-slicing or whole, with `nodes` in _cluster.yaml",
+    4: "run gpu-share mps as root in a privileged container",
+    9: "load the NVIDIA driver (modprobe nvidia)",
+    15: "the GPU is lost: reset it, or reboot the node",
+    16: "reset the GPU, or reboot the node",
+}
+
+
+class Nvml(Protocol):
+    """The part of the module `pynvml` that is used; handles are opaque."""
+
+    @property
+    def NVMLError(self) -> type[Exception]: ...  # noqa: D102, N802 - NVML's own names
+
+    def nvmlInit(self) -> None: ...  # noqa: D102, N802
+    def nvmlShutdown(self) -> None: ...  # noqa: D102, N802
+    def nvmlDeviceGetHandleByUUID(self, uuid: str, /) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetComputeMode(self, handle: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceSetComputeMode(self, handle: Any, mode: int, /) -> None: ...  # noqa: D102, N802
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True):
+    """The modes that GPUs had before, by UUID. A reboot resets them all."""
+
+    boot_id: str
+    modes: dict[str, int]
+
+
+class ComputeModes:
+    """Sets the compute mode of GPUs, and puts it back; for any thread."""
+
+    def __init__(self, load_nvml: Callable[[], Nvml], *, record: Path, boot_id: str) -> None:
+        self._load_nvml = load_nvml
+        self._path = record
+        self._boot_id = boot_id
+        self._lock = Lock()
+        self._ended = False
+
+    def hold(self, gpu_uuids: Collection[str]) -> dict[str, str]:
+        """Set EXCLUSIVE_PROCESS where it is not in force; one sentence for each GPU where it cannot be."""
+        with self._lock:
+            if self._ended:
+                return dict.fromkeys(gpu_uuids, "compute modes were put back: gpu-share mps ends")
+            return self._each(gpu_uuids, self._hold_one)
+
+    def release(self, *, keep: Collection[str]) -> dict[str, str]:
+        """Put back what was found on all GPUs but *keep*; one sentence for each GPU where that fails."""
+        with self._lock:
+            return self._each([uuid for uuid in self._recorded() if uuid not in keep], self._release_one)
+
+    def end(self) -> dict[str, str]:
+        """Put back what was found on all GPUs, and hold none from now on."""
+        self._ended = True
+        return self.release(keep=())
+
+    def _each(self, gpu_uuids: Collection[str], act: Callable[[Nvml, str], None]) -> dict[str, str]:
+        if not gpu_uuids:
+            return {}
+        faults = {}
+        nvml = self._load_nvml()
+        try:
+            with _session(nvml):
+                for uuid in gpu_uuids:
+                    try:
+                        act(nvml, uuid)
+                    except (nvml.NVMLError, OSError) as error:
+                        faults[uuid] = _sentence(error)
+        except nvml.NVMLError as error:
+            faults = dict.fromkeys(gpu_uuids, _sentence(error))
+        return faults
+
+    def _hold_one(self, nvml: Nvml, uuid: str) -> None:
+        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+        found = nvml.nvmlDeviceGetComputeMode(handle)
+        recorded = self._recorded()
+        if uuid not in recorded:
+            self._write({**recorded, uuid: found})  # before it changes
+        if found == EXCLUSIVE_PROCESS:
+            return
+        nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
+        _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
+
+    def _release_one(self, nvml: Nvml, uuid: str) -> None:
+        recorded = self._recorded()
+        nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), recorded.pop(uuid))
+        self._write(recorded)
+
+    def _recorded(self) -> dict[str, int]:
+        try:
+            with self._path.open("rb") as file:
+                record = msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Record)
+        except (OSError, msgspec.DecodeError):
+            return {}
+        return record.modes if record.boot_id == self._boot_id else {}
+
+    def _write(self, modes: dict[str, int]) -> None:
+        if modes:
+            write_atomically(self._path, msgspec.json.encode(_Record(boot_id=self._boot_id, modes=modes)))
+        else:
+            self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _session(nvml: Nvml) -> Iterator[None]:
+    """Use NVML for a moment: an open session would keep a driver from being reloaded."""
+    nvml.nvmlInit()
+    try:
+        yield
+    finally:
+        with suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"the compute mode found cannot be remembered, so it stays: {error}"
+    fix = _FIXES.get(getattr(error, "value", -1), "see nvidia-smi")
+    return f"the compute mode cannot be changed: NVML: {error}: {fix}"

@@ -1,0 +1,112 @@
+"""The program nvidia-cuda-mps-control: one run for each command, and one to start a daemon."""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from plugin.errors import ControlError
+from plugin.mps.answers import excerpt
+
+_LARGEST_ANSWER_BYTES = 64 * 1024
+_FOR_OTHERS = 0o022  # umask: what a daemon makes can be read by all, and written by itself
+_DEAD_WITHIN_SECONDS = 1.0
+_INHERITED = ("PATH", "LD_LIBRARY_PATH")
+
+
+class Control:
+    """Speaks with the daemon of one pipe folder."""
+
+    def __init__(self, program: str, environment: Mapping[str, str], *, timeout_seconds: float) -> None:
+        """Use *program*, by name or path, with *environment*, and nothing of ours that a daemon might take up."""
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        self._program = program
+        self._environment = {**inherited, **environment}
+        self._timeout_seconds = timeout_seconds
+
+    def ask(self, command: str) -> str:
+        """
+        Send *command*, and give the answer.
+
+        Raises:
+            ControlError: If there is none in time, it is too large, or the command failed.
+        """
+        return self._run([], command, what=command, timeout_seconds=self._timeout_seconds)
+
+    def start(self, flags: Sequence[str], *, timeout_seconds: float) -> None:
+        """
+        Start a daemon; it listens when this returns.
+
+        Raises:
+            ControlError: With what the program wrote, if it did not start.
+        """
+        self._run(["-d", *flags], "", what=f"{self._program} -d", timeout_seconds=timeout_seconds)
+
+    def _run(self, flags: Sequence[str], text: str, *, what: str, timeout_seconds: float) -> str:
+        stdin, stdout, stderr = _memory_file(text.encode() + b"\n"), _memory_file(), _memory_file()
+        try:
+            code = self._exit_code(flags, stdin, stdout, stderr, timeout_seconds=timeout_seconds)
+            answer, complaint = _written(stdout), _written(stderr)
+        except OSError as error:
+            raise ControlError(f"{self._program}: cannot be run: {error.strerror}") from error
+        finally:
+            for file in (stdin, stdout, stderr):
+                os.close(file)
+        if code is None:
+            raise ControlError(f"{what}: no answer within {timeout_seconds:g} s")
+        if code != 0:
+            raise ControlError(f"{what}: failed with {code}: {excerpt(complaint or answer)}")
+        return answer
+
+    def _exit_code(
+        self, flags: Sequence[str], stdin: int, stdout: int, stderr: int, *, timeout_seconds: float
+    ) -> int | None:
+        """Run the program; None if it did not end in time, and was killed."""
+        # Files, no pipes: a daemon may keep them open for as long as it lives.
+        process = subprocess.Popen(  # noqa: S603 - the administrator names the program
+            [self._program, *flags],
+            env=self._environment,
+            cwd="/",
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            umask=_FOR_OTHERS,
+        )
+        if _ends_within(process, timeout_seconds):
+            return process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):  # in a driver call that does not return
+            process.wait(_DEAD_WITHIN_SECONDS)
+        return None
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    file = os.pidfd_open(process.pid)
+    try:
+        waiting = select.poll()  # unlike select, for descriptors of any number
+        waiting.register(file, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
+    finally:
+        os.close(file)
+
+
+def _memory_file(content: bytes | None = None) -> int:
+    """Make a file in memory: with *content* at hand, or to be written to, no more than is ever read."""
+    file = os.memfd_create("mps", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    if content is not None:
+        os.write(file, content)
+        os.lseek(file, 0, os.SEEK_SET)
+        return file
+    os.truncate(file, _LARGEST_ANSWER_BYTES)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+    return file
+
+
+def _written(file: int) -> str:
+    length = os.lseek(file, 0, os.SEEK_CUR)  # the position is shared with the program
+    return os.pread(file, length, 0).decode(errors="replace")

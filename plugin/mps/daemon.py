@@ -1,0 +1,159 @@
+"""The MPS control daemon of one GPU: whatever process holds that GPU's pipe folder, from this run or an earlier one."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from plugin.errors import ControlError, MpsError
+from plugin.mps.answers import ServerState, server_pids, server_state
+from plugin.mps.control import Control
+from plugin.mps.folders import clear, prepare
+from plugin.mps.processes import Holder, holder, holders, reap, send
+from plugin.mps.timing import Timing
+from plugin.mps.watch import Answered, Gone, NoAnswer
+from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
+
+_LOGS = ("control.log", "server.log")
+_LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
+_POLL_SECONDS = 0.02
+_SCANS = 3  # a process that forks as it becomes a daemon can slip through one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where daemons are, and how they are run."""
+
+    pipe_directory: Path
+    log_directory: Path  # not below the former: there tenants could put links in a log's place
+    program: str  # nvidia-cuda-mps-control, by name or path
+    multi_user: bool
+
+
+class Daemon:
+    """Starts, looks at and stops the daemon of one GPU; for one thread."""
+
+    def __init__(self, gpu_uuid: str, place: Place, timing: Timing) -> None:
+        self._gpu_uuid = gpu_uuid
+        self._place = place
+        self._timing = timing
+        self._folder = place.pipe_directory / gpu_uuid
+        self._logs = place.log_directory / gpu_uuid
+        self._seen: set[int] = set()  # PIDs, until they are dead
+        self.control = Control(
+            place.program,
+            {
+                CUDA_VISIBLE_DEVICES: gpu_uuid,
+                MPS_PIPE_DIRECTORY: str(self._folder),
+                "CUDA_MPS_LOG_DIRECTORY": str(self._logs),
+                "CUDA_MPS_PROTOCOL_VERSION": "2",
+            },
+            timeout_seconds=timing.answer,
+        )
+
+    def start(self) -> None:
+        """
+        Start the daemon, after an end of whatever holds its folder.
+
+        Raises:
+            MpsError: If it does not run then; nothing is left of it.
+        """
+        self.stop()
+        prepare(self._place.pipe_directory, self._gpu_uuid)
+        try:
+            self._logs.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except OSError as error:
+            raise MpsError(f"{self._logs}: cannot be made: {error.strerror}") from error
+        try:
+            self.control.start(["-M"] if self._place.multi_user else [], timeout_seconds=self._timing.start)
+        except ControlError:
+            with suppress(MpsError):  # half a daemon, perhaps
+                self.stop()
+            raise
+        if not self._is_alive():
+            raise MpsError(f"the daemon ended as soon as it was started: see {self._logs / _LOGS[0]}")
+
+    def look(self) -> Gone | NoAnswer | Answered:
+        """See how the daemon and its servers are."""
+        self._trim_logs()
+        if not self._is_alive():
+            return Gone()
+        try:
+            servers = self._servers()
+        except ControlError as error:
+            return NoAnswer(str(error))
+        # A daemon that dies meanwhile answers with nothing, and that means no server.
+        return Answered(servers) if self._is_alive() else Gone()
+
+    def stop(self, *, quit_seconds: float | None = None) -> None:
+        """
+        End the daemon and its servers, by force if they take longer than *quit_seconds*, and what they leave behind.
+
+        Raises:
+            MpsError: If a process survives that, or something cannot be removed.
+        """
+        if any(one.role == "daemon" for one in self._holders()):
+            with suppress(ControlError):
+                self.control.ask("quit")
+            self._gone_within(self._timing.quit if quit_seconds is None else quit_seconds)
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for one in (remaining := self._holders()):
+                send(one, number)
+            if remaining:
+                self._gone_within(self._timing.kill)
+        if remaining := self._holders():
+            pids = ", ".join(str(one.pid) for one in remaining)
+            raise MpsError(
+                f"the MPS processes {pids} cannot be killed, they hang in the driver: reset the GPU, or reboot"
+            )
+        if self._folder.is_dir():
+            clear(self._place.pipe_directory, self._gpu_uuid)
+
+    def _servers(self) -> dict[int, ServerState]:
+        states = {}
+        for pid in self._server_pids():
+            try:
+                states[pid] = server_state(self.control.ask(f"get_server_status {pid}"))
+            except ControlError:
+                if pid in self._server_pids():
+                    raise
+                # It ended between the two questions.
+        return states
+
+    def _server_pids(self) -> tuple[int, ...]:
+        return server_pids(self.control.ask("get_server_list"))
+
+    def _is_alive(self) -> bool:
+        # Of thousands of processes, first those that it was.
+        known = (holder(pid) for pid in list(self._seen))
+        if any(one and one.role == "daemon" and one.folder == str(self._folder) for one in known):
+            return True
+        for _ in range(_SCANS):
+            if any(one.role == "daemon" for one in self._holders()):
+                return True
+            time.sleep(_POLL_SECONDS)
+        return False
+
+    def _holders(self) -> Sequence[Holder]:
+        found = [one for one in holders() if one.folder == str(self._folder)]
+        alive = {one.pid for one in found}
+        for pid in self._seen - alive:
+            reap(pid)  # where there is no other parent left, it is this process
+        self._seen = alive
+        return found
+
+    def _gone_within(self, seconds: float) -> None:
+        """Wait until the processes that hold the folder now have ended, as long as that."""
+        deadline = time.monotonic() + seconds
+        waited_for = self._holders()
+        while any(holder(one.pid) == one for one in waited_for) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+
+    def _trim_logs(self) -> None:
+        for name in _LOGS:
+            with suppress(OSError):
+                if (self._logs / name).lstat().st_blocks * 512 > _LARGEST_LOG_BYTES:
+                    os.truncate(self._logs / name, 0)

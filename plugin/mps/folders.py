@@ -1,0 +1,147 @@
+"""
+The folders that MPS daemons listen in.
+
+Tenants reach them as root of their container: under `attach: pod` all of them, under `attach: node` that of their GPU.
+So whatever lies in them may have been planted; nothing is followed, and nothing is reused but the folders themselves,
+which containers have mounted.
+"""
+
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from plugin.errors import MpsError
+
+_log = logging.getLogger(__name__)
+
+_ENTERED_BY_ALL = 0o755
+_LONGEST_SOCKET_BYTES = 107  # of a unix socket's path
+_LONGEST_SOCKET = "control_privileged"  # that a daemon makes
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SELINUX = Path("/sys/fs/selinux/enforce")
+_SELINUX_LABEL = b"system_u:object_r:container_file_t:s0"  # what containers may use
+
+
+def prepare_pipe_directory(path: Path) -> None:
+    """
+    Make the folder of all pipe folders, for everyone to enter and for us alone to write to.
+
+    Raises:
+        MpsError: If it cannot be had, or users other than root cannot reach it.
+    """
+    try:
+        path.mkdir(mode=_ENTERED_BY_ALL, parents=True, exist_ok=True)
+        with _opened(path) as folder:
+            _take(folder)
+    except OSError as error:
+        raise MpsError(
+            f"mps.pipeDirectory {path}: expected a folder that can be written to, and no link: {error.strerror}"
+        ) from error
+    closed = next((parent for parent in path.parents if not parent.stat().st_mode & stat.S_IXOTH), None)
+    if closed is not None:
+        raise MpsError(
+            f"mps.pipeDirectory {path}: users other than root cannot enter {closed}, so their programs would not reach "
+            f"MPS: chmod o+x {closed}, or name another folder in _cluster.yaml"
+        )
+
+
+def prepare(pipe_directory: Path, name: str) -> Path:
+    """
+    Make a folder below, in place of whatever else has its name. One that is there stays, with its content.
+
+    Raises:
+        MpsError: If it cannot be had.
+    """
+    path = pipe_directory / name
+    if len(os.fsencode(path / _LONGEST_SOCKET)) > _LONGEST_SOCKET_BYTES:
+        raise MpsError(
+            f"{path / _LONGEST_SOCKET}: longer than the {_LONGEST_SOCKET_BYTES} bytes that a socket's path may have: "
+            "name a shorter mps.pipeDirectory in _cluster.yaml"
+        )
+    try:
+        with opened_child(pipe_directory, name) as folder:
+            _take(folder)
+    except OSError as error:
+        raise MpsError(f"{path}: cannot be made a folder of ours: {error.strerror}") from error
+    return path
+
+
+def clear(pipe_directory: Path, name: str) -> None:
+    """
+    Remove what a folder below holds: stale sockets and pid file, or what was planted.
+
+    Raises:
+        MpsError: If something cannot be removed.
+    """
+    try:
+        with opened_child(pipe_directory, name) as folder:
+            _empty(folder)
+    except (OSError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or "too deep"
+        raise MpsError(f"{pipe_directory / name}: cannot be emptied: {reason}: empty it by hand") from error
+
+
+def label(folder: int, *, selinux: Path = _SELINUX) -> None:
+    """Let containers use an open folder and what is made in it, where SELinux would not; a failure is logged."""
+    if selinux.exists():
+        try:
+            os.setxattr(folder, "security.selinux", _SELINUX_LABEL)
+        except OSError as error:
+            _log.warning("SELinux label not set: pods may not reach MPS", extra={"reason": error.strerror})
+
+
+@contextmanager
+def opened_child(pipe_directory: Path, name: str) -> Iterator[int]:
+    """
+    Open a folder below; made if there is none, in place of a file or a link.
+
+    Raises:
+        OSError: If it cannot be had.
+    """
+    with _opened(pipe_directory) as parent, _child(parent, name) as folder:
+        yield folder
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    folder = os.open(path, _FOLDER)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _child(parent: int, name: str) -> Iterator[int]:
+    with suppress(FileExistsError):
+        os.mkdir(name, _ENTERED_BY_ALL, dir_fd=parent)
+    try:
+        folder = os.open(name, _FOLDER, dir_fd=parent)
+    except NotADirectoryError:  # a link, too
+        os.unlink(name, dir_fd=parent)
+        os.mkdir(name, _ENTERED_BY_ALL, dir_fd=parent)
+        folder = os.open(name, _FOLDER, dir_fd=parent)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _take(folder: int) -> None:
+    os.fchown(folder, os.geteuid(), os.getegid())
+    os.fchmod(folder, _ENTERED_BY_ALL)  # whatever the umask
+    label(folder)
+
+
+def _empty(folder: int) -> None:
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if is_folder:
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)

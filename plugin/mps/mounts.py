@@ -1,0 +1,82 @@
+"""mount(2) and umount2(2), and what is mounted where."""
+
+import ctypes
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+NOSUID, NODEV, NOEXEC, BIND = 2, 4, 8, 4096
+_DETACH, _NOFOLLOW = 2, 8
+_MOUNTS = Path("/proc/self/mountinfo")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A line of mountinfo."""
+
+    id: int  # another one in each mount namespace
+    point: str
+    shared: bool  # whether mounts on top show in other namespaces too
+    source: str
+
+
+def mounts(path: Path = _MOUNTS) -> tuple[Mount, ...]:
+    """
+    List what a process sees mounted, the topmost last.
+
+    Raises:
+        OSError: If *path* cannot be read.
+    """
+    return tuple(_mount(line) for line in path.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+
+
+def mount_of(path: str, among: Iterable[Mount]) -> Mount | None:
+    """Find the mount that a resolved *path* is in."""
+    best = None
+    for one in among:
+        inside = path == one.point or path.startswith(one.point.rstrip("/") + "/")
+        if inside and (best is None or len(one.point) >= len(best.point)):
+            best = one
+    return best
+
+
+def mount(source: str, target: str, *, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """
+    Attach a file system, as the system call does.
+
+    Raises:
+        OSError: As the kernel says.
+    """
+    arguments = [os.fsencode(text) or None for text in (source, target, kind)]
+    _check(_libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(options) or None), target)
+
+
+def unmount(target: str) -> None:
+    """
+    Take a mount out of the tree; who uses it keeps it.
+
+    Raises:
+        OSError: As the kernel says.
+    """
+    _check(_libc.umount2(os.fsencode(target), _DETACH | _NOFOLLOW), target)
+
+
+def _check(code: int, target: str) -> None:
+    if code != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def _mount(line: str) -> Mount:
+    fields = line.split(" ")
+    end = fields.index("-")
+    return Mount(
+        id=int(fields[0]),
+        point=re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4]),
+        shared=any(field.startswith("shared:") for field in fields[6:end]),
+        source=fields[end + 2],
+    )

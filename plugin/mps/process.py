@@ -1,0 +1,192 @@
+"""The process `gpu-share mps`: finds the GPUs that are shared by MPS, and keeps a daemon for each until SIGTERM."""
+
+import fcntl
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import cast
+
+from plugin.boot_clock import boot_id
+from plugin.errors import MpsError, PluginError
+from plugin.inventory import Inventory, load_nvml, read_inventory, wait_for_gpus
+from plugin.log import start_logging
+from plugin.mps.compute_mode import ComputeModes
+from plugin.mps.compute_mode import Nvml as ComputeModeNvml
+from plugin.mps.daemon import Place
+from plugin.mps.ending import Ending
+from plugin.mps.node import Node, every
+from plugin.mps.settings import MpsSettings
+from plugin.mps.surroundings import Surroundings
+from plugin.mps.tenancy import Tenancy
+from plugin.mps.timing import TIMING, Timing
+from plugin.pool import Gpu
+from policies.cluster import Cluster
+from policies.contract import MPS
+from policies.errors import PolicyError
+from policies.store import PolicyStore
+
+_log = logging.getLogger(__name__)
+
+_FAILED = 1
+_BAD_INPUT = 2
+_LOCK_FILE = "mps.lock"
+_MODES_FILE = "compute-modes.json"
+_LOG_FOLDER = "mps-log"
+_READ_BY_ALL = 0o755
+
+
+def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
+    """Keep the daemons until SIGTERM or SIGINT; the exit code is 0 then, 1 if that is not possible, 2 for bad input."""
+    start_logging()
+    try:
+        with Ending() as ending, _alone(settings.state_dir):
+            store = PolicyStore(settings.policies)
+            inventory = _inventory(settings, ending)
+            if inventory is None:
+                return 0
+            return _Process(settings, store, timing).serve(inventory, ending)
+    except PolicyError as error:
+        return _failure(error, _BAD_INPUT)
+    except PluginError as error:
+        return _failure(error, _FAILED)
+
+
+class _Process:
+    """What the threads of the process do."""
+
+    def __init__(self, settings: MpsSettings, store: PolicyStore, timing: Timing) -> None:
+        self._settings = settings
+        self._store = store
+        self._cluster = store.current.cluster  # of the start, as the plugin has it
+        self._timing = timing
+        self._said: set[str] = set()
+        self._node = Node(_surroundings(settings, self._cluster, timing))
+
+    def serve(self, inventory: Inventory, ending: Ending) -> int:
+        """Keep daemons on the GPUs found, and on those that come, until the process is told to end."""
+        shared = self._shared(inventory)
+        self._log_start(inventory, shared)
+        stopping = Event()
+        first = partial(self._node.clean_up, keep=[gpu.uuid for gpu in shared])
+        try:
+            self._node.adopt(shared)
+            for acts in (
+                (self._timing.gpus, first, self._look_at_gpus),
+                (self._timing.ceilings, self._set_ceilings, self._set_ceilings),
+            ):
+                # One that hangs in the driver must not keep the process from ending.
+                Thread(target=every, args=[*acts, stopping], daemon=True).start()
+            while (received := ending.within(self._timing.publish)) is None:
+                self._node.publish()
+            _log.info("ending", extra={"signal": received.name})
+        finally:
+            stopping.set()
+            self._node.end()
+        return 0
+
+    def _look_at_gpus(self) -> None:
+        try:
+            self._node.adopt(self._shared(read_inventory(load_nvml())))
+        except PluginError as error:
+            self._say_once("GPUs not looked at", str(error))
+        self._node.hold_modes()
+
+    def _set_ceilings(self) -> None:
+        self._store.refresh()
+        if error := self._store.newest_error:
+            self._say_once("policies not read, the last good ones hold", " ".join(str(error).split()))
+        self._node.set_ceilings(self._store.current)
+
+    def _shared(self, inventory: Inventory) -> list[Gpu]:
+        """Pick the GPUs that are shared by MPS."""
+        for reason in inventory.skipped:
+            self._say_once("GPU skipped", reason)
+        return [gpu for gpu in inventory.gpus if _offer(gpu, self._settings, self._cluster) == MPS]
+
+    def _say_once(self, what: str, reason: str) -> None:
+        if reason not in self._said:
+            self._said.add(reason)
+            _log.warning(what, extra={"reason": reason})
+
+    def _log_start(self, inventory: Inventory, shared: Iterable[Gpu]) -> None:
+        gpus = [asdict(gpu) for gpu in shared]
+        _log.info(
+            "starting",
+            extra={
+                "settings": asdict(self._settings),
+                "pipe_directory": self._cluster.mps.pipe_directory,
+                "driver": inventory.driver,
+                "gpus": gpus,
+            },
+        )
+        if not gpus:
+            _log.info("no GPU of this node is shared by MPS: there is nothing to do until one comes")
+
+
+def _surroundings(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Surroundings:
+    boot = boot_id()
+    return Surroundings(
+        place=Place(
+            pipe_directory=Path(cluster.mps.pipe_directory),
+            log_directory=settings.state_dir / _LOG_FOLDER,
+            program=settings.control,
+            multi_user=settings.multi_user,
+        ),
+        state_dir=settings.state_dir,
+        boot_id=boot,
+        vgpus_per_gpu=cluster.vgpus_per_gpu,
+        modes=ComputeModes(_compute_mode_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
+        tenancy=Tenancy(settings.pod_resources, cluster.resource_names[MPS]),
+        timing=timing,
+    )
+
+
+def _compute_mode_nvml() -> ComputeModeNvml:
+    return cast("ComputeModeNvml", load_nvml())  # one module, of which different parts are used
+
+
+def _offer(gpu: Gpu, settings: MpsSettings, cluster: Cluster) -> str | None:
+    return cluster.offer(node=settings.node_name, model=gpu.model, index=gpu.index, otherwise=settings.strategy)
+
+
+def _inventory(settings: MpsSettings, ending: Ending) -> Inventory | None:
+    """Find the GPUs; None if the process was told to end before there were any."""
+    if settings.wait_for_gpus:
+        return wait_for_gpus(
+            lambda: read_inventory(load_nvml()), ended=lambda seconds: ending.within(seconds) is not None
+        )
+    return read_inventory(load_nvml())
+
+
+@contextmanager
+def _alone(state_dir: Path) -> Iterator[None]:
+    """
+    Hold the node: two of us would end each other's daemons.
+
+    Raises:
+        MpsError: If another one runs, or the folder cannot be used.
+    """
+    try:
+        state_dir.mkdir(mode=_READ_BY_ALL, parents=True, exist_ok=True)
+        lock = os.open(state_dir / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise MpsError(f"--state-dir {state_dir}: not a folder that can be written to: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MpsError(f"--state-dir {state_dir}: another gpu-share mps runs on this node: end it first") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def _failure(error: Exception, code: int) -> int:
+    sys.stderr.write(f"gpu-share mps: {' '.join(str(error).split())}\n")
+    return code

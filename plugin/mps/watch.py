@@ -1,0 +1,145 @@
+"""
+What to do about one MPS daemon: a rule from what was seen, and when, to the daemon's state and the next action.
+
+Two things must be kept apart. A daemon that is not good is reported at the first sign, because a container that starts
+without its daemon has the whole GPU or none. It is killed on evidence only, because that ends its tenants' contexts.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from plugin.mps.answers import ServerState
+from plugin.mps.state import StateName
+
+UNANSWERED_BEFORE_KILL = 3  # looks in a row
+STEADY_SECONDS = 60.0  # of good answers, after which earlier failures are forgotten
+INITIALIZING_SECONDS = 60.0  # that a server may take until it serves clients
+LONGEST_PAUSE_SECONDS = 60.0  # before a start
+
+Action = Literal["wait", "start", "kill"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """No daemon holds the pipe folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """A daemon could not be started."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The daemon does not answer in time, or not as documented."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """No container may start on the GPU, whatever the daemon says."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The daemon answers, and this is how its servers are, by PID; it has none before the first client."""
+
+    servers: Mapping[int, ServerState]
+
+
+Seen = Gone | NotStarted | NoAnswer | Blocked | Answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """What is known of one daemon; times are in seconds of any clock that only goes forward."""
+
+    state: StateName = "starting"
+    why: str = "the daemon was not started yet"
+    running: bool = False  # as far as is known
+    unanswered: int = 0  # looks in a row
+    failures: int = 0  # since it was last steady
+    due_seconds: float = 0.0  # not started before, where it is not running
+    good_since_seconds: float | None = None
+    initializing_since_seconds: float | None = None
+
+    def pause_seconds(self, now_seconds: float, *, longest: float) -> float:
+        """Say how long to wait until the next look."""
+        return longest if self.running else min(longest, max(0.0, self.due_seconds - now_seconds))
+
+
+def step(watch: Watch, seen: Seen, now_seconds: float) -> tuple[Watch, Action]:
+    """Take in one look at the daemon; the action must be taken before the next look."""
+    match seen:
+        case Gone() if watch.running:
+            return _failed(watch, "the daemon is gone", now_seconds), "wait"
+        case Gone():
+            return _not_running(watch, now_seconds)
+        case NotStarted(why):
+            return _failed(watch, why, now_seconds), "wait"
+        case NoAnswer(why):
+            return _unanswered(watch, why, now_seconds)
+        case Blocked(why):
+            return _not_good(watch, "failed", why), "wait"
+        case Answered(servers):
+            return _answered(replace(watch, running=True, unanswered=0), servers.values(), now_seconds), "wait"
+        case _:
+            assert_never(seen)
+
+
+def _not_running(watch: Watch, now_seconds: float) -> tuple[Watch, Action]:
+    if now_seconds < watch.due_seconds:
+        return watch, "wait"
+    return replace(watch, state="starting", why="the daemon is being started", running=True), "start"
+
+
+def _unanswered(watch: Watch, why: str, now_seconds: float) -> tuple[Watch, Action]:
+    unanswered = watch.unanswered + 1
+    if unanswered >= UNANSWERED_BEFORE_KILL:
+        return _failed(watch, f"{why}, {unanswered} times in a row", now_seconds), "kill"
+    return replace(_not_good(watch, "failed", why), running=True, unanswered=unanswered), "wait"
+
+
+def _failed(watch: Watch, why: str, now_seconds: float) -> Watch:
+    pause_seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(watch.failures, 16))
+    return replace(
+        _not_good(watch, "failed", f"{why}; the next start is after a pause of {pause_seconds:.0f} s"),
+        running=False,
+        unanswered=0,
+        failures=watch.failures + 1,
+        due_seconds=now_seconds + pause_seconds,
+    )
+
+
+def _not_good(watch: Watch, state: StateName, why: str) -> Watch:
+    return replace(watch, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
+
+
+def _answered(watch: Watch, servers: Collection[ServerState], now_seconds: float) -> Watch:
+    if "FAULT" in servers:
+        why = "a fatal fault of one client ended the contexts of all; the server serves again once all of them are gone"
+        return _not_good(watch, "fault", why)
+    if "INITIALIZING" not in servers:
+        return _good(replace(watch, initializing_since_seconds=None), now_seconds)
+    since_seconds = watch.initializing_since_seconds
+    since_seconds = now_seconds if since_seconds is None else since_seconds
+    watch = replace(watch, initializing_since_seconds=since_seconds)
+    if now_seconds - since_seconds > INITIALIZING_SECONDS:
+        why = f"its server has been initializing for more than {INITIALIZING_SECONDS:.0f} s"
+        return replace(watch, state="failed", why=why, good_since_seconds=None)
+    return watch if watch.state == "fault" else _good(watch, now_seconds)
+
+
+def _good(watch: Watch, now_seconds: float) -> Watch:
+    since_seconds = watch.good_since_seconds
+    since_seconds = now_seconds if since_seconds is None else since_seconds
+    steady = now_seconds - since_seconds >= STEADY_SECONDS
+    return replace(
+        watch, state="ready", why="", good_since_seconds=since_seconds, failures=0 if steady else watch.failures
+    )

@@ -1,0 +1,48 @@
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from plugin.errors import InventoryError
+from plugin.inventory import load_nvml, read_inventory
+from plugin.pool import Gpu
+from tests.gpu.node import Node, running
+
+_NEEDED = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "unshare", "nsenter", "setpriv")
+
+
+@pytest.fixture(scope="session")
+def gpu() -> Gpu:
+    try:
+        found = read_inventory(load_nvml()).gpus[0]
+    except InventoryError as error:
+        pytest.skip(f"no GPU here, so this question to real MPS stays open: {error}")
+    missing = [program for program in _NEEDED if shutil.which(program) is None]
+    if missing or os.geteuid() != 0:
+        pytest.skip(f"a GPU, but no MPS to ask: needs root and {', '.join(missing) or 'nothing else'}")
+    return found
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))  # short, for sockets
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def folder(gpu: Gpu) -> Iterator[Path]:  # noqa: ARG001 - where there is no GPU, nothing is made
+    with _folder() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def node(gpu: Gpu) -> Iterator[Node]:
+    """Give a GPU under MPS whose daemon sets no default limit: every tenant could have all of it."""
+    with _folder() as path, running(gpu, path) as node:
+        yield node

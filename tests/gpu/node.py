@@ -1,0 +1,115 @@
+"""A real GPU under a real `gpu-share mps`, and CUDA programs that run on it as a container's would."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plugin.allocation import Allocation
+from plugin.boot_clock import boot_id, boot_seconds
+from plugin.limits import Mps, limits
+from plugin.mps.state import fault, read_state
+from plugin.pool import Gpu
+from tests.plugin.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+CLIENT = Path(__file__).with_name("client.py")
+VGPUS_PER_GPU = 10
+EVERYTHING_MIB = 1 << 30  # more than any GPU has
+_START_SECONDS = 60.0
+_CLIENT_SECONDS = 120.0
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A GPU whose MPS daemon runs below *folder*, in the mount namespace of *supervisor*."""
+
+    gpu: Gpu
+    folder: Path
+    supervisor: subprocess.Popen[bytes]
+
+    @property
+    def pipe_directory(self) -> str:
+        return str(self.folder / "mps")
+
+    def fault(self) -> str | None:
+        """Say what the plugin would say of the daemon now."""
+        state = read_state(self.folder / "state")
+        return fault(state, self.gpu.uuid, now_seconds=boot_seconds(), boot_id=boot_id())
+
+    def environment(self, vgpus: int) -> dict[str, str]:
+        """Give what a container with that many of ten vGPUs gets from Allocate."""
+        allocation = Allocation(gpus=(self.gpu,), vgpus=vgpus, vgpus_per_gpu=VGPUS_PER_GPU)
+        return limits(allocation, Mps(self.pipe_directory)).environment
+
+    def start(
+        self, *arguments: str, environment: Mapping[str, str], user: int = 0, apart: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start a CUDA program that shares the supervisor's mounts; *apart* are namespaces of its own, for unshare."""
+        # What NVIDIA's container runtime makes of NVIDIA_VISIBLE_DEVICES, where no container is.
+        own = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": self.gpu.uuid, **environment}
+        enter = ["nsenter", "--mount", "--target", str(_mounts_of(self.supervisor))]
+        leave = ["unshare", *apart] if apart else []
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+        command = [*enter, *leave, *become, sys.executable, str(CLIENT), *arguments]
+        return subprocess.Popen(command, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, *arguments: str, environment: Mapping[str, str], user: int = 0, apart: Sequence[str] = ()) -> Answer:
+        """Run a CUDA program to its end and give what it says."""
+        client = self.start(*arguments, environment=environment, user=user, apart=apart)
+        return said(client)
+
+
+def said(client: subprocess.Popen[bytes]) -> Answer:
+    """Wait for the end of a program and give its last line."""
+    try:
+        out, _ = client.communicate(timeout=_CLIENT_SECONDS)
+    finally:
+        client.kill()
+    lines = out.splitlines()
+    assert lines, f"the program ended with {client.returncode} and said nothing"
+    answer: Answer = json.loads(lines[-1])
+    return answer
+
+
+def runs(client: subprocess.Popen[bytes]) -> None:
+    """Wait until a program that spins or holds has begun."""
+    assert client.stdout is not None
+    line = client.stdout.readline()
+    assert json.loads(line or b"{}").get("running"), f"it did not begin, and said {line!r}"
+
+
+@contextmanager
+def running(gpu: Gpu, folder: Path, *more: str, policy: str = "") -> Iterator[Node]:
+    """Run `gpu-share mps` for *gpu* in a mount namespace of its own until the end of the block."""
+    policies = folder / "policies"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text(
+        f"mps: {{pipeDirectory: {folder / 'mps'}}}\nvgpusPerGpu: {VGPUS_PER_GPU}\n"
+        f"nodes:\n- {{indexes: [{gpu.index}], offer: mps}}\n- {{offer: none}}\n"
+    )
+    (policies / "_default.yaml").write_text(policy or "enabled: true\n")
+    command = ["unshare", "--mount", sys.executable, "-m", "gpu_share", "mps", *more]
+    command += ["--policies", str(policies), "--state-dir", str(folder / "state")]
+    command += ["--pod-resources", str(folder / "no-kubelet.sock")]
+    with (folder / "log").open("wb") as log:
+        supervisor = subprocess.Popen(command, cwd=ROOT, stderr=log)
+    node = Node(gpu=gpu, folder=folder, supervisor=supervisor)
+    try:
+        wait_until(lambda: supervisor.poll() is not None or node.fault() is None, timeout_seconds=_START_SECONDS)
+        assert supervisor.poll() is None, (folder / "log").read_text()
+        yield node
+    finally:
+        supervisor.terminate()
+        supervisor.wait(_START_SECONDS)
+
+
+def _mounts_of(supervisor: subprocess.Popen[bytes]) -> int:
+    return supervisor.pid  # unshare without --fork becomes the program itself

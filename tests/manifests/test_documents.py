@@ -1,0 +1,97 @@
+"""What the documents tell an administrator to type is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpu_share import main
+from policies.cluster import Cluster
+from policies.store import load
+from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
+
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """Give the `nodes` that docs/operations.md proposes, as the nodes read them."""
+    (example,) = re.findall(
+        r"```yaml\n(# _cluster.yaml\n.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL
+    )
+    folder = tmp_path_factory.mktemp("policies")
+    (folder / "_cluster.yaml").write_text(example)
+    return load(folder).cluster
+
+
+@pytest.mark.parametrize(
+    ("node", "model", "index", "offer"),
+    [
+        ("small-1", "Tesla T4", 0, "time-slicing"),
+        ("train-7", "NVIDIA H200", 3, "whole"),
+        ("mixed-1", "NVIDIA H200", 1, "whole"),
+        ("mixed-1", "NVIDIA H200", 2, "mps"),
+        ("mixed-1", "NVIDIA H200", 7, None),
+        ("other", "NVIDIA H200", 7, "mps"),
+    ],
+)
+def test_the_example_of_several_kinds_says_what_its_comments_say(
+    shown: Cluster, node: str, model: str, index: int, offer: str | None
+) -> None:
+    assert shown.offer(node=node, model=model, index=index, otherwise="mps") == offer
+
+
+@EVERY_PAGE
+def test_every_variable_of_the_documents_is_an_option(page: Path) -> None:
+    options = {
+        str(getattr(parameter, "envvar", None))
+        for command in main.commands.values()
+        for parameter in [
+            *command.params,
+            *(p for sub in getattr(command, "commands", {}).values() for p in sub.params),
+        ]
+    }
+    known = {*options, "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "GPU_SHARE_"}
+    assert set(re.findall(r"GPU_SHARE_[A-Z_]*", page.read_text())) <= known
+
+
+@EVERY_PAGE
+def test_every_part_that_a_command_selects_is_installed(page: Path) -> None:
+    installed = {
+        template["metadata"]["labels"]["app.kubernetes.io/component"]
+        for template in templates(render(MANIFESTS)).values()
+    }
+    selected = re.findall(r"app\.kubernetes\.io/component(?:=(\w+)| in \(([\w, ]+)\))", page.read_text())
+    assert {name for one, several in selected for name in (one or several).split(", ")} <= installed
+
+
+@EVERY_PAGE
+def test_every_object_that_a_command_names_is_installed(page: Path) -> None:
+    names = {(kind.lower(), name) for kind, _, name in map(identity, render(MANIFESTS))}
+    pattern = (
+        r"(daemonset|deployment|cronjob|mutatingwebhookconfiguration|validatingadmissionpolicybinding)[ /]([a-z-]+)"
+    )
+    assert set(re.findall(pattern, " ".join(re.findall(r"kubectl .*", page.read_text())))) <= names
+
+
+@EVERY_PAGE
+def test_every_overlay_of_the_documents_is_there(page: Path) -> None:
+    named = set(re.findall(r"(?:^|[ /])overlays/([a-z-]+)", page.read_text()))
+    assert named <= {folder.name for folder in OVERLAYS}
+
+
+def test_every_overlay_is_in_the_documents() -> None:
+    text = (ROOT / "docs" / "install.md").read_text()
+    assert not [folder.name for folder in OVERLAYS if f"manifests/overlays/{folder.name}" not in text]
+
+
+@EVERY_PAGE
+def test_every_link_between_the_documents_leads_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([\w./-]*)#?([\w-]*)\)", page.read_text()):
+        to = (page.parent / target).resolve() if target else page
+        assert to.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", to.read_text(), re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, anchor

@@ -1,0 +1,66 @@
+"""A GPU's life in one line each, for the tests of the rules."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from plugin.health.machine import GpuState, Moment, looked_at, struck, unseen, with_mps
+from plugin.health.node_state import Fault
+from plugin.health.reports import Event, Look
+
+GOOD = Look(recovery_action=0, energy_mj=1000)
+OLD = Look(energy_mj=1000)  # of a driver that does not say what the GPU needs
+LOST = Look(problem="GPU is lost", away=True)
+UNREADABLE = Look(problem="Unknown Error")
+MIG = replace(GOOD, in_mig_mode=True)
+NEEDS_RESET = replace(GOOD, recovery_action=1)
+
+
+class Story:
+    """A GPU from its first good look on; a probe every five seconds."""
+
+    def __init__(self, first: Look = GOOD, *, state: GpuState | None = None) -> None:
+        self.seconds = 100.0
+        self.generation = 1
+        self.state = GpuState() if state is None else state
+        self.looks(first)
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.seconds, f"at {self.seconds:g}")
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        return self.state.faults
+
+    @property
+    def sources(self) -> list[str]:
+        return [fault.source for fault in self.state.faults]
+
+    def looks(self, *looks: Look | None) -> "Story":
+        for look in looks:
+            self.seconds += 5
+            self.state = looked_at(self.state, look, self.now, generation=self.generation)
+        return self
+
+    def looks_for(self, seconds: float, look: Look | None) -> "Story":
+        return self.looks(*[look] * int(seconds / 5))
+
+    def counts(self, energies_mj: Iterable[int], look: Look = OLD) -> "Story":
+        return self.looks(*[replace(look, energy_mj=energy_mj) for energy_mj in energies_mj])
+
+    def xid(self, number: int) -> "Story":
+        event = Event(seconds=self.seconds, gpu_uuid="GPU-0", what=f"XID {number}", xid=number)
+        self.state = struck(self.state, event, self.now)
+        return self
+
+    def started_anew(self) -> "Story":
+        self.generation += 1
+        return self
+
+    def nvml_fails(self) -> "Story":
+        self.state = unseen(self.state, "NVML fails", self.now)
+        return self
+
+    def mps(self, why: str | None) -> "Story":
+        self.state = with_mps(self.state, why, self.now)
+        return self

@@ -1,0 +1,56 @@
+import os
+from pathlib import Path
+
+from plugin.health.mps_faults import PublishedMpsFaults
+from plugin.mps.state import FRESH_SECONDS, STATE_FILE, MpsGpu, MpsState, StateName, write_state
+
+NOW = 1000.0
+
+
+def publish(folder: Path, name: StateName = "ready", *, checked_seconds: float = NOW, boot_id: str = "boot") -> None:
+    gpu = MpsGpu(state=name, since="2026-01-01T00:00:00+00:00", why="died", checked_seconds=checked_seconds)
+    write_state(folder, MpsState(boot_id=boot_id, gpus={"GPU-0": gpu}))
+
+
+def test_a_daemon_is_good_while_its_supervisor_says_so(tmp_path: Path) -> None:
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    publish(tmp_path)
+    assert faults(["GPU-0"], NOW) == {}
+    assert list(faults(["GPU-0", "GPU-1"], NOW)) == ["GPU-1"]
+
+
+def test_what_nobody_has_published_is_bad(tmp_path: Path) -> None:
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    assert list(faults(["GPU-0"], NOW)) == ["GPU-0"]
+    publish(tmp_path, boot_id="an earlier start")
+    assert list(faults(["GPU-0"], NOW)) == ["GPU-0"]
+
+
+def test_a_supervisor_that_stops_publishing_is_noticed_though_its_file_stays(tmp_path: Path) -> None:
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    publish(tmp_path)
+    assert faults(["GPU-0"], NOW) == {}
+    assert list(faults(["GPU-0"], NOW + FRESH_SECONDS + 1)) == ["GPU-0"]
+
+
+def test_each_new_file_counts_and_so_does_its_end(tmp_path: Path) -> None:
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    publish(tmp_path)
+    assert faults(["GPU-0"], NOW) == {}
+    publish(tmp_path, "fault")
+    assert "died" in faults(["GPU-0"], NOW)["GPU-0"]
+    publish(tmp_path)
+    assert faults(["GPU-0"], NOW) == {}
+    (tmp_path / STATE_FILE).unlink()
+    assert list(faults(["GPU-0"], NOW)) == ["GPU-0"]
+
+
+def test_a_file_that_is_the_same_is_not_read_again(tmp_path: Path) -> None:
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    publish(tmp_path)
+    assert faults(["GPU-0"], NOW) == {}
+    path = tmp_path / STATE_FILE
+    status = path.stat()
+    path.write_bytes(path.read_bytes().replace(b'"ready"', b'"fault"'))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert faults(["GPU-0"], NOW) == {}

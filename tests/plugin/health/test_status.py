@@ -1,0 +1,165 @@
+"""What `gpu-share plugin status` tells, over the files that it finds."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from plugin.boot_clock import boot_id, boot_seconds
+from plugin.health.node_state import ApplicationFault, Fault, GpuHealth, write_node_health
+from plugin.health.status import show
+from plugin.mps.state import MpsGpu, MpsState, write_state
+from tests.plugin.health.told import ago, healthy, node, status
+
+
+def sick() -> GpuHealth:
+    """Make a GPU with two faults, as it is now: minutes pass while other tests run."""
+    xid = Fault(
+        source="xid",
+        why="XID 79: fell off the bus",
+        since=ago(minutes=2.5),
+        comes_back="once the GPU is reset",
+        xid=79,
+    )
+    lost = Fault(source="lost", why="the GPU is lost", since=ago(minutes=1.5), comes_back="once it answers again")
+    return healthy(1, faults=(xid, lost), since=ago(minutes=2.5), model="H200 NVL")
+
+
+def daemons(**gpus: MpsGpu) -> MpsState:
+    return MpsState(boot_id=boot_id(), gpus={name.replace("_", "-"): gpu for name, gpu in gpus.items()})
+
+
+def test_a_healthy_node_is_one_line_for_each_gpu_and_0(tmp_path: Path) -> None:
+    write_node_health(tmp_path, node(healthy(0), healthy(1)))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    head, first, second = ran.stdout.splitlines()
+    assert head.startswith("GPUs: 2, none of them unhealthy; driver: 580.95.05; the plugin wrote this ")
+    for index, line in enumerate((first, second)):
+        assert line.startswith(f"GPU {index}  GPU-{index}  H200  gpu-share.dev/vgpu  healthy  since 20")
+        assert line.endswith(" UTC, for 3 h")
+
+
+def test_an_unhealthy_gpu_says_each_reason_since_when_and_what_brings_it_back_and_1(tmp_path: Path) -> None:
+    write_node_health(tmp_path, node(healthy(0), sick(), skipped=("GPU 2 of 3 cannot be shared: it is in MIG mode",)))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    head, first, second, *more = ran.stdout.splitlines()
+    assert head.startswith("GPUs: 2, 1 of them unhealthy; ")
+    assert first.startswith("GPU 0  GPU-0  H200      gpu-share.dev/vgpu  healthy    since ")
+    assert second.startswith("GPU 1  GPU-1  H200 NVL  gpu-share.dev/vgpu  UNHEALTHY  since ")
+    assert second.endswith(" UTC, for 2 min")
+    assert more[0].startswith("  why: XID 79: fell off the bus (since 20")
+    assert more[0].endswith(" UTC, for 2 min)")
+    assert more[1] == "       comes back once the GPU is reset"
+    assert more[2].startswith("  why: the GPU is lost (since 20")
+    assert more[3] == "       comes back once it answers again"
+    assert more[4:] == ["not shared: GPU 2 of 3 cannot be shared: it is in MIG mode"]
+
+
+def test_the_last_fault_of_a_program_is_told_with_who_was_on_the_gpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = ApplicationFault(xid=31, at=ago(days=2.5), tenants=("team-a/one/main", "team-b/two/main"))
+    untold = ApplicationFault(xid=43, at=ago(seconds=1))
+    write_node_health(tmp_path, node(healthy(0, application_fault=told), healthy(1, application_fault=untold)))
+    assert show(tmp_path, output="text") == 0
+    _, _, first, _, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("  last fault of a program: XID 31 at 20")
+    assert first.endswith(", 2 d ago; on the GPU then: team-a/one/main, team-b/two/main")
+    assert second.endswith("; on the GPU then: nobody that is known")
+
+
+def test_the_mps_daemon_of_a_gpu_is_told_where_there_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    now = boot_seconds()
+    write_state(
+        tmp_path,
+        daemons(
+            GPU_0=MpsGpu(state="ready", since=ago(hours=1.5), checked_seconds=now),
+            GPU_1=MpsGpu(state="fault", since=ago(seconds=90), checked_seconds=now, why="server 47 is in FAULT"),
+        ),
+    )
+    write_node_health(tmp_path, node(healthy(0), healthy(1), healthy(2)))
+    assert show(tmp_path, output="text") == 0
+    _, _, ready, _, fault, last = capsys.readouterr().out.splitlines()
+    assert ready.startswith("  MPS daemon: ready (since 20")
+    assert ready.endswith(" UTC, for 1 h)")
+    assert fault.startswith("  MPS daemon: not ready, MPS daemon fault: server 47 is in FAULT (since 20")
+    assert last.startswith("GPU 2")
+
+
+def test_a_daemon_that_nobody_looks_after_any_more_is_not_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = boot_seconds() - 25
+    write_state(tmp_path, daemons(GPU_0=MpsGpu(state="ready", since=ago(hours=1), checked_seconds=seen)))
+    write_node_health(tmp_path, node(healthy(0)))
+    assert show(tmp_path, output="text") == 0
+    assert "MPS daemon: not ready, gpu-share mps has not looked at" in capsys.readouterr().out
+
+
+def test_what_the_plugin_says_of_the_daemon_is_not_said_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down = MpsGpu(state="failed", since=ago(seconds=9), checked_seconds=boot_seconds(), why="it hangs")
+    write_state(tmp_path, daemons(GPU_0=down))
+    fault = Fault(source="mps", why="MPS daemon failed: it hangs", since=ago(seconds=9), comes_back="once it answers")
+    write_node_health(tmp_path, node(healthy(0, faults=(fault,))))
+    assert show(tmp_path, output="text") == 1
+    assert capsys.readouterr().out.count("it hangs") == 1
+
+
+def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
+    fault = ApplicationFault(xid=31, at=ago(days=2), tenants=("team-a/one/main",))
+    hurt = msgspec.structs.replace(sick(), application_fault=fault)
+    ready = MpsGpu(state="ready", since=ago(hours=1), checked_seconds=boot_seconds())
+    write_state(tmp_path, daemons(GPU_0=ready))
+    write_node_health(tmp_path, node(healthy(0), hurt, skipped=("GPU 2 of 3 cannot be shared",)))
+    ran = status(tmp_path, "-o", "json")
+    assert (ran.returncode, ran.stderr) == (1, "")
+    data = json.loads(ran.stdout)
+    assert 0 <= data.pop("age_seconds") < 20
+    first, second = data.pop("gpus")
+    assert data == {"driver": "580.95.05", "pid": 7, "skipped": ["GPU 2 of 3 cannot be shared"]}
+    assert (first["uuid"], first["healthy"], first["faults"]) == ("GPU-0", True, [])
+    assert first["mps_daemon"] == {"state": "ready", "since": ready.since, "fault": None}
+    assert (second["index"], second["healthy"], second["since"]) == (1, False, hurt.since)
+    assert second["faults"] == [msgspec.to_builtins(one) for one in hurt.faults]
+    assert second["application_fault"] == {"xid": 31, "at": fault.at, "tenants": ["team-a/one/main"]}
+    assert second["mps_daemon"] is None
+
+
+def test_a_time_that_has_not_come_yet_is_told_without_a_duration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_node_health(tmp_path, node(healthy(0, since=ago(hours=-2))))
+    assert show(tmp_path, output="text") == 0
+    assert capsys.readouterr().out.endswith(" UTC\n")
+
+
+def test_hostile_texts_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = "\x1b[2Jé\n" + "x" * 5000
+    fault = Fault(source="lost", why=bad, since=bad, comes_back=bad)
+    told = ApplicationFault(xid=-1, at="", tenants=(bad,))
+    gpu = healthy(-5, uuid=bad, model=bad, resource=bad, since="9999-12-31T23:59:59-23:59", faults=(fault,))
+    gpu = msgspec.structs.replace(gpu, application_fault=told)
+    write_state(tmp_path, MpsState(boot_id=bad, gpus={bad: MpsGpu(state="failed", since=bad, checked_seconds=0)}))
+    write_node_health(tmp_path, node(gpu, driver=bad, skipped=(bad,)))
+    assert show(tmp_path, output="text") == 1
+    shown = capsys.readouterr().out
+    assert shown.isascii()
+    assert shown.replace("\n", "").isprintable()
+    assert max(map(len, shown.splitlines())) < 4000
+    assert show(tmp_path, output="json") == 1
+    assert json.loads(capsys.readouterr().out)["driver"] == bad
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"{}", b"[" * 100_000])
+def test_an_unreadable_file_of_the_mps_daemons_is_as_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (tmp_path / "mps.json").write_bytes(content)
+    write_node_health(tmp_path, node(healthy(0)))
+    assert show(tmp_path, output="text") == 0
+    assert "MPS" not in capsys.readouterr().out

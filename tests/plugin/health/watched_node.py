@@ -1,0 +1,150 @@
+"""A node whose GPUs are watched as in the real process, by the same threads, only faster."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from plugin.boot_clock import boot_seconds
+from plugin.health.judge import Judge, Surroundings
+from plugin.health.ledger import Ledger
+from plugin.health.mps_faults import MpsFaults
+from plugin.health.node_state import NodeHealth, read_node_health
+from plugin.health.nvml_watcher import NvmlWatcher, Periods
+from plugin.health.reports import Report
+from plugin.health.start import first_probe
+from plugin.nvml import Nvml
+from plugin.offers import Offers
+from plugin.service import Resource
+from plugin.settings import Settings
+from plugin.tenants import Tenant
+from policies.cluster import Cluster, NodeRule
+from tests.plugin.nvml_library import Script
+from tests.plugin.waiting import wait_until
+
+MANY_PROBES = 10
+QUICK = Periods(
+    probe_seconds=0.02,
+    wait_seconds=0.02,
+    between_events_seconds=0.001,
+    between_probes_seconds=0.005,
+    first_retry_seconds=0.01,
+    longest_retry_seconds=0.04,
+    between_starts_seconds=0.04,
+    settling_seconds=0.2,
+)
+SETTINGS: dict[str, Any] = {
+    "policies": Path("policies/files"),
+    "simulate": None,
+    "kubelet_dir": Path("/nowhere"),
+    "state_dir": Path("/nowhere"),
+    "cdi_dir": Path("/nowhere"),
+    "pod_resources": Path("/nowhere"),
+    "allocation_policy": "pack",
+    "strategy": "time-slicing",
+    "node_name": "node",
+    "device_handover": frozenset({"envvar"}),
+    "application_xids": frozenset({13, 31, 43, 45, 68, 109}),
+    "wait_for_gpus": False,
+}
+
+
+def no_mps_faults(_uuids: object, _seconds: float) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(kw_only=True)
+class WatchedNode:
+    """Start it, and see what the kubelet and the administrator would."""
+
+    nvml: Nvml
+    state_dir: Path
+    strategy: str = "time-slicing"
+    rules: tuple[NodeRule, ...] = ()
+    mps_faults: MpsFaults = no_mps_faults
+    tenants: Callable[[], tuple[Tenant, ...]] = tuple
+    sysfs: Path | None = None
+    periods: Periods = QUICK
+    steady_seconds: float = 0.0  # evidence is enough: that it must hold is tested with the rules
+    clock: Callable[[], float] = boot_seconds
+    boot_id: str = "this start"
+    resources: list[Resource] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator["WatchedNode"]:
+        reports = SimpleQueue[Report | None]()
+        watcher = NvmlWatcher(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs)
+        watching = Thread(target=watcher.run, daemon=True)
+        watching.start()
+        settings = Settings(**{**SETTINGS, "strategy": self.strategy})
+        offers = Offers(settings, Cluster(nodes=self.rules, vgpus_per_gpu=10), serve=self.resources.append)
+        probe = first_probe(reports, offers.offer, wait=True, ended=lambda _: False)
+        assert probe is not None
+        before = read_node_health(self.state_dir)
+        ledger = Ledger(
+            offer=offers.offer,
+            application_xids=settings.application_xids,
+            before=before if before and before.boot_id == self.boot_id else None,
+            steady_seconds=self.steady_seconds,
+        )
+        around = Surroundings(
+            boot_id=self.boot_id,
+            state_dir=self.state_dir,
+            mps_faults=self.mps_faults,
+            tenants=self.tenants,
+            clock=self.clock,
+        )
+        judge = Judge(ledger, offers, reports, around)
+        judge.look(probe)
+        judging = Thread(target=judge.run)
+        judging.start()
+        try:
+            yield self
+        finally:
+            watcher.stop()
+            judge.stop()
+            judging.join()
+            watching.join()
+
+    @property
+    def health(self) -> NodeHealth:
+        found = read_node_health(self.state_dir)
+        assert found is not None
+        return found
+
+    def allocatable(self) -> dict[str, list[int]]:
+        """Count the healthy vGPUs of each resource, by GPU in the order in which they were found."""
+        return {resource.name: _healthy(resource) for resource in self.resources}
+
+    def healthy(self) -> list[int]:
+        """Count the healthy vGPUs of the one resource."""
+        (counts,) = self.allocatable().values()
+        return counts
+
+    def becomes(self, *healthy: int) -> None:
+        wait_until(lambda: self.healthy() == list(healthy))
+
+    def sources(self, gpu: int) -> list[str]:
+        return [fault.source for fault in self.health.gpus[gpu].faults]
+
+
+def _healthy(resource: Resource) -> list[int]:
+    devices = next(iter(resource.devices.watch()))
+    return [
+        sum(device.healthy for device in devices if device.gpu_uuid == gpu.uuid) for gpu in resource.devices.pool.gpus
+    ]
+
+
+def looks_often(script: Script) -> None:
+    """Wait for many more probes: time enough to do what should not be done."""
+    goal = script.calls["look"] + MANY_PROBES
+    wait_until(lambda: script.calls["look"] >= goal)
+
+
+def logged(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:
+    return [vars(record) for record in caplog.records if record.message == message]

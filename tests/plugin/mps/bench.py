@@ -1,0 +1,115 @@
+"""A node with GPUs of a fake NVML, and `gpu-share mps` on it as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plugin.atomic_file import write_atomically
+from plugin.boot_clock import boot_id, boot_seconds
+from plugin.mps.state import MpsState, fault, read_state
+from tests.plugin.mps.isolated import ISOLATED, ROOT
+from tests.plugin.mps.standin import StandIn
+from tests.plugin.waiting import wait_until
+
+A, B = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 1))
+ENDS_WITHIN_SECONDS = 20
+QUICK_COMMAND = """
+import sys
+from pathlib import Path
+from plugin.mps.process import run
+from plugin.mps.settings import MpsSettings
+from plugin.mps.timing import Timing
+policies, state, tenants, control, strategy = sys.argv[1:6]
+sys.exit(run(
+    MpsSettings(policies=Path(policies), state_dir=Path(state), pod_resources=Path(tenants), strategy=strategy,
+                node_name="here", control=control, multi_user="multi" in sys.argv, wait_for_gpus="wait" in sys.argv),
+    timing=Timing(look=0.1, answer=3.0, start=10.0, quit=2.0, kill=1.0, ceilings=0.1, gpus=0.1,
+                  publish=0.05, heartbeat=0.2),
+))
+"""
+
+
+@dataclass
+class Bench:
+    """The node, and the files of gpu-share on it."""
+
+    root: Path
+    pipes: Path
+    standin: StandIn
+    library: str
+    policies: Path = field(init=False)
+    nvml: Path = field(init=False)
+    state_dir: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.policies, self.nvml, self.state_dir = self.root / "policies", self.root / "nvml", self.root / "state"
+        self.policies.mkdir()
+        self.nvml.mkdir()
+        self.has(A, B)
+        self.cluster()
+
+    def cluster(self, more: str = "") -> None:
+        (self.policies / "_cluster.yaml").write_text(f"mps: {{pipeDirectory: {self.pipes}}}\n{more}")
+
+    def has(self, *uuids: str) -> None:
+        write_atomically(self.nvml / "gpus", "".join(f"{uuid}\n" for uuid in uuids).encode())
+
+    def mode(self, uuid: str, new: int | None = None) -> int:
+        path = self.nvml / f"mode-{uuid}"
+        if new is not None:
+            write_atomically(path, str(new).encode())
+        return int(path.read_text()) if path.exists() else 0
+
+    def state(self) -> MpsState:
+        return read_state(self.state_dir) or MpsState(boot_id="", gpus={})
+
+    def is_now(self, state: str, *uuids: str, why: str = "") -> None:
+        def reached() -> bool:
+            gpus = self.state().gpus
+            return all(uuid in gpus and gpus[uuid].state == state and why in gpus[uuid].why for uuid in uuids)
+
+        wait_until(reached, timeout_seconds=20)
+
+    def faults(self, *uuids: str) -> list[str | None]:
+        now = boot_seconds()
+        return [fault(self.state(), uuid, now_seconds=now, boot_id=boot_id()) for uuid in uuids]
+
+
+class Running:
+    """A running `gpu-share mps`."""
+
+    def __init__(self, bench: Bench, *arguments: str, before: tuple[str, ...] = ISOLATED) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GPU_SHARE_")}
+        self.process = subprocess.Popen(
+            [*before, sys.executable, "-W", "error", *arguments],
+            cwd=ROOT,
+            env=environment | {"LD_LIBRARY_PATH": bench.library, "FAKE_MODES": str(bench.nvml)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ends(self, by: int = 0) -> tuple[int, list[dict[str, Any]], str]:
+        """Send a signal, or none: the exit code, the log, and what else was written."""
+        if by:
+            self.process.send_signal(by)
+        _, written = self.process.communicate(timeout=ENDS_WITHIN_SECONDS)
+        lines = written.splitlines()
+        return (
+            self.process.returncode,
+            [json.loads(line) for line in lines if line.startswith("{")],
+            "\n".join(line for line in lines if not line.startswith("{")),
+        )
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self.process.stderr:
+            self.process.stderr.close()
+
+
+Start = Callable[..., Running]

@@ -1,0 +1,72 @@
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plugin.mps.compute_mode import ComputeModes
+from plugin.mps.daemon import Place
+from plugin.mps.surroundings import Surroundings
+from plugin.mps.tenancy import Tenancy
+from plugin.mps.timing import Timing
+from plugin.pool import Gpu
+from tests.plugin.mps.fake_modes import FakeModes
+from tests.plugin.mps.standin import StandIn, kill_all
+
+UUID = "GPU-00000000-0000-0000-0000-000000000000"
+QUICK = Timing(look=0.05, answer=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    # pytest's own folders are too deep for a unix socket, and other users cannot enter them.
+    path = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    kill_all(path)
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def pipes(root: Path) -> Path:
+    path = root / "p"
+    path.mkdir(mode=0o755)
+    return path
+
+
+@pytest.fixture
+def standin(root: Path) -> StandIn:
+    return StandIn(root / "bin")
+
+
+@pytest.fixture
+def gpu() -> Gpu:
+    return Gpu(uuid=UUID, index=0, minor=0, model="NVIDIA H200", memory_bytes=143771 << 20, numa_node=0)
+
+
+@pytest.fixture
+def place(root: Path, pipes: Path, standin: StandIn) -> Place:
+    return Place(pipe_directory=pipes, log_directory=root / "log", program=str(standin.program), multi_user=False)
+
+
+@pytest.fixture
+def nvml() -> FakeModes:
+    return FakeModes({UUID: 0})
+
+
+@pytest.fixture
+def surroundings(root: Path, place: Place, nvml: FakeModes) -> Surroundings:
+    return Surroundings(
+        place=place,
+        state_dir=root,
+        boot_id="this boot",
+        vgpus_per_gpu=10,
+        modes=ComputeModes(lambda: nvml, record=root / "compute-modes.json", boot_id="this boot"),
+        tenancy=Tenancy(root / "no-kubelet", "gpu-share.dev/vgpu"),
+        timing=QUICK,
+    )

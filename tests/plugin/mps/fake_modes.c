@@ -1,0 +1,92 @@
+/*
+ * A libnvidia-ml.so.1 for tests of compute modes: GPUs that other processes can see changed.
+ *
+ * FAKE_MODES names a folder: `gpus` holds a UUID on each line, `mode-<UUID>` a compute mode, 0 where there is no such
+ * file, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, NOT_FOUND = 6, MOST = 8 };
+
+typedef struct { unsigned long long total, free, used; } memory_t;
+
+static char uuids[MOST][64];
+
+static FILE *open_named(const char *name, const char *of, const char *mode) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s%s", getenv("FAKE_MODES"), name, of);
+    return fopen(path, mode);
+}
+
+static int number_in(const char *name, const char *of) {
+    int number = 0;
+    FILE *file = open_named(name, of, "r");
+    if (file == NULL) return 0;
+    if (fscanf(file, "%d", &number) != 1) number = 0;
+    fclose(file);
+    return number;
+}
+
+static int count(void) {
+    int found = 0;
+    FILE *file = open_named("gpus", "", "r");
+    if (file == NULL) return 0;
+    while (found < MOST && fscanf(file, "%63s", uuids[found]) == 1) found++;
+    fclose(file);
+    return found;
+}
+
+int nvmlInitWithFlags(unsigned int flags) { (void)flags; return number_in("down", ""); }
+int nvmlShutdown(void) { return SUCCESS; }
+const char *nvmlErrorString(int error) { (void)error; return "an error newer than the bindings"; }
+int nvmlSystemGetDriverVersion(char *version, unsigned int length) {
+    snprintf(version, length, "580.95.05");
+    return SUCCESS;
+}
+int nvmlDeviceGetCount_v2(unsigned int *number) { *number = count(); return SUCCESS; }
+/* A handle is the address of the GPU's UUID. */
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
+    if ((int)index >= count()) return NOT_FOUND;
+    *handle = uuids[index];
+    return SUCCESS;
+}
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+    for (int index = 0, all = count(); index < all; index++) {
+        if (strcmp(uuids[index], uuid) != 0) continue;
+        *handle = uuids[index];
+        return SUCCESS;
+    }
+    return NOT_FOUND;
+}
+int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int length) {
+    snprintf(uuid, length, "%s", (char *)handle);
+    return SUCCESS;
+}
+int nvmlDeviceGetName(void *handle, char *name, unsigned int length) {
+    (void)handle;
+    snprintf(name, length, "NVIDIA H200");
+    return SUCCESS;
+}
+int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
+    (void)handle;
+    memory->total = 143771ULL << 20;
+    memory->free = memory->used = 0;
+    return SUCCESS;
+}
+int nvmlDeviceGetComputeMode(void *handle, unsigned int *mode) {
+    *mode = number_in("mode-", handle);
+    return SUCCESS;
+}
+int nvmlDeviceSetComputeMode(void *handle, unsigned int mode) {
+    char unseen[512], seen[512];
+    int refused = number_in("refuse-", handle);
+    FILE *file = refused ? NULL : open_named("new-", handle, "w");
+    if (file == NULL) return refused;
+    fprintf(file, "%u", mode);
+    fclose(file);
+    snprintf(unseen, sizeof unseen, "%s/new-%s", getenv("FAKE_MODES"), (char *)handle);
+    snprintf(seen, sizeof seen, "%s/mode-%s", getenv("FAKE_MODES"), (char *)handle);
+    return rename(unseen, seen);
+}

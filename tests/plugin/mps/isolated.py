@@ -1,0 +1,20 @@
+"""A mount namespace of its own for a test's process."""
+
+import subprocess
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ISOLATED = ("unshare", "--mount", "--propagation", "private")
+
+
+def _permitted() -> bool:
+    return which("unshare") is not None and subprocess.run([*ISOLATED, "true"], check=False).returncode == 0
+
+
+_PERMITTED = _permitted()
+ISOLATED_IF_PERMITTED = ISOLATED if _PERMITTED else ()  # for what must fail before it mounts anything
+
+needs_mounts = pytest.mark.skipif(not _PERMITTED, reason="needs unshare and the right to mount")

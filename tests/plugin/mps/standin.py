@@ -1,0 +1,189 @@
+"""A nvidia-cuda-mps-control of our own, which can be told to fail in every way that matters."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from plugin.atomic_file import write_atomically
+from plugin.mps.processes import Holder, holders
+
+# With -d a daemon that holds real sockets; else a command for it, read from stdin. What it does is read from the file
+# `behaviour` at every step; what it was asked goes to the file `journal`.
+_CONTROL = """\
+#!{python} -ISs
+import _socket, posix, sys
+
+def client():
+    # With few imports: there are many of these.
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.connect(posix.environ[b"CUDA_MPS_PIPE_DIRECTORY"] + b"/control")
+    except OSError:
+        sys.exit("Cannot find MPS control daemon process")
+    connection.sendall(sys.stdin.buffer.read())
+    while data := connection.recv(1 << 16):
+        posix.write(1, data)
+
+if "-d" not in sys.argv:
+    client()
+    sys.exit()
+
+import json, os, signal, socket, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PIPE = os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "")
+GPU = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+def behaviour():
+    with open(os.path.join(HERE, "behaviour")) as file:
+        return json.load(file)
+
+def note(**fields):
+    with open(os.path.join(HERE, "journal"), "a") as file:
+        file.write(json.dumps(dict(gpu=GPU, **fields)) + "\\n")
+
+def listen(name):
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(os.path.join(PIPE, name))
+    listening.listen(64)
+    return listening
+
+def clean():
+    for name in os.listdir(PIPE):
+        os.unlink(os.path.join(PIPE, name))
+
+def answer(words, limits):
+    verb, rest = words[0], words[1:]
+    servers = behaviour().get("servers", {{}})
+    if verb == "get_server_list":
+        return "".join(pid + "\\n" for pid in servers)
+    if verb == "get_server_status":
+        return servers.get(rest[0], "no such server") + "\\n"
+    what = verb.removeprefix("set_").removeprefix("get_").removeprefix("default_")
+    key = what + " " + (rest[0] if what.startswith("active") and rest[:-1] else " ".join(rest[:-1]))
+    if verb.startswith("set_"):
+        limits[key] = rest[-1]
+        return ""
+    key = what + " " + " ".join(rest)
+    default = "100" if what.startswith("active") else ""
+    value = limits.get(key.rstrip() if key.rstrip() in limits else key, limits.get(what + " ", default))
+    return (value + ".0" if what.startswith("active") else value) + "\\n"
+
+def serve(listening):
+    held, limits = [], {{}}
+    while True:
+        connection, _ = listening.accept()
+        words = connection.recv(4096).decode().split()
+        told = behaviour()
+        note(command=" ".join(words))
+        if words[0] in told.get("hang", []):
+            held.append(connection)
+            continue
+        if words[0] in told.get("die", []):
+            os._exit(1)
+        if words[0] == "quit":
+            if "quit" not in told.get("deaf", []):
+                if not told.get("litter"):
+                    clean()
+                os._exit(0)
+            text = ""
+        elif told.get("flood"):
+            text = "1\\n" * (1 << 20)
+        else:
+            text = told.get("lie", {{}}).get(words[0]) or answer(words, limits)
+        try:
+            connection.sendall(text.encode())
+        except OSError:
+            pass
+        connection.close()
+
+def daemon():
+    told = behaviour()
+    start = told.get("start", {{}}).get(GPU) or told.get("start", {{}}).get("*")
+    if start == "hang":
+        time.sleep(600)
+    if start:
+        sys.exit(start)
+    control, _ = listen("control"), listen("control_privileged")
+    ready, tell = os.pipe()
+    if os.fork():
+        os.close(tell)
+        os.read(ready, 1)
+        time.sleep(600 if told.get("mute") else 0)
+        os._exit(0)
+    os.setsid()
+    if "SIGTERM" in told.get("deaf", []):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork():
+        os._exit(0)
+    os.mkfifo(os.path.join(PIPE, "log"))
+    with open(os.path.join(PIPE, "nvidia-cuda-mps-control.pid"), "w") as file:
+        file.write(str(os.getpid()))
+    with open(os.path.join(os.environ["CUDA_MPS_LOG_DIRECTORY"], "control.log"), "a") as file:
+        file.write("started\\n")
+    if told.get("orphan") and not os.fork():
+        os.close(tell)
+        os.execv(os.path.join(HERE, "nvidia-cuda-mps-server"), ["nvidia-cuda-mps-server"])
+    umask = os.umask(0)
+    os.umask(umask)
+    blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+    note(start=sys.argv[1:], environment=dict(os.environ), umask=umask, pid=os.getpid(), blocked=blocked)
+    os.close(tell)
+    serve(control)
+
+daemon()
+"""
+_SERVER = """\
+#!{python}
+import signal
+signal.pause()
+"""
+
+
+class StandIn:
+    """The program, what it is told, and what is left of it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self.program = folder / "nvidia-cuda-mps-control"
+        for path, text in ((self.program, _CONTROL), (folder / "nvidia-cuda-mps-server", _SERVER)):
+            path.write_text(text.format(python=sys.executable))
+            path.chmod(0o755)
+        self.behave()
+
+    def behave(self, **behaviour: Any) -> None:
+        """Do from now on what the keywords say, and otherwise what is right."""
+        write_atomically(self._folder / "behaviour", json.dumps(behaviour).encode())
+
+    def starts(self) -> list[dict[str, Any]]:
+        return [entry for entry in self._journal() if "start" in entry]
+
+    def commands(self, *, gpu: str = "") -> list[str]:
+        return [entry["command"] for entry in self._journal() if "command" in entry and entry["gpu"].startswith(gpu)]
+
+    def forget(self) -> None:
+        (self._folder / "journal").unlink(missing_ok=True)
+
+    def _journal(self) -> list[dict[str, Any]]:
+        try:
+            text = (self._folder / "journal").read_text()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def alive(below: Path) -> Iterator[Holder]:
+    return (one for one in holders() if Path(one.folder).is_relative_to(below))
+
+
+def kill_all(below: Path) -> None:
+    """End what a failed test left running."""
+    for one in alive(below):
+        with suppress(ProcessLookupError):
+            os.kill(one.pid, signal.SIGKILL)

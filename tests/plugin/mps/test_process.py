@@ -1,0 +1,264 @@
+"""`gpu-share mps` as a process of its own, each in a mount namespace of its own."""
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from plugin.boot_clock import boot_id
+from plugin.mps.mounts import mounts
+from plugin.mps.state import STATE_FILE
+from tests.plugin.mps.bench import QUICK_COMMAND, A, B, Bench, Running, Start
+from tests.plugin.mps.conftest import names
+from tests.plugin.mps.isolated import ISOLATED, ISOLATED_IF_PERMITTED, needs_mounts
+from tests.plugin.mps.standin import StandIn, alive
+from tests.plugin.mps.tenants import held, kubelet
+from tests.plugin.waiting import wait_until
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if COMPILER is None:
+        pytest.skip("no C compiler: the NVML bindings have nothing to load")
+    made = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    source = Path(__file__).with_name("fake_modes.c")
+    subprocess.run([COMPILER, "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(made), str(source)], check=True)
+    return str(made.parent)
+
+
+@pytest.fixture
+def bench(root: Path, pipes: Path, standin: StandIn, library: str) -> Bench:
+    return Bench(root, pipes, standin, library)
+
+
+@pytest.fixture
+def start(bench: Bench) -> Iterator[Start]:
+    with ExitStack() as stack:
+
+        def start(*flags: str, strategy: str = "mps", before: tuple[str, ...] = ISOLATED) -> Running:
+            where = (bench.policies, bench.state_dir, bench.root / "kubelet", bench.standin.program)
+            started = Running(bench, "-c", QUICK_COMMAND, *map(str, where), strategy, *flags, before=before)
+            stack.callback(started.close)
+            return started
+
+        yield start
+
+
+@needs_mounts
+def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_end(bench: Bench) -> None:
+    bench.mode(B, 2)
+    options = {"policies": bench.policies, "state-dir": bench.state_dir, "control": bench.standin.program}
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    running = Running(bench, "-m", "gpu_share", "mps", *arguments)
+    try:
+        bench.is_now("ready", A, B)
+        assert bench.faults(A, B) == [None, None]
+        assert (bench.mode(A), bench.mode(B)) == (3, 3)
+        assert sorted(one.folder for one in alive(bench.pipes)) == [f"{bench.pipes}/{uuid}" for uuid in (A, B)]
+        code, log, other = running.ends(by=signal.SIGTERM)
+    finally:
+        running.close()
+    assert (code, other) == (0, "")
+    assert [line["message"] for line in log if line["level"] == "error"] == []
+    assert (bench.mode(A), bench.mode(B)) == (0, 2)
+    assert [gpu.state for gpu in bench.state().gpus.values()] == ["stopped", "stopped"]
+    assert list(alive(bench.pipes)) == []
+    assert {path.name for path in bench.state_dir.iterdir()} == {"mps.json", "mps.lock", "mps-log"}
+    assert [names(bench.pipes / uuid) for uuid in (A, B)] == [[], []]
+
+
+@needs_mounts
+def test_what_a_killed_run_left_is_cleaned_up_by_the_next(bench: Bench, start: Start) -> None:
+    bench.standin.behave(litter=True, orphan=True)
+    bench.mode(A, 2)
+    first = start()
+    bench.is_now("ready", A, B)
+    wait_until(lambda: len(list(alive(bench.pipes))) == 4)
+    first.process.kill()
+    first.process.wait()
+    left = {one.pid for one in alive(bench.pipes)}
+    assert len(left) == 4
+    bench.standin.behave()
+    bench.cluster("nodes: [{indexes: [1], offer: whole}]\n")  # the second GPU is no longer ours
+    second = start()
+    wait_until(lambda: list(bench.state().gpus) == [A])
+    bench.is_now("ready", A)
+    wait_until(lambda: {one.pid for one in alive(bench.pipes)}.isdisjoint(left))
+    wait_until(lambda: (bench.mode(A), bench.mode(B)) == (3, 0))
+    assert names(bench.pipes / B) == []
+    assert second.ends(by=signal.SIGTERM)[0] == 0
+    assert bench.mode(A) == 2
+
+
+@needs_mounts
+@pytest.mark.skipif(shutil.which("nsenter") is None, reason="needs nsenter to look at the mounts")
+def test_the_shared_memory_of_a_killed_run_is_used_by_the_next_and_goes_with_it(bench: Bench, start: Start) -> None:
+    with subprocess.Popen([*ISOLATED, "sleep", "600"]) as node:
+        inside = ("nsenter", "--mount", f"--target={node.pid}")
+
+        def mounted() -> list[int]:
+            listed = mounts(Path(f"/proc/{node.pid}/mountinfo"))
+            return [one.id for one in listed if one.point == f"{bench.pipes}/shm"]
+
+        first = start(before=inside)
+        bench.is_now("ready", A, B)
+        before = mounted()
+        assert len(before) == 1
+        first.process.kill()
+        first.process.wait()
+        (bench.state_dir / STATE_FILE).unlink()
+        second = start(before=inside)
+        bench.is_now("ready", A, B)
+        assert mounted() == before
+        assert second.ends(by=signal.SIGTERM)[0] == 0
+        assert mounted() == []
+        node.kill()
+
+
+@needs_mounts
+def test_one_gpu_that_cannot_be_shared_leaves_the_others_ready_and_its_state_says_what_to_do(
+    bench: Bench, start: Start
+) -> None:
+    (bench.nvml / f"refuse-{B}").write_text("4")
+    start()
+    bench.is_now("ready", A)
+    bench.is_now("failed", B, why="run gpu-share mps as root in a privileged container")
+    assert bench.faults(A) == [None]
+    assert {entry["gpu"] for entry in bench.standin.starts()} == {A}
+    (bench.nvml / f"refuse-{B}").unlink()
+    bench.is_now("ready", A, B)
+
+
+@needs_mounts
+def test_a_mode_that_is_lost_is_set_again_and_where_that_fails_no_container_may_start(
+    bench: Bench, start: Start
+) -> None:
+    start()
+    bench.is_now("ready", A, B)
+    bench.mode(A, 0)  # a reset of the GPU
+    wait_until(lambda: bench.mode(A) == 3)
+    (bench.nvml / "down").write_text("9")
+    bench.is_now("failed", A, B, why="load the NVIDIA driver")
+    assert len(list(alive(bench.pipes))) == 2
+    (bench.nvml / "down").unlink()
+    bench.is_now("ready", A, B)
+    assert len(bench.standin.starts()) == 2
+
+
+@needs_mounts
+def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> None:
+    bench.has(A)
+    start()
+    bench.is_now("ready", A)
+    assert list(bench.state().gpus) == [A]
+    bench.has(A, B)
+    bench.is_now("ready", A, B)
+
+
+@needs_mounts
+def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, start: Start) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
+        start()
+        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
+        tenants.clear()
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
+        (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
+        wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
+
+
+@needs_mounts
+def test_policies_that_break_while_it_runs_are_said_once_and_change_nothing(bench: Bench, start: Start) -> None:
+    running = start()
+    bench.is_now("ready", A, B)
+    (bench.policies / "_default.yaml").write_text("nonsense: 1\n")
+    looks = len(bench.standin.commands())
+    wait_until(lambda: len(bench.standin.commands()) > looks + 8)
+    assert bench.faults(A, B) == [None, None]
+    _, log, _ = running.ends(by=signal.SIGINT)
+    (said,) = [line for line in log if line["message"] == "policies not read, the last good ones hold"]
+    assert "nonsense" in said["reason"]
+
+
+@needs_mounts
+def test_a_node_without_gpus_for_mps_says_so_once_and_idles(bench: Bench, start: Start) -> None:
+    running = start(strategy="time-slicing")
+    wait_until(lambda: bench.state().boot_id == boot_id())
+    assert bench.state().gpus == {}
+    (bench.state_dir / STATE_FILE).unlink()
+    wait_until((bench.state_dir / STATE_FILE).exists)
+    assert bench.faults(A) == [
+        "gpu-share mps runs no daemon for this GPU: has it the same policies and --strategy as the plugin?"
+    ]
+    code, log, other = running.ends(by=signal.SIGTERM)
+    assert (code, other) == (0, "")
+    said = [line["message"] for line in log]
+    assert said.count("no GPU of this node is shared by MPS: there is nothing to do until one comes") == 1
+    assert not (bench.pipes / "shm").exists()
+
+
+@needs_mounts
+def test_two_on_one_node_do_not_end_each_others_daemons(bench: Bench, start: Start) -> None:
+    start()
+    bench.is_now("ready", A, B)
+    code, _, other = start().ends()
+    assert code == 1
+    assert other.endswith("another gpu-share mps runs on this node: end it first")
+    assert len(bench.standin.starts()) == 2
+
+
+@needs_mounts
+def test_it_ends_while_it_waits_for_gpus(bench: Bench, start: Start) -> None:
+    bench.has()
+    running = start("wait")
+    assert running.process.stderr is not None
+    assert "NVML sees no GPU" in json.loads(running.process.stderr.readline())["reason"]
+    assert running.ends(by=signal.SIGTERM) == (0, [], "")
+
+
+@needs_mounts
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv to give a right up")
+def test_without_the_right_to_mount_it_ends_with_one_line_and_changes_nothing(bench: Bench, start: Start) -> None:
+    code, _, other = start(before=(*ISOLATED, "setpriv", "--bounding-set=-sys_admin")).ends()
+    assert code == 1
+    assert other.startswith("gpu-share mps: ")
+    assert other.endswith("run gpu-share mps as root in a privileged container")
+    assert (bench.mode(A), bench.standin.starts()) == (0, [])
+
+
+def test_without_nvidias_program_it_ends_with_one_line(bench: Bench, start: Start) -> None:
+    bench.standin.program.unlink()
+    code, _, other = start(before=ISOLATED_IF_PERMITTED).ends()
+    assert code == 1
+    assert "nvidia-cuda-mps-control: not found: install the NVIDIA driver" in other
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code", "sentence"),
+    [
+        ("no gpu", 1, "gpu-share mps: no GPU to share: NVML sees no GPU"),
+        ("policies", 2, "gpu-share mps: "),
+        ("state dir", 1, "not a folder that can be written to"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(bench: Bench, start: Start, wrong: str, code: int, sentence: str) -> None:
+    match wrong:
+        case "no gpu":
+            bench.has()
+        case "policies":
+            (bench.policies / "_cluster.yaml").write_text("mps: 1\n")
+        case "state dir":
+            bench.state_dir.write_text("")
+    ended, _, other = start(before=ISOLATED_IF_PERMITTED).ends()
+    assert ended == code
+    assert sentence in other
+    assert "\n" not in other
+    assert list(alive(bench.pipes)) == []

@@ -1,0 +1,115 @@
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from plugin.mps.processes import Holder, holder, holders, reap, send
+from tests.plugin.waiting import wait_until
+
+DAEMON = ["nvidia-cuda-mps-control", "-d"]
+SERVER = ["nvidia-cuda-mps-server"]
+PIPE = "CUDA_MPS_PIPE_DIRECTORY=/p/GPU-a"
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+def process(
+    proc: Path,
+    *,
+    pid: int = 42,
+    name: str = "nvidia-cuda-mps",
+    pids: str = "42",
+    arguments: list[str] = DAEMON,
+    variables: str = PIPE,
+) -> None:
+    folder = proc / str(pid)
+    folder.mkdir()
+    (folder / "comm").write_text(name + "\n")
+    (folder / "status").write_text(f"Name:\tx\nNSpid:\t{pids}\nVmRSS:\t1 kB\n")
+    (folder / "cmdline").write_text("".join(argument + "\0" for argument in arguments))
+    (folder / "environ").write_text(f"PATH=/bin\0{variables}\0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "role"),
+    [
+        (DAEMON, "daemon"),
+        (["/usr/bin/nvidia-cuda-mps-control", "-f"], "daemon"),
+        (["nvidia-cuda-mps-control", "-d", "-M"], "daemon"),
+        (SERVER, "server"),
+        (["/usr/bin/nvidia-cuda-mps-server", "-d"], "server"),
+    ],
+)
+def test_a_daemon_and_its_servers_are_told_apart(tmp_path: Path, arguments: list[str], role: str) -> None:
+    process(tmp_path, arguments=arguments)
+    (found,) = holders(tmp_path)
+    assert (found.pid, found.role, found.folder) == (42, role, "/p/GPU-a")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "variables"),
+    [
+        ("python", DAEMON, PIPE),  # a tenant has the variable as well
+        ("nvidia-cuda-mp", DAEMON, PIPE),
+        ("nvidia-cuda-mps", ["nvidia-cuda-mps-control"], PIPE),  # somebody's command
+        ("nvidia-cuda-mps", DAEMON, "CUDA_MPS_LOG_DIRECTORY=/p/GPU-a"),
+        ("nvidia-cuda-mps", [], ""),  # dead, not reaped
+    ],
+)
+def test_other_processes_hold_nothing(tmp_path: Path, name: str, arguments: list[str], variables: str) -> None:
+    process(tmp_path, name=name, arguments=arguments, variables=variables)
+    (tmp_path / "self").mkdir()
+    (tmp_path / "43").mkdir()  # gone while it is looked at
+    assert list(holders(tmp_path)) == []
+
+
+def test_a_process_in_a_container_holds_nothing_however_it_calls_itself(tmp_path: Path) -> None:
+    process(tmp_path, pids="42\t7")
+    assert list(holders(tmp_path)) == []
+
+
+@pytest.fixture
+def start(root: Path) -> Iterator[Start]:
+    program = root / "nvidia-cuda-mps-control"
+    program.write_text(f"#!{sys.executable} -ISs\nimport signal\nsignal.pause()\n")
+    program.chmod(0o755)
+    with ExitStack() as stack:
+
+        def start(*flags: str) -> subprocess.Popen[bytes]:
+            started = subprocess.Popen([program, *flags], env={"CUDA_MPS_PIPE_DIRECTORY": str(root)})
+            stack.callback(started.wait)
+            stack.callback(started.kill)
+            wait_until(lambda: Path(f"/proc/{started.pid}/comm").read_text() == "nvidia-cuda-mps\n")
+            return started
+
+        yield start
+
+
+def test_a_signal_reaches_the_holder_and_nobody_else(start: Start, root: Path) -> None:
+    daemon, command = start("-d"), start()
+    found = holder(daemon.pid)
+    assert found == Holder(daemon.pid, "daemon", str(root))
+    send(Holder(command.pid, "daemon", str(root)), signal.SIGTERM)
+    send(Holder(daemon.pid, "daemon", "/elsewhere"), signal.SIGTERM)
+    for spared in (daemon, command):
+        with pytest.raises(subprocess.TimeoutExpired):
+            spared.wait(0.1)
+    send(found, signal.SIGTERM)
+    assert daemon.wait() == -signal.SIGTERM
+
+
+def test_a_dead_daemon_is_no_holder_before_it_is_reaped(start: Start) -> None:
+    daemon = start("-d")
+    daemon.kill()
+    os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOWAIT)
+    assert holder(daemon.pid) is None
+    reap(daemon.pid)
+    assert not Path(f"/proc/{daemon.pid}").exists()
+    reap(daemon.pid)
+    reap(1)
+    send(Holder(daemon.pid, "daemon", "/p"), signal.SIGTERM)

@@ -1,0 +1,89 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugin.mps.state import STATE_FILE, MpsGpu, MpsState, StateName, fault, read_state, write_state
+
+
+def state(name: StateName = "ready", *, why: str = "", checked_seconds: float = 100.0) -> MpsState:
+    gpu = MpsGpu(state=name, since="2026-01-01T00:00:00+00:00", why=why, checked_seconds=checked_seconds)
+    return MpsState(boot_id="this", gpus={"GPU-a": gpu})
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write_state(tmp_path, state("fault", why="a client failed"))
+    assert read_state(tmp_path) == state("fault", why="a client failed")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"boot_id": "this"}',
+        b'{"boot_id": 1, "gpus": {}}',
+        b"[" * 100_000,
+        b"\xff",
+        b" " * (2 << 20),
+    ],
+)
+def test_what_is_no_state_is_not_there(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / STATE_FILE).write_bytes(content)
+    assert read_state(tmp_path) is None
+
+
+def test_neither_a_link_nor_a_pipe_nor_a_folder_nor_nothing_is_read(tmp_path: Path) -> None:
+    assert read_state(tmp_path) is None
+    write_state(tmp_path, state())
+    (tmp_path / STATE_FILE).rename(tmp_path / "elsewhere")
+    (tmp_path / STATE_FILE).symlink_to("elsewhere")
+    assert read_state(tmp_path) is None
+    (tmp_path / STATE_FILE).unlink()
+    os.mkfifo(tmp_path / STATE_FILE)
+    assert read_state(tmp_path) is None
+    (tmp_path / STATE_FILE).unlink()
+    (tmp_path / STATE_FILE).mkdir()
+    assert read_state(tmp_path) is None
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=200))
+def test_no_content_makes_reading_fail(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    (folder / STATE_FILE).write_bytes(content)
+    read_state(folder)
+
+
+@pytest.mark.parametrize("now_seconds", [100.0, 120.0])
+def test_containers_may_start_where_the_daemon_was_good_a_moment_ago(now_seconds: float) -> None:
+    assert fault(state(), "GPU-a", now_seconds=now_seconds, boot_id="this") is None
+
+
+@pytest.mark.parametrize(
+    ("found", "now_seconds", "why"),
+    [
+        (None, 100.0, "is gpu-share mps running"),
+        (MpsState(boot_id="another", gpus=state().gpus), 100.0, "is gpu-share mps running"),
+        (MpsState(boot_id="this", gpus={}), 100.0, "runs no daemon for this GPU"),
+        (state(), 120.1, "not looked at the MPS daemon for more than 20 s"),
+        (state(), 99.0, "not looked at"),
+        (state(checked_seconds=float("inf")), 100.0, "not looked at"),
+        (state("failed", why="the daemon is gone"), 101.0, "MPS daemon failed: the daemon is gone"),
+        (state("fault", why="a client failed"), 101.0, "MPS daemon fault: a client failed"),
+        (state("starting", why="not yet"), 101.0, "MPS daemon starting: not yet"),
+        (state("stopped"), 9000.0, "gpu-share mps has ended"),
+    ],
+)
+def test_no_container_may_start_otherwise(found: MpsState | None, now_seconds: float, why: str) -> None:
+    said = fault(found, "GPU-a", now_seconds=now_seconds, boot_id="this")
+    assert said is not None
+    assert why in said
+
+
+def test_the_reason_does_not_change_with_the_time_that_passes() -> None:
+    said = {fault(state(), "GPU-a", now_seconds=now, boot_id="this") for now in (121.0, 500.0, 90000.0)}
+    assert len(said) == 1
