@@ -4,20 +4,16 @@ How the plugin sees this node's GPUs, in a file: for `gpu-share plugin status`, 
 The next plugin may be another version. What is added here has a default, and unknown fields are passed over.
 """
 
-import os
-import stat
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from plugin.atomic_file import write_atomically
+from plugin.atomic_file import read_json, write_atomically
 
 NODE_FILE = "plugin.json"
 HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
 FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
-
-_LARGEST_BYTES = 1024 * 1024  # 64 GPUs with every fault take a tenth
 
 Source = Literal["xid", "recovery", "lost", "gone", "mig", "nvml", "mps"]
 
@@ -81,19 +77,4 @@ def write_node_health(state_dir: Path, health: NodeHealth) -> None:
 
 def read_node_health(state_dir: Path) -> NodeHealth | None:
     """Read the file in *state_dir*; None if there is none, it is too large, or no plugin can have written it."""
-    try:
-        return msgspec.json.decode(_read(state_dir / NODE_FILE), type=NodeHealth)
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _read(path: Path) -> bytes:
-    # Opening a pipe would wait for a writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, so that a link is not followed
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError(f"{path}: expected a file, found a pipe or a device")
-        content = file.read(_LARGEST_BYTES + 1)
-    if len(content) > _LARGEST_BYTES:
-        raise ValueError(f"{path}: larger than {_LARGEST_BYTES} bytes")
-    return content
+    return read_json(state_dir / NODE_FILE, NodeHealth)

@@ -26,6 +26,7 @@ from policies.contract import Offer
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.02  # between two looks for the first probe
+_LOOK_AGAIN_SECONDS = 0.5  # once it is known that there is no GPU yet
 _TENANTS_TIMEOUT_SECONDS = 0.5  # a kubelet that hangs must not hold up the news of a fault
 
 
@@ -83,7 +84,7 @@ def first_probe(
     """
     said = ""
     heard = clock()
-    while not ended(_LOOK_SECONDS):
+    while not ended(_LOOK_AGAIN_SECONDS if said else _LOOK_SECONDS):
         why = SILENT if clock() - heard > SILENT_SECONDS else ""
         with suppress(Empty):
             report = reports.get_nowait()

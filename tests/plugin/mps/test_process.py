@@ -100,7 +100,9 @@ def test_what_a_killed_run_left_is_cleaned_up_by_the_next(bench: Bench, start: S
 @needs_mounts
 @pytest.mark.skipif(shutil.which("nsenter") is None, reason="needs nsenter to look at the mounts")
 def test_the_shared_memory_of_a_killed_run_is_used_by_the_next_and_goes_with_it(bench: Bench, start: Start) -> None:
-    with subprocess.Popen([*ISOLATED, "sleep", "600"]) as node:
+    with ExitStack() as stack:
+        node = stack.enter_context(subprocess.Popen([*ISOLATED, "sleep", "600"]))
+        stack.callback(node.kill)
         inside = ("nsenter", "--mount", f"--target={node.pid}")
 
         def mounted() -> list[int]:
@@ -119,7 +121,6 @@ def test_the_shared_memory_of_a_killed_run_is_used_by_the_next_and_goes_with_it(
         assert mounted() == before
         assert second.ends(by=signal.SIGTERM)[0] == 0
         assert mounted() == []
-        node.kill()
 
 
 @needs_mounts
