@@ -14,6 +14,7 @@ ServerState = Literal["INITIALIZING", "ACTIVE", "FAULT"]
 _STATES: tuple[ServerState, ...] = ("INITIALIZING", "ACTIVE", "FAULT")
 _PID = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?%?", re.ASCII)
+_NO_SERVER = re.compile(r"(?=.*\bservers?\b).*\b(no|none|empty)\b.*", re.IGNORECASE)
 _MOST_SERVERS = 16  # a daemon has one, and another for a moment when the user changes
 _LONGEST_EXCERPT = 200
 
@@ -22,9 +23,13 @@ def server_pids(answer: str) -> tuple[int, ...]:
     """
     Read the answer to `get_server_list`: one PID on each line, none where no client has come yet.
 
+    That there is none may be said in words, which no document gives: a wrong guess would end a daemon that is fine.
+
     Raises:
         ControlError: If it is something else.
     """
+    if _NO_SERVER.fullmatch(answer.strip()):
+        return ()
     lines = answer.split()
     if len(lines) > _MOST_SERVERS or not all(_PID.fullmatch(line) for line in lines):
         raise ControlError(f"get_server_list: expected a few PIDs, one on each line, got {excerpt(answer)}")

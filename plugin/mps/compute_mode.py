@@ -14,12 +14,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from plugin.atomic_file import write_atomically
+from plugin.atomic_file import read_json, write_atomically
 
 _log = logging.getLogger(__name__)
 
 EXCLUSIVE_PROCESS = 3
-_LARGEST_BYTES = 1 << 20
 # NVML error number to what an administrator can do.
 _FIXES = {
     3: "this GPU cannot be shared by MPS: offer it by time-slicing or whole, with `nodes` in _cluster.yaml",
@@ -72,10 +71,10 @@ class ComputeModes:
         with self._lock:
             return self._each([uuid for uuid in self._recorded() if uuid not in keep], self._release_one)
 
-    def end(self) -> dict[str, str]:
-        """Put back what was found on all GPUs, and hold none from now on."""
+    def end(self, *, keep: Collection[str]) -> dict[str, str]:
+        """Put back what was found on all GPUs but *keep*, as `release` does, and change nothing from now on."""
         self._ended = True
-        return self.release(keep=())
+        return self.release(keep=keep)
 
     def _each(self, gpu_uuids: Collection[str], act: Callable[[Nvml, str], None]) -> dict[str, str]:
         if not gpu_uuids:
@@ -110,12 +109,8 @@ class ComputeModes:
         self._write(recorded)
 
     def _recorded(self) -> dict[str, int]:
-        try:
-            with self._path.open("rb") as file:
-                record = msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Record)
-        except (OSError, msgspec.DecodeError):
-            return {}
-        return record.modes if record.boot_id == self._boot_id else {}
+        record = read_json(self._path, _Record)
+        return record.modes if record and record.boot_id == self._boot_id else {}
 
     def _write(self, modes: dict[str, int]) -> None:
         if modes:

@@ -27,14 +27,15 @@ class Control:
         self._environment = {**inherited, **environment}
         self._timeout_seconds = timeout_seconds
 
-    def ask(self, command: str) -> str:
+    def ask(self, command: str, *, timeout_seconds: float | None = None) -> str:
         """
-        Send *command*, and give the answer.
+        Send *command*, and give the answer; within the usual time, if *timeout_seconds* says no other.
 
         Raises:
             ControlError: If there is none in time, it is too large, or the command failed.
         """
-        return self._run([], command, what=command, timeout_seconds=self._timeout_seconds)
+        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        return self._run([], command, what=command, timeout_seconds=seconds)
 
     def start(self, flags: Sequence[str], *, timeout_seconds: float) -> None:
         """

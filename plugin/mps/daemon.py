@@ -1,5 +1,6 @@
 """The MPS control daemon of one GPU: whatever process holds that GPU's pipe folder, from this run or an earlier one."""
 
+import logging
 import os
 import signal
 import time
@@ -16,6 +17,8 @@ from plugin.mps.processes import Holder, holder, holders, reap, send
 from plugin.mps.timing import Timing
 from plugin.mps.watch import Answered, Gone, NoAnswer
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
+
+_log = logging.getLogger(__name__)
 
 _LOGS = ("control.log", "server.log")
 _LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
@@ -76,9 +79,20 @@ class Daemon:
         if not self._is_alive():
             raise MpsError(f"the daemon ended as soon as it was started: see {self._logs / _LOGS[0]}")
 
+    def start_server(self) -> None:
+        """
+        Have a server of root's before the first client comes: the compute mode keeps the GPU for it from then on.
+
+        Raises:
+            ControlError: If the daemon does not do it. It starts one for the first client then.
+        """
+        self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
+
     def look(self) -> Gone | NoAnswer | Answered:
         """See how the daemon and its servers are."""
         self._trim_logs()
+        with suppress(MpsError):  # a tenant can have closed the folder to its neighbours
+            prepare(self._place.pipe_directory, self._gpu_uuid)
         if not self._is_alive():
             return Gone()
         try:
@@ -95,13 +109,16 @@ class Daemon:
         Raises:
             MpsError: If a process survives that, or something cannot be removed.
         """
-        if any(one.role == "daemon" for one in self._holders()):
+        found = self._holders()
+        if found:
+            _log.info("ending MPS processes", extra={"gpu": self._gpu_uuid, "pids": [one.pid for one in found]})
+        if any(one.role == "daemon" for one in found):
             with suppress(ControlError):
                 self.control.ask("quit")
             self._gone_within(self._timing.quit if quit_seconds is None else quit_seconds)
         for number in (signal.SIGTERM, signal.SIGKILL):
             for one in (remaining := self._holders()):
-                send(one, number)
+                send(one, number, logs=str(self._logs))
             if remaining:
                 self._gone_within(self._timing.kill)
         if remaining := self._holders():
@@ -128,7 +145,7 @@ class Daemon:
 
     def _is_alive(self) -> bool:
         # Of thousands of processes, first those that it was.
-        known = (holder(pid) for pid in list(self._seen))
+        known = (holder(pid, logs=str(self._logs)) for pid in list(self._seen))
         if any(one and one.role == "daemon" and one.folder == str(self._folder) for one in known):
             return True
         for _ in range(_SCANS):
@@ -138,7 +155,7 @@ class Daemon:
         return False
 
     def _holders(self) -> Sequence[Holder]:
-        found = [one for one in holders() if one.folder == str(self._folder)]
+        found = [one for one in holders(logs=str(self._logs)) if one.folder == str(self._folder)]
         alive = {one.pid for one in found}
         for pid in self._seen - alive:
             reap(pid)  # where there is no other parent left, it is this process
@@ -149,7 +166,7 @@ class Daemon:
         """Wait until the processes that hold the folder now have ended, as long as that."""
         deadline = time.monotonic() + seconds
         waited_for = self._holders()
-        while any(holder(one.pid) == one for one in waited_for) and time.monotonic() < deadline:
+        while any(holder(one.pid, logs=str(self._logs)) == one for one in waited_for) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
 
     def _trim_logs(self) -> None:

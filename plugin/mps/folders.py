@@ -23,6 +23,7 @@ _LONGEST_SOCKET_BYTES = 107  # of a unix socket's path
 _LONGEST_SOCKET = "control_privileged"  # that a daemon makes
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SELINUX = Path("/sys/fs/selinux/enforce")
+_SELINUX_ATTRIBUTE = "security.selinux"
 _SELINUX_LABEL = b"system_u:object_r:container_file_t:s0"  # what containers may use
 
 
@@ -87,11 +88,15 @@ def clear(pipe_directory: Path, name: str) -> None:
 
 def label(folder: int, *, selinux: Path = _SELINUX) -> None:
     """Let containers use an open folder and what is made in it, where SELinux would not; a failure is logged."""
-    if selinux.exists():
-        try:
-            os.setxattr(folder, "security.selinux", _SELINUX_LABEL)
-        except OSError as error:
-            _log.warning("SELinux label not set: pods may not reach MPS", extra={"reason": error.strerror})
+    if not selinux.exists():
+        return
+    with suppress(OSError):  # it has none
+        if os.getxattr(folder, _SELINUX_ATTRIBUTE).rstrip(b"\0") == _SELINUX_LABEL:
+            return
+    try:
+        os.setxattr(folder, _SELINUX_ATTRIBUTE, _SELINUX_LABEL)
+    except OSError as error:
+        _log.warning("SELinux label not set: pods may not reach MPS", extra={"reason": error.strerror})
 
 
 @contextmanager
@@ -132,8 +137,11 @@ def _child(parent: int, name: str) -> Iterator[int]:
 
 
 def _take(folder: int) -> None:
-    os.fchown(folder, os.geteuid(), os.getegid())
-    os.fchmod(folder, _ENTERED_BY_ALL)  # whatever the umask
+    status = os.fstat(folder)
+    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+        os.fchown(folder, os.geteuid(), os.getegid())
+    if stat.S_IMODE(status.st_mode) != _ENTERED_BY_ALL:  # for a new one that is the umask's doing
+        os.fchmod(folder, _ENTERED_BY_ALL)
     label(folder)
 
 
@@ -144,4 +152,5 @@ def _empty(folder: int) -> None:
         if is_folder:
             shutil.rmtree(name, dir_fd=folder)
         else:
-            os.unlink(name, dir_fd=folder)
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from threading import Event
 
 from plugin.boot_clock import boot_seconds
-from plugin.errors import MpsError
+from plugin.errors import ControlError, MpsError
 from plugin.mps.ceiling import ceiling_of
 from plugin.mps.daemon import Daemon
 from plugin.mps.held_limits import HeldLimits
@@ -34,7 +34,7 @@ class Keeper:
         self._daemon = Daemon(gpu.uuid, surroundings.place, surroundings.timing)
         self._limits = HeldLimits(gpu.uuid, self._daemon.control, surroundings.timing)
         self._watch = Watch()
-        self._servers: tuple[int, ...] = ()
+        self._active: tuple[int, ...] = ()
         self.report = MpsGpu(state="starting", since=_now(), why=self._watch.why, checked_seconds=boot_seconds())
 
     def run(self, ending: Event) -> None:
@@ -64,7 +64,8 @@ class Keeper:
 
     def _look(self) -> Seen:
         seen = self._daemon.look()
-        self._servers = tuple(seen.servers) if isinstance(seen, Answered) else ()
+        servers = seen.servers.items() if isinstance(seen, Answered) else ()
+        self._active = tuple(pid for pid, state in servers if state == "ACTIVE")
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
 
@@ -75,11 +76,22 @@ class Keeper:
                 raise MpsError(fault)  # noqa: TRY301 - one way out
             self._daemon.start()
             self._limits.forget()
+            self._hold_limits()  # before there is a server: the defaults reach those that are started later
+            self._start_server()
             seen = self._look()
         except MpsError as error:
             seen = NotStarted(str(error))
         self._watch, _ = step(self._watch, seen, boot_seconds())
         self._report(self._watch.state, self._watch.why)
+
+    def _start_server(self) -> None:
+        try:
+            self._daemon.start_server()
+        except ControlError as error:
+            _log.warning(
+                "no MPS server before the first client: until then a program can go past MPS",
+                extra={"gpu": self.gpu.uuid, "reason": str(error)},
+            )
 
     def _kill(self) -> None:
         """End a daemon that does not answer; the next look finds it gone."""
@@ -91,7 +103,7 @@ class Keeper:
 
     def _hold_limits(self) -> None:
         ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._has.vgpus_per_gpu)
-        self._limits.hold(ceiling, self._servers, now_seconds=boot_seconds())
+        self._limits.hold(ceiling, self._active, now_seconds=boot_seconds())
 
     def _stop(self) -> None:
         self._report("stopped", "gpu-share mps ends")

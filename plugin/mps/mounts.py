@@ -20,7 +20,7 @@ class Mount:
 
     id: int  # another one in each mount namespace
     point: str
-    shared: bool  # whether mounts on top show in other namespaces too
+    peers: str  # the group of mounts on which a mount on top shows too; empty where there is none
     source: str
 
 
@@ -77,6 +77,6 @@ def _mount(line: str) -> Mount:
     return Mount(
         id=int(fields[0]),
         point=re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4]),
-        shared=any(field.startswith("shared:") for field in fields[6:end]),
+        peers=next((field for field in fields[6:end] if field.startswith("shared:")), ""),
         source=fields[end + 2],
     )

@@ -117,14 +117,31 @@ class Node:
             self.publish()
         for thread in alive:
             _log.warning("an MPS daemon did not end in time", extra={"gpu": thread.name})
-        releasing = Thread(target=self._log_left, args=[self._has.modes.end], daemon=True)
+        kept = self._in_use()
+        releasing = Thread(target=self._log_left, args=[lambda: self._has.modes.end(keep=kept)], daemon=True)
         releasing.start()
         releasing.join(self._has.timing.answer)
         if releasing.is_alive():
             _log.warning("compute modes not put back: NVML does not answer; the next start tries again")
-        if self._prepared:
+        if self._prepared and not kept:
             shared_memory.withdraw(self._has.place.pipe_directory)
         self.publish()
+
+    def _in_use(self) -> frozenset[str]:
+        """
+        Name the GPUs that stay exclusive although their daemon has ended: a container holds a share of them.
+
+        Its programs would come back without limits, and now they do not come back until the daemon does.
+        """
+        tenants = self._has.tenancy.read() or ()
+        held = {vgpu.gpu_uuid for tenant in tenants for vgpu in tenant.vgpus}
+        kept = frozenset(keeper.gpu.uuid for keeper in self._now() if keeper.gpu.uuid in held)
+        for uuid in kept:
+            _log.warning(
+                "compute mode kept, since containers hold shares of the GPU: a later end without them puts it back",
+                extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.vgpus_on(uuid)]},
+            )
+        return kept
 
     def _now(self) -> list[Keeper]:
         with self._lock:

@@ -39,11 +39,13 @@ _LOCK_FILE = "mps.lock"
 _MODES_FILE = "compute-modes.json"
 _LOG_FOLDER = "mps-log"
 _READ_BY_ALL = 0o755
+_FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
 
 
 def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     """Keep the daemons until SIGTERM or SIGINT; the exit code is 0 then, 1 if that is not possible, 2 for bad input."""
     start_logging()
+    os.umask(_FOR_OTHERS)
     try:
         with Ending() as ending, _alone(settings.state_dir):
             store = PolicyStore(settings.policies)
@@ -82,6 +84,7 @@ class _Process:
             ):
                 # One that hangs in the driver must not keep the process from ending.
                 Thread(target=every, args=[*acts, stopping], daemon=True).start()
+            self._node.publish()  # at once: what an earlier run published may look good
             while (received := ending.within(self._timing.publish)) is None:
                 self._node.publish()
             _log.info("ending", extra={"signal": received.name})

@@ -3,7 +3,8 @@ The processes of MPS daemons, as /proc shows them.
 
 The pid file that a daemon writes is in a folder where tenants may write, so it proves nothing. What a process is called
 and the pipe folder in the environment that it was started with do, for a process of our own PID namespace: tenants'
-processes have the same variable and can take the name, but they are in the namespaces of their containers.
+processes have the same variable and can take the name, but they are in the namespaces of their containers. A program
+that is run by an interpreter goes by another name; it writes to a log folder that nobody else is told of.
 """
 
 import os
@@ -18,8 +19,10 @@ from policies.contract import MPS_PIPE_DIRECTORY
 
 _PROC = Path("/proc")
 _NAME = b"nvidia-cuda-mps"  # of control and server: the kernel keeps 15 characters
+_CONTROL = b"nvidia-cuda-mps-control"
 _SERVER = b"nvidia-cuda-mps-server"
-_DAEMON_FLAGS = (b"-d", b"-f")  # without one it is a command that somebody sends
+_DAEMON_FLAGS = (b"-d", b"-f")
+_LOG_DIRECTORY = b"CUDA_MPS_LOG_DIRECTORY"
 _LARGEST_BYTES = 1 << 20
 
 
@@ -32,41 +35,51 @@ class Holder:
     folder: str
 
 
-def holders(proc: Path = _PROC) -> Iterator[Holder]:
+def holders(proc: Path = _PROC, *, logs: str = "") -> Iterator[Holder]:
     """Yield the daemons and servers of all pipe folders, in no order; what is dead is none, reaped or not."""
     with os.scandir(proc) as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdecimal()]
     for pid in pids:
-        if found := holder(pid, proc):
+        if found := holder(pid, proc, logs=logs):
             yield found
 
 
-def holder(pid: int, proc: Path = _PROC) -> Holder | None:
-    """Look at one process; None if it is gone, dead, or something else."""
+def holder(pid: int, proc: Path = _PROC, *, logs: str = "") -> Holder | None:
+    """
+    Look at one process; None if it is gone, dead, or something else.
+
+    One that has the log folder *logs* need not have the name.
+    """
     try:
-        if _read(proc / f"{pid}/comm").rstrip(b"\n") != _NAME or _is_in_a_container(proc / f"{pid}/status"):
+        named = _read(proc / f"{pid}/comm").rstrip(b"\n") == _NAME
+        if not (named or logs) or _is_in_a_container(proc / f"{pid}/status"):
             return None
         arguments = _read(proc / f"{pid}/cmdline").split(b"\0")
-        variables = _read(proc / f"{pid}/environ").split(b"\0")  # empty when dead
+        variables = dict(text.partition(b"=")[::2] for text in _read(proc / f"{pid}/environ").split(b"\0"))
     except OSError:
         return None
-    start = f"{MPS_PIPE_DIRECTORY}=".encode()
-    folder = next((text.removeprefix(start) for text in variables if text.startswith(start)), None)
-    if folder is None:
+    folder = variables.get(MPS_PIPE_DIRECTORY.encode())  # none when dead
+    if folder is None or not (named or variables.get(_LOG_DIRECTORY) == os.fsencode(logs)):
         return None
-    if _SERVER in (os.path.basename(argument) for argument in arguments[:2]):  # noqa: PTH119 - bytes
-        return Holder(pid, "server", os.fsdecode(folder))
-    if any(flag in arguments for flag in _DAEMON_FLAGS):
-        return Holder(pid, "daemon", os.fsdecode(folder))
-    return None
+    role = _role(arguments)
+    return Holder(pid, role, os.fsdecode(folder)) if role else None
 
 
-def send(to: Holder, number: signal.Signals) -> None:
+def _role(arguments: list[bytes]) -> Literal["daemon", "server"] | None:
+    programs = [os.path.basename(argument) for argument in arguments[:3]]  # noqa: PTH119 - bytes; an interpreter first
+    if _SERVER in programs:
+        return "server"
+    if any(flag in arguments for flag in _DAEMON_FLAGS) or _CONTROL not in programs:
+        return "daemon"
+    return None  # a command that somebody sends
+
+
+def send(to: Holder, number: signal.Signals, *, logs: str = "") -> None:
     """Send a signal, and to nobody who took the PID over meanwhile."""
     with suppress(ProcessLookupError):
         process = os.pidfd_open(to.pid)
         try:
-            if holder(to.pid) == to:  # looked at again while the PID is held
+            if holder(to.pid, logs=logs) == to:  # looked at again while the PID is held
                 signal.pidfd_send_signal(process, number)
         finally:
             os.close(process)

@@ -80,12 +80,15 @@ def shows_to_us_alone(
     *own* is what this process, with *pid*, sees mounted, and *first* what the first process does, if that is known.
     """
     covering = mounts.mount_of(path, own)
-    if covering is None or covering.shared:
+    if covering is None:
         return False
-    if pid == 1:  # of a container
-        return True
-    # The first process is the node's, or that of our container; there is no telling in the latter case.
-    return first is not None and not {one.id for one in own} & {one.id for one in first}
+    if pid == 1:  # of a container, and the node's mounts are not to be seen
+        return not covering.peers
+    if first is None or {one.id for one in own} & {one.id for one in first}:
+        # The first process is the node's, or that of our container; there is no telling in the latter case.
+        return False
+    on_node = mounts.mount_of(path, first)
+    return not covering.peers or on_node is None or covering.peers != on_node.peers
 
 
 def _first_mounts() -> Sequence[mounts.Mount] | None:

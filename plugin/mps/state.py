@@ -4,19 +4,17 @@ What `gpu-share mps` tells the plugin: how the MPS daemon of each GPU is, in one
 Times are those of `boot_clock`; the ISO texts are for people.
 """
 
-import os
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from plugin.atomic_file import write_atomically
+from plugin.atomic_file import read_json, write_atomically
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
 
 STATE_FILE = "mps.json"
 FRESH_SECONDS = 20.0  # a daemon that nobody has looked at for longer may be anything
-_LARGEST_BYTES = 1 << 20
 
 
 class MpsGpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,19 +45,7 @@ def write_state(state_dir: Path, state: MpsState) -> None:
 
 def read_state(state_dir: Path) -> MpsState | None:
     """Read what was published last; None if that is nothing, or nothing that this version can read."""
-    try:
-        # A link or a pipe is not what we wrote, and a pipe would block.
-        descriptor = os.open(state_dir / STATE_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
-            content = file.read(_LARGEST_BYTES + 1)
-    except OSError:
-        return None
-    if len(content) > _LARGEST_BYTES:
-        return None
-    try:
-        return msgspec.json.decode(content, type=MpsState)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    return read_json(state_dir / STATE_FILE, MpsState)
 
 
 def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id: str) -> str | None:

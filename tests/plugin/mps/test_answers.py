@@ -11,8 +11,24 @@ def test_a_list_of_servers_is_a_pid_on_each_line(answer: str, pids: tuple[int, .
     assert server_pids(answer) == pids
 
 
+@pytest.mark.parametrize("answer", ["No MPS servers\n", "server list is empty", "Servers: none"])
+def test_that_there_is_no_server_may_be_said_in_words(answer: str) -> None:
+    assert server_pids(answer) == ()
+
+
 @pytest.mark.parametrize(
-    "answer", ["-1", "0", "4242 ACTIVE", "no servers", "٤٢", "1" * 30, "\n".join(str(pid) for pid in range(1, 18))]
+    "answer",
+    [
+        "-1",
+        "0",
+        "4242 ACTIVE",
+        "no",
+        "the server is gone",
+        "Cannot find MPS control daemon process",
+        "٤٢",
+        "1" * 30,
+        "\n".join(str(pid) for pid in range(1, 18)),
+    ],
 )
 def test_anything_else_is_no_list_of_servers(answer: str) -> None:
     with pytest.raises(ControlError, match="expected a few PIDs, one on each line, got"):

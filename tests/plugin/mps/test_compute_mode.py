@@ -76,9 +76,19 @@ def test_after_the_end_nobody_sets_a_mode_again(root: Path) -> None:
     nvml = FakeModes({"GPU-a": DEFAULT})
     held = modes(nvml, root)
     held.hold(["GPU-a"])
-    assert held.end() == {}
+    assert held.end(keep=()) == {}
     assert held.hold(["GPU-a"]) == {"GPU-a": "compute modes were put back: gpu-share mps ends"}
     assert nvml.modes == {"GPU-a": DEFAULT}
+
+
+def test_a_gpu_that_is_kept_exclusive_at_the_end_is_put_back_by_the_next_end(root: Path) -> None:
+    nvml = FakeModes({"GPU-a": PROHIBITED, "GPU-b": DEFAULT})
+    first = modes(nvml, root)
+    first.hold(["GPU-a", "GPU-b"])
+    assert first.end(keep=["GPU-a"]) == {}
+    assert nvml.modes == {"GPU-a": EXCLUSIVE, "GPU-b": DEFAULT}
+    assert modes(nvml, root).end(keep=()) == {}
+    assert nvml.modes == {"GPU-a": PROHIBITED, "GPU-b": DEFAULT}
 
 
 @pytest.mark.parametrize(

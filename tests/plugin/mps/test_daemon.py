@@ -191,10 +191,17 @@ def test_processes_that_survive_everything_are_named(
     daemon.start()
     (found,) = alive(pipes)
     # As if it hung in the driver: signals do not reach it.
-    monkeypatch.setattr("plugin.mps.daemon.send", lambda *_: None)
+    monkeypatch.setattr("plugin.mps.daemon.send", lambda *_, **__: None)
     with pytest.raises(MpsError, match=f"the MPS processes {found.pid} cannot be killed"):
         daemon.stop()
     assert holder(found.pid) == found
+
+
+def test_a_folder_that_a_tenant_closed_to_its_neighbours_is_opened_again(daemon: Daemon, pipes: Path) -> None:
+    daemon.start()
+    (pipes / UUID).chmod(0o700)
+    assert daemon.look() == Answered({})
+    assert (pipes / UUID).stat().st_mode & 0o777 == 0o755
 
 
 def test_a_log_that_grew_too_large_begins_anew(daemon: Daemon, root: Path) -> None:

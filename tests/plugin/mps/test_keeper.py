@@ -17,7 +17,7 @@ from plugin.mps.keeper import Keeper
 from plugin.mps.surroundings import Surroundings
 from plugin.mps.tenancy import Tenancy
 from plugin.pool import Gpu
-from tests.plugin.mps.conftest import UUID
+from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
 from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.mps.tenants import held, kubelet
@@ -160,8 +160,9 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(keeper: 
     with running(keeper):
         wait_until(lambda: f"set_default_device_pinned_mem_limit {UUID} 28754M" in standin.commands())
         assert "set_default_active_thread_percentage 20" in standin.commands()
-        standin.behave(servers={"42": "ACTIVE"})
+        standin.behave(servers={"41": "INITIALIZING", "42": "ACTIVE"})
         wait_until(lambda: f"set_device_pinned_mem_limit 42 {UUID} 28754M" in standin.commands())
+        assert "set_active_thread_percentage 41 20" not in standin.commands()  # it could not answer yet
         assert "set_active_thread_percentage 42 20" in standin.commands()
         standin.forget()
         keeper.ceiling_vgpus = 5
@@ -171,6 +172,25 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(keeper: 
             f"set_default_device_pinned_mem_limit {UUID} 71885M",
             "set_active_thread_percentage 42 50",
         } <= set(standin.commands())
+
+
+def test_a_server_is_started_after_the_defaults_and_before_the_first_client(keeper: Keeper, standin: StandIn) -> None:
+    with running(keeper):
+        is_now(keeper, "ready")
+        commands = standin.commands()
+    defaults = [at for at, command in enumerate(commands) if command.startswith("set_default_")]
+    assert max(defaults) < commands.index("start_server -uid 0") < commands.index("get_server_list")
+    assert commands.count("start_server -uid 0") == 1
+
+
+def test_a_daemon_that_starts_no_server_by_itself_is_good_all_the_same(
+    gpu: Gpu, surroundings: Surroundings, standin: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    standin.behave(hang=["start_server"])
+    with running(Keeper(gpu, replace(surroundings, timing=replace(QUICK, start=1.0)))) as keeper:
+        is_now(keeper, "ready")
+    (warning,) = said(caplog, "no MPS server before the first client: until then a program can go past MPS")
+    assert warning["reason"] == "start_server -uid 0: no answer within 1 s"
 
 
 def test_a_daemon_that_was_started_again_is_told_again(keeper: Keeper, standin: StandIn, pipes: Path) -> None:

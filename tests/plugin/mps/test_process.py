@@ -56,11 +56,14 @@ def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_
     bench.mode(B, 2)
     options = {"policies": bench.policies, "state-dir": bench.state_dir, "control": bench.standin.program}
     arguments = [f"--{name}={value}" for name, value in options.items()]
-    running = Running(bench, "-m", "gpu_share", "mps", *arguments)
+    closed = ("sh", "-c", 'umask 077; exec "$0" "$@"')
+    running = Running(bench, "-m", "gpu_share", "mps", *arguments, before=(*ISOLATED, *closed))
     try:
         bench.is_now("ready", A, B)
         assert bench.faults(A, B) == [None, None]
         assert (bench.mode(A), bench.mode(B)) == (3, 3)
+        assert {path.stat().st_mode & 0o777 for path in (bench.state_dir, bench.pipes / A)} == {0o755}
+        assert (bench.state_dir / STATE_FILE).stat().st_mode & 0o777 == 0o644
         assert sorted(one.folder for one in alive(bench.pipes)) == [f"{bench.pipes}/{uuid}" for uuid in (A, B)]
         code, log, other = running.ends(by=signal.SIGTERM)
     finally:
@@ -103,6 +106,7 @@ def test_the_shared_memory_of_a_killed_run_is_used_by_the_next_and_goes_with_it(
     with ExitStack() as stack:
         node = stack.enter_context(subprocess.Popen([*ISOLATED, "sleep", "600"]))
         stack.callback(node.kill)
+        wait_until(lambda: Path(f"/proc/{node.pid}/comm").read_text() == "sleep\n")  # in its own namespace by then
         inside = ("nsenter", "--mount", f"--target={node.pid}")
 
         def mounted() -> list[int]:
@@ -161,6 +165,22 @@ def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> N
     assert list(bench.state().gpus) == [A]
     bench.has(A, B)
     bench.is_now("ready", A, B)
+
+
+@needs_mounts
+def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(bench: Bench, start: Start) -> None:
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
+        first = start()
+        bench.is_now("ready", A, B)
+        code, log, _ = first.ends(by=signal.SIGTERM)
+        assert (code, bench.mode(A), bench.mode(B)) == (0, 3, 0)
+        (kept,) = [line for line in log if line["message"].startswith("compute mode kept")]
+        assert (kept["gpu"], kept["tenants"]) == (A, ["team/a/main"])
+        tenants.clear()
+        second = start()
+        bench.is_now("ready", A, B)
+        assert second.ends(by=signal.SIGTERM)[0] == 0
+    assert (bench.mode(A), bench.mode(B)) == (0, 0)
 
 
 @needs_mounts

@@ -68,6 +68,33 @@ def test_other_processes_hold_nothing(tmp_path: Path, name: str, arguments: list
     assert list(holders(tmp_path)) == []
 
 
+INTERPRETED = ["python3", "/opt/nvidia-cuda-mps-control", "-d"]
+LOGS = f"{PIPE}\0CUDA_MPS_LOG_DIRECTORY=/logs/GPU-a"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "role"),
+    [
+        (INTERPRETED, "daemon"),
+        (["python3", "/opt/nvidia-cuda-mps-server"], "server"),
+        (["python3", "-c", "what a daemon became"], "daemon"),
+        (INTERPRETED[:2], None),  # a command of ours has the same variables
+    ],
+)
+def test_what_an_interpreter_runs_is_known_by_the_log_folder(
+    tmp_path: Path, arguments: list[str], role: str | None
+) -> None:
+    process(tmp_path, name="python3", arguments=arguments, variables=LOGS)
+    assert [one.role for one in holders(tmp_path, logs="/logs/GPU-a")] == ([role] if role else [])
+    assert list(holders(tmp_path, logs="/logs/GPU-b")) == []
+    assert list(holders(tmp_path)) == []
+
+
+def test_a_tenant_that_knows_the_log_folder_is_in_its_container_all_the_same(tmp_path: Path) -> None:
+    process(tmp_path, name="python3", arguments=INTERPRETED, variables=LOGS, pids="42\t7")
+    assert list(holders(tmp_path, logs="/logs/GPU-a")) == []
+
+
 def test_a_process_in_a_container_holds_nothing_however_it_calls_itself(tmp_path: Path) -> None:
     process(tmp_path, pids="42\t7")
     assert list(holders(tmp_path)) == []

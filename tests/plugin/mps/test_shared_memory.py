@@ -106,11 +106,12 @@ def test_a_dev_shm_that_others_see_too_is_left_alone_and_the_log_says_so(pipes: 
     said = isolated(
         pipes,
         """
-mount("", "/dev/shm", flags=1 << 20)  # MS_SHARED
 before = os.stat("/dev/shm").st_dev
 shared_memory.provide(pipes)
 print(mounted(), os.stat("/dev/shm").st_dev == before)
 """,
+        *("unshare", "--pid", "--fork", "--mount-proc"),  # the first process sees the same mounts
+        *("sh", "-c", '"$0" "$@" && true'),
     )
     assert said.splitlines() == [
         "MPS servers and their clients have different /dev/shm: run gpu-share mps in a container of its own",
@@ -118,11 +119,12 @@ print(mounted(), os.stat("/dev/shm").st_dev == before)
     ]
 
 
-def one(number: int, point: str, *, shared: bool = False) -> Mount:
-    return Mount(id=number, point=point, shared=shared, source="x")
+def one(number: int, point: str, *, peers: str = "") -> Mount:
+    return Mount(id=number, point=point, peers=peers, source="x")
 
 
 OWN = (one(20, "/"), one(21, "/dev"), one(22, "/dev/shm"))
+SHARED = one(23, "/dev/shm", peers="shared:7")
 OF_ANOTHER_NAMESPACE = (one(1, "/"), one(2, "/dev"))
 
 
@@ -134,8 +136,11 @@ OF_ANOTHER_NAMESPACE = (one(1, "/"), one(2, "/dev"))
         (OWN, OWN[:1], 99, False),  # it sees a part
         (OWN, None, 99, False),
         (OWN, OWN, 1, True),  # we are the first of our container
-        ((*OWN, one(23, "/dev/shm", shared=True)), OF_ANOTHER_NAMESPACE, 99, False),
-        ((one(20, "/"), one(21, "/dev", shared=True)), OF_ANOTHER_NAMESPACE, 1, False),
+        ((*OWN, SHARED), (*OF_ANOTHER_NAMESPACE, one(3, "/dev/shm", peers="shared:7")), 99, False),
+        ((*OWN, SHARED), (*OF_ANOTHER_NAMESPACE, one(3, "/dev/shm", peers="shared:8")), 99, True),
+        ((*OWN, SHARED), OF_ANOTHER_NAMESPACE, 99, True),  # with what shows elsewhere on the node
+        ((*OWN, SHARED), (), 1, False),
+        ((), OF_ANOTHER_NAMESPACE, 99, False),
     ],
 )
 def test_dev_shm_is_mounted_over_only_where_nobody_else_sees_that(
@@ -151,8 +156,8 @@ def test_mounts_are_read_with_blanks_in_their_names_and_optional_fields(tmp_path
         "37 35 98:0 / / rw shared:7 propagate_from:2 - tmpfs gpu-share rw,size=1k\n"
     )
     first, second = mounts(listed)
-    assert first == Mount(id=36, point="/with blank", shared=False, source="/dev/root")
-    assert second == Mount(id=37, point="/", shared=True, source="gpu-share")
+    assert first == Mount(id=36, point="/with blank", peers="", source="/dev/root")
+    assert second == Mount(id=37, point="/", peers="shared:7", source="gpu-share")
     assert mount_of("/with blank/below", (first, second)) == first
     assert mount_of("/with blanks", (first, second)) == second
     assert mount_of("/x", (first,)) is None
