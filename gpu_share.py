@@ -197,7 +197,7 @@ def node_options(command: F) -> F:
 
 
 class Several(click.ParamType[frozenset[Any]]):
-    """A list with commas, each of whose items *read* accepts."""
+    """A list with commas, each of whose items *read* accepts; `none` is the empty list."""
 
     name = "list"
 
@@ -206,9 +206,11 @@ class Several(click.ParamType[frozenset[Any]]):
         self._expected = expected
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[Any]:
-        """Read *value*; an empty text is an empty list."""
+        """Read *value*; an empty text is an empty list, too."""
         if isinstance(value, frozenset):
             return value
+        if str(value).strip() == "none":
+            return frozenset()
         try:
             return frozenset(self._read(item.strip()) for item in str(value).split(",") if item.strip())
         except (KeyError, ValueError):
@@ -249,7 +251,7 @@ def _xid(text: str) -> int:
     metavar="XID,...",
     type=Several(_xid, "XID numbers"),
     default="13,31,43,45,68,109",
-    help="XIDs that are a program's fault: reported, and the GPU stays healthy.",
+    help="XIDs that are a program's fault: reported, and the GPU stays healthy. none: every XID is the GPU's.",
 )
 @click.pass_context
 def plugin(context: click.Context, /, **options: Any) -> None:

@@ -13,6 +13,7 @@ from policies.contract import (
     DEFAULT_PIPE_DIRECTORY,
     DEFAULT_RESOURCE_NAMES,
     DEFAULT_VGPUS_PER_GPU,
+    WHOLE_GPU_RESOURCE_PREFIXES,
     Offer,
 )
 from policies.frameworks import Framework
@@ -35,10 +36,14 @@ class ClusterMps(Section, frozen=True, kw_only=True):
     ] = DEFAULT_PIPE_DIRECTORY
 
 
+# A pod with one of these beside a share is refused, so a share cannot be one of them.
+_VENDORS = "|".join(prefix.replace(".", r"\.") for prefix in WHOLE_GPU_RESOURCE_PREFIXES)
+
 ResourceName = Annotated[
     str,
     Meta(
-        pattern=r"^(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
+        pattern=rf"^(?!{_VENDORS})"
+        r"(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
         r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$(?!\n)",
         max_length=120,
     ),

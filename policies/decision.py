@@ -23,7 +23,7 @@ from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Unt
 from policies.host_access import check_host_access, check_mounts
 from policies.limits import check_attachment, check_pod, check_share, check_sum
 from policies.memory import NOTHING, Advice, advise, advise_on_own
-from policies.pod import Pod, Slot, named, slots
+from policies.pod import Pod, Slot, Variable, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
@@ -170,18 +170,25 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
         for index, variable in enumerate(slot.container.env)
         if variable.name.startswith(_FIRST_LETTERS)
         and is_reserved(variable.name)
-        # What hides the GPUs from a container without a share is ours, or does no harm.
-        and (shares or variable.name != VISIBLE_DEVICES or variable.value not in (NO_DEVICES, "none"))
+        # What hides the GPUs from a container without a share is ours.
+        and (shares or variable.name != VISIBLE_DEVICES or variable.value != NO_DEVICES)
     ]
-    if found and policy.policy.environment.reserved == "deny":
+    reaching = [one for one in found if shares or not _hides(slot.container.env[one.index])]
+    if reaching and policy.policy.environment.reserved == "deny":
         raise DeniedError(
             "ReservedEnvironment",
-            f"{named(slot)} sets {quoted(found[0].name)}, which decides what a share is held to",
+            f"{named(slot)} sets {quoted(reaching[0].name)}, which decides what a share is held to",
             "Remove it from env: the device plugin sets it",
             by=policy.source("environment.reserved"),
         )
-    warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in found]
+    warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in reaching]
     return tuple(found)
+
+
+def _hides(variable: Variable) -> bool:
+    """Whether a variable means what ours does, which takes its place: some runtimes read this one as all GPUs."""
+    # NVIDIA/nvidia-container-toolkit#1555
+    return variable.name == VISIBLE_DEVICES and variable.value == "none"
 
 
 def _look_at_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:

@@ -166,10 +166,12 @@ def _is_not_handed_out(slot: Slot, name: str, cluster: Cluster, kind: Kind, poli
     """Refuse a resource of ours that is not the one that this pod's shares are made of."""
     if kind.offer == WHOLE:
         what = f"{named(slot)} asks for {name} in a pod that is given whole GPUs ({kind.resource})"
-        return DeniedError("ConflictingRequest", what, "Ask for one kind in all of the pod, or by annotation")
+        fix = "Ask for one kind in all of the pod, or by annotation"
+        return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
     if name == cluster.resource_names[WHOLE]:
         what = f"{named(slot)} asks for {name}, but whole GPUs are handed out in vGPUs here"
         fix = f'Ask for {kind.per_gpu} {kind.resource} for each GPU, or by the annotation {SHARE_ANNOTATION}: "1"'
         return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
     what = f"{named(slot)} asks for {name}, but this namespace's strategy hands out {kind.resource}"
-    return DeniedError("ConflictingRequest", what, f"Ask for {kind.resource}, or by annotation")
+    fix = f"Ask for {kind.resource}, or by annotation"
+    return DeniedError("ConflictingRequest", what, fix, by=policy.source("strategy"))

@@ -1,5 +1,6 @@
 """What is wrong with a value in a policy file, in words for the person who wrote it."""
 
+import re
 import typing
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ _FORMS = {
     "nodeSelector": "labels such as {gpu: shared}",
     "runtimeClassName": "the name of a RuntimeClass such as nvidia",
     "schedulerName": "the name of a scheduler",
-    "resourceNames": "resources such as example.com/vgpu, outside kubernetes.io",
+    "resourceNames": "resources such as example.com/vgpu, outside kubernetes.io and none of a vendor's own plugin",
     "pipeDirectory": "an absolute path of at most 46 characters, with no . or .. and no / at its end",
     "exemptNamespaces": "the name of a namespace",
     "node": "the name of nodes such as gpu-*, of at most 100 characters",
@@ -27,6 +28,9 @@ _FORMS = {
     "since": "major and minor version such as 2.10",
     "ofFree": "a decimal below 1 such as 0.8",
 }
+
+_OF_TYPE = re.compile(r"Expected (?P<types>[a-z]+( \| [a-z]+)*), got [a-z]+")
+_TYPES = {"array": "a list", "object": "fields", "int": "a whole number", "str": "a text"}
 
 
 def sentence(error: msgspec.ValidationError, of: Any, value: object, *, field: str) -> str:
@@ -43,7 +47,15 @@ def sentence(error: msgspec.ValidationError, of: Any, value: object, *, field: s
     form = _FORMS.get(field, "")
     if form and ("regex" in str(error) or "length" in str(error)):
         return f"expected {form}, got {shown(value)}"
-    return f"{str(error).split(' - at ')[0].replace('`', '')} (here: {shown(value)})"
+    if isinstance(value, dict) and "enum value" in str(error):
+        known = typing.get_args(typing.get_args(of)[0])
+        unknown = next(key for key in value if key not in known)
+        return f"expected {', '.join(known[:-1])} or {known[-1]}, got {quoted(unknown)}"
+    told = str(error).split(" - at ")[0].replace("`", "")
+    if match := _OF_TYPE.fullmatch(told):
+        types = [_TYPES.get(one, one) for one in match["types"].split(" | ") if one != "null"]
+        return f"expected {' or '.join(types)}, got {shown(value)}"
+    return f"{told} (here: {shown(value)})"
 
 
 def shown(value: object) -> str:

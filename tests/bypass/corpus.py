@@ -90,6 +90,12 @@ def _variables() -> Iterator[Attempt]:
     yield Attempt(
         "an image's own variables in a container beside the share", pod("0.2", container(), container("b")), "harmless"
     )
+    # NVIDIA's toolkit 1.18 gives all GPUs for it: NVIDIA/nvidia-container-toolkit#1555
+    none = container("b", env=[variable("NVIDIA_VISIBLE_DEVICES", "none")])
+    yield Attempt("a container beside the share that asks for no GPU", pod("0.2", container(), none), "harmless")
+    on = forged()
+    on["spec"]["containers"].append(none)
+    yield by_policy("no GPU asked for beside a forged grant", "sets a variable that shows it GPUs", on)
 
 
 def _shares() -> Iterator[Attempt]:

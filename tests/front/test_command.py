@@ -20,7 +20,7 @@ def _help(*command: str) -> str:
     return ran.output
 
 
-@pytest.mark.parametrize("command", ["preview", "webhook", "plugin", "demo", "policy show", "certs issue"])
+@pytest.mark.parametrize("command", ["preview", "webhook", "plugin", "mps", "demo", "policy show", "certs issue"])
 def test_every_option_says_its_variable(command: str) -> None:
     options = re.findall(r"--([a-z][a-z-]*)", _help(*command.split()).replace("-h, --help", ""))
     assert options

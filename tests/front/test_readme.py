@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from policies.store import load
+from tests.policies.pods import VGPU, granted, pod
+
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -61,3 +64,22 @@ def test_every_denial_is_in_the_reference() -> None:
     assert len(codes) == 12
     for one in codes:
         assert f"`{one}`" in README
+
+
+def test_the_example_of_whole_gpus_does_what_the_readme_says(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(# _cluster.yaml\n.*?)```", README, re.DOTALL)
+    for name, text in re.findall(r"# ([a-z_-]+\.yaml)\n(.*?)(?=# [a-z_-]+\.yaml\n|\Z)", example, re.DOTALL):
+        (tmp_path / name).write_text(text)
+    policies = load(tmp_path)
+    for share, asked in (("2", {"gpu-share.dev/gpu": 2}), ("1", {"gpu-share.dev/gpu": 1}), ("0.2", {VGPU: 2})):
+        grant = granted(pod(share), policies, "team-training")
+        assert {grant.resource: grant.containers[0].vgpus} == asked
+    assert granted(pod("1"), policies, "other").resource == VGPU
+
+    offered = [("train-1", "Tesla T4", 0), ("n", "NVIDIA H200", 7), ("n", "NVIDIA H200", 0), ("n", "Tesla T4", 6)]
+    assert [policies.cluster.offer(node=n, model=m, index=i, otherwise="mps") for n, m, i in offered] == [
+        "whole",
+        "whole",
+        "mps",
+        "mps",
+    ]

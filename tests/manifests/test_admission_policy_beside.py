@@ -37,7 +37,7 @@ def test_no_other_container_of_the_pod_sets_a_reserved_variable(variable: str, g
 
 @pytest.mark.parametrize(
     ("source", "passes"),
-    [({"value": "void"}, True), ({"value": "none"}, True), ({"value": "VOID"}, False), ({"valueFrom": {}}, False)],
+    [({"value": "void"}, True), ({"value": "none"}, False), ({"value": "VOID"}, False), ({"valueFrom": {}}, False)],
 )
 def test_another_container_may_hide_the_gpus_from_itself(source: Object, *, passes: bool) -> None:
     on = one("one")

@@ -116,6 +116,11 @@ def test_a_debugging_container_has_no_privileges(security: Object) -> None:
     assert said.startswith("A debugging container of a pod with a GPU share may not be privileged")
 
 
+def test_a_debugging_container_hides_the_gpus_as_we_do_or_not_at_all() -> None:
+    (said,) = debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}])
+    assert said.startswith("A debugging container of a pod with a GPU share sets a variable")
+
+
 def test_an_ordinary_debugging_container_passes() -> None:
     assert debugged() == []
     assert debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, {"name": "A", "value": "b"}]) == []

@@ -6,12 +6,18 @@ from pathlib import Path
 import pytest
 
 from gpu_share import main
+from plugin.boot_clock import boot_id, boot_seconds
+from plugin.health.machine import GpuState, Moment, struck
+from plugin.health.node_state import write_node_health
+from plugin.health.reports import Event
+from plugin.mps.state import MpsGpu, MpsState, write_state
 from policies.cluster import Cluster
 from policies.store import load
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
+from tests.plugin.health.told import ago, healthy, node, status
 
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
-EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +85,33 @@ def test_every_object_that_a_command_names_is_installed(page: Path) -> None:
 def test_every_overlay_of_the_documents_is_there(page: Path) -> None:
     named = set(re.findall(r"(?:^|[ /])overlays/([a-z-]+)", page.read_text()))
     assert named <= {folder.name for folder in OVERLAYS}
+
+
+def test_every_decision_is_in_the_list_of_them() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")
+    titles = [page.read_text().partition("\n")[0].removeprefix("# ") for page in pages]
+    rows = re.findall(r"^\| (\d+) \| \[(.*)\]\((.*)\) \|$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert rows == [(str(int(page.name[:4])), title, page.name) for page, title in zip(pages, titles, strict=True)]
+
+
+def test_the_status_that_is_shown_is_what_a_node_says(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```\n(GPUs: .*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    sick, well = re.findall(r"GPU-[0-9a-f-]{36}", shown)
+    moment = Moment(seconds=0, text=ago(minutes=5))
+    state = struck(GpuState(tells_recovery=True), Event(seconds=0, gpu_uuid=sick, what="XID 79", xid=79), moment)
+    gpus = (
+        healthy(0, uuid=sick, model="NVIDIA H200", since=moment.text, faults=state.faults),
+        healthy(1, uuid=well, model="NVIDIA H200", since=ago(hours=4)),
+    )
+    write_node_health(tmp_path, node(*gpus, heartbeat_seconds=boot_seconds() - 2))
+    ready = MpsGpu(state="ready", since=ago(hours=4), checked_seconds=boot_seconds())
+    write_state(tmp_path, MpsState(boot_id=boot_id(), gpus={sick: ready, well: ready}))
+    assert _timeless(status(tmp_path).stdout) == _timeless(shown)
+
+
+def _timeless(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|wrote this \d+ s", "", text)
 
 
 def test_every_overlay_is_in_the_documents() -> None:

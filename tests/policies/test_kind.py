@@ -199,12 +199,12 @@ def test_a_limit_of_zero_gpus_asks_for_nothing() -> None:
         (pod(None, limited(quantity=3, resource=GPU)), "ShareAboveMaximum", 2, "asks for 3 whole GPUs, at most 2"),
         (pod(None, limited(quantity="1k", resource=GPU)), "ShareAboveMaximum", 2, "asks for 1000 whole GPUs"),
         (pod("2", container("a"), limited("b", 2, GPU)), "PodShareAboveMaximum", 3, "ask for 4 of a GPU, at most 3"),
+        (pod(None, limited("a", 1, GPU), limited("b", 2)), "ConflictingRequest", 4, '"b" asks for gpu-share.dev/vgpu'),
     ],
 )
-def test_each_gpu_counts_one_towards_what_is_allowed(on: dict[str, Any], code: str, line: int, words: str) -> None:
+def test_a_refusal_names_the_line_that_forbids_it(on: dict[str, Any], code: str, line: int, words: str) -> None:
     deny = refused(on, policies(team="share:\n  maximum: '2'\n  podMaximum: '3'\n  whole: gpus"))
-    assert deny.code == code
-    assert f"(team.yaml:{line})" in deny.message
+    assert (deny.code, f"(team.yaml:{line})" in deny.message) == (code, True)
     assert words in deny.message
 
 

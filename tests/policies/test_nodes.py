@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.cluster import Cluster, NodeRule
-from policies.contract import Offer
+from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES, Offer
 from policies.errors import Problem
 from policies.layers import read_layer
 from tests.policies.pods import policies
@@ -32,7 +32,8 @@ def offered(by: Cluster, *, node: str = "n", model: str = H200, index: int = 0, 
 @pytest.mark.parametrize(
     ("text", "line", "field", "words"),
     [
-        ("nodes: {}", 1, "nodes", ""),
+        ("nodes: {}", 1, "nodes", "expected a list, got fields"),
+        ("nodes:", 1, "nodes", "expected a list, got nothing"),
         ("nodes:\n- whole", 2, "nodes[0]", 'expected fields, got "whole"'),
         ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1].offer", "is missing"),
         ("nodes:\n- node: a\n  offer: vgpus", 3, "nodes[0].offer", "expected mps or time-slicing or whole or none"),
@@ -43,9 +44,9 @@ def offered(by: Cluster, *, node: str = "n", model: str = H200, index: int = 0, 
         ('nodes: [{offer: none, node: "a\\n"}]', 1, "nodes[0].node", "expected the name of nodes"),
         (f"nodes: [{{offer: none, node: {'x' * 101}}}]", 1, "nodes[0].node", "at most 100 characters"),
         (f"nodes: [{{offer: none, model: {'x' * 101}}}]", 1, "nodes[0].model", "such as *H200*"),
-        ("nodes: [{offer: none, model: 200}]", 1, "nodes[0].model", "got int (here: the number 200)"),
+        ("nodes: [{offer: none, model: 200}]", 1, "nodes[0].model", "expected a text, got the number 200"),
         ("nodes: [{offer: none, indexes: []}]", 1, "nodes[0].indexes", "at least one GPU"),
-        ("nodes: [{offer: none, indexes: 0}]", 1, "nodes[0].indexes", "the number 0"),
+        ("nodes: [{offer: none, indexes: 0}]", 1, "nodes[0].indexes", "expected a list, got the number 0"),
         ("nodes:\n- offer: none\n  indexes:\n  - 0\n  - -1", 5, "nodes[0].indexes[1]", "the number -1"),
         ("nodes: [{offer: none, indexes: [1024]}]", 1, "nodes[0].indexes[0]", "<= 1023"),
         ("nodes: [{offer: none, indexes: [1.5]}]", 1, "nodes[0].indexes[0]", "the number 1.5"),
@@ -69,6 +70,16 @@ def test_every_faulty_entry_is_reported_at_once() -> None:
         (4, "nodes[2].model"),
         (4, "nodes[2].offer"),
     ]
+
+
+@pytest.mark.parametrize("prefix", WHOLE_GPU_RESOURCE_PREFIXES)
+@pytest.mark.parametrize("offer", ["mps", "whole"])
+def test_no_kind_has_the_name_of_a_vendors_own_resource(offer: str, prefix: str) -> None:
+    # The policy in the API server would refuse every pod with one.
+    (problem,) = problems_of(f"mps: {{}}\nresourceNames: {{{offer}: {prefix}x}}")
+    assert (problem.line, problem.field) == (2, "resourceNames")
+    assert "none of a vendor's own plugin" in problem.message
+    assert problems_of(f"resourceNames: {{{offer}: x{prefix}x}}") == []
 
 
 def test_without_entries_a_gpu_is_what_its_node_offers() -> None:

@@ -243,4 +243,6 @@ def test_time_slicing_has_its_own_resource() -> None:
     sliced = policies("strategy: time-slicing")
     assert granted(pod("0.2"), sliced).resource == TIMESLICED
     assert vgpus(granted(pod(None, limited("web", 2, TIMESLICED)), sliced)) == {"web": 2}
-    assert refused(pod(None, limited("web", 2)), sliced).code == "ConflictingRequest"
+    deny = refused(pod(None, limited("web", 2)), sliced)
+    assert deny.code == "ConflictingRequest"
+    assert "(_default.yaml:1)" in deny.message  # where the strategy stands

@@ -39,7 +39,8 @@ RESERVED = {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIR
 
 NAMES = st.sampled_from(["A", "PATH", "CUDA_HOME", *sorted(RESERVED)])
 VARIABLES = st.builds(lambda name, value: {"name": name} | value, NAMES, st.sampled_from(
-    [{"value": "all"}, {"value": "void"}, {}, {"value": None}, {"valueFrom": {"fieldRef": {"fieldPath": "a"}}}]
+    [{"value": "all"}, {"value": "void"}, {"value": "none"}, {}, {"value": None},
+     {"valueFrom": {"fieldRef": {"fieldPath": "a"}}}]
 ))  # fmt: skip
 MOUNTS = st.sampled_from(
     [{"name": "data", "mountPath": "/data", "readOnly": True}, {"name": "pipes", "mountPath": f"{PIPES}/"}]
