@@ -131,7 +131,7 @@ class Node:
         """
         Name the GPUs that stay exclusive although their daemon has ended: a container holds a share of them.
 
-        Its programs would come back without limits, and now they do not come back until the daemon does.
+        All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
         """
         tenants = self._has.tenancy.read() or ()
         held = {vgpu.gpu_uuid for tenant in tenants for vgpu in tenant.vgpus}

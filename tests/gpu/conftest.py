@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import InventoryError
-from plugin.inventory import load_nvml, read_inventory
+from plugin.inventory import read_inventory
+from plugin.nvml import load_nvml
 from plugin.pool import Gpu
 from tests.gpu.node import Node, running
 

@@ -15,6 +15,7 @@ from plugin.boot_clock import boot_id, boot_seconds
 from plugin.limits import Mps, limits
 from plugin.mps.state import fault, read_state
 from plugin.pool import Gpu
+from tests.plugin.mps.tenants import kubelet
 from tests.plugin.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +55,12 @@ class Node:
     ) -> subprocess.Popen[bytes]:
         """Start a CUDA program that shares the supervisor's mounts; *apart* are namespaces of its own, for unshare."""
         # What NVIDIA's container runtime makes of NVIDIA_VISIBLE_DEVICES, where no container is.
-        own = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES": self.gpu.uuid, **environment}
+        own = {
+            "PATH": os.environ["PATH"],
+            "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""),
+            "CUDA_VISIBLE_DEVICES": self.gpu.uuid,
+            **environment,
+        }
         enter = ["nsenter", "--mount", "--target", str(_mounts_of(self.supervisor))]
         leave = ["unshare", *apart] if apart else []
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
@@ -98,17 +104,18 @@ def running(gpu: Gpu, folder: Path, *more: str, policy: str = "") -> Iterator[No
     (policies / "_default.yaml").write_text(policy or "enabled: true\n")
     command = ["unshare", "--mount", sys.executable, "-m", "gpu_share", "mps", *more]
     command += ["--policies", str(policies), "--state-dir", str(folder / "state")]
-    command += ["--pod-resources", str(folder / "no-kubelet.sock")]
-    with (folder / "log").open("wb") as log:
+    command += ["--pod-resources", str(folder / "kubelet.sock")]
+    # Where nobody says who holds what, the daemon has to let a client take anything.
+    with kubelet(folder / "kubelet.sock"), (folder / "log").open("wb") as log:
         supervisor = subprocess.Popen(command, cwd=ROOT, stderr=log)
-    node = Node(gpu=gpu, folder=folder, supervisor=supervisor)
-    try:
-        wait_until(lambda: supervisor.poll() is not None or node.fault() is None, timeout_seconds=_START_SECONDS)
-        assert supervisor.poll() is None, (folder / "log").read_text()
-        yield node
-    finally:
-        supervisor.terminate()
-        supervisor.wait(_START_SECONDS)
+        node = Node(gpu=gpu, folder=folder, supervisor=supervisor)
+        try:
+            wait_until(lambda: supervisor.poll() is not None or node.fault() is None, timeout_seconds=_START_SECONDS)
+            assert supervisor.poll() is None, (folder / "log").read_text()
+            yield node
+        finally:
+            supervisor.terminate()
+            supervisor.wait(_START_SECONDS)
 
 
 def _mounts_of(supervisor: subprocess.Popen[bytes]) -> int:
