@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plugin.errors import InventoryError
-from plugin.nvml import NvmlGpus, explained, if_there, text_of
+from plugin.nvml import NvmlGpus, explained, if_there, if_told, text_of
 from plugin.nvml import load_nvml as load_nvml  # noqa: PLC0414 - for those that import it from here
 from plugin.pool import Gpu
 from plugin.vgpu import VGpuId
@@ -87,7 +87,7 @@ def not_shared(index: int, count: int, error: Exception) -> str:
 
 def driver_version(nvml: NvmlGpus) -> str:
     """Ask for the driver's version; empty if it is unknown."""
-    return text_of(if_there(nvml, nvml.nvmlSystemGetDriverVersion) or "")
+    return text_of(if_told(nvml, nvml.nvmlSystemGetDriverVersion) or "")
 
 
 def uuid_of(nvml: NvmlGpus, handle: Any) -> str:
@@ -111,7 +111,7 @@ def in_mig_mode(nvml: NvmlGpus, handle: Any) -> bool:
 
 def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
     """Ask where on the PCI bus a GPU is, as the kernel writes it; None if it is not known."""
-    info = if_there(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
+    info = if_told(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
     if info is None:
         return None
     # NVML writes 00000000:3B:00.0, the kernel 0000:3b:00.0.
@@ -132,15 +132,15 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
     uuid = uuid_of(nvml, handle)
     if in_mig_mode(nvml, handle):
         raise NotShareableError(f"{uuid} is in MIG mode, its instances are shared by NVIDIA's own plugin")
-    memory_bytes = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
-    if memory_bytes <= 0:
-        raise NotShareableError(f"{uuid} reports no memory")
+    memory = if_there(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    if memory is None or memory.total <= 0:
+        raise NotShareableError(f"{uuid} reports no memory of its own that could be shared out")
     return Gpu(
         uuid=uuid,
         index=index,
-        minor=if_there(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle)),
+        minor=if_told(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle)),
         model=text_of(if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
-        memory_bytes=memory_bytes,
+        memory_bytes=int(memory.total),
         numa_node=_numa_node(nvml, handle, sysfs=sysfs),
     )
 
@@ -170,7 +170,7 @@ def _numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:
     """
     node = _sysfs_numa_node(nvml, handle, sysfs=sysfs)
     if node is None:
-        node = if_there(nvml, lambda: nvml.nvmlDeviceGetNumaNodeId(handle))
+        node = if_told(nvml, lambda: nvml.nvmlDeviceGetNumaNodeId(handle))
     return node if node is not None and node >= 0 else None
 
 

@@ -15,6 +15,11 @@ _FIXES = {
 }
 
 
+# NVML's error numbers.
+AWAY = frozenset({15, 16})  # of a GPU: lost, waits for a reset
+ALL_FAIL = frozenset({1, 9, 12, 18})  # not initialised, no driver, no library, another driver's library
+
+
 class NvmlGpus(Protocol):
     """Which GPUs there are; handles are opaque. Every error has NVML's number as its `value`."""
 
@@ -80,6 +85,16 @@ def if_there(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_NotSupported):
+        return None
+
+
+def if_told(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
+    """Ask for what can be done without; None if there is no answer, unless the GPU is away or NVML as a whole fails."""
+    try:
+        return call()
+    except nvml.NVMLError as error:
+        if getattr(error, "value", None) in AWAY | ALL_FAIL:
+            raise
         return None
 
 

@@ -35,11 +35,13 @@ def run(settings: Settings) -> int:
     with _signals_held():
         threads = Threads(on_death=lambda: os.kill(os.getpid(), signal.SIGTERM))
         code = _exit_code(settings, threads)
-        if not threads.end():
+        all_ended = threads.end()
+        code = _FAILED if threads.died else code
+        if not all_ended:
             # The driver hangs, and what its library does at an orderly exit could hang as well.
             logging.shutdown()
             os._exit(code)
-    return _FAILED if threads.died else code
+    return code
 
 
 def _exit_code(settings: Settings, threads: Threads) -> int:
@@ -69,8 +71,8 @@ def _run(settings: Settings, threads: Threads) -> None:
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
         forget_others(settings, offers.offered)
     _log_start(settings, cluster=cluster, offers=offers, probe=probe)
+    servers.start()  # before the judge, who adds to them from its own thread
     threads.start("judge", judge.run, stop=judge.stop, may_hang=True)
-    servers.start()
     received = signal.sigwait(_ENDING)
     _log.info("ending", extra={"signal": signal.Signals(received).name})
 

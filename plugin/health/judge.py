@@ -84,7 +84,7 @@ class Judge:
             self._ledger.take(report, at)
         self._ledger.expect_nvml(at)
         shared_by_mps = [entry.gpu.uuid for entry in self._ledger.entries if entry.offer == MPS]
-        self._ledger.set_mps_faults(self._around.mps_faults(shared_by_mps, at.seconds), at)
+        self._ledger.set_mps_faults(self._around.mps_faults(shared_by_mps), at)
         try:
             self._offers.publish(self._ledger.entries)
         finally:
@@ -165,7 +165,11 @@ class Judge:
         try:
             write_node_health(self._around.state_dir, self._written)
         except OSError as error:
-            self._say_once("the state of the GPUs cannot be written", str(error))
+            reason = (
+                f"--state-dir {self._around.state_dir}: {error.strerror}: the GPUs are served, but `gpu-share plugin "
+                "status` cannot show how they are, and a plugin that starts later does not know what failed"
+            )
+            self._say_once("the state of the GPUs cannot be written", reason)
 
     def _say_once(self, message: str, reason: str) -> None:
         if reason not in self._said:

@@ -20,13 +20,11 @@ from plugin.inventory import (
     read_gpu,
     uuid_of,
 )
-from plugin.nvml import Nvml
+from plugin.nvml import ALL_FAIL, AWAY, Nvml, if_told
 from plugin.pool import Gpu
 
 # NVML's numbers.
 _TIMEOUT = 10
-_AWAY = frozenset({15, 16})  # lost, waits for a reset
-_ALL_FAIL = frozenset({1, 9, 12, 18})  # not initialised, no driver, no library, another driver's library
 _RECOVERY_ACTION = 230
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # of a field's value, by its type
 _DOUBLE_BIT_ECC, _XID, _MIG_CHANGE, _UNAVAILABLE, _RECOVERY_CHANGE = 0x2, 0x8, 0x100, 0x4000, 0x8000
@@ -53,15 +51,21 @@ class NvmlSession:
         self._clock = clock
         self._sysfs = sysfs
         self._handles: dict[str, Any] = {}  # of the GPUs that the last probe has reached, by UUID
-        self._driver: str | None = None  # its version, once it was asked for
+        self._driver = ""  # its version, once it is known
         self._listened_to: frozenset[str] | None = None
         self._events: Any = None  # NVML's set; None while nothing is registered
+        self._away: set[str] = set()  # the GPUs that a probe of this run has found lost, or not at all
         self.misses_some = False  # the last probe did not reach all GPUs that are listed or known, or none
 
     @property
     def reached(self) -> frozenset[str]:
         """The GPUs that the last probe has reached."""
         return frozenset(self._handles)
+
+    @property
+    def found_some_again(self) -> bool:
+        """Whether a GPU is back that was away in this run: if the next one finds it as well, it was reset."""
+        return not self._away.isdisjoint(self._handles)
 
     def probe(self) -> Probe:
         """Look at all GPUs; fails only where NVML as a whole does."""
@@ -84,6 +88,7 @@ class NvmlSession:
         self._known.uuids.update(uuids)
         errors |= self._get_to_know(uuids, handles)
         self._handles = {uuid: handles[index] for index, uuid in uuids.items() if not looks[uuid].problem}
+        self._away |= {uuid for uuid in {*self._known.gpus, *looks} if uuid not in looks or looks[uuid].away}
         failed = any(_number(error) is not None for error in errors.values())
         self.misses_some = failed or not self._handles or not self._known.gpus.keys() <= self._handles.keys()
         return Probe(
@@ -106,16 +111,15 @@ class NvmlSession:
         if self._listened_to is not None and self.reached <= self._listened_to:
             return frozenset()
         self.stop_listening()
-        self._listened_to = self.reached
         try:
-            events = self._nvml.nvmlEventSetCreate()
+            events = self._events = self._nvml.nvmlEventSetCreate()
         except self._nvml.NVMLError as error:
             self._of_one(error)
             return self.reached
-        self._events = events
+        self._listened_to = self.reached
         deaf = frozenset(uuid for uuid, handle in self._handles.items() if not self._registered(handle, events))
         if deaf == self.reached:
-            self._free_events()
+            self.stop_listening()  # there is nothing to lose by another try
         return deaf
 
     @property
@@ -164,22 +168,23 @@ class NvmlSession:
 
     def _of_one(self, error: Exception) -> Exception:
         """Give *error* back if it is that of one GPU."""
-        if _number(error) in _ALL_FAIL:
+        if _number(error) in ALL_FAIL:
             raise error
         return error
 
     def _driver_version(self) -> str:
-        if self._driver is None:
-            self._driver = driver_version(self._nvml)
+        if not self._driver:  # a text for people, no reason to fail
+            with suppress(UnicodeDecodeError):
+                self._driver = driver_version(self._nvml)
         return self._driver
 
     def _look(self, handle: Any) -> Look:
         try:
             self._nvml.nvmlDeviceGetMemoryInfo(handle)  # unlike its UUID, not known by heart
             return Look(
-                in_mig_mode=bool(self._optional(lambda: in_mig_mode(self._nvml, handle))),
-                recovery_action=self._optional(lambda: self._recovery_action(handle)),
-                energy_mj=self._optional(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
+                in_mig_mode=bool(if_told(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
+                recovery_action=if_told(self._nvml, lambda: self._recovery_action(handle)),
+                energy_mj=if_told(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             )
         except self._nvml.NVMLError as error:
             return _unreached(self._of_one(error))
@@ -190,15 +195,6 @@ class NvmlSession:
             raise self._nvml.NVMLError(answer.nvmlReturn)
         return int(getattr(answer.value, _MEMBERS[answer.valueType])) if answer.valueType < len(_MEMBERS) else None
 
-    def _optional(self, call: Callable[[], Any]) -> Any:
-        """Ask for what not every driver or GPU tells; None if it does not."""
-        try:
-            return call()
-        except self._nvml.NVMLError as error:
-            if _number(self._of_one(error)) in _AWAY:
-                raise
-            return None
-
     def _get_to_know(self, uuids: Mapping[int, str], handles: Mapping[int, Any]) -> dict[int, Exception]:
         """Read the GPUs that are new; why not, by number, for those that cannot be shared."""
         errors: dict[int, Exception] = {}
@@ -207,7 +203,7 @@ class NvmlSession:
                 continue
             try:
                 gpu = read_gpu(self._nvml, index, handles[index], sysfs=self._sysfs)
-                self._known.addresses[uuid] = self._optional(lambda: pci_address(self._nvml, handles[index]))  # noqa: B023
+                self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
             except self._one_fails as error:
                 errors[index] = self._of_one(error)
             else:
@@ -227,7 +223,7 @@ class NvmlSession:
 
 
 def _unreached(error: Exception) -> Look:
-    return Look(problem=str(error), away=_number(error) in _AWAY)
+    return Look(problem=str(error), away=_number(error) in AWAY)
 
 
 def _number(error: Exception) -> int | None:

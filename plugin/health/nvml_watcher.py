@@ -30,12 +30,14 @@ class Periods:
     probe_seconds: float = 5.0  # between two probes
     wait_seconds: float = 0.5  # for an event, before a look at whether to end
     # What comes faster than that is taken at this pace: it would be a loop that does nothing else.
-    between_events_seconds: float = 0.005
+    between_events_seconds: float = 0.001
+    unpaced_events: int = 1000  # a program can cause hundreds at once, and a sick GPU's may be behind them
     between_probes_seconds: float = 0.2
     first_retry_seconds: float = 1.0  # twice as long each time
     longest_retry_seconds: float = 10.0
     between_starts_seconds: float = 10.0  # of NVML, while a GPU is away
     settling_seconds: float = 60.0  # after a change on the PCI bus: a driver may take a GPU in later
+    between_blind_starts_seconds: float = 60.0  # where the kernel lists no GPUs: nothing else tells of new ones
     clock: Callable[[], float] = boot_seconds
 
 
@@ -63,6 +65,7 @@ class NvmlWatcher:
         self._generation = 0
         self._retry_seconds = periods.first_retry_seconds
         self._wait_failures = 0  # in a row
+        self._events_in_a_row = 0  # without a moment in which there was none
         self._unsettled_until_seconds = 0.0
         self._said: set[str] = set()
 
@@ -97,8 +100,7 @@ class NvmlWatcher:
                 if self._should_start_anew(session, age_seconds=self._clock() - began):
                     return
                 self._listen(session)
-                self._follow(session, until=probed + self._periods.probe_seconds)
-                self._ended.wait(probed + self._periods.between_probes_seconds - self._clock())
+                self._follow(session, probed_seconds=probed)
         finally:
             session.close()
 
@@ -111,7 +113,9 @@ class NvmlWatcher:
             return True
         if age_seconds < self._periods.between_starts_seconds:
             return False
-        if now < self._unsettled_until_seconds or self._wait_failures >= _MANY_FAILURES:
+        if now < self._unsettled_until_seconds or self._wait_failures >= _MANY_FAILURES or session.found_some_again:
+            return True
+        if self._sysfs is not None and not bus and age_seconds >= self._periods.between_blind_starts_seconds:
             return True
         reached = {self._known.addresses.get(uuid) for uuid in session.reached}
         return session.misses_some and self._bus.may_have_more(reached)
@@ -120,14 +124,15 @@ class NvmlWatcher:
         for uuid in sorted(session.listen()):
             self._say_once("the driver does not tell of XIDs", f"GPU {uuid}")
 
-    def _follow(self, session: NvmlSession, *, until: float) -> None:
-        """Take events until it is time to probe."""
+    def _follow(self, session: NvmlSession, *, probed_seconds: float) -> None:
+        """Take events until it is time to probe: at once where one asks for it, unless the last was a moment ago."""
+        until = probed_seconds + self._periods.probe_seconds
         while not self._ended.is_set() and (left := until - self._clock()) > 0:
             seconds = min(left, self._periods.wait_seconds)
             if not session.listens:
                 self._ended.wait(seconds)
             elif not self._take_event(session, seconds):
-                return
+                until = min(until, probed_seconds + self._periods.between_probes_seconds)
 
     def _take_event(self, session: NvmlSession, seconds: float) -> bool:
         """Wait for an event; False asks for a probe."""
@@ -138,13 +143,16 @@ class NvmlWatcher:
             self._fail_to_wait(session, error)
             return False
         self._wait_failures = 0
-        if told == "look":
-            return False
         if told is None:
+            self._events_in_a_row = 0
             self._ended.wait(began + seconds - self._clock())  # nothing, if NVML has waited
             return True
+        self._events_in_a_row += 1
+        if self._events_in_a_row > self._periods.unpaced_events:
+            self._ended.wait(self._periods.between_events_seconds)
+        if told == "look":
+            return False
         self._report(told)
-        self._ended.wait(self._periods.between_events_seconds)
         return True
 
     def _fail_to_wait(self, session: NvmlSession, error: Exception) -> None:

@@ -61,7 +61,7 @@ def _simulated(specification: str) -> Node:
     return Node(
         nvml=SimulatedNvml(node, clock=lambda: monotonic() - began),
         sysfs=None,
-        mps_faults=lambda _uuids, _now: simulated_mps_faults(node, monotonic() - began),
+        mps_faults=lambda _uuids: simulated_mps_faults(node, monotonic() - began),
     )
 
 

@@ -48,14 +48,12 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     Returns:
         0 if all are healthy, 1 if some are not, 2 if no plugin runs here, which standard error then says in one line.
     """
-    now_seconds = boot_seconds()
     try:
-        node = _running(state_dir, now_seconds=now_seconds)
+        node, age_seconds = _running(state_dir)
     except _NoPluginError as error:
         sys.stderr.write(f"gpu-share plugin status: {error}\n")
         return _NO_PLUGIN
-    gpus = _with_daemons(node, mps.read_state(state_dir), now_seconds=now_seconds)
-    age_seconds = now_seconds - node.heartbeat_seconds
+    gpus = _with_daemons(node, mps.read_state(state_dir))
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(_data(node, gpus, age_seconds))).decode() + "\n")
     else:
@@ -64,22 +62,22 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     return _ALL_HEALTHY if all(gpu.health.healthy for gpu in gpus) else _SOME_UNHEALTHY
 
 
-def _running(state_dir: Path, *, now_seconds: float) -> NodeHealth:
-    """Read what a plugin that runs has written."""
+def _running(state_dir: Path) -> tuple[NodeHealth, float]:
+    """Read what a plugin that runs has written, and say how many seconds ago."""
     path = _safe(str(state_dir / NODE_FILE))
     node = read_node_health(state_dir)
     if node is None:
         raise _NoPluginError(_why_unread(state_dir / NODE_FILE, path))
     if node.boot_id != boot_id():
         raise _NoPluginError(f"no plugin runs here: {path} is from before this node started: start gpu-share plugin")
-    age_seconds = now_seconds - node.heartbeat_seconds
+    age_seconds = boot_seconds() - node.heartbeat_seconds
     if not 0 <= age_seconds <= FRESH_SECONDS:
         when = f"{_duration(age_seconds)} ago" if age_seconds > 0 else "at a time that has not come yet"
         raise _NoPluginError(
             f"the plugin has ended or hangs: {path} was last written {when} by process {node.pid}, expected every few "
             "seconds: see the plugin's log, and start it again"
         )
-    return node
+    return node, age_seconds
 
 
 def _why_unread(path: Path, shown: str) -> str:
@@ -96,7 +94,8 @@ def _why_unread(path: Path, shown: str) -> str:
     return f"{shown} was not written by a plugin: remove it, and start gpu-share plugin again"
 
 
-def _with_daemons(node: NodeHealth, state: mps.MpsState | None, *, now_seconds: float) -> list[_Gpu]:
+def _with_daemons(node: NodeHealth, state: mps.MpsState | None) -> list[_Gpu]:
+    now_seconds = boot_seconds()  # once the file is read: what it says must not seem to be of the future
     daemons = state.gpus if state else {}
     return [
         _Gpu(

@@ -79,7 +79,7 @@ def test_a_program_killed_at_work_leaves_its_neighbour_alive(node: Node) -> None
     victim = node.start("spin", "30", environment=node.environment(2))
     runs(victim)
     victim.send_signal(signal.SIGKILL)
-    victim.wait()
+    victim.communicate()
     assert said(neighbour)["error"] == 0
     wait_until(lambda: node.fault() is None, timeout_seconds=RECOVERS_WITHIN_SECONDS)
     assert node.ask("info", environment=node.environment(2))["error"] == 0

@@ -81,6 +81,13 @@ def fails_with(error: Exception, *, at: int | None = None, otherwise: Any = None
     return call
 
 
+def no_memory_of_its_own(handle: int) -> Any:
+    """Say what a GPU says that has none but the CPU's."""
+    if handle == 0:
+        raise NotSupported(3)
+    return SimpleNamespace(total=1 << 30)
+
+
 def sysfs(folder: Path, **numa_nodes: str) -> Path:
     for bus_id, node in numa_nodes.items():
         device = folder / "bus/pci/devices" / f"0000:{bus_id}:00.0"
@@ -148,6 +155,7 @@ def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeErr
         ({"nvmlDeviceGetUUID": fails_with(FakeError(15), at=0, otherwise="GPU-1")}, "error 15"),
         ({"nvmlDeviceGetMigMode": lambda handle: [int(handle == 0), 0]}, "MIG mode"),
         ({"nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=handle << 30)}, "reports no memory"),
+        ({"nvmlDeviceGetMemoryInfo": no_memory_of_its_own}, "GPU-0 reports no memory"),
         ({"nvmlDeviceGetUUID": lambda handle: "GPU-1" if handle else ""}, "cannot be part of a device ID"),
         ({"nvmlDeviceGetName": lambda handle: "fine" if handle else b"\xff"}, "decode"),
     ],

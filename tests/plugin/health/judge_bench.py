@@ -40,7 +40,7 @@ class Bench:
         around = Surroundings(
             boot_id="boot",
             state_dir=self.folder,
-            mps_faults=lambda uuids, _: {uuid: why for uuid, why in self.mps.items() if uuid in uuids},
+            mps_faults=lambda uuids: {uuid: why for uuid, why in self.mps.items() if uuid in uuids},
             tenants=self._tenants,
             clock=lambda: self.seconds,
         )

@@ -130,6 +130,19 @@ def test_on_an_old_driver_a_lost_gpu_comes_back_when_nvml_finds_it_again(
     node.becomes(10, 10)
 
 
+@pytest.mark.parametrize("line", ["needs_reset 1", "count 1"])
+def test_on_an_old_driver_a_gpu_that_is_back_without_a_new_start_of_nvml_gets_one_and_is_well(
+    start: StartNode, old_nvml: Nvml, script: Script, line: str
+) -> None:
+    node = start(nvml=old_nvml)
+    script.say("xid 1 79")
+    node.becomes(10, 0)
+    script.say(line)
+    wait_until(lambda: len(node.sources(1)) == 2)
+    script.take_back(line)
+    node.becomes(10, 10)
+
+
 def test_nvml_that_fails_as_a_whole_marks_all_and_they_are_back_when_it_is(
     start: StartNode, nvml: Nvml, script: Script
 ) -> None:
@@ -222,7 +235,7 @@ def test_a_reboot_ends_what_an_earlier_plugin_knew(nvml: Nvml, script: Script, t
 def test_a_driver_that_hangs_holds_up_no_judgement_and_is_noticed(start: StartNode, nvml: Nvml, script: Script) -> None:
     seconds = [1000.0]
     mps: dict[str, str] = {}
-    node = start(nvml=nvml, strategy="mps", mps_faults=lambda *_: dict(mps), clock=lambda: seconds[0])
+    node = start(nvml=nvml, strategy="mps", mps_faults=lambda _: dict(mps), clock=lambda: seconds[0])
     script.say("hang")
     mps[FIRST] = "its daemon is dead"
     node.becomes(0, 10)

@@ -109,6 +109,9 @@ def test_a_folder_that_cannot_be_written_to_is_said_once_and_stops_nothing(
     assert list(bench.faults()) == [FIRST]
     messages = [record.message for record in caplog.records]
     assert messages == ["the state of the GPUs cannot be written", "GPU unhealthy"]
+    assert vars(caplog.records[0])["reason"].startswith(
+        f"--state-dir {bench.folder}: Is a directory: the GPUs are served"
+    )
 
 
 def test_a_gpu_that_cannot_be_offered_is_said_once_and_hides_no_other_news(

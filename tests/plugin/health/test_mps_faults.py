@@ -1,8 +1,10 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from plugin.health.mps_faults import PublishedMpsFaults
-from plugin.mps.state import FRESH_SECONDS, STATE_FILE, MpsGpu, MpsState, StateName, write_state
+from plugin.mps.state import FRESH_SECONDS, STATE_FILE, MpsGpu, MpsState, StateName, read_state, write_state
 
 NOW = 1000.0
 
@@ -13,44 +15,61 @@ def publish(folder: Path, name: StateName = "ready", *, checked_seconds: float =
 
 
 def test_a_daemon_is_good_while_its_supervisor_says_so(tmp_path: Path) -> None:
-    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: NOW)
     publish(tmp_path)
-    assert faults(["GPU-0"], NOW) == {}
-    assert list(faults(["GPU-0", "GPU-1"], NOW)) == ["GPU-1"]
+    assert faults(["GPU-0"]) == {}
+    assert list(faults(["GPU-0", "GPU-1"])) == ["GPU-1"]
 
 
 def test_what_nobody_has_published_is_bad(tmp_path: Path) -> None:
-    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
-    assert list(faults(["GPU-0"], NOW)) == ["GPU-0"]
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: NOW)
+    assert list(faults(["GPU-0"])) == ["GPU-0"]
     publish(tmp_path, boot_id="an earlier start")
-    assert list(faults(["GPU-0"], NOW)) == ["GPU-0"]
+    assert list(faults(["GPU-0"])) == ["GPU-0"]
 
 
 def test_a_supervisor_that_stops_publishing_is_noticed_though_its_file_stays(tmp_path: Path) -> None:
-    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    seconds = [NOW]
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: seconds[0])
     publish(tmp_path)
-    assert faults(["GPU-0"], NOW) == {}
-    assert list(faults(["GPU-0"], NOW + FRESH_SECONDS + 1)) == ["GPU-0"]
+    assert faults(["GPU-0"]) == {}
+    seconds[0] += FRESH_SECONDS + 1
+    assert list(faults(["GPU-0"])) == ["GPU-0"]
 
 
 def test_each_new_file_counts_and_so_does_its_end(tmp_path: Path) -> None:
-    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: NOW)
     publish(tmp_path)
-    assert faults(["GPU-0"], NOW) == {}
+    assert faults(["GPU-0"]) == {}
     publish(tmp_path, "fault")
-    assert "died" in faults(["GPU-0"], NOW)["GPU-0"]
+    assert "died" in faults(["GPU-0"])["GPU-0"]
     publish(tmp_path)
-    assert faults(["GPU-0"], NOW) == {}
+    assert faults(["GPU-0"]) == {}
     (tmp_path / STATE_FILE).unlink()
-    assert list(faults(["GPU-0"], NOW)) == ["GPU-0"]
+    assert list(faults(["GPU-0"])) == ["GPU-0"]
 
 
 def test_a_file_that_is_the_same_is_not_read_again(tmp_path: Path) -> None:
-    faults = PublishedMpsFaults(tmp_path, boot_id="boot")
+    faults = PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: NOW)
     publish(tmp_path)
-    assert faults(["GPU-0"], NOW) == {}
+    assert faults(["GPU-0"]) == {}
     path = tmp_path / STATE_FILE
     status = path.stat()
     path.write_bytes(path.read_bytes().replace(b'"ready"', b'"fault"'))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert faults(["GPU-0"], NOW) == {}
+    assert faults(["GPU-0"]) == {}
+
+
+def test_what_is_published_while_it_is_looked_for_is_not_of_the_future(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [NOW]
+
+    def read(folder: Path) -> MpsState | None:
+        seconds[0] += 0.001  # the supervisor is faster
+        publish(folder, checked_seconds=seconds[0])
+        return read_state(folder)
+
+    monkeypatch.setattr("plugin.health.mps_faults.read_state", read)
+    publish(tmp_path)
+    assert PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: seconds[0])(["GPU-0"]) == {}

@@ -68,6 +68,21 @@ def test_what_a_driver_does_not_tell_is_no_problem(call: str, value: int) -> Non
     assert [look.problem for look in looks.values()] == ["", ""]
 
 
+@pytest.mark.parametrize("trouble", [error(2), error(999), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd")])
+def test_a_driver_that_does_not_say_its_version_is_used(trouble: Exception) -> None:
+    def fail() -> str:
+        raise trouble
+
+    probe = session(nvmlSystemGetDriverVersion=fail).probe()
+    assert (probe.driver, len(probe.gpus)) == ("", 2)
+
+
+@pytest.mark.parametrize("call", ["nvmlDeviceGetMinorNumber", "nvmlDeviceGetPciInfo", "nvmlDeviceGetNumaNodeId"])
+@pytest.mark.parametrize("value", [2, 4, 999])
+def test_what_a_gpu_can_be_offered_without_keeps_none_from_being_offered(call: str, value: int) -> None:
+    assert len(break_call(session(), call, value).probe().gpus) == 2
+
+
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", *OPTIONAL])
 @pytest.mark.parametrize("value", [1, 9, 18])
 def test_what_fails_for_all_is_no_gpus_own_problem(call: str, value: int) -> None:

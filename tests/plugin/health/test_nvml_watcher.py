@@ -1,13 +1,15 @@
 """How often NVML is asked, in simulated time: never a loop that does nothing else, and often enough."""
 
 from collections.abc import Callable
-from itertools import cycle, pairwise
+from itertools import chain, cycle, pairwise, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plugin.health.reports import Event, NvmlFailure, Probe
+from plugin.pool import Gpu
 from plugin.simulated_faults import LostFault, NvmlFault, XidFault
 from plugin.simulated_nvml import SimulatedNvmlError
 from tests.plugin.health.simulated_time import FIRST, GPUS, HOUR, SECOND, pci_device, watched
@@ -92,8 +94,35 @@ def test_a_flood_of_events_is_no_busy_loop(event_type: int) -> None:
         device, eventType, eventData = GPUS[0], event_type, 79  # noqa: N815
 
     calls, _ = watched(wait=Flood, seconds=10)
-    assert calls["wait"] <= 10 / 0.005 + 1
+    assert calls["wait"] <= 1000 + 10 / 0.001 + 1
     assert calls["probe"] <= 10 / 0.2 + 1
+
+
+@pytest.mark.parametrize("storm", [8, 0x8000, 0])
+def test_an_xid_behind_a_storm_of_other_events_is_reported_within_moments(storm: int) -> None:
+    def event(gpu: Gpu, event_type: int, xid: int) -> Any:
+        return SimpleNamespace(device=gpu, eventType=event_type, eventData=xid)
+
+    events = chain(repeat(event(GPUS[0], storm, 31), 2000), [event(GPUS[1], 8, 79)])
+
+    def wait() -> Any:
+        if (told := next(events, None)) is None:
+            raise SimulatedNvmlError(10)
+        return told
+
+    _, reports = watched(wait=wait, seconds=60)
+    assert next(one.seconds for one in reports if isinstance(one, Event) and one.xid == 79) <= 2
+
+
+def test_where_the_kernel_lists_no_gpus_new_ones_are_looked_for_each_minute(tmp_path: Path) -> None:
+    calls, _ = watched(sysfs=tmp_path)
+    assert HOUR / 70 <= calls["init"] <= HOUR / 60 + 1
+
+
+def test_where_the_kernel_lists_the_gpus_that_are_well_nvml_is_left_alone(tmp_path: Path) -> None:
+    pci_device(tmp_path, "0000:01:00.0")
+    calls, _ = watched(sysfs=tmp_path)
+    assert calls["init"] == 1
 
 
 def test_an_xid_is_reported_at_once_and_by_its_gpu() -> None:

@@ -99,14 +99,14 @@ def test_a_simulated_node_has_no_bus_and_simulated_mps_daemons(tmp_path: Path) -
     file.write_text("gpus:\n- {model: L4}\nfaults:\n- {at: 0, gpu: 0, mps: dead}\n")
     node = node_of(settings(simulate=str(file)))
     assert node.sysfs is None
-    assert list(node.mps_faults(["any"], 0).values()) == ["dead"]
+    assert list(node.mps_faults(["any"]).values()) == ["dead"]
     with pytest.raises(SimulationError):
         node_of(settings(simulate="2xH999"))
 
 
 def test_a_real_node_takes_its_mps_daemons_from_their_supervisor(tmp_path: Path) -> None:
     node = node_of(settings(state_dir=tmp_path))
-    assert "is gpu-share mps running?" in node.mps_faults(["GPU-0"], 0)["GPU-0"]
+    assert "is gpu-share mps running?" in node.mps_faults(["GPU-0"])["GPU-0"]
 
 
 def remember(folder: Path, boot: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugin.boot_clock import boot_seconds
-from plugin.health.node_state import write_node_health
+from plugin.health.node_state import NodeHealth, read_node_health, write_node_health
 from plugin.health.status import show
 from tests.plugin.health.told import healthy, node, status
 
@@ -51,6 +51,17 @@ def test_a_file_without_a_fresh_heartbeat_is_refused(
     said = refused(capsys, tmp_path)
     assert words in said
     assert "see the plugin's log" in said
+
+
+def test_a_file_that_is_written_while_the_command_starts_is_not_of_the_future(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(folder: Path) -> NodeHealth | None:
+        write_node_health(folder, node(healthy(0)))
+        return read_node_health(folder)
+
+    monkeypatch.setattr("plugin.health.status.read_node_health", read)
+    assert show(tmp_path, output="text") == 0
 
 
 def test_a_heartbeat_of_a_moment_ago_is_good(tmp_path: Path) -> None:

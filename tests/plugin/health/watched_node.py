@@ -54,7 +54,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def no_mps_faults(_uuids: object, _seconds: float) -> Mapping[str, str]:
+def no_mps_faults(_uuids: object) -> Mapping[str, str]:
     return {}
 
 
