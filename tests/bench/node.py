@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from plugin.simulated_kubelet import SimulatedKubelet
 from plugin.simulation import simulated_gpus
 from plugin.sockets import target
 from plugin.v1beta1 import api_pb2, api_pb2_grpc
+from tests.bench.supervisor import supervised
+from tests.plugin.nvml_library import Script, build
 from tests.plugin.walk import NAME, RandomNode
 
 _CALLS = 3000
@@ -25,6 +28,8 @@ _STARTS = 5
 _RESTARTS = 1000
 _STEPS = 100_000
 _KIB_PER_MIB = 1024
+_UNTIL_IT_HANGS_SECONDS = 6.0  # the plugin looks at the GPUs every 5
+_WATCH_SECONDS = 15.0
 
 
 def measure(folder: Path) -> Iterator[str]:
@@ -32,6 +37,8 @@ def measure(folder: Path) -> Iterator[str]:
     policies.mkdir()
     (policies / "_cluster.yaml").write_text("vgpusPerGpu: 100\n")
     yield from _measure_calls(folder, policies)
+    yield from _measure_over_nvml(folder, policies)
+    yield from _measure_supervisor()
     yield from _measure_starts(folder)
     yield from _measure_restarts(folder)
     yield from _walk()
@@ -60,7 +67,42 @@ def _measure_calls(folder: Path, policies: Path) -> Iterator[str]:
                     f"{name} at 8 GPUs x 100 vGPUs: p50 {p50:.2f} ms, p99 {p99:.2f} ms (goal 5), "
                     f"ratio to an empty call {p50 / empty[0]:.1f}"
                 )
-        yield f"memory of the plugin, 8 GPUs x 100 vGPUs: {_memory_mib(plugin.pid):.0f} MiB (PSS, goal 45)"
+        yield f"memory of the plugin, 8 simulated GPUs x 100 vGPUs: {_memory(plugin.pid)} (goal 45)"
+
+
+def _measure_over_nvml(folder: Path, policies: Path) -> Iterator[str]:
+    """Allocate while the driver hangs: a call of NVML in it would never return."""
+    library, script = build(folder), Script(folder)
+    script.say("count 8")
+    name = "gpu-share.dev/vgpu-timesliced"
+    environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": "healthy", **script.environment}
+    arguments = ("--policies", str(policies), "--strategy", "time-slicing")
+    with _node(folder / "nvml") as kubelet, _plugin(folder / "nvml", None, *arguments, **environment) as plugin:
+        kubelet.wait_for(name)
+        yield f"memory of the plugin over NVML's bindings: {_memory(plugin.pid)} (goal 45)"
+        wanted = api_pb2.ContainerAllocateRequest(devices_ids=[device.id for device in kubelet.devices(name)][:20])
+        allocate = api_pb2.AllocateRequest(container_requests=[wanted])
+        with grpc.insecure_channel(target(folder / "nvml" / "gpu-share.dev_vgpu-timesliced.sock")) as channel:
+            stub = api_pb2_grpc.DevicePluginStub(channel)
+            before, _ = _latency(lambda: stub.Allocate(allocate))
+            script.say("hang")
+            time.sleep(_UNTIL_IT_HANGS_SECONDS)
+            after, p99 = _latency(lambda: stub.Allocate(allocate))
+            script.take_back("hang")
+        yield f"Allocate while NVML hangs: p50 {after:.2f} ms, p99 {p99:.2f} ms, ratio to before {after / before:.2f}"
+
+
+def _measure_supervisor() -> Iterator[str]:
+    gpus = [f"GPU-00000000-0000-0000-0000-00000000000{number}" for number in range(8)]
+    with supervised(gpus) as (process, programs_run):
+        yield f"memory of gpu-share mps with 8 daemons: {_memory(process.pid)}"
+        seconds, runs = _cpu_seconds(process.pid), programs_run()
+        time.sleep(_WATCH_SECONDS)
+        spent, ran = _cpu_seconds(process.pid) - seconds, programs_run() - runs
+        yield (
+            f"gpu-share mps watching 8 daemons: {100 * spent / _WATCH_SECONDS:.1f} % of a core itself, "
+            f"{ran / _WATCH_SECONDS:.1f} commands to daemons a second"
+        )
 
 
 def _measure_starts(folder: Path) -> Iterator[str]:
@@ -123,9 +165,14 @@ def _node(folder: Path) -> Iterator[SimulatedKubelet]:
 
 
 @contextlib.contextmanager
-def _plugin(folder: Path, gpus: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    arguments = ["--simulate", gpus, "--kubelet-dir", str(folder), "--state-dir", str(folder / "state"), *more]
-    process = subprocess.Popen([sys.executable, "-m", "gpu_share", "plugin", *arguments], stderr=subprocess.DEVNULL)
+def _plugin(folder: Path, gpus: str | None, *more: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    arguments = ["--simulate", gpus] if gpus else []
+    arguments += ["--kubelet-dir", str(folder), "--state-dir", str(folder / "state"), *more]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpu_share", "plugin", *arguments],
+        env=os.environ | environment,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         yield process
     finally:
@@ -151,6 +198,18 @@ def _held(pid: int) -> tuple[int, int]:
     return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
 
 
-def _memory_mib(pid: int) -> float:
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _memory(pid: int) -> str:
+    """Say what a process takes of the memory, with its part of what is shared and with all of it."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / _KIB_PER_MIB
+    mib = {
+        name: int(line.split()[1]) // _KIB_PER_MIB
+        for line in lines
+        for name in ("Pss", "Rss")
+        if line[:4] == f"{name}:"
+    }
+    return f"{mib['Pss']} MiB PSS, {mib['Rss']} RSS"
