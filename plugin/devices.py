@@ -51,12 +51,10 @@ class Devices:
             self._faults = dict(faults)
             self._publish()
 
-    def add(self, gpu: Gpu) -> None:
-        """Offer one more GPU; nothing happens if it is there already."""
+    def set_gpus(self, gpus: tuple[Gpu, ...]) -> None:
+        """Offer more GPUs, or the same ones as they are now: *gpus* holds those that are there, and new ones."""
         with self._changed:
-            if any(gpu.uuid == known.uuid for known in self._pool.gpus):
-                return
-            self._pool = replace(self._pool, gpus=(*self._pool.gpus, gpu))
+            self._pool = replace(self._pool, gpus=gpus)
             self._publish()
 
     def watch(self) -> "Watch":

@@ -109,6 +109,12 @@ def in_mig_mode(nvml: NvmlGpus, handle: Any) -> bool:
     return bool(mode) and mode[0] == _MIG_ENABLED
 
 
+def minor_of(nvml: NvmlGpus, handle: Any) -> int | None:
+    """Ask for the number of a GPU's device node; None if there is none."""
+    minor: int | None = if_told(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle))
+    return minor
+
+
 def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
     """Ask where on the PCI bus a GPU is, as the kernel writes it; None if it is not known."""
     info = if_told(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
@@ -138,7 +144,7 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
     return Gpu(
         uuid=uuid,
         index=index,
-        minor=if_told(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle)),
+        minor=minor_of(nvml, handle),
         model=text_of(if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
         memory_bytes=int(memory.total),
         numa_node=_numa_node(nvml, handle, sysfs=sysfs),

@@ -78,11 +78,10 @@ class Offers:
             resource = self._made(offer, pool)
             self._serve(resource)
             self._resources[offer] = resource
-        elif len(gpus) > len(resource.devices.pool.gpus):
-            # Before the kubelet hears of them: it may hand one out at once.
+        elif gpus != resource.devices.pool.gpus:
+            # Before the kubelet hears of those that are new: it may hand one out at once.
             self._made(offer, replace(resource.devices.pool, gpus=gpus))
-            for gpu in gpus:
-                resource.devices.add(gpu)
+            resource.devices.set_gpus(gpus)
 
     def _made(self, offer: Offer, pool: Pool) -> Resource:
         name, sharing = self.names[offer], self._sharing(offer)

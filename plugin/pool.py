@@ -8,10 +8,10 @@ from plugin.vgpu import VGpuId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One physical GPU, as it was first seen."""
+    """One physical GPU, as it was last reached."""
 
     uuid: str  # NVML UUID, stable across reboots
-    index: int  # NVML's number; it can be another GPU's after one has vanished
+    index: int  # NVML's number; like `minor` it can be another GPU's after one has vanished
     minor: int | None  # of its device node, /dev/nvidia<minor>; None where there is none
     model: str
     memory_bytes: int

@@ -66,6 +66,8 @@ class Judge:
                 self.look(*self._arrived())
             except PluginError as error:
                 self._say_once("a GPU that appeared is not offered", str(error))
+        if self._written:
+            self._save(msgspec.structs.replace(self._written, ended=True))
 
     def stop(self) -> None:
         """Let `run` return, from any thread."""
@@ -162,8 +164,11 @@ class Judge:
         if health == before and at.seconds - before.heartbeat_seconds < HEARTBEAT_SECONDS:
             return
         self._written = msgspec.structs.replace(health, heartbeat_seconds=at.seconds)
+        self._save(self._written)
+
+    def _save(self, health: NodeHealth) -> None:
         try:
-            write_node_health(self._around.state_dir, self._written)
+            write_node_health(self._around.state_dir, health)
         except OSError as error:
             reason = (
                 f"--state-dir {self._around.state_dir}: {error.strerror}: the GPUs are served, but `gpu-share plugin "

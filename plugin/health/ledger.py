@@ -50,6 +50,7 @@ class Ledger:
         self._before = {gpu.uuid: gpu for gpu in before.gpus} if before else {}
         self._steady_seconds = steady_seconds
         self._entries: dict[str, Entry] = {}
+        self._left_to_others: set[str] = set()
         self._heard_seconds: float | None = None  # when NVML last answered, if only by failing
         self._programs_faults: dict[tuple[str, int], int] = {}
         self.skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
@@ -115,13 +116,22 @@ class Ledger:
         self.skipped = probe.skipped
         self.driver = probe.driver
         for gpu in probe.gpus:
-            offer = self._offer(gpu) if gpu.uuid not in self._entries else None
-            if offer:
-                self._entries[gpu.uuid] = self._found(gpu, offer, at)
+            if known := self._entries.get(gpu.uuid):
+                self._entries[gpu.uuid] = replace(known, gpu=gpu)
+            elif gpu.uuid not in self._left_to_others:
+                self._get_to_know(gpu, at)
         for uuid, entry in self._entries.items():
             look = probe.looks.get(uuid)
             state = looked_at(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
+
+    def _get_to_know(self, gpu: Gpu, at: Moment) -> None:
+        """Decide what a GPU is handed out as; that stays, though its number can become another's."""
+        offer = self._offer(gpu)
+        if offer:
+            self._entries[gpu.uuid] = self._found(gpu, offer, at)
+        else:
+            self._left_to_others.add(gpu.uuid)
 
     def _take_event(self, event: Event, at: Moment) -> None:
         entry = self._entries.get(event.gpu_uuid)

@@ -177,6 +177,8 @@ def _reset_below_mj(state: GpuState) -> int | None:
 
 
 def _with_seen_faults(state: GpuState, look: Look, at: Moment) -> GpuState:
+    if look.unheard:
+        state = _with(state, _Opened(source="nvml", why=look.unheard, comes_back="once NVML does"), at)
     if look.in_mig_mode:
         mig = _Opened(source="mig", why="it is in MIG mode", comes_back="once its MIG mode is off")
         state = _with(state, mig, at)
@@ -206,7 +208,7 @@ def _without_those_over(state: GpuState, look: Look | None, at: Moment, steady_s
 def _is_over(source: Source, state: GpuState, look: Look | None) -> bool:
     """Whether there is evidence that a fault is over."""
     if source == "nvml":
-        return True
+        return look is None or not look.unheard
     if look is None or source == "gone":
         return look is not None
     if look.problem:

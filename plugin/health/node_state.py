@@ -63,6 +63,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
+    ended: bool = False  # by a signal: nobody looks at the GPUs any more
 
 
 def write_node_health(state_dir: Path, health: NodeHealth) -> None:

@@ -6,7 +6,7 @@ Newer calls are optional, and one broken GPU must not hide the others. Handles a
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from plugin.inventory import (
     NotShareableError,
     driver_version,
     in_mig_mode,
+    minor_of,
     not_shared,
     pci_address,
     read_gpu,
@@ -67,8 +68,12 @@ class NvmlSession:
         """Whether a GPU is back that was away in this run: if the next one finds it as well, it was reset."""
         return not self._away.isdisjoint(self._handles)
 
-    def probe(self) -> Probe:
-        """Look at all GPUs; fails only where NVML as a whole does."""
+    def probe(self, *, unheard: str = "") -> Probe:
+        """
+        Look at all GPUs; fails only where NVML as a whole does.
+
+        *unheard* says why events cannot be waited for; empty where they can.
+        """
         count = self._nvml.nvmlDeviceGetCount()
         handles: dict[int, Any] = {}
         uuids: dict[int, str] = {}
@@ -79,7 +84,7 @@ class NvmlSession:
                 uuids[index] = uuid_of(self._nvml, handles[index])
             except self._one_fails as error:
                 errors[index] = self._of_one(error)
-        looks = {uuid: self._look(handles[index]) for index, uuid in uuids.items()}
+        looks = {uuid: self._look(handles[index], unheard=unheard) for index, uuid in uuids.items()}
         # A GPU that cannot say who it is: NVML keeps its number.
         for index in tuple(errors):
             uuid = self._known.uuids.get(index)
@@ -178,12 +183,14 @@ class NvmlSession:
                 self._driver = driver_version(self._nvml)
         return self._driver
 
-    def _look(self, handle: Any) -> Look:
+    def _look(self, handle: Any, *, unheard: str) -> Look:
         try:
             self._nvml.nvmlDeviceGetMemoryInfo(handle)  # unlike its UUID, not known by heart
+            recovery_action = if_told(self._nvml, lambda: self._recovery_action(handle))
             return Look(
                 in_mig_mode=bool(if_told(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
-                recovery_action=if_told(self._nvml, lambda: self._recovery_action(handle)),
+                recovery_action=recovery_action,
+                unheard=unheard if recovery_action is None else "",
                 energy_mj=if_told(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             )
         except self._nvml.NVMLError as error:
@@ -199,7 +206,8 @@ class NvmlSession:
         """Read the GPUs that are new; why not, by number, for those that cannot be shared."""
         errors: dict[int, Exception] = {}
         for index, uuid in uuids.items():
-            if uuid in self._known.gpus:
+            if known := self._known.gpus.get(uuid):
+                self._known.gpus[uuid] = self._renewed(known, index, handles[index])
                 continue
             try:
                 gpu = read_gpu(self._nvml, index, handles[index], sysfs=self._sysfs)
@@ -209,6 +217,15 @@ class NvmlSession:
             else:
                 self._known.gpus[uuid] = gpu
         return errors
+
+    def _renewed(self, known: Gpu, index: int, handle: Any) -> Gpu:
+        """Read what can change: a driver that is loaded anew without one GPU numbers the others anew."""
+        try:
+            minor = minor_of(self._nvml, handle)
+        except self._nvml.NVMLError as error:
+            self._of_one(error)
+            return known
+        return replace(known, index=index, minor=known.minor if minor is None else minor)
 
     def _registered(self, handle: Any, events: Any) -> bool:
         """Whether the driver is going to tell of a GPU."""

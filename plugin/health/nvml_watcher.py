@@ -65,6 +65,7 @@ class NvmlWatcher:
         self._generation = 0
         self._retry_seconds = periods.first_retry_seconds
         self._wait_failures = 0  # in a row
+        self._unheard = ""  # why nobody hears of XIDs; empty while somebody does
         self._events_in_a_row = 0  # without a moment in which there was none
         self._unsettled_until_seconds = 0.0
         self._said: set[str] = set()
@@ -95,7 +96,7 @@ class NvmlWatcher:
         try:
             while not self._ended.is_set():
                 probed = self._clock()
-                self._report(session.probe())
+                self._report(session.probe(unheard=self._unheard))
                 self._retry_seconds = self._periods.first_retry_seconds
                 if self._should_start_anew(session, age_seconds=self._clock() - began):
                     return
@@ -143,6 +144,7 @@ class NvmlWatcher:
             self._fail_to_wait(session, error)
             return False
         self._wait_failures = 0
+        self._unheard = ""
         if told is None:
             self._events_in_a_row = 0
             self._ended.wait(began + seconds - self._clock())  # nothing, if NVML has waited
@@ -163,6 +165,8 @@ class NvmlWatcher:
             pause_seconds = self._periods.first_retry_seconds * 2 ** (self._wait_failures - 1)
             self._ended.wait(min(pause_seconds, self._periods.probe_seconds))
         self._wait_failures += 1
+        if self._wait_failures >= _MANY_FAILURES:
+            self._unheard = f"NVML does not wait for events: {explained(error)}"
 
     def _say_once(self, message: str, reason: str) -> None:
         if reason not in self._said:

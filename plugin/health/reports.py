@@ -14,6 +14,7 @@ class Look:
     away: bool = False  # lost, or useless until a reset: once it is reached again, it was reset
     in_mig_mode: bool = False
     recovery_action: int | None = None  # NVML's number, 0 for none; None if the driver does not say
+    unheard: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
     energy_mj: int | None = None  # total since the driver was loaded or the GPU reset; None if it does not count
 
 

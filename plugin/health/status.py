@@ -70,6 +70,10 @@ def _running(state_dir: Path) -> tuple[NodeHealth, float]:
         raise _NoPluginError(_why_unread(state_dir / NODE_FILE, path))
     if node.boot_id != boot_id():
         raise _NoPluginError(f"no plugin runs here: {path} is from before this node started: start gpu-share plugin")
+    if node.ended:
+        raise _NoPluginError(
+            f"no plugin runs here: {path} says that process {node.pid} was ended: start gpu-share plugin"
+        )
     age_seconds = boot_seconds() - node.heartbeat_seconds
     if not 0 <= age_seconds <= FRESH_SECONDS:
         when = f"{_duration(age_seconds)} ago" if age_seconds > 0 else "at a time that has not come yet"

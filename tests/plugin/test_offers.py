@@ -98,6 +98,15 @@ def test_a_gpu_that_appears_ill_is_never_seen_healthy() -> None:
     assert [device.healthy for device in next(states)] == [True] * 4 + [False] * 4
 
 
+def test_what_changes_of_a_gpu_is_what_containers_get_from_then_on() -> None:
+    served: list[Resource] = []
+    known = offers(served)
+    known.publish(seen(*GPUS[:2]))
+    renumbered = (replace(GPUS[0], minor=1), replace(GPUS[1], minor=0))
+    known.publish(seen(*renumbered))
+    assert served[0].devices.pool.gpus == renumbered
+
+
 def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_path: Path) -> None:
     served: list[Resource] = []
     known = offers(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)

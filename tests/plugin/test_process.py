@@ -299,7 +299,11 @@ def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_pat
     health = read_node_health(tmp_path)
     assert health is not None
     assert (health.pid, health.boot_id, health.driver) == (plugin.process.pid, boot_id(), "simulated")
-    assert [gpu.healthy for gpu in health.gpus] == [True, True]
+    assert ([gpu.healthy for gpu in health.gpus], health.ended) == ([True, True], False)
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    left = read_node_health(tmp_path)
+    assert left is not None
+    assert (left.gpus, left.ended) == (health.gpus, True)
 
 
 @pytest.mark.parametrize(
@@ -333,6 +337,21 @@ def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying
     assert ended.returncode == 1
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     assert "RuntimeError: died" in next(line["error"] for line in lines if line["message"] == "the plugin failed")
+
+
+def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(folder: Path, tmp_path: Path) -> None:
+    program = (
+        "import gpu_share\n"
+        "from plugin.health.judge import Judge\n"
+        "from plugin.health.nvml_watcher import NvmlWatcher\n"
+        "def die(self): raise RuntimeError('died')\n"
+        "Judge.run, NvmlWatcher.stop = die, lambda self: None\n"
+        "gpu_share.main()"
+    )
+    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(folder), "--state-dir", str(tmp_path)]
+    command = [sys.executable, "-c", program, *arguments]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False)
+    assert ended.returncode == 1
 
 
 def test_importing_grpc_starts_no_thread_that_signals_could_go_to() -> None:

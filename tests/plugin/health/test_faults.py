@@ -119,6 +119,20 @@ def test_where_events_cannot_be_waited_for_the_gpus_are_looked_at(
     wait_until(lambda: "xid" in node.sources(0))
 
 
+@pytest.mark.parametrize("line", ["wait_fails 15", "wait_fails 999"])
+def test_on_an_old_driver_gpus_of_which_no_xid_would_be_heard_are_marked_until_one_would(
+    start: StartNode, old_nvml: Nvml, script: Script, line: str
+) -> None:
+    node = start(nvml=old_nvml)
+    script.say(line)
+    node.becomes(0, 0)
+    wait_until(lambda: node.sources(0) == node.sources(1) == ["nvml"])
+    looks_often(script)
+    assert node.healthy() == [0, 0]
+    script.take_back(line)
+    node.becomes(10, 10)
+
+
 def test_on_an_old_driver_a_lost_gpu_comes_back_when_nvml_finds_it_again(
     start: StartNode, old_nvml: Nvml, script: Script
 ) -> None:

@@ -51,9 +51,10 @@ def test_gpus_that_are_offered_are_known_and_no_others() -> None:
 def test_what_a_gpu_is_handed_out_as_stays_when_its_number_changes() -> None:
     known = ledger(offers=(MPS, TIME_SLICING, None))
     known.take(probe(1), at(1))
-    moved = replace(probe(2), gpus=(replace(GPUS[0], index=1), replace(GPUS[1], index=0)))
-    known.take(moved, at(2))
-    assert [(entry.gpu.uuid, entry.offer) for entry in known.entries] == [(FIRST, MPS), (SECOND, TIME_SLICING)]
+    numbers = (1, 2, 0)
+    moved = [replace(gpu, index=index, minor=index) for gpu, index in zip(GPUS, numbers, strict=True)]
+    known.take(replace(probe(2), gpus=tuple(moved)), at(2))
+    assert [(entry.gpu, entry.offer) for entry in known.entries] == [(moved[0], MPS), (moved[1], TIME_SLICING)]
 
 
 @given(st.lists(st.tuples(st.sampled_from([FIRST, SECOND, THIRD, "GPU-unknown"]), st.integers(1, 150)), max_size=30))

@@ -83,6 +83,21 @@ def test_what_a_gpu_can_be_offered_without_keeps_none_from_being_offered(call: s
     assert len(break_call(session(), call, value).probe().gpus) == 2
 
 
+def test_what_changes_of_a_gpu_is_read_anew_and_kept_while_it_is_not_told() -> None:
+    known = session(nvmlDeviceGetMinorNumber=lambda handle: handle.index)
+    nvml = known._nvml
+    assert [gpu.minor for gpu in known.probe().gpus] == [0, 1]
+    vars(nvml).update(
+        nvmlDeviceGetMinorNumber=lambda handle: 1 - handle.index,
+        nvmlDeviceGetHandleByIndex=lambda index: GPUS[1 - index],
+    )
+    for value in (0, 3, 15):
+        if value:
+            break_call(known, "nvmlDeviceGetMinorNumber", value)
+        gpus = {gpu.uuid: gpu for gpu in known.probe().gpus}
+        assert [(gpus[uuid].minor, gpus[uuid].index) for uuid in (FIRST, SECOND)] == [(1, 1), (0, 0)]
+
+
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUUID", *OPTIONAL])
 @pytest.mark.parametrize("value", [1, 9, 18])
 def test_what_fails_for_all_is_no_gpus_own_problem(call: str, value: int) -> None:
@@ -146,6 +161,22 @@ def test_a_driver_without_events_is_no_failure() -> None:
     known.probe()
     assert known.listen() == {FIRST, SECOND}
     assert not known.listens
+
+
+@pytest.mark.parametrize("call", ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents"])
+def test_a_driver_that_told_of_nothing_is_asked_again(call: str) -> None:
+    known = session()
+    whole = getattr(known._nvml, call)
+    known.probe()
+
+    def fail(*_: object) -> Any:
+        raise error(999)
+
+    setattr(known._nvml, call, fail)
+    assert known.listen() == {FIRST, SECOND}
+    setattr(known._nvml, call, whole)
+    assert known.listen() == frozenset()
+    assert known.listens
 
 
 def test_the_end_of_a_run_that_has_failed_is_quiet() -> None:

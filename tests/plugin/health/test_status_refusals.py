@@ -40,6 +40,11 @@ def test_a_file_from_before_the_node_started_is_refused(tmp_path: Path, capsys: 
     assert "is from before this node started: start gpu-share plugin" in refused(capsys, tmp_path)
 
 
+def test_a_plugin_that_was_ended_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_node_health(tmp_path, node(healthy(0), ended=True))
+    assert "says that process 7 was ended: start gpu-share plugin" in refused(capsys, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("age_seconds", "words"),
     [(21, "last written 21 s ago by process 7"), (7300, "2 h ago"), (-30, "at a time that has not come yet")],
