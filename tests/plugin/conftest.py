@@ -16,6 +16,7 @@ from plugin.pool import Pool
 from plugin.service import Resource
 from plugin.simulated_kubelet import SimulatedKubelet
 from plugin.simulation import simulated_gpus
+from tests.plugin.plugin_process import Plugin, Start
 
 StartPlugin = Callable[[Resource], ResourceServer]
 
@@ -73,3 +74,16 @@ def registered(kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: R
     start_plugin(resource)
     kubelet.wait_for(resource.name)
     return kubelet
+
+
+@pytest.fixture
+def start(folder: Path, tmp_path: Path) -> Iterator[Start]:
+    with ExitStack() as stack:
+
+        def start(*arguments: str, **variables: str) -> Plugin:
+            folders = ("--kubelet-dir", str(folder), "--state-dir", str(tmp_path))
+            plugin = Plugin(*folders, *arguments, **variables)
+            stack.callback(plugin.close)
+            return plugin
+
+        yield start

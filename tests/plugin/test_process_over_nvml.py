@@ -1,0 +1,171 @@
+"""The plugin as a process of its own, over the bindings of NVML and a library that plays it."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plugin.boot_clock import boot_id, boot_seconds
+from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.simulated_kubelet import SimulatedKubelet
+from plugin.simulated_manager import Request
+from tests.plugin.nvml_library import Script, build
+from tests.plugin.plugin_process import ROOT, Start
+from tests.plugin.waiting import wait_until
+
+NAME = "gpu-share.dev/vgpu"
+FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 1))
+
+
+@pytest.fixture(scope="module")
+def build_nvml(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Compile a libnvidia-ml.so.1; gives the folder that it lies in."""
+    return lambda *options: str(build(tmp_path_factory.mktemp("nvml"), *options).parent)
+
+
+@pytest.fixture(scope="module")
+def nvml(build_nvml: Callable[..., str]) -> str:
+    return build_nvml()
+
+
+def test_the_gpus_of_nvml_are_offered_with_their_numa_nodes(start: Start, nvml: str, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    plugin = start(LD_LIBRARY_PATH=nvml, FAKE_NVML="healthy", FAKE_NVML_CALLS=str(calls))
+    line = plugin.logged("starting")
+    assert line["driver"] == "580.95.05"
+    assert line["gpus"] == [
+        {
+            "uuid": f"GPU-00000000-0000-0000-0000-00000000000{index}",
+            "index": index,
+            "minor": index,
+            "model": "NVIDIA H200",
+            "memory_bytes": 143771 << 20,
+            "numa_node": index,
+            "resource": NAME,
+        }
+        for index in (0, 1)
+    ]
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    called = calls.read_text().split()
+    assert (called[0], called[-1], called.count("init"), called.count("shutdown")) == ("init", "shutdown", 1, 1)
+
+
+def test_an_old_nvml_without_the_newer_functions_is_enough(start: Start, build_nvml: Callable[..., str]) -> None:
+    line = start(LD_LIBRARY_PATH=build_nvml("-DOLD"), FAKE_NVML="healthy").logged("starting")
+    assert [gpu["numa_node"] for gpu in line["gpus"]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "gpu", "reason"), [("lost", "1", "GPU is lost"), ("mig", "0", "GPU-.*1 is in MIG mode")]
+)
+def test_a_gpu_that_cannot_be_shared_is_left_out_with_its_reason(
+    start: Start, nvml: str, scenario: str, gpu: str, reason: str
+) -> None:
+    plugin = start(LD_LIBRARY_PATH=nvml, FAKE_NVML=scenario)
+    skipped = plugin.logged("GPU skipped")
+    assert skipped["level"] == "warning"
+    assert reason.partition(".*")[2] in skipped["reason"]
+    assert [found["uuid"][-1] for found in plugin.logged("starting")["gpus"]] == [gpu]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "sentence"),
+    [
+        ("uninitialized", "NVML: Driver Not Loaded: load the NVIDIA driver"),
+        ("unknown", "NVML: an error newer than the bindings: see nvidia-smi"),
+        ("empty", "NVML sees no GPU"),
+        ("broken", "GPU 0 of 2 cannot be shared: GPU is lost; GPU 1 of 2 cannot be shared: GPU is lost"),
+    ],
+)
+def test_without_a_gpu_it_ends_with_one_line(start: Start, nvml: str, scenario: str, sentence: str) -> None:
+    code, written = start(LD_LIBRARY_PATH=nvml, FAKE_NVML=scenario).ends()
+    assert code == 1
+    assert sentence in written
+    assert written.count("\n") == 1
+
+
+def test_without_nvml_it_ends_with_one_line(start: Start) -> None:
+    code, written = start().ends()
+    assert code == 1
+    assert "libnvidia-ml.so.1 was not found: install the NVIDIA driver" in written
+    assert written.count("\n") == 1
+
+
+def test_it_waits_for_gpus_where_told_to_and_can_be_ended_meanwhile(start: Start, nvml: str) -> None:
+    plugin = start("--wait-for-gpus", LD_LIBRARY_PATH=nvml, FAKE_NVML="empty")
+    assert "NVML sees no GPU" in plugin.logged("waiting for GPUs")["reason"]
+    assert plugin.ends(by=signal.SIGTERM) == (0, "")
+
+
+def test_a_critical_xid_reaches_the_kubelet_and_is_known_to_the_next_plugin(
+    start: Start, nvml: str, folder: Path, tmp_path: Path
+) -> None:
+    name = "gpu-share.dev/vgpu-timesliced"
+    script = Script(tmp_path)
+    script.say("tells_nothing")
+    arguments = ("--strategy", "time-slicing")
+    with SimulatedKubelet(folder) as kubelet:
+        plugin = start(*arguments, LD_LIBRARY_PATH=nvml, **script.environment)
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 20)
+        script.say("xid 1 79")
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
+        assert "XID 79" in plugin.logged("GPU unhealthy")["why"]
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        following = start(*arguments, LD_LIBRARY_PATH=nvml, FAKE_NVML_SCRIPT="")
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
+        assert following.logged("GPU unhealthy")["gpu"] == SECOND
+
+
+def test_a_gpu_shared_by_mps_is_offered_once_its_daemon_is_ready(
+    start: Start, nvml: str, folder: Path, tmp_path: Path
+) -> None:
+    with SimulatedKubelet(folder) as kubelet:
+        plugin = start(LD_LIBRARY_PATH=nvml)
+        assert "gpu-share mps" in plugin.logged("GPU unhealthy")["why"]
+        kubelet.wait_until(lambda: kubelet.capacity(NAME) == 20)
+        assert kubelet.allocatable(NAME) == 0
+        ready = MpsGpu(state="ready", since="now", checked_seconds=boot_seconds())
+        write_state(tmp_path, MpsState(boot_id=boot_id(), gpus={FIRST: ready}))
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
+
+
+def test_one_process_serves_a_node_that_offers_each_gpu_in_its_own_way(
+    start: Start, folder: Path, tmp_path: Path
+) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text(
+        "nodes:\n"
+        "- {model: H200, indexes: [0], offer: whole}\n"
+        "- {model: H200, indexes: [1], offer: time-slicing}\n"
+        "- {model: H200, indexes: [2], offer: none}\n"
+    )
+    (policies / "_default.yaml").write_text((ROOT / "policies/files/_default.yaml").read_text())
+    with SimulatedKubelet(folder) as kubelet:
+        plugin = start("--simulate", "4xH200", "--policies", str(policies))
+        names = ("gpu-share.dev/gpu", "gpu-share.dev/vgpu-timesliced", NAME)
+        assert [kubelet.wait_for(name) for name in names] == [1, 10, 10]
+        whole = kubelet.allocate(Request(pod="default/a", container="main", resource=names[0], count=1))
+        assert whole.environment["GPU_SHARE_FRACTION"] == "1"
+        resources = [gpu["resource"] for gpu in plugin.logged("starting")["gpus"]]
+        assert resources == [names[0], names[1], None, names[2]]
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_though_nvml_hangs(start: Start, nvml: str, tmp_path: Path, ending: int) -> None:
+    script = Script(tmp_path)
+    plugin = start(LD_LIBRARY_PATH=nvml, **script.environment)
+    plugin.logged("waiting for the kubelet")
+    script.say("hang")
+    assert plugin.ends(by=ending)[0] == 0
+
+
+def test_a_signal_ends_it_though_nvml_hangs_from_the_start(start: Start, nvml: str, tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    script.say("hang")
+    plugin = start(LD_LIBRARY_PATH=nvml, **script.environment)
+    wait_until(lambda: script.calls["init"] == 1)
+    assert plugin.ends(by=signal.SIGTERM) == (0, "")
