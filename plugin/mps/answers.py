@@ -9,12 +9,17 @@ from typing import Literal
 
 from plugin.errors import ControlError
 
-ServerState = Literal["INITIALIZING", "ACTIVE", "FAULT"]
+ServerState = Literal["INITIALIZING", "ACTIVE", "FAULT", "UNKNOWN"]  # the last is ours
 
 _STATES: tuple[ServerState, ...] = ("INITIALIZING", "ACTIVE", "FAULT")
 _PID = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+_WORD = re.compile(r"[A-Z][A-Z_]{2,30}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?%?", re.ASCII)
-_NO_SERVER = re.compile(r"(?=.*\bservers?\b).*\b(no|none|empty)\b.*", re.IGNORECASE)
+_SAYS_NONE = frozenset({"no", "none", "empty"})
+_SERVERS = frozenset({"server", "servers"})
+_BESIDE = frozenset(
+    {"active", "are", "cuda", "currently", "found", "is", "list", "mps", "now", "running", "there", "yet"}
+)
 _MOST_SERVERS = 16  # a daemon has one, and another for a moment when the user changes
 _LONGEST_EXCERPT = 200
 
@@ -28,7 +33,7 @@ def server_pids(answer: str) -> tuple[int, ...]:
     Raises:
         ControlError: If it is something else.
     """
-    if _NO_SERVER.fullmatch(answer.strip()):
+    if _says_no_server(answer):
         return ()
     lines = answer.split()
     if len(lines) > _MOST_SERVERS or not all(_PID.fullmatch(line) for line in lines):
@@ -36,13 +41,23 @@ def server_pids(answer: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(line) for line in lines))
 
 
+def _says_no_server(answer: str) -> bool:
+    """Whether it says that and no more: an error can have the same words, such as one about no connection."""
+    words = set(re.findall(r"\w+", answer.lower()))
+    return bool(words & _SAYS_NONE and words & _SERVERS) and words <= _SAYS_NONE | _SERVERS | _BESIDE
+
+
 def server_state(answer: str) -> ServerState:
     """
     Read the answer to `get_server_status`.
 
+    One word in capitals that is no documented state is "UNKNOWN": a newer driver may have more of them.
+
     Raises:
         ControlError: If it names no state, or several.
     """
+    if _WORD.fullmatch(answer.strip()) and answer.strip() not in _STATES:
+        return "UNKNOWN"
     words = re.findall(r"[A-Za-z_]+", answer)
     named = [state for state in _STATES if state in words]
     if len(named) != 1:

@@ -57,6 +57,7 @@ class ComputeModes:
         self._path = record
         self._boot_id = boot_id
         self._lock = Lock()
+        self._found: dict[str, int] = {}  # in this run, should the record be lost meanwhile
         self._ended = False
 
     def hold(self, gpu_uuids: Collection[str]) -> dict[str, str]:
@@ -97,7 +98,9 @@ class ComputeModes:
         found = nvml.nvmlDeviceGetComputeMode(handle)
         recorded = self._recorded()
         if uuid not in recorded:
-            self._write({**recorded, uuid: found})  # before it changes
+            recorded[uuid] = self._found.get(uuid, found)
+            self._write(recorded)  # before it changes
+        self._found[uuid] = recorded[uuid]
         if found == EXCLUSIVE_PROCESS:
             return
         nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
@@ -107,6 +110,7 @@ class ComputeModes:
         recorded = self._recorded()
         nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), recorded.pop(uuid))
         self._write(recorded)
+        self._found.pop(uuid, None)
 
     def _recorded(self) -> dict[str, int]:
         record = read_json(self._path, _Record)

@@ -20,6 +20,7 @@ from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)
 
+_SOCKET = "control"
 _LOGS = ("control.log", "server.log")
 _LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
 _POLL_SECONDS = 0.02
@@ -76,6 +77,7 @@ class Daemon:
             with suppress(MpsError):  # half a daemon, perhaps
                 self.stop()
             raise
+        self._listens_within(self._timing.answer)
         if not self._is_alive():
             raise MpsError(f"the daemon ended as soon as it was started: see {self._logs / _LOGS[0]}")
 
@@ -128,6 +130,12 @@ class Daemon:
             )
         if self._folder.is_dir():
             clear(self._place.pipe_directory, self._gpu_uuid)
+
+    def _listens_within(self, seconds: float) -> None:
+        """Wait as long as that for the daemon's socket: what one that starts late is told at once would be lost."""
+        deadline = time.monotonic() + seconds
+        while not (self._folder / _SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
 
     def _servers(self) -> dict[int, ServerState]:
         states = {}

@@ -6,13 +6,14 @@ So whatever lies in them may have been planted; nothing is followed, and nothing
 which containers have mounted.
 """
 
+import errno
 import logging
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from plugin.errors import MpsError
 
@@ -21,6 +22,7 @@ _log = logging.getLogger(__name__)
 _ENTERED_BY_ALL = 0o755
 _LONGEST_SOCKET_BYTES = 107  # of a unix socket's path
 _LONGEST_SOCKET = "control_privileged"  # that a daemon makes
+_DEEPEST = 100_000  # folders in each other, that are removed at a time
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SELINUX = Path("/sys/fs/selinux/enforce")
 _SELINUX_ATTRIBUTE = "security.selinux"
@@ -81,9 +83,8 @@ def clear(pipe_directory: Path, name: str) -> None:
     try:
         with opened_child(pipe_directory, name) as folder:
             _empty(folder)
-    except (OSError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or "too deep"
-        raise MpsError(f"{pipe_directory / name}: cannot be emptied: {reason}: empty it by hand") from error
+    except OSError as error:
+        raise MpsError(f"{pipe_directory / name}: cannot be emptied: {error.strerror}: empty it by hand") from error
 
 
 def label(folder: int, *, selinux: Path = _SELINUX) -> None:
@@ -146,11 +147,30 @@ def _take(folder: int) -> None:
 
 
 def _empty(folder: int) -> None:
+    """
+    Remove all content, however deep it is: what lies in a folder below is moved up first.
+
+    Raises:
+        OSError: If something cannot be removed, or somebody puts more there all the while.
+    """
+    for _ in range(_DEEPEST):
+        below = _without_files(folder)
+        if not below:
+            return
+        for name in below:
+            with _child(folder, name) as emptied:
+                for deeper in _without_files(emptied):
+                    os.rename(deeper, token_hex(), src_dir_fd=emptied, dst_dir_fd=folder)
+            os.rmdir(name, dir_fd=folder)
+    raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+
+
+def _without_files(folder: int) -> list[str]:
+    """Remove all but the folders from an open one; their names."""
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in found:
-        if is_folder:
-            shutil.rmtree(name, dir_fd=folder)
-        else:
+        if not is_folder:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
+    return [name for name, is_folder in found if is_folder]

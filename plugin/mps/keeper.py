@@ -43,7 +43,7 @@ class Keeper:
         while not ending.is_set():
             pause_seconds = self._has.timing.look
             try:
-                self._turn(seen or self._look())
+                self._turn(seen or self._look(), ending)
                 pause_seconds = self._watch.pause_seconds(boot_seconds(), longest=pause_seconds)
             except Exception:  # noqa: BLE001 - a keeper that dies unseen would leave a daemon that nobody looks at
                 _log.exception("keeping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
@@ -52,15 +52,15 @@ class Keeper:
             ending.wait(pause_seconds)
         self._stop()
 
-    def _turn(self, seen: Seen) -> None:
+    def _turn(self, seen: Seen, ending: Event) -> None:
         self._watch, action = step(self._watch, seen, boot_seconds())
         self._report(self._watch.state, self._watch.why)
         if action == "start":
-            self._start()
+            self._start(ending)
         elif action == "kill":
             self._kill()
         if self._watch.state == "ready":
-            self._hold_limits()
+            self._hold_limits(at_most_seconds=self._has.timing.answer)
 
     def _look(self) -> Seen:
         seen = self._daemon.look()
@@ -69,14 +69,17 @@ class Keeper:
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
 
-    def _start(self) -> None:
+    def _start(self, ending: Event) -> None:
         seen: Seen
         try:
             if fault := self._has.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
                 raise MpsError(fault)  # noqa: TRY301 - one way out
             self._daemon.start()
+            if ending.is_set():  # nothing more that may take its time
+                return
             self._limits.forget()
-            self._hold_limits()  # before there is a server: the defaults reach those that are started later
+            # Before there is a server: the defaults reach those that are started later.
+            self._hold_limits(at_most_seconds=self._has.timing.start)
             self._start_server()
             seen = self._look()
         except MpsError as error:
@@ -101,9 +104,9 @@ class Keeper:
             self._watch = replace(self._watch, why=str(error))
             self._report(self._watch.state, self._watch.why)
 
-    def _hold_limits(self) -> None:
+    def _hold_limits(self, *, at_most_seconds: float) -> None:
         ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._has.vgpus_per_gpu)
-        self._limits.hold(ceiling, self._active, now_seconds=boot_seconds())
+        self._limits.hold(ceiling, self._active, at_most_seconds=at_most_seconds)
 
     def _stop(self) -> None:
         self._report("stopped", "gpu-share mps ends")
@@ -111,6 +114,8 @@ class Keeper:
             self._daemon.stop()
         except MpsError as error:
             self._report("stopped", str(error))
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("stopping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
 
     def _report(self, state: StateName, why: str) -> None:
         before = self.report

@@ -133,7 +133,7 @@ class Node:
 
         All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
         """
-        tenants = self._has.tenancy.read() or ()
+        tenants = self._has.tenancy.read_or_known()
         held = {vgpu.gpu_uuid for tenant in tenants for vgpu in tenant.vgpus}
         kept = frozenset(keeper.gpu.uuid for keeper in self._now() if keeper.gpu.uuid in held)
         for uuid in kept:

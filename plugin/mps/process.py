@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -39,6 +40,7 @@ _LOCK_FILE = "mps.lock"
 _MODES_FILE = "compute-modes.json"
 _LOG_FOLDER = "mps-log"
 _READ_BY_ALL = 0o755
+_NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
 
 
@@ -95,7 +97,7 @@ class _Process:
 
     def _look_at_gpus(self) -> None:
         try:
-            self._node.adopt(self._shared(read_inventory(load_nvml())))
+            self._node.adopt(self._shared(_read()))
         except PluginError as error:
             self._say_once("GPUs not looked at", str(error))
         self._node.hold_modes()
@@ -160,10 +162,25 @@ def _offer(gpu: Gpu, settings: MpsSettings, cluster: Cluster) -> str | None:
 
 def _inventory(settings: MpsSettings, ending: Ending) -> Inventory | None:
     """Find the GPUs; None if the process was told to end before there were any."""
-    if settings.wait_for_gpus:
-        return wait_for_gpus(
-            lambda: read_inventory(load_nvml()), ended=lambda seconds: ending.within(seconds) is not None
-        )
+    given_up = Event()
+    found: Future[Inventory | None] = Future()
+
+    def find() -> None:
+        try:
+            found.set_result(wait_for_gpus(_read, ended=given_up.wait) if settings.wait_for_gpus else _read())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
+            found.set_exception(error)
+
+    # In a thread that may be left behind: a driver that hangs would keep the signal from being seen.
+    Thread(target=find, daemon=True).start()
+    while not wait([found], timeout=_NOTICED_WITHIN_SECONDS).done:
+        if ending.within(0) is not None:
+            given_up.set()
+            return None
+    return found.result()
+
+
+def _read() -> Inventory:
     return read_inventory(load_nvml())
 
 

@@ -16,6 +16,7 @@ class Tenancy:
         self._socket = socket
         self._resource = resource
         self._failure = ""
+        self._known: tuple[Tenant, ...] = ()  # when the kubelet last said it
 
     def read(self) -> tuple[Tenant, ...] | None:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
@@ -27,7 +28,13 @@ class Tenancy:
             self._failure = str(error)
             return None
         self._failure = ""
+        self._known = tenants
         return tenants
+
+    def read_or_known(self) -> tuple[Tenant, ...]:
+        """Ask the kubelet; what it said last, if it does not say now."""
+        tenants = self.read()
+        return self._known if tenants is None else tenants
 
     def names_on(self, gpu_uuid: str) -> tuple[str, ...]:
         """Name who is on a GPU now, as namespace/pod/container; nobody if that is not known."""

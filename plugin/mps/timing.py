@@ -9,7 +9,7 @@ class Timing:
 
     look: float = 3.0  # between two looks at a daemon
     answer: float = 3.0  # for one command
-    start: float = 30.0  # for a daemon, until it listens
+    start: float = 25.0  # for a daemon, until it listens, or for a server; with its end less than `end`
     quit: float = 10.0  # for a daemon that was told to, until it is gone with its servers
     kill: float = 3.0  # for a process, after each of SIGTERM and SIGKILL
     end: float = 45.0  # for all of them, at the end; a pod is given 60

@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 from plugin.mps.answers import ServerState
 from plugin.mps.state import StateName
 
-UNANSWERED_BEFORE_KILL = 3  # looks in a row
+UNANSWERED_BEFORE_KILL = 5  # looks in a row: half a minute, in which a daemon may be waiting for a slow driver
 STEADY_SECONDS = 60.0  # of good answers, after which earlier failures are forgotten
 INITIALIZING_SECONDS = 60.0  # that a server may take until it serves clients
 LONGEST_PAUSE_SECONDS = 60.0  # before a start
@@ -125,6 +125,8 @@ def _answered(watch: Watch, servers: Collection[ServerState], now_seconds: float
     if "FAULT" in servers:
         why = "a fatal fault of one client ended the contexts of all; the server serves again once all of them are gone"
         return _not_good(watch, "fault", why)
+    if "UNKNOWN" in servers:
+        return _not_good(watch, "failed", "its server says a state that no document knows: see get_server_status")
     if "INITIALIZING" not in servers:
         return _good(replace(watch, initializing_since_seconds=None), now_seconds)
     since_seconds = watch.initializing_since_seconds

@@ -28,7 +28,7 @@ policies, state, tenants, control, strategy = sys.argv[1:6]
 sys.exit(run(
     MpsSettings(policies=Path(policies), state_dir=Path(state), pod_resources=Path(tenants), strategy=strategy,
                 node_name="here", control=control, multi_user="multi" in sys.argv, wait_for_gpus="wait" in sys.argv),
-    timing=Timing(look=0.1, answer=3.0, start=10.0, quit=2.0, kill=1.0, ceilings=0.1, gpus=0.1,
+    timing=Timing(look=0.1, answer=3.0, start=10.0, quit=2.0, kill=1.0, end=5.0, ceilings=0.1, gpus=0.1,
                   publish=0.05, heartbeat=0.2),
 ))
 """

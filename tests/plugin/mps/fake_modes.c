@@ -2,11 +2,13 @@
  * A libnvidia-ml.so.1 for tests of compute modes: GPUs that other processes can see changed.
  *
  * FAKE_MODES names a folder: `gpus` holds a UUID on each line, `mode-<UUID>` a compute mode, 0 where there is no such
- * file, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML.
+ * file, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML; while there is a
+ * file `hangs`, that does not return.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, NOT_FOUND = 6, MOST = 8 };
 
@@ -38,7 +40,11 @@ static int count(void) {
     return found;
 }
 
-int nvmlInitWithFlags(unsigned int flags) { (void)flags; return number_in("down", ""); }
+int nvmlInitWithFlags(unsigned int flags) {
+    (void)flags;
+    while (number_in("hangs", "")) usleep(10000);
+    return number_in("down", "");
+}
 int nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(int error) { (void)error; return "an error newer than the bindings"; }
 int nvmlSystemGetDriverVersion(char *version, unsigned int length) {

@@ -84,6 +84,7 @@ def serve(listening):
         if words[0] in told.get("hang", []):
             held.append(connection)
             continue
+        time.sleep(told.get("slow", 0))
         if words[0] in told.get("die", []):
             os._exit(1)
         if words[0] == "quit":
@@ -109,7 +110,8 @@ def daemon():
         time.sleep(600)
     if start:
         sys.exit(start)
-    control, _ = listen("control"), listen("control_privileged")
+    if not told.get("late"):
+        control, _ = listen("control"), listen("control_privileged")
     ready, tell = os.pipe()
     if os.fork():
         os.close(tell)
@@ -134,6 +136,9 @@ def daemon():
     blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
     note(start=sys.argv[1:], environment=dict(os.environ), umask=umask, pid=os.getpid(), blocked=blocked)
     os.close(tell)
+    if told.get("late"):
+        time.sleep(told["late"])
+        control = listen("control")
     serve(control)
 
 daemon()

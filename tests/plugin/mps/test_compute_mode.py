@@ -64,6 +64,20 @@ def test_a_mode_that_a_reset_took_is_set_again_and_the_first_one_is_still_what_i
     assert nvml.modes == {"GPU-a": PROHIBITED}
 
 
+def test_a_record_that_is_lost_while_we_run_is_written_again_with_what_was_found_first(root: Path) -> None:
+    nvml = FakeModes({"GPU-a": PROHIBITED})
+    held = modes(nvml, root)
+    held.hold(["GPU-a"])
+    (root / "modes.json").unlink()
+    held.hold(["GPU-a"])
+    held.release(keep=())
+    assert nvml.modes == {"GPU-a": PROHIBITED}
+    nvml.modes["GPU-a"] = DEFAULT  # and another one that is found later is not mixed up with it
+    held.hold(["GPU-a"])
+    held.release(keep=())
+    assert nvml.modes == {"GPU-a": DEFAULT}
+
+
 def test_only_gpus_that_are_no_longer_held_are_put_back_where_that_is_asked_for(root: Path) -> None:
     nvml = FakeModes({"GPU-a": DEFAULT, "GPU-b": DEFAULT})
     held = modes(nvml, root)

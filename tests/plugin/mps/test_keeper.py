@@ -76,7 +76,7 @@ def test_a_daemon_that_dies_is_started_again(keeper: Keeper, standin: StandIn, p
     assert len(standin.starts()) == 2
 
 
-def test_a_daemon_that_hangs_is_not_ready_at_once_and_ended_after_three_looks(
+def test_a_daemon_that_hangs_is_not_ready_at_once_and_ended_after_five_looks(
     gpu: Gpu, surroundings: Surroundings, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     keeper = Keeper(gpu, replace(surroundings, timing=replace(surroundings.timing, answer=0.4, quit=0.1, kill=0.2)))
@@ -84,7 +84,7 @@ def test_a_daemon_that_hangs_is_not_ready_at_once_and_ended_after_three_looks(
         is_now(keeper, "ready")
         standin.behave(hang=["get_server_list", "quit"])
         is_now(keeper, "failed", "get_server_list: no answer within 0.4 s")
-        is_now(keeper, "failed", "3 times in a row; the next start is after a pause of")
+        is_now(keeper, "failed", "5 times in a row; the next start is after a pause of")
         standin.behave()
         is_now(keeper, "ready")
     assert len(standin.starts()) == 2
@@ -99,7 +99,7 @@ def test_one_silence_does_not_end_anyones_context(keeper: Keeper, standin: Stand
         is_now(keeper, "failed", "'garbage'")
         standin.behave()
         is_now(keeper, "ready")
-        assert list(alive(pipes)) in ([daemon], [])  # unless three looks came before
+        assert list(alive(pipes)) in ([daemon], [])  # unless five looks came before
     assert len(standin.starts()) <= 2
 
 
@@ -183,6 +183,16 @@ def test_a_server_is_started_after_the_defaults_and_before_the_first_client(keep
     assert commands.count("start_server -uid 0") == 1
 
 
+def test_a_daemon_that_listens_a_little_late_is_told_its_limits_and_to_start_a_server_all_the_same(
+    keeper: Keeper, standin: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    standin.behave(late=0.3)
+    with running(keeper):
+        is_now(keeper, "ready")
+    assert "start_server -uid 0" in standin.commands()
+    assert said(caplog, "MPS limits not set") == []
+
+
 def test_a_daemon_that_starts_no_server_by_itself_is_good_all_the_same(
     gpu: Gpu, surroundings: Surroundings, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -230,10 +240,18 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
     assert (line["expected"], line["got"]) == ("20.0", "'100.0'")
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"get_default_active_thread_percentage": "unknown command"},
+        {"get_default_device_pinned_mem_limit": "no limit"},
+        {"get_default_device_pinned_mem_limit": f"{UUID}: 0M"},
+    ],
+)
 def test_a_limit_that_a_daemon_does_not_keep_is_a_warning_and_the_gpu_is_ready_all_the_same(
-    keeper: Keeper, standin: StandIn, caplog: pytest.LogCaptureFixture
+    keeper: Keeper, standin: StandIn, caplog: pytest.LogCaptureFixture, lie: dict[str, str]
 ) -> None:
-    standin.behave(lie={"get_default_active_thread_percentage": "unknown command"})
+    standin.behave(lie=lie)
     with running(keeper):
         wait_until(lambda: bool(said(caplog, "MPS limit not kept")))
         is_now(keeper, "ready")
@@ -250,6 +268,39 @@ def test_limits_that_cannot_be_set_are_a_warning_once_and_tried_again(
         standin.behave()
         wait_until(lambda: f"set_default_device_pinned_mem_limit {UUID} 143771M" in standin.commands())
     assert len(said(caplog, "MPS limits not set")) == 1
+
+
+def test_a_slow_daemon_is_told_its_limits_over_several_looks_so_that_each_look_is_in_time(
+    gpu: Gpu, surroundings: Surroundings, standin: StandIn
+) -> None:
+    keeper = Keeper(gpu, replace(surroundings, timing=replace(QUICK, answer=0.5)))
+    with running(keeper):
+        is_now(keeper, "ready")
+        standin.behave(slow=0.2, servers={"41": "ACTIVE", "42": "ACTIVE"})
+        wait_until(lambda: "get_server_status 42" in standin.commands())
+        standin.forget()
+        wait_until(lambda: f"get_device_pinned_mem_limit 42 {UUID}" in standin.commands(), timeout_seconds=30)
+        standin.behave()
+    assert "get_server_list" in standin.commands()  # between the first limit and the last
+
+
+def test_an_end_while_the_daemon_starts_asks_nothing_more_of_it(
+    gpu: Gpu, surroundings: Surroundings, standin: StandIn, pipes: Path
+) -> None:
+    standin.behave(mute=True)
+    keeper = Keeper(gpu, replace(surroundings, timing=replace(QUICK, start=1.0)))
+    ending = Event()
+    started = keeper._daemon.control.start
+
+    def ends_meanwhile(*flags: Any, **options: Any) -> None:
+        ending.set()
+        standin.behave()
+        started(*flags, **options)
+
+    keeper._daemon.control.start = ends_meanwhile  # type: ignore[method-assign]
+    keeper.run(ending)
+    assert standin.commands() == ["quit"]
+    assert (keeper.report.state, list(alive(pipes))) == ("stopped", [])
 
 
 def test_an_error_of_our_own_is_logged_and_does_not_end_the_watch(

@@ -1,6 +1,7 @@
 """`gpu-share mps` as a process of its own, each in a mount namespace of its own."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from plugin.boot_clock import boot_id
 from plugin.mps.mounts import mounts
 from plugin.mps.state import STATE_FILE
+from plugin.mps.timing import TIMING
 from tests.plugin.mps.bench import QUICK_COMMAND, A, B, Bench, Running, Start
 from tests.plugin.mps.conftest import names
 from tests.plugin.mps.isolated import ISOLATED, ISOLATED_IF_PERMITTED, needs_mounts
@@ -184,6 +186,24 @@ def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(bench: 
 
 
 @needs_mounts
+def test_a_kubelet_that_is_down_at_the_end_is_no_reason_to_take_the_mode_from_those_it_named(
+    bench: Bench, start: Start
+) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)):
+        running = start()
+        bench.is_now("ready", A, B)
+        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
+    assert running.ends(by=signal.SIGTERM)[0] == 0
+    assert (bench.mode(A), bench.mode(B)) == (3, 0)
+
+
+def test_an_end_has_the_time_for_a_daemon_that_hangs_as_it_starts() -> None:
+    pod_seconds = 60
+    assert TIMING.start + TIMING.quit + 2 * TIMING.kill < TIMING.end < pod_seconds - 2 * TIMING.answer
+
+
+@needs_mounts
 def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, start: Start) -> None:
     (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
@@ -243,6 +263,36 @@ def test_it_ends_while_it_waits_for_gpus(bench: Bench, start: Start) -> None:
     assert running.process.stderr is not None
     assert "NVML sees no GPU" in json.loads(running.process.stderr.readline())["reason"]
     assert running.ends(by=signal.SIGTERM) == (0, [], "")
+
+
+@needs_mounts
+def test_it_ends_while_nvml_hangs_at_the_start(bench: Bench, start: Start) -> None:
+    (bench.nvml / "hangs").write_text("1")
+    running = start()
+    wait_until((bench.state_dir / "mps.lock").exists)
+    wait_until(lambda: len(list(Path(f"/proc/{running.process.pid}/task").iterdir())) > 1)
+    assert running.ends(by=signal.SIGTERM) == (0, [], "")
+    assert bench.standin.starts() == []
+
+
+@needs_mounts
+def test_a_nvml_that_hangs_later_keeps_no_daemon_from_its_watch_and_the_process_from_no_end(
+    bench: Bench, start: Start
+) -> None:
+    running = start()
+    bench.is_now("ready", A, B)
+    (bench.nvml / "hangs").write_text("1")
+    for one in alive(bench.pipes):
+        if one.folder.endswith(A):
+            os.kill(one.pid, signal.SIGKILL)
+    bench.is_now("starting", A)
+    checked = bench.state().gpus[B].checked_seconds
+    wait_until(lambda: bench.state().gpus[B].checked_seconds > checked + 0.5)
+    assert bench.faults(B) == [None]
+    code, log, _ = running.ends(by=signal.SIGTERM)
+    assert code == 0
+    assert log[-1]["message"].startswith("compute modes not put back: NVML does not answer")
+    assert list(alive(bench.pipes)) == []
 
 
 @needs_mounts
