@@ -1,17 +1,23 @@
+import logging
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Place
+from plugin.mps.keeper import Keeper
 from plugin.mps.surroundings import Surroundings
 from plugin.mps.tenancy import Tenancy
 from plugin.mps.timing import Timing
 from plugin.pool import Gpu
+from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
+from tests.plugin.mps.isolated import ISOLATED
 from tests.plugin.mps.standin import StandIn, kill_all
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
@@ -70,3 +76,40 @@ def surroundings(root: Path, place: Place, nvml: FakeModes) -> Surroundings:
         tenancy=Tenancy(root / "no-kubelet", "gpu-share.dev/vgpu"),
         timing=QUICK,
     )
+
+
+@pytest.fixture
+def keeper(gpu: Gpu, surroundings: Surroundings, caplog: pytest.LogCaptureFixture) -> Keeper:
+    caplog.set_level(logging.INFO)
+    return Keeper(gpu, surroundings)
+
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if COMPILER is None:
+        pytest.skip("no C compiler: the NVML bindings have nothing to load")
+    made = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    source = Path(__file__).with_name("fake_modes.c")
+    subprocess.run([COMPILER, "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(made), str(source)], check=True)
+    return str(made.parent)
+
+
+@pytest.fixture
+def bench(root: Path, pipes: Path, standin: StandIn, library: str) -> Bench:
+    return Bench(root, pipes, standin, library)
+
+
+@pytest.fixture
+def start(bench: Bench) -> Iterator[Start]:
+    with ExitStack() as stack:
+
+        def start(*flags: str, strategy: str = "mps", before: tuple[str, ...] = ISOLATED) -> Running:
+            where = (bench.policies, bench.state_dir, bench.root / "kubelet", bench.standin.program)
+            started = Running(bench, "-c", QUICK_COMMAND, *map(str, where), strategy, *flags, before=before)
+            stack.callback(started.close)
+            return started
+
+        yield start

@@ -1,11 +1,8 @@
 """`gpu-share mps` as a process of its own, each in a mount namespace of its own."""
 
-import json
-import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,42 +12,12 @@ from plugin.boot_clock import boot_id
 from plugin.mps.mounts import mounts
 from plugin.mps.state import STATE_FILE
 from plugin.mps.timing import TIMING
-from tests.plugin.mps.bench import QUICK_COMMAND, A, B, Bench, Running, Start
+from tests.plugin.mps.bench import A, B, Bench, Running, Start
 from tests.plugin.mps.conftest import names
-from tests.plugin.mps.isolated import ISOLATED, ISOLATED_IF_PERMITTED, needs_mounts
-from tests.plugin.mps.standin import StandIn, alive
+from tests.plugin.mps.isolated import ISOLATED, needs_mounts
+from tests.plugin.mps.standin import alive
 from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.waiting import wait_until
-
-COMPILER = shutil.which("gcc") or shutil.which("cc")
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    if COMPILER is None:
-        pytest.skip("no C compiler: the NVML bindings have nothing to load")
-    made = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-    source = Path(__file__).with_name("fake_modes.c")
-    subprocess.run([COMPILER, "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(made), str(source)], check=True)
-    return str(made.parent)
-
-
-@pytest.fixture
-def bench(root: Path, pipes: Path, standin: StandIn, library: str) -> Bench:
-    return Bench(root, pipes, standin, library)
-
-
-@pytest.fixture
-def start(bench: Bench) -> Iterator[Start]:
-    with ExitStack() as stack:
-
-        def start(*flags: str, strategy: str = "mps", before: tuple[str, ...] = ISOLATED) -> Running:
-            where = (bench.policies, bench.state_dir, bench.root / "kubelet", bench.standin.program)
-            started = Running(bench, "-c", QUICK_COMMAND, *map(str, where), strategy, *flags, before=before)
-            stack.callback(started.close)
-            return started
-
-        yield start
 
 
 @needs_mounts
@@ -244,92 +211,3 @@ def test_a_node_without_gpus_for_mps_says_so_once_and_idles(bench: Bench, start:
     said = [line["message"] for line in log]
     assert said.count("no GPU of this node is shared by MPS: there is nothing to do until one comes") == 1
     assert not (bench.pipes / "shm").exists()
-
-
-@needs_mounts
-def test_two_on_one_node_do_not_end_each_others_daemons(bench: Bench, start: Start) -> None:
-    start()
-    bench.is_now("ready", A, B)
-    code, _, other = start().ends()
-    assert code == 1
-    assert other.endswith("another gpu-share mps runs on this node: end it first")
-    assert len(bench.standin.starts()) == 2
-
-
-@needs_mounts
-def test_it_ends_while_it_waits_for_gpus(bench: Bench, start: Start) -> None:
-    bench.has()
-    running = start("wait")
-    assert running.process.stderr is not None
-    assert "NVML sees no GPU" in json.loads(running.process.stderr.readline())["reason"]
-    assert running.ends(by=signal.SIGTERM) == (0, [], "")
-
-
-@needs_mounts
-def test_it_ends_while_nvml_hangs_at_the_start(bench: Bench, start: Start) -> None:
-    (bench.nvml / "hangs").write_text("1")
-    running = start()
-    wait_until((bench.state_dir / "mps.lock").exists)
-    wait_until(lambda: len(list(Path(f"/proc/{running.process.pid}/task").iterdir())) > 1)
-    assert running.ends(by=signal.SIGTERM) == (0, [], "")
-    assert bench.standin.starts() == []
-
-
-@needs_mounts
-def test_a_nvml_that_hangs_later_keeps_no_daemon_from_its_watch_and_the_process_from_no_end(
-    bench: Bench, start: Start
-) -> None:
-    running = start()
-    bench.is_now("ready", A, B)
-    (bench.nvml / "hangs").write_text("1")
-    for one in alive(bench.pipes):
-        if one.folder.endswith(A):
-            os.kill(one.pid, signal.SIGKILL)
-    bench.is_now("starting", A)
-    checked = bench.state().gpus[B].checked_seconds
-    wait_until(lambda: bench.state().gpus[B].checked_seconds > checked + 0.5)
-    assert bench.faults(B) == [None]
-    code, log, _ = running.ends(by=signal.SIGTERM)
-    assert code == 0
-    assert log[-1]["message"].startswith("compute modes not put back: NVML does not answer")
-    assert list(alive(bench.pipes)) == []
-
-
-@needs_mounts
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv to give a right up")
-def test_without_the_right_to_mount_it_ends_with_one_line_and_changes_nothing(bench: Bench, start: Start) -> None:
-    code, _, other = start(before=(*ISOLATED, "setpriv", "--bounding-set=-sys_admin")).ends()
-    assert code == 1
-    assert other.startswith("gpu-share mps: ")
-    assert other.endswith("run gpu-share mps as root in a privileged container")
-    assert (bench.mode(A), bench.standin.starts()) == (0, [])
-
-
-def test_without_nvidias_program_it_ends_with_one_line(bench: Bench, start: Start) -> None:
-    bench.standin.program.unlink()
-    code, _, other = start(before=ISOLATED_IF_PERMITTED).ends()
-    assert code == 1
-    assert "nvidia-cuda-mps-control: not found: install the NVIDIA driver" in other
-
-
-@pytest.mark.parametrize(
-    ("wrong", "code", "sentence"),
-    [
-        ("no gpu", 1, "gpu-share mps: no GPU to share: NVML sees no GPU"),
-        ("policies", 2, "gpu-share mps: "),
-        ("state dir", 1, "not a folder that can be written to"),
-    ],
-)
-def test_what_cannot_be_used_is_one_line(bench: Bench, start: Start, wrong: str, code: int, sentence: str) -> None:
-    match wrong:
-        case "no gpu":
-            bench.has()
-        case "policies":
-            (bench.policies / "_cluster.yaml").write_text("mps: 1\n")
-        case "state dir":
-            bench.state_dir.write_text("")
-    ended, _, other = start(before=ISOLATED_IF_PERMITTED).ends()
-    assert ended == code
-    assert sentence in other
-    assert "\n" not in other
-    assert list(alive(bench.pipes)) == []
