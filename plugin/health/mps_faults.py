@@ -4,9 +4,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from plugin.boot_clock import boot_seconds
+from plugin.mps.presence import has_ended
 from plugin.mps.state import STATE_FILE, MpsState, fault, read_state
 
 MpsFaults = Callable[[Collection[str]], Mapping[str, str]]  # UUIDs: why, by UUID
+
+_ENDED = "gpu-share mps does not run any more, and the MPS daemons with it: see the log of its last run"
 
 
 class PublishedMpsFaults:
@@ -24,6 +27,8 @@ class PublishedMpsFaults:
         file = self._file()
         if file != self._read:
             self._read, self._state = file, read_state(self._state_dir) if file else None
+        if has_ended(self._state_dir):
+            return dict.fromkeys(gpu_uuids, _ENDED)
         now_seconds = self._clock()  # once it is read: what it says must not seem to be of the future
         found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}
         return {uuid: why for uuid, why in found.items() if why is not None}

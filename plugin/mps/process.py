@@ -1,12 +1,10 @@
 """The process `gpu-share mps`: finds the GPUs that are shared by MPS, and keeps a daemon for each until SIGTERM."""
 
-import fcntl
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,7 +12,7 @@ from threading import Event, Thread
 from typing import cast
 
 from plugin.boot_clock import boot_id
-from plugin.errors import MpsError, PluginError
+from plugin.errors import PluginError
 from plugin.inventory import Inventory, load_nvml, read_inventory, wait_for_gpus
 from plugin.log import start_logging
 from plugin.mps.compute_mode import ComputeModes
@@ -22,6 +20,7 @@ from plugin.mps.compute_mode import Nvml as ComputeModeNvml
 from plugin.mps.daemon import Place
 from plugin.mps.ending import Ending
 from plugin.mps.node import Node, every
+from plugin.mps.presence import alone
 from plugin.mps.settings import MpsSettings
 from plugin.mps.surroundings import Surroundings
 from plugin.mps.tenancy import Tenancy
@@ -36,10 +35,8 @@ _log = logging.getLogger(__name__)
 
 _FAILED = 1
 _BAD_INPUT = 2
-_LOCK_FILE = "mps.lock"
 _MODES_FILE = "compute-modes.json"
 _LOG_FOLDER = "mps-log"
-_READ_BY_ALL = 0o755
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
 
@@ -49,7 +46,7 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     start_logging()
     os.umask(_FOR_OTHERS)
     try:
-        with Ending() as ending, _alone(settings.state_dir):
+        with Ending() as ending, alone(settings.state_dir):
             store = PolicyStore(settings.policies)
             inventory = _inventory(settings, ending)
             if inventory is None:
@@ -182,29 +179,6 @@ def _inventory(settings: MpsSettings, ending: Ending) -> Inventory | None:
 
 def _read() -> Inventory:
     return read_inventory(load_nvml())
-
-
-@contextmanager
-def _alone(state_dir: Path) -> Iterator[None]:
-    """
-    Hold the node: two of us would end each other's daemons.
-
-    Raises:
-        MpsError: If another one runs, or the folder cannot be used.
-    """
-    try:
-        state_dir.mkdir(mode=_READ_BY_ALL, parents=True, exist_ok=True)
-        lock = os.open(state_dir / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise MpsError(f"--state-dir {state_dir}: not a folder that can be written to: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MpsError(f"--state-dir {state_dir}: another gpu-share mps runs on this node: end it first") from None
-        yield
-    finally:
-        os.close(lock)
 
 
 def _failure(error: Exception, code: int) -> int:
