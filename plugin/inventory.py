@@ -14,7 +14,6 @@ from typing import Any
 
 from plugin.errors import InventoryError
 from plugin.nvml import NvmlGpus, explained, if_there, if_told, text_of
-from plugin.nvml import load_nvml as load_nvml  # noqa: PLC0414 - for those that import it from here
 from plugin.pool import Gpu
 from plugin.vgpu import VGpuId
 

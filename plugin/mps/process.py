@@ -13,7 +13,7 @@ from typing import cast
 
 from plugin.boot_clock import boot_id
 from plugin.errors import PluginError
-from plugin.inventory import Inventory, load_nvml, read_inventory, wait_for_gpus
+from plugin.inventory import Inventory, read_inventory, wait_for_gpus
 from plugin.log import start_logging
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.compute_mode import Nvml as ComputeModeNvml
@@ -25,6 +25,7 @@ from plugin.mps.settings import MpsSettings
 from plugin.mps.surroundings import Surroundings
 from plugin.mps.tenancy import Tenancy
 from plugin.mps.timing import TIMING, Timing
+from plugin.nvml import load_nvml
 from plugin.pool import Gpu
 from policies.cluster import Cluster
 from policies.contract import MPS
