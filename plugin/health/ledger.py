@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from plugin.health.machine import STEADY_SECONDS, GpuState, Moment, looked_at, restored, struck, unseen, with_mps
 from plugin.health.node_state import ApplicationFault, GpuHealth, NodeHealth
-from plugin.health.reports import Event, NvmlFailure, Probe, Report
+from plugin.health.reports import Event, Look, NvmlFailure, Probe, Report
 from plugin.pool import Gpu
 from policies.contract import MPS, Offer
 
@@ -119,17 +119,17 @@ class Ledger:
             if known := self._entries.get(gpu.uuid):
                 self._entries[gpu.uuid] = replace(known, gpu=gpu)
             elif gpu.uuid not in self._left_to_others:
-                self._get_to_know(gpu, at)
+                self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
         for uuid, entry in self._entries.items():
             look = probe.looks.get(uuid)
             state = looked_at(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
 
-    def _get_to_know(self, gpu: Gpu, at: Moment) -> None:
+    def _get_to_know(self, gpu: Gpu, look: Look | None, at: Moment) -> None:
         """Decide what a GPU is handed out as; that stays, though its number can become another's."""
         offer = self._offer(gpu)
         if offer:
-            self._entries[gpu.uuid] = self._found(gpu, offer, at)
+            self._entries[gpu.uuid] = self._found(gpu, offer, look, at)
         else:
             self._left_to_others.add(gpu.uuid)
 
@@ -143,11 +143,14 @@ class Ledger:
         else:
             self._set(event.gpu_uuid, struck(entry.state, event, at), at)
 
-    def _found(self, gpu: Gpu, offer: Offer, at: Moment) -> Entry:
+    def _found(self, gpu: Gpu, offer: Offer, look: Look | None, at: Moment) -> Entry:
         before = self._before.get(gpu.uuid)
         if before is None:
             return Entry(gpu=gpu, offer=offer, state=GpuState(), since=at.text, application_fault=None)
-        state = restored(before.faults)
+        driver_tells = (
+            look is not None and look.recovery_action is not None
+        )  # what it needs, and better than we remember
+        state = GpuState() if driver_tells else restored(before.faults)
         return Entry(
             gpu=gpu,
             offer=offer,

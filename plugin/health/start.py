@@ -109,7 +109,7 @@ def judge_of(settings: Settings, node: Node, offers: Offers, reports: "SimpleQue
     ledger = Ledger(
         offer=offers.offer,
         application_xids=settings.application_xids,
-        before=before if before and before.boot_id == boot else None,
+        before=before if before and before.boot_id == boot and settings.simulate is None else None,
     )
 
     def tenants() -> tuple[Tenant, ...]:

@@ -112,7 +112,10 @@ def test_a_critical_xid_reaches_the_kubelet_and_is_known_to_the_next_plugin(
         kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
         assert "XID 79" in plugin.logged("GPU unhealthy")["why"]
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
-        following = start(*arguments, LD_LIBRARY_PATH=nvml, FAKE_NVML_SCRIPT="")
+        (tmp_path / "later").mkdir()
+        later = Script(tmp_path / "later")
+        later.say("tells_nothing")
+        following = start(*arguments, LD_LIBRARY_PATH=nvml, **later.environment)
         kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
         assert following.logged("GPU unhealthy")["gpu"] == SECOND
 

@@ -139,10 +139,21 @@ def test_a_new_plugin_goes_on_with_what_the_last_one_has_written() -> None:
     known.remember(SECOND, fault)
     written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
     following = ledger(before=written)
-    following.take(probe(50), at(50))
+    following.take(probe(50, g0=Look(), g1=Look()), at(50))
     first, second = following.health(DEFAULT_RESOURCE_NAMES)
     assert (first.since, [one.xid for one in first.faults]) == ("at 7", [79])
     assert (second.since, second.application_fault) == ("at 1", fault)
+
+
+def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin() -> None:
+    known = ledger()
+    known.take(probe(1), at(1))
+    known.take(xid(7, FIRST, 79), at(7))
+    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
+    following = ledger(before=written)
+    following.take(probe(50, g0=Look(recovery_action=0), g1=Look(recovery_action=1)), at(50))
+    assert ill(following) == [SECOND]
+    assert following.health(DEFAULT_RESOURCE_NAMES)[0].since == "at 50"
 
 
 @pytest.mark.parametrize("source_look", [Look(problem="lost", away=True), replace(GOOD, in_mig_mode=True)])

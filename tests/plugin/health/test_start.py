@@ -115,14 +115,17 @@ def remember(folder: Path, boot: str) -> None:
     write_node_health(folder, NodeHealth(boot_id=boot, heartbeat_seconds=0, pid=1, driver="", gpus=(gpu,)))
 
 
-@pytest.mark.parametrize(("same_start", "why"), [(True, "XID 79"), (False, None)])
+@pytest.mark.parametrize(
+    ("same_start", "simulate", "why"),
+    [(True, None, "XID 79"), (False, None, None), (True, "2xH200", None)],  # simulated GPUs are new ones each time
+)
 def test_the_judge_goes_on_with_what_was_known_since_this_start_of_the_machine(
-    tmp_path: Path, *, same_start: bool, why: str | None
+    tmp_path: Path, *, same_start: bool, simulate: str | None, why: str | None
 ) -> None:
     folder = tmp_path / "made" / "by us"
     folder.mkdir(parents=True)
     remember(folder, boot_id() if same_start else "an earlier one")
-    chosen = settings(state_dir=folder, simulate="2xH200")
+    chosen = settings(state_dir=folder, simulate=simulate)
     resources = list[Resource]()
     offers = Offers(chosen, Cluster(), serve=resources.append)
     judge = judge_of(chosen, node_of(chosen), offers, SimpleQueue())
