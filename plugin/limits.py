@@ -78,6 +78,11 @@ def memory_mib(allocation: Allocation) -> int:
     return smallest_bytes * allocation.vgpus // (allocation.vgpus_per_gpu * _MIB)
 
 
+def thread_percentage(allocation: Allocation) -> int:
+    """Count whole percent: MPS documents no other, and a number that it cannot read would limit nothing."""
+    return max(1, 100 * allocation.vgpus // allocation.vgpus_per_gpu)
+
+
 def _told(allocation: Allocation) -> dict[str, str]:
     return {
         contract.VISIBLE_DEVICES: ",".join(gpu.uuid for gpu in allocation.gpus),
@@ -93,7 +98,7 @@ def _mps_limits(allocation: Allocation, *, told: dict[str, str], pipe_directory:
         environment={
             **told,
             contract.MPS_PIPE_DIRECTORY: pipe,
-            contract.MPS_THREAD_PERCENTAGE: str(_thread_percentage(allocation)),
+            contract.MPS_THREAD_PERCENTAGE: str(thread_percentage(allocation)),
             # By UUID: an ordinal that the process cannot see would lift every limit.
             contract.MPS_MEMORY_LIMIT: f"{gpu.uuid}={memory_mib(allocation)}M",
         },
@@ -102,11 +107,6 @@ def _mps_limits(allocation: Allocation, *, told: dict[str, str], pipe_directory:
             Mount(host_path=str(pipe_directory / _SHM_FOLDER), container_path=_SHM_PATH),
         ),
     )
-
-
-def _thread_percentage(allocation: Allocation) -> int:
-    """Count whole percent: MPS documents no other, and a number that it cannot read would limit nothing."""
-    return max(1, 100 * allocation.vgpus // allocation.vgpus_per_gpu)
 
 
 def _fraction_text(allocation: Allocation) -> str:

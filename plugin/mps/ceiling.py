@@ -8,7 +8,7 @@ clients, so it is the largest share that anyone on the GPU may have.
 from dataclasses import dataclass
 
 from plugin.allocation import Allocation
-from plugin.limits import memory_mib
+from plugin.limits import memory_mib, thread_percentage
 from plugin.pool import Gpu
 
 
@@ -24,7 +24,7 @@ def ceiling_of(gpu: Gpu, *, vgpus: int, vgpus_per_gpu: int) -> Ceiling:
     """Say what *vgpus* of a GPU are: exactly what a container that holds so many is told itself."""
     allocation = Allocation(gpus=(gpu,), vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu)
     return Ceiling(
-        thread_percentage=max(1, 100 * vgpus // vgpus_per_gpu),
+        thread_percentage=thread_percentage(allocation),
         memory_mib=memory_mib(allocation),
     )
 
