@@ -14,7 +14,7 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m plugin.stubs --check
+	@$(BIN)/python -m tests.plugin.stubs --check
 	@$(BIN)/python -m tests.readme --check
 	@$(BIN)/python -m tests.manifests.render --check
 
@@ -32,7 +32,7 @@ image-test: .venv/.development ## the image on a Debian of its own, built with b
 	@$(BIN)/pytest tests/image
 
 protocol: .venv/.development ## the stubs of the kubelet's protocols
-	@$(BIN)/python -m plugin.stubs
+	@$(BIN)/python -m tests.plugin.stubs
 
 manifests: .venv/.development ## manifests/install.yaml, out of the folders beside it
 	@$(BIN)/python -m tests.manifests.render

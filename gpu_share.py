@@ -88,8 +88,8 @@ def preview(
 
     Reads standard input if FILE is - or missing. Exits with 1 if a pod is refused, with 2 if an input cannot be read.
     """
-    from policies.layers import is_namespace
-    from webhook.preview import run
+    from policies.reading.layers import is_namespace
+    from webhook.preview.command import run
 
     if namespace is not None and not is_namespace(namespace):
         _end(
@@ -113,7 +113,7 @@ def check(*, folder: Path) -> None:
     FOLDER can be given as GPU_SHARE_POLICIES too; without either, the shipped policies are checked.
     """
     from policies.errors import PolicyError
-    from policies.store import load
+    from policies.reading.store import load
 
     if not folder.is_dir():
         _end(f"{folder}: is no folder: name the folder that holds the policy files", UNUSABLE)
@@ -132,7 +132,7 @@ def schema(*, cluster: bool) -> None:
     """Print the JSON Schema of a policy file, for editors."""
     import msgspec
 
-    from policies.schema import cluster_schema, policy_schema
+    from policies.reading.schema import cluster_schema, policy_schema
 
     made = cluster_schema() if cluster else policy_schema()
     click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
@@ -143,8 +143,8 @@ def schema(*, cluster: bool) -> None:
 @policies_option
 def show(*, namespace: str, policies: Path) -> None:
     """Print the policy in force for NAMESPACE, and the file and line of each field."""
-    from policies.layers import is_namespace
-    from policies.reference import show as lines
+    from policies.reading.layers import is_namespace
+    from policies.reading.reference import show as lines
 
     if not is_namespace(namespace):
         _end(f"{namespace!a}: is no namespace: its name has lower-case letters, digits and dashes", UNUSABLE)
@@ -288,8 +288,8 @@ def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
 )
 def mps(**options: Any) -> None:
     """Run and watch an MPS daemon for each GPU of this node that is shared by MPS."""
-    from plugin.mps.process import run
     from plugin.mps.settings import MpsSettings
+    from plugin.mps_process import run
 
     sys.exit(run(MpsSettings(**options)))
 
@@ -338,8 +338,8 @@ def demo(*, policies: Path) -> None:
     """Run the whole chain on this machine with example pods: no cluster, no GPU, nothing left running."""
     from rich.console import Console
 
-    from plugin.demo import DemoError, Example, run
-    from webhook.preview import examples
+    from plugin.simulated.demo import DemoError, Example, run
+    from webhook.preview.command import examples
 
     made = [
         Example(title=one.title, namespace=one.namespace, pod=one.pod, why=one.why)
@@ -353,7 +353,7 @@ def demo(*, policies: Path) -> None:
 
 def _load(policies: Path) -> Any:
     from policies.errors import PolicyError
-    from policies.store import load
+    from policies.reading.store import load
 
     try:
         return load(policies)

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from queue import SimpleQueue
 
+from plugin.device_plugin.resources import Offers
 from plugin.errors import PluginError, SimulationError, SocketError
-from plugin.handover import forget_others
-from plugin.health.nvml_watcher import NvmlWatcher, Periods
+from plugin.health.monitor import NvmlWatcher, Periods
 from plugin.health.reports import Probe, Report
 from plugin.health.start import first_probe, judge_of, node_of
 from plugin.log import start_logging
-from plugin.offers import Offers
 from plugin.settings import Settings
+from plugin.shares.handover import forget_others
 from plugin.threads import Servers, Threads
 from policies.cluster import Cluster
 from policies.errors import PolicyError
-from policies.store import load
+from policies.reading.store import load
 
 _log = logging.getLogger(__name__)
 

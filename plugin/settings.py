@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from plugin.preference import AllocationPolicy
+from plugin.shares.preference import AllocationPolicy
 from policies.contract import Offer
 
 Handover = Literal["envvar", "cdi", "devices"]

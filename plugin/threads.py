@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
 
-from plugin.kubelet import ResourceServer
-from plugin.service import Resource
+from plugin.device_plugin.registration import ResourceServer
+from plugin.device_plugin.service import Resource
 
 _log = logging.getLogger(__name__)
 

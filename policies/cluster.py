@@ -16,7 +16,7 @@ from policies.contract import (
     WHOLE_GPU_RESOURCE_PREFIXES,
     Offer,
 )
-from policies.frameworks import Framework
+from policies.frameworks.framework import Framework
 from policies.policy import Section
 
 Namespace = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)")]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from policies.budget import Budget
 from policies.changes import RemoveVariable
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
@@ -19,10 +18,11 @@ from policies.contract import (
 )
 from policies.denial import DeniedError
 from policies.errors import quoted
+from policies.frameworks.budget import Budget
+from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Untouched
 from policies.host_access import check_host_access, check_mounts
 from policies.limits import check_attachment, check_pod, check_share, check_sum
-from policies.memory import NOTHING, Advice, advise, advise_on_own
 from policies.pod import Pod, Slot, Variable, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet

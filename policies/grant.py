@@ -5,7 +5,7 @@ import msgspec
 from policies.changes import RemoveVariable
 from policies.contract import Offer
 from policies.denial import Deny
-from policies.memory import Advice
+from policies.frameworks.memory import Advice
 from policies.pod import Slot
 from policies.policy import EffectivePolicy
 from policies.share import Share

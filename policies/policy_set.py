@@ -3,7 +3,7 @@
 import msgspec
 
 from policies.cluster import Cluster
-from policies.detection import Catalogue
+from policies.frameworks.detection import Catalogue
 from policies.policy import EffectivePolicy
 
 

@@ -8,8 +8,8 @@ import re
 import sys
 from pathlib import Path
 
-from policies.catalogue import BUILT_IN
-from policies.reference import framework_table, table
+from policies.frameworks.catalogue import BUILT_IN
+from policies.reading.reference import framework_table, table
 
 README = Path(__file__).parent.parent / "README.md"
 

@@ -8,7 +8,7 @@ from functools import partial
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from policies.store import PolicyStore
+from policies.reading.store import PolicyStore
 from webhook.body import BodyError, drain, read_body
 from webhook.log import write_event
 from webhook.review import BadCall, review

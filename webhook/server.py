@@ -12,7 +12,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from policies.errors import PolicyError
-from policies.store import PolicyStore
+from policies.reading.store import PolicyStore
 from webhook import log as logs
 from webhook import settings as limits
 from webhook.app import create_app

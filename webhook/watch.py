@@ -4,7 +4,7 @@ import logging
 
 import gevent
 
-from policies.store import PolicyStore
+from policies.reading.store import PolicyStore
 from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plugin.pool import Gpu
+from plugin.gpus.gpu import Gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

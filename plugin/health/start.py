@@ -9,18 +9,18 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 
 from plugin.boot_clock import boot_id
+from plugin.device_plugin.resources import Offers
 from plugin.errors import InventoryError
-from plugin.health.judge import Judge, Surroundings
-from plugin.health.ledger import SILENT, SILENT_SECONDS, Ledger
+from plugin.gpus.discovery import SYSFS, no_gpus
+from plugin.gpus.gpu import Gpu
+from plugin.gpus.nvml import Nvml, load_nvml
+from plugin.health.inventory import SILENT, SILENT_SECONDS, Ledger
 from plugin.health.mps_faults import MpsFaults, PublishedMpsFaults
-from plugin.health.node_state import read_node_health
+from plugin.health.reconciler import Judge, Surroundings
 from plugin.health.reports import NvmlFailure, Probe, Report
-from plugin.inventory import SYSFS, no_gpus
-from plugin.nvml import Nvml, load_nvml
-from plugin.offers import Offers
-from plugin.pool import Gpu
+from plugin.health.state import read_node_health
+from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.settings import Settings
-from plugin.tenants import Tenant, read_tenants
 from policies.contract import Offer
 
 _log = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ def node_of(settings: Settings) -> Node:
 
 
 def _simulated(specification: str) -> Node:
-    from plugin.simulated_nvml import SimulatedNvml  # noqa: PLC0415 - a node with GPUs needs none of it
-    from plugin.simulation import simulated_mps_faults, simulated_node  # noqa: PLC0415
+    from plugin.simulated.gpus import simulated_mps_faults, simulated_node  # noqa: PLC0415
+    from plugin.simulated.nvml import SimulatedNvml  # noqa: PLC0415 - a node with GPUs needs none of it
 
     node = simulated_node(specification)
     began = monotonic()

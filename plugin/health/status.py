@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from plugin.boot_clock import boot_id, boot_seconds
-from plugin.health.node_state import FRESH_SECONDS, NODE_FILE, GpuHealth, NodeHealth, read_node_health
+from plugin.health.state import FRESH_SECONDS, NODE_FILE, GpuHealth, NodeHealth, read_node_health
 from plugin.mps import state as mps
 
 _ALL_HEALTHY = 0

@@ -7,9 +7,9 @@ clients, so it is the largest share that anyone on the GPU may have.
 
 from dataclasses import dataclass
 
-from plugin.allocation import Allocation
-from plugin.limits import memory_mib, thread_percentage
-from plugin.pool import Gpu
+from plugin.gpus.gpu import Gpu
+from plugin.shares.allocation import Allocation
+from plugin.shares.limits import memory_mib, thread_percentage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

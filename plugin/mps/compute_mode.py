@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from plugin.atomic_file import read_json, write_atomically
+from plugin.state_files import read_json, write_atomically
 
 _log = logging.getLogger(__name__)
 

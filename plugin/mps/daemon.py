@@ -12,10 +12,10 @@ from pathlib import Path
 from plugin.errors import ControlError, MpsError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import Control
-from plugin.mps.folders import clear, prepare
+from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, send
+from plugin.mps.restart_policy import Answered, Gone, NoAnswer
 from plugin.mps.timing import Timing
-from plugin.mps.watch import Answered, Gone, NoAnswer
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plugin.errors import MpsError
 from plugin.mps import mounts
-from plugin.mps.folders import label, opened_child
+from plugin.mps.pipe_directories import label, opened_child
 
 _log = logging.getLogger(__name__)
 

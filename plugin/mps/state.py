@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from plugin.atomic_file import read_json, write_atomically
+from plugin.state_files import read_json, write_atomically
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
 

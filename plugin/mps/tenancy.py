@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from plugin.errors import TenantsError
-from plugin.tenants import Tenant, read_tenants
+from plugin.pod_resources.tenants import Tenant, read_tenants
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flask import Flask, Response, request
 
-from policies.store import PolicyStore
+from policies.reading.store import PolicyStore
 from webhook import log as logs
 from webhook.server import Server, listen
 from webhook.settings import Settings

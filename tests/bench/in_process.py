@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonpatch
 
-from policies.store import load
+from policies.reading.store import load
 from tests.bench.pods import SIZES, review_of
 from webhook.review import review
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.store import load
+from policies.reading.store import load
 from tests.policies.pods import VGPU, granted, pod
 
 ROOT = Path(__file__).parent.parent.parent

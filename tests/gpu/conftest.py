@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import InventoryError
-from plugin.inventory import read_inventory
-from plugin.nvml import load_nvml
-from plugin.pool import Gpu
+from plugin.gpus.discovery import read_inventory
+from plugin.gpus.gpu import Gpu
+from plugin.gpus.nvml import load_nvml
 from tests.gpu.node import Node, running
 
 _NEEDED = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "unshare", "nsenter", "setpriv")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plugin.allocation import Allocation
 from plugin.boot_clock import boot_id, boot_seconds
-from plugin.limits import Mps, limits
+from plugin.gpus.gpu import Gpu
 from plugin.mps.state import fault, read_state
-from plugin.pool import Gpu
+from plugin.shares.allocation import Allocation
+from plugin.shares.limits import Mps, limits
 from tests.plugin.mps.tenants import kubelet
 from tests.plugin.waiting import wait_until
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.pool import Gpu
+from plugin.gpus.gpu import Gpu
 from policies.contract import MPS_MEMORY_LIMIT, MPS_PIPE_DIRECTORY, MPS_THREAD_PERCENTAGE
 from tests.gpu.node import EVERYTHING_MIB, running, runs, said
 

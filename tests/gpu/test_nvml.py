@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from plugin.nvml import Nvml, load_nvml
-from plugin.pool import Gpu
+from plugin.gpus.gpu import Gpu
+from plugin.gpus.nvml import Nvml, load_nvml
 
 pytestmark = pytest.mark.xdist_group("gpu")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from certs.authority import issue_to_folder
-from plugin.simulated_kubelet import SimulatedKubelet
-from plugin.simulated_manager import Request
+from plugin.simulated.device_manager import Request
+from plugin.simulated.kubelet import SimulatedKubelet
 from tests.image.container import Image
 from tests.webhook.serving import Server, review_of, wait_for
 
@@ -120,7 +120,7 @@ def test_no_python_in_it_can_install(image: Image, python: str, module: str) -> 
     [
         "gpu_share, webhook.server",
         "gpu_share, plugin.process",
-        "gpu_share, plugin.mps.process",
+        "gpu_share, plugin.mps_process",
         "gpu_share, plugin.health.status",
         "gpu_share, certs.ensure, kubernetes.client.api.core_v1_api",
     ],

@@ -8,11 +8,11 @@ from functools import cache
 from policies import contract
 from policies.grant import Grant
 from policies.policy_set import PolicySet
-from policies.store import load
+from policies.reading.store import load
 from tests.manifests.admission import stored
 from tests.manifests.render import ROOT, Object
 from tests.policies.pods import GPU, container, decided, limited, mutated, pod, policies
-from webhook.workloads import read_input
+from webhook.preview.workloads import read_input
 
 SHIPPED = load(ROOT / "policies" / "files")
 NODE = policies("mps: {attach: node}")

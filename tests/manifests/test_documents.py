@@ -7,12 +7,12 @@ import pytest
 
 from gpu_share import main
 from plugin.boot_clock import boot_id, boot_seconds
-from plugin.health.machine import GpuState, Moment, struck
-from plugin.health.node_state import write_node_health
 from plugin.health.reports import Event
+from plugin.health.rules import GpuState, Moment, struck
+from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from policies.cluster import Cluster
-from policies.store import load
+from policies.reading.store import load
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
 from tests.plugin.health.told import ago, healthy, node, status
 

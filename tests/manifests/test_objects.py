@@ -10,7 +10,7 @@ import yaml
 
 from gpu_share import main
 from policies import contract
-from policies.store import load
+from policies.reading.store import load
 from tests.manifests.admission import BASE
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, containers, identity, render, templates
 

@@ -9,13 +9,13 @@ from threading import Thread
 
 import pytest
 
-from plugin.devices import Devices
-from plugin.kubelet import ResourceServer
-from plugin.limits import Mps
-from plugin.pool import Pool
-from plugin.service import Resource
-from plugin.simulated_kubelet import SimulatedKubelet
-from plugin.simulation import simulated_gpus
+from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.registration import ResourceServer
+from plugin.device_plugin.service import Resource
+from plugin.gpus.gpu import Pool
+from plugin.shares.limits import Mps
+from plugin.simulated.gpus import simulated_gpus
+from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import Plugin, Start
 
 StartPlugin = Callable[[Resource], ResourceServer]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.nvml import Nvml, load_nvml
+from plugin.gpus.nvml import Nvml, load_nvml
 
 _SOURCE = Path(__file__).with_name("fake_nvml.c")
 _COMPILER = shutil.which("gcc") or shutil.which("cc")

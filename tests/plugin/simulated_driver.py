@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from plugin.nvml import Nvml
-from plugin.simulated_faults import ScriptedFault
-from plugin.simulated_nvml import SimulatedNvml, SimulatedNvmlError
-from plugin.simulation import SimulatedNode, simulated_gpus
+from plugin.gpus.nvml import Nvml
+from plugin.simulated.faults import ScriptedFault
+from plugin.simulated.gpus import SimulatedNode, simulated_gpus
+from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
 
 GPUS = simulated_gpus("2xH200")
 FIRST, SECOND = (gpu.uuid for gpu in GPUS)

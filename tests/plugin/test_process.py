@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from plugin.boot_clock import boot_id
-from plugin.health.node_state import read_node_health
-from plugin.simulated_kubelet import SimulatedKubelet
-from plugin.simulated_manager import Request
+from plugin.health.state import read_node_health
+from plugin.simulated.device_manager import Request
+from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import ROOT, Start
 
 NAME = "gpu-share.dev/vgpu"
@@ -93,9 +93,9 @@ def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_pat
 @pytest.mark.parametrize(
     "dying",
     [
-        "plugin.kubelet.ResourceServer.run",
-        "plugin.health.judge.Judge.run",
-        "plugin.health.nvml_watcher.NvmlWatcher.run",
+        "plugin.device_plugin.registration.ResourceServer.run",
+        "plugin.health.reconciler.Judge.run",
+        "plugin.health.monitor.NvmlWatcher.run",
     ],
 )
 def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying: str) -> None:
@@ -126,8 +126,8 @@ def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying
 def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(folder: Path, tmp_path: Path) -> None:
     program = (
         "import gpu_share\n"
-        "from plugin.health.judge import Judge\n"
-        "from plugin.health.nvml_watcher import NvmlWatcher\n"
+        "from plugin.health.reconciler import Judge\n"
+        "from plugin.health.monitor import NvmlWatcher\n"
         "def die(self): raise RuntimeError('died')\n"
         "Judge.run, NvmlWatcher.stop = die, lambda self: None\n"
         "gpu_share.main()"

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from plugin import stubs
-from plugin.podresources import api_pb2 as podresources
-from plugin.v1beta1 import api_pb2
+from plugin.device_plugin.v1beta1 import api_pb2
+from plugin.pod_resources.v1 import api_pb2 as podresources
+from tests.plugin import stubs
 
 
 def test_the_stubs_are_what_the_generator_makes() -> None:
@@ -14,9 +14,12 @@ def test_the_stubs_are_what_the_generator_makes() -> None:
 def test_a_stub_that_differs_is_named_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for name, text in stubs.generated_files().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text if name != "plugin/v1beta1/api_pb2.pyi" else text + "#")
+        (tmp_path / name).write_text(text if name != "plugin/device_plugin/v1beta1/api_pb2.pyi" else text + "#")
     assert stubs.main(["--check"], into=tmp_path) == 1
-    assert capfd.readouterr().err == "plugin/v1beta1/api_pb2.pyi differ from api.proto: run python -m plugin.stubs\n"
+    assert (
+        capfd.readouterr().err
+        == "plugin/device_plugin/v1beta1/api_pb2.pyi differ from api.proto: run python -m tests.plugin.stubs\n"
+    )
     assert stubs.main([], into=tmp_path) == 0
     assert stubs.main(["--check"], into=tmp_path) == 0
 

@@ -3,9 +3,9 @@ from threading import Event, current_thread
 
 import pytest
 
+from plugin.device_plugin.service import Resource
 from plugin.errors import SocketError
-from plugin.service import Resource
-from plugin.simulated_kubelet import SimulatedKubelet
+from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.threads import Servers, Threads
 
 

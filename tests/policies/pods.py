@@ -13,7 +13,7 @@ from policies.denial import LONGEST_MESSAGE, Deny
 from policies.grant import ContainerGrant, Decision, Grant, Refused, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
-from policies.store import load
+from policies.reading.store import load
 from webhook.patch import operations
 
 VGPU = "gpu-share.dev/vgpu"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from policies.cluster import Cluster, NodeRule
 from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES, Offer
 from policies.errors import Problem
-from policies.layers import read_layer
+from policies.reading.layers import read_layer
 from tests.policies.pods import policies
 
 H200, T4 = "NVIDIA H200", "Tesla T4"

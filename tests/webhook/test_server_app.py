@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from policies.store import PolicyStore
+from policies.reading.store import PolicyStore
 from tests.webhook.serving import review_of
 from webhook import log as logs
 from webhook.app import create_app

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from plugin.nvml import Nvml
-from tests.plugin.health.judge_bench import Bench, Lines
+from plugin.gpus.nvml import Nvml
+from tests.plugin.health.reconciler_bench import Bench, Lines
 from tests.plugin.health.watched_node import WatchedNode
 from tests.plugin.nvml_library import Script, bound, build
 

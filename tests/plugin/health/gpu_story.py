@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from plugin.health.machine import GpuState, Moment, looked_at, struck, unseen, with_mps
-from plugin.health.node_state import Fault
 from plugin.health.reports import Event, Look
+from plugin.health.rules import GpuState, Moment, looked_at, struck, unseen, with_mps
+from plugin.health.state import Fault
 
 GOOD = Look(recovery_action=0, energy_mj=1000)
 OLD = Look(energy_mj=1000)  # of a driver that does not say what the GPU needs

@@ -6,12 +6,12 @@ from pathlib import Path
 from threading import Event as Signal
 from typing import Any
 
-from plugin.health.nvml_watcher import NvmlWatcher, Periods
+from plugin.gpus.gpu import Gpu
+from plugin.health.monitor import NvmlWatcher, Periods
 from plugin.health.reports import Report
-from plugin.pool import Gpu
-from plugin.simulated_faults import ScriptedFault
-from plugin.simulated_nvml import SimulatedNvml
-from plugin.simulation import SimulatedNode, simulated_gpus
+from plugin.simulated.faults import ScriptedFault
+from plugin.simulated.gpus import SimulatedNode, simulated_gpus
+from plugin.simulated.nvml import SimulatedNvml
 
 GPUS = simulated_gpus("2xH200")
 FIRST, SECOND = (gpu.uuid for gpu in GPUS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plugin.nvml import Nvml
+from plugin.gpus.nvml import Nvml
 from tests.plugin.health.conftest import StartNode
 from tests.plugin.health.watched_node import logged, looks_often
 from tests.plugin.nvml_library import Script

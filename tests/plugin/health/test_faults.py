@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from plugin.nvml import Nvml
-from plugin.tenants import Tenant
-from plugin.vgpu import VGpuId
+from plugin.gpus.nvml import Nvml
+from plugin.gpus.vgpu import VGpuId
+from plugin.pod_resources.tenants import Tenant
 from tests.plugin.health.conftest import StartNode
 from tests.plugin.health.watched_node import WatchedNode, logged, looks_often
 from tests.plugin.nvml_library import Script

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin.health.ledger import Ledger
-from plugin.health.machine import Moment
+from plugin.health.inventory import Ledger
 from plugin.health.reports import Probe
-from plugin.simulated_faults import LostFault, NvmlFault, ScriptedFault, XidFault
+from plugin.health.rules import Moment
+from plugin.simulated.faults import LostFault, NvmlFault, ScriptedFault, XidFault
 from policies.contract import MPS
 from tests.plugin.health.simulated_time import FIRST, GPUS, SECOND, watched
 

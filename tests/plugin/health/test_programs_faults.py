@@ -1,10 +1,10 @@
 import pytest
 
 from plugin.errors import TenantsError
-from plugin.health.node_state import read_node_health
-from plugin.tenants import Tenant
-from plugin.vgpu import VGpuId
-from tests.plugin.health.judge_bench import FIRST, SECOND, Bench, Lines
+from plugin.gpus.vgpu import VGpuId
+from plugin.health.state import read_node_health
+from plugin.pod_resources.tenants import Tenant
+from tests.plugin.health.reconciler_bench import FIRST, SECOND, Bench, Lines
 
 
 def holder(pod: str, *uuids: str) -> Tenant:

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from plugin.boot_clock import boot_id
+from plugin.device_plugin.resources import Offers
+from plugin.device_plugin.service import Resource
 from plugin.errors import InventoryError, SimulationError
-from plugin.health.ledger import SILENT_SECONDS
-from plugin.health.node_state import Fault, GpuHealth, NodeHealth, write_node_health
+from plugin.gpus.gpu import Gpu
+from plugin.health.inventory import SILENT_SECONDS
 from plugin.health.reports import Event, Look, NvmlFailure, Probe, Report
 from plugin.health.start import first_probe, judge_of, node_of
-from plugin.offers import Offers
-from plugin.pool import Gpu
-from plugin.service import Resource
+from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
 from plugin.settings import Settings
-from plugin.simulation import simulated_gpus
+from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster
 from policies.contract import MPS, Offer
 from tests.plugin.health.watched_node import SETTINGS

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from plugin.boot_clock import boot_id, boot_seconds
-from plugin.health.node_state import ApplicationFault, Fault, GpuHealth, write_node_health
+from plugin.health.state import ApplicationFault, Fault, GpuHealth, write_node_health
 from plugin.health.status import show
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from tests.plugin.health.told import ago, healthy, node, status

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from plugin.boot_clock import boot_seconds
-from plugin.health.judge import Judge, Surroundings
-from plugin.health.ledger import Ledger
+from plugin.device_plugin.resources import Offers
+from plugin.device_plugin.service import Resource
+from plugin.gpus.nvml import Nvml
+from plugin.health.inventory import Ledger
+from plugin.health.monitor import NvmlWatcher, Periods
 from plugin.health.mps_faults import MpsFaults
-from plugin.health.node_state import NodeHealth, read_node_health
-from plugin.health.nvml_watcher import NvmlWatcher, Periods
+from plugin.health.reconciler import Judge, Surroundings
 from plugin.health.reports import Report
 from plugin.health.start import first_probe
-from plugin.nvml import Nvml
-from plugin.offers import Offers
-from plugin.service import Resource
+from plugin.health.state import NodeHealth, read_node_health
+from plugin.pod_resources.tenants import Tenant
 from plugin.settings import Settings
-from plugin.tenants import Tenant
 from policies.cluster import Cluster, NodeRule
 from tests.plugin.nvml_library import Script
 from tests.plugin.waiting import wait_until

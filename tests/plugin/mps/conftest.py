@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from plugin.gpus.gpu import Gpu
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Place
-from plugin.mps.keeper import Keeper
+from plugin.mps.daemon_supervisor import Keeper
 from plugin.mps.surroundings import Surroundings
 from plugin.mps.tenancy import Tenancy
 from plugin.mps.timing import Timing
-from plugin.pool import Gpu
 from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
 from tests.plugin.mps.isolated import ISOLATED

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugin.mps.keeper import Keeper
+from plugin.mps.daemon_supervisor import Keeper
 from tests.plugin.waiting import wait_until
 
 

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from plugin.atomic_file import write_atomically
 from plugin.mps.processes import Holder, holders
+from plugin.state_files import write_atomically
 
 # With -d a daemon that holds real sockets; else a command for it, read from stdin. What it does is read from the file
 # `behaviour` at every step; what it was asked goes to the file `journal`.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import grpc
 
-from plugin.podresources import api_pb2_grpc
-from plugin.simulated_manager import Holding
-from plugin.simulated_pod_resources import SimulatedPodResources
+from plugin.pod_resources.v1 import api_pb2_grpc
+from plugin.simulated.device_manager import Holding
+from plugin.simulated.pod_resources import SimulatedPodResources
 
 RESOURCE = "gpu-share.dev/vgpu"
 

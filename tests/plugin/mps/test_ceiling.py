@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.allocation import Allocation
-from plugin.limits import Mps, limits
+from plugin.gpus.gpu import Gpu
 from plugin.mps.ceiling import ceiling_of, commands, next_vgpus
-from plugin.pool import Gpu
+from plugin.shares.allocation import Allocation
+from plugin.shares.limits import Mps, limits
 
 H200 = Gpu(uuid="GPU-a", index=0, minor=0, model="H200", memory_bytes=143771 << 20, numa_node=None)
 

@@ -8,7 +8,7 @@ import pytest
 from plugin.errors import ControlError, MpsError
 from plugin.mps.daemon import Daemon, Place
 from plugin.mps.processes import holder
-from plugin.mps.watch import Answered, Gone, NoAnswer
+from plugin.mps.restart_policy import Answered, Gone, NoAnswer
 from tests.plugin.mps.conftest import QUICK, UUID, names
 from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.waiting import wait_until

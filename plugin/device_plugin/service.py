@@ -1,0 +1,187 @@
+"""The device plugin's gRPC service: messages in, values to the rules, messages out. No rule lives here."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TypeVar
+
+import grpc
+
+from plugin.device_plugin.devices import Device, Devices, Watch
+from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
+from plugin.errors import AllocationError
+from plugin.shares.allocation import Allocation, allocate
+from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
+from plugin.shares.limits import Sharing
+from plugin.shares.preference import AllocationPolicy, preferred_ids
+
+_log = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One extended resource of this node: what it offers, how a share of it is held and handed over."""
+
+    name: str  # such as gpu-share.dev/vgpu
+    devices: Devices
+    sharing: Sharing
+    allocation_policy: AllocationPolicy
+    delivery: Delivery = BY_VARIABLE
+
+
+class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
+    """Answers one kubelet for one resource, from one registration to the end of its stream."""
+
+    def __init__(self, resource: Resource, *, on_stream_end: Callable[[], None]) -> None:
+        self._resource = resource
+        self._on_stream_end = on_stream_end
+        self._lock = Lock()
+        self._watches: set[Watch] = set()
+        self._closed = False
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a kubelet follows the devices."""
+        return bool(self._watches)
+
+    def close(self) -> None:
+        """End the streams, and any that starts later."""
+        with self._lock:
+            self._closed = True
+            watches = tuple(self._watches)
+        for watch in watches:
+            watch.close()
+
+    def GetDevicePluginOptions(  # noqa: N802 - the protocol's name
+        self,
+        request: api_pb2.Empty,  # noqa: ARG002 - the protocol's signature
+        context: grpc.ServicerContext,  # noqa: ARG002 - the protocol's signature
+    ) -> api_pb2.DevicePluginOptions:
+        """Ask the kubelet to ask for a preference, and not to call before each container start."""
+        return api_pb2.DevicePluginOptions(pre_start_required=False, get_preferred_allocation_available=True)
+
+    def ListAndWatch(  # noqa: N802 - the protocol's name
+        self,
+        request: api_pb2.Empty,  # noqa: ARG002 - the protocol's signature
+        context: grpc.ServicerContext,
+    ) -> Iterator[api_pb2.ListAndWatchResponse]:
+        """Send all devices at once, and again after each change, until either side ends it."""
+        watch = self._resource.devices.watch()
+        with self._lock:
+            self._watches.add(watch)
+            closed = self._closed
+        if closed or not context.add_callback(lambda: self._end(watch)):
+            self._end(watch)
+        for devices in watch:
+            yield api_pb2.ListAndWatchResponse(devices=map(_device_message, devices))
+
+    def GetPreferredAllocation(  # noqa: N802 - the protocol's name
+        self, request: api_pb2.PreferredAllocationRequest, context: grpc.ServicerContext
+    ) -> api_pb2.PreferredAllocationResponse:
+        """Choose vGPUs for each container."""
+        return _answered(lambda: self._preferred(request), context)
+
+    def Allocate(  # noqa: N802 - the protocol's name
+        self, request: api_pb2.AllocateRequest, context: grpc.ServicerContext
+    ) -> api_pb2.AllocateResponse:
+        """
+        Say what each container receives.
+
+        The kubelet holds its admission lock meanwhile and sets no deadline: nothing here waits.
+        """
+        return _answered(lambda: self._allocated(request), context)
+
+    def PreStartContainer(  # noqa: N802 - the protocol's name
+        self,
+        request: api_pb2.PreStartContainerRequest,  # noqa: ARG002 - the protocol's signature
+        context: grpc.ServicerContext,  # noqa: ARG002 - the protocol's signature
+    ) -> api_pb2.PreStartContainerResponse:
+        """Agree: all that a container needs was in the answer to Allocate."""
+        return api_pb2.PreStartContainerResponse()
+
+    def _end(self, watch: Watch) -> None:
+        watch.close()
+        with self._lock:
+            self._watches.discard(watch)
+            unwatched = not self._watches
+        if unwatched:
+            self._on_stream_end()
+
+    def _preferred(self, request: api_pb2.PreferredAllocationRequest) -> api_pb2.PreferredAllocationResponse:
+        answers = (
+            preferred_ids(
+                available=container.available_deviceIDs,
+                must_include=container.must_include_deviceIDs,
+                size=container.allocation_size,
+                pool=self._resource.devices.pool,
+                policy=self._resource.allocation_policy,
+            )
+            for container in request.container_requests
+        )
+        return api_pb2.PreferredAllocationResponse(
+            container_responses=[api_pb2.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers]
+        )
+
+    def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
+        allocations = [self._allocation(container.devices_ids) for container in request.container_requests]
+        for allocation in allocations:
+            _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
+        return api_pb2.AllocateResponse(
+            container_responses=[
+                _container_message(answer(allocation, self._resource.sharing, self._resource.delivery))
+                for allocation in allocations
+            ]
+        )
+
+    def _allocation(self, ids: Sequence[str]) -> Allocation:
+        devices = self._resource.devices
+        allocation = allocate(ids, devices.pool)
+        # The kubelet may have chosen them before it heard of the fault: a container without limits is worse than none.
+        for gpu in allocation.gpus:
+            if fault := devices.fault(gpu.uuid):
+                raise AllocationError(f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node")
+        return allocation
+
+
+def _answered(answer: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:
+    """Give the answer, or one sentence: what is said here is what a user reads at the pod."""
+    try:
+        return answer()
+    except AllocationError as error:
+        _log.warning("vGPUs refused", extra={"reason": str(error)})
+        context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+    except Exception:  # noqa: BLE001 - a traceback must reach the log and nobody else
+        _log.exception("a call failed inside the plugin")
+        context.abort(grpc.StatusCode.INTERNAL, "gpu-share failed on this node: see the plugin's log there")
+
+
+def _fields(resource: str, allocation: Allocation) -> dict[str, object]:
+    gpus = [gpu.uuid for gpu in allocation.gpus]
+    return {"resource": resource, "gpus": gpus, "vgpus": allocation.vgpus * len(gpus)}
+
+
+def _device_message(device: Device) -> api_pb2.Device:
+    return api_pb2.Device(
+        ID=device.id,
+        health="Healthy" if device.healthy else "Unhealthy",
+        topology=_topology_message(device.numa_node),
+    )
+
+
+def _topology_message(numa_node: int | None) -> api_pb2.TopologyInfo | None:
+    if numa_node is None:
+        return None
+    return api_pb2.TopologyInfo(nodes=[api_pb2.NUMANode(ID=numa_node)])
+
+
+def _container_message(told: Answer) -> api_pb2.ContainerAllocateResponse:
+    return api_pb2.ContainerAllocateResponse(
+        envs=told.environment,
+        mounts=[api_pb2.Mount(host_path=one.host_path, container_path=one.container_path) for one in told.mounts],
+        devices=[
+            api_pb2.DeviceSpec(host_path=path, container_path=path, permissions="rw") for path in told.device_nodes
+        ],
+        cdi_devices=[api_pb2.CDIDevice(name=name) for name in told.cdi_devices],
+    )

@@ -1,0 +1,190 @@
+"""
+The GPUs of this node, read once through NVML (nvidia-ml-py, module `pynvml`).
+
+Drivers from 550 on are in use, so every newer call is optional, and one broken GPU must not take
+down the others: what cannot be shared is skipped, with the reason.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plugin.errors import InventoryError
+from plugin.gpus.gpu import Gpu
+from plugin.gpus.nvml import NvmlGpus, explained, if_there, if_told, text_of
+from plugin.gpus.vgpu import VGpuId
+
+_log = logging.getLogger(__name__)
+
+SYSFS = Path("/sys")
+_RETRY_SECONDS = 5.0  # between two looks for GPUs
+_MIG_ENABLED = 1
+
+
+class NotShareableError(Exception):
+    """One GPU that cannot be shared; the others can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What was found at start."""
+
+    gpus: tuple[Gpu, ...]
+    skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
+    driver: str = ""  # version; empty if unknown
+
+
+def read_inventory(nvml: NvmlGpus, *, sysfs: Path = SYSFS) -> Inventory:
+    """
+    Read every GPU that can be shared, in NVML's order, which is that of the PCI bus.
+
+    Raises:
+        InventoryError: If NVML does not start, sees no GPU, or none that can be shared.
+    """
+    try:
+        nvml.nvmlInit()
+        try:
+            return _read(nvml, sysfs)
+        finally:
+            with suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
+    except nvml.NVMLError as error:
+        raise InventoryError(explained(error)) from error
+
+
+def wait_for_gpus(read: Callable[[], Inventory], *, ended: Callable[[float], bool]) -> Inventory | None:
+    """
+    Call *read* until it finds GPUs; *ended* waits that many seconds and says whether to give up: None then.
+
+    The reason is logged when it changes: a driver can take hours to come.
+    """
+    said = ""
+    while True:
+        try:
+            return read()
+        except InventoryError as error:
+            if str(error) != said:
+                said = str(error)
+                _log.warning("waiting for GPUs", extra={"reason": said})
+        if ended(_RETRY_SECONDS):
+            return None
+
+
+def no_gpus(skipped: Sequence[str]) -> str:
+    """Say why there is no GPU, where NVML works; *skipped* has a sentence for each GPU that cannot be shared."""
+    why = "; ".join(skipped) or "NVML sees no GPU: is one attached to this node and passed to the container?"
+    return f"no GPU to share: {why}"
+
+
+def not_shared(index: int, count: int, error: Exception) -> str:
+    """Say that one of *count* GPUs cannot be shared."""
+    return f"GPU {index} of {count} cannot be shared: {error}"
+
+
+def driver_version(nvml: NvmlGpus) -> str:
+    """Ask for the driver's version; empty if it is unknown."""
+    return text_of(if_told(nvml, nvml.nvmlSystemGetDriverVersion) or "")
+
+
+def uuid_of(nvml: NvmlGpus, handle: Any) -> str:
+    """
+    Ask for the UUID of a GPU.
+
+    Raises:
+        NotShareableError: If no device ID can be made of it.
+    """
+    uuid = text_of(nvml.nvmlDeviceGetUUID(handle))
+    if VGpuId.parse(str(VGpuId(uuid, 0))) is None:
+        raise NotShareableError(f"its UUID {uuid!r} cannot be part of a device ID")
+    return uuid
+
+
+def in_mig_mode(nvml: NvmlGpus, handle: Any) -> bool:
+    """Ask whether a GPU is cut into instances, which are not ours."""
+    mode = if_there(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle))
+    return bool(mode) and mode[0] == _MIG_ENABLED
+
+
+def minor_of(nvml: NvmlGpus, handle: Any) -> int | None:
+    """Ask for the number of a GPU's device node; None if there is none."""
+    minor: int | None = if_told(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle))
+    return minor
+
+
+def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
+    """Ask where on the PCI bus a GPU is, as the kernel writes it; None if it is not known."""
+    info = if_told(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
+    if info is None:
+        return None
+    # NVML writes 00000000:3B:00.0, the kernel 0000:3b:00.0.
+    domain, _, rest = text_of(info.busId).lower().partition(":")
+    try:
+        return f"{int(domain, 16):04x}:{rest}"
+    except ValueError:
+        return None
+
+
+def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) -> Gpu:
+    """
+    Read the GPU with NVML's number *index*; errors of NVML pass through.
+
+    Raises:
+        NotShareableError: If it cannot be shared.
+    """
+    uuid = uuid_of(nvml, handle)
+    if in_mig_mode(nvml, handle):
+        raise NotShareableError(f"{uuid} is in MIG mode, its instances are shared by NVIDIA's own plugin")
+    memory = if_there(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    if memory is None or memory.total <= 0:
+        raise NotShareableError(f"{uuid} reports no memory of its own that could be shared out")
+    return Gpu(
+        uuid=uuid,
+        index=index,
+        minor=minor_of(nvml, handle),
+        model=text_of(if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
+        memory_bytes=int(memory.total),
+        numa_node=_numa_node(nvml, handle, sysfs=sysfs),
+    )
+
+
+def _read(nvml: NvmlGpus, sysfs: Path) -> Inventory:
+    count = nvml.nvmlDeviceGetCount()
+    gpus: dict[str, Gpu] = {}
+    skipped: list[str] = []
+    for index in range(count):
+        try:
+            gpu = read_gpu(nvml, index, nvml.nvmlDeviceGetHandleByIndex(index), sysfs=sysfs)
+        except (nvml.NVMLError, NotShareableError, UnicodeDecodeError) as error:
+            skipped.append(not_shared(index, count, error))
+        else:
+            gpus[gpu.uuid] = gpu
+    if not gpus:
+        raise InventoryError(no_gpus(skipped))
+    return Inventory(gpus=tuple(gpus.values()), skipped=tuple(skipped), driver=driver_version(nvml))
+
+
+def _numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:
+    """
+    Say which CPUs are next to the GPU.
+
+    The kernel knows. NVML is asked second: its answer is the GPU's own node where the GPU is one (Grace
+    Hopper), and no CPU is in that.
+    """
+    node = _sysfs_numa_node(nvml, handle, sysfs=sysfs)
+    if node is None:
+        node = if_told(nvml, lambda: nvml.nvmlDeviceGetNumaNodeId(handle))
+    return node if node is not None and node >= 0 else None
+
+
+def _sysfs_numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:
+    address = pci_address(nvml, handle)
+    if address is None:
+        return None
+    try:
+        node = int((sysfs / "bus/pci/devices" / address / "numa_node").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None

@@ -1,0 +1,51 @@
+"""The GPUs of this node, and the vGPUs that they are handed out as."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from plugin.gpus.vgpu import VGpuId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One physical GPU, as it was last reached."""
+
+    uuid: str  # NVML UUID, stable across reboots
+    index: int  # NVML's number; like `minor` it can be another GPU's after one has vanished
+    minor: int | None  # of its device node, /dev/nvidia<minor>; None where there is none
+    model: str
+    memory_bytes: int
+    numa_node: int | None  # of the CPUs next to it; None where the machine does not say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """GPUs in inventory order, each cut into the same number of vGPUs."""
+
+    gpus: tuple[Gpu, ...]
+    vgpus_per_gpu: int
+    # By device ID, so that a call of the kubelet with hundreds of IDs parses none of them.
+    _places: dict[str, tuple[int, int]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        places = {
+            str(VGpuId(gpu.uuid, index)): (position, index)
+            for position, gpu in enumerate(self.gpus)
+            for index in range(self.vgpus_per_gpu)
+        }
+        object.__setattr__(self, "_places", places)
+
+    def gpu(self, device_id: str) -> Gpu | None:
+        """Find the GPU that a vGPU is a part of; None if this pool has no such vGPU."""
+        place = self._places.get(device_id)
+        return self.gpus[place[0]] if place else None
+
+    def place(self, device_id: str) -> tuple[int, int] | None:
+        """Say where a vGPU is, by the position of its GPU and its own index; None if it is not of this pool."""
+        return self._places.get(device_id)
+
+    def vgpus(self) -> Iterator[tuple[VGpuId, Gpu]]:
+        """List every vGPU with its GPU, in inventory order."""
+        for gpu in self.gpus:
+            for index in range(self.vgpus_per_gpu):
+                yield VGpuId(gpu.uuid, index), gpu

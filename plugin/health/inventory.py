@@ -1,0 +1,165 @@
+"""All GPUs that this node offers, and how each is: what reports and rules come to."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from plugin.gpus.gpu import Gpu
+from plugin.health.reports import Event, Look, NvmlFailure, Probe, Report
+from plugin.health.rules import STEADY_SECONDS, GpuState, Moment, looked_at, restored, struck, unseen, with_mps
+from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth
+from policies.contract import MPS, Offer
+
+SILENT_SECONDS = 30.0  # a driver that answers takes less for a probe
+SILENT = f"NVML has not answered for more than {SILENT_SECONDS:.0f} s: see what the kernel's log says of the driver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One GPU."""
+
+    gpu: Gpu
+    offer: Offer  # what it is handed out as
+    state: GpuState
+    since: str  # ISO 8601, UTC: when it became healthy or unhealthy
+    application_fault: ApplicationFault | None
+
+    @property
+    def why(self) -> str:
+        """Why it is unhealthy; empty if it is healthy."""
+        return "; ".join(fault.why for fault in self.state.faults)
+
+
+class Ledger:
+    """
+    Takes reports, and knows every GPU that was ever offered: one that is gone has a fault.
+
+    *offer* says what a GPU is handed out as, None for not at all. *before* is what the last plugin knew since the same
+    start of the machine. One thread at a time calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        offer: Callable[[Gpu], Offer | None],
+        application_xids: Collection[int],
+        before: NodeHealth | None,
+        steady_seconds: float = STEADY_SECONDS,
+    ) -> None:
+        self._offer = offer
+        self._application_xids = application_xids
+        self._before = {gpu.uuid: gpu for gpu in before.gpus} if before else {}
+        self._steady_seconds = steady_seconds
+        self._entries: dict[str, Entry] = {}
+        self._left_to_others: set[str] = set()
+        self._heard_seconds: float | None = None  # when NVML last answered, if only by failing
+        self._programs_faults: dict[tuple[str, int], int] = {}
+        self.skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
+        self.driver = ""  # version; empty if unknown
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The GPUs in the order in which they were found."""
+        return tuple(self._entries.values())
+
+    def take(self, report: Report, at: Moment) -> None:
+        """Learn from *report*, which came at that moment."""
+        seen = Moment(report.seconds, at.text)
+        match report:
+            case Probe():
+                self._heard_seconds = at.seconds
+                self._take_probe(report, seen)
+            case NvmlFailure(why=why):
+                self._heard_seconds = at.seconds
+                for uuid, entry in self._entries.items():
+                    self._set(uuid, unseen(entry.state, why, seen), at)
+            case Event():
+                self._take_event(report, seen)
+
+    def expect_nvml(self, at: Moment) -> None:
+        """Mark all GPUs if NVML has not answered for too long: nobody sees what happens to them."""
+        if self._heard_seconds is None or at.seconds - self._heard_seconds <= SILENT_SECONDS:
+            return
+        for uuid, entry in self._entries.items():
+            self._set(uuid, unseen(entry.state, SILENT, at), at)
+
+    def set_mps_faults(self, faults: Mapping[str, str], at: Moment) -> None:
+        """Apply why, by UUID, for each GPU shared by MPS whose daemon is not good; those of all others are."""
+        for uuid, entry in self._entries.items():
+            if entry.offer == MPS:
+                self._set(uuid, with_mps(entry.state, faults.get(uuid), at), at)
+
+    def programs_faults(self) -> Mapping[tuple[str, int], int]:
+        """Count the faults of programs since this was last called, by UUID and XID."""
+        counted, self._programs_faults = self._programs_faults, {}
+        return counted
+
+    def remember(self, uuid: str, fault: ApplicationFault) -> None:
+        """Keep a program's fault beside the GPU that it happened on."""
+        self._entries[uuid] = replace(self._entries[uuid], application_fault=fault)
+
+    def health(self, names: Mapping[Offer, str]) -> tuple[GpuHealth, ...]:
+        """Write down how the GPUs are; *names* are those of the resources."""
+        return tuple(
+            GpuHealth(
+                uuid=entry.gpu.uuid,
+                index=entry.gpu.index,
+                model=entry.gpu.model,
+                resource=names[entry.offer],
+                since=entry.since,
+                faults=entry.state.faults,
+                application_fault=entry.application_fault,
+            )
+            for entry in self._entries.values()
+        )
+
+    def _take_probe(self, probe: Probe, at: Moment) -> None:
+        self.skipped = probe.skipped
+        self.driver = probe.driver
+        for gpu in probe.gpus:
+            if known := self._entries.get(gpu.uuid):
+                self._entries[gpu.uuid] = replace(known, gpu=gpu)
+            elif gpu.uuid not in self._left_to_others:
+                self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
+        for uuid, entry in self._entries.items():
+            look = probe.looks.get(uuid)
+            state = looked_at(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
+            self._set(uuid, state, at)
+
+    def _get_to_know(self, gpu: Gpu, look: Look | None, at: Moment) -> None:
+        """Decide what a GPU is handed out as; that stays, though its number can become another's."""
+        offer = self._offer(gpu)
+        if offer:
+            self._entries[gpu.uuid] = self._found(gpu, offer, look, at)
+        else:
+            self._left_to_others.add(gpu.uuid)
+
+    def _take_event(self, event: Event, at: Moment) -> None:
+        entry = self._entries.get(event.gpu_uuid)
+        if entry is None:
+            return
+        if event.xid is not None and event.xid in self._application_xids:
+            key = (event.gpu_uuid, event.xid)
+            self._programs_faults[key] = self._programs_faults.get(key, 0) + 1
+        else:
+            self._set(event.gpu_uuid, struck(entry.state, event, at), at)
+
+    def _found(self, gpu: Gpu, offer: Offer, look: Look | None, at: Moment) -> Entry:
+        before = self._before.get(gpu.uuid)
+        if before is None:
+            return Entry(gpu=gpu, offer=offer, state=GpuState(), since=at.text, application_fault=None)
+        driver_tells = (
+            look is not None and look.recovery_action is not None
+        )  # what it needs, and better than we remember
+        state = GpuState() if driver_tells else restored(before.faults)
+        return Entry(
+            gpu=gpu,
+            offer=offer,
+            state=state,
+            since=before.since if bool(state.open) == bool(before.faults) else at.text,
+            application_fault=before.application_fault,
+        )
+
+    def _set(self, uuid: str, state: GpuState, at: Moment) -> None:
+        entry = self._entries[uuid]
+        changed = bool(state.open) != bool(entry.state.open)
+        self._entries[uuid] = replace(entry, state=state, since=at.text if changed else entry.since)

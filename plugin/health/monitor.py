@@ -1,0 +1,174 @@
+"""
+The thread that talks to NVML; no other does. A driver that hangs holds up this thread alone.
+
+NVML finds GPUs at its start only, and one that was lost stays lost until NVML is started anew. While it is, the driver
+tells of nothing: so it is started anew where that can help, and not more often than needed.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event as Signal
+
+from plugin.boot_clock import boot_seconds
+from plugin.gpus.discovery import SYSFS
+from plugin.gpus.nvml import Nvml, explained
+from plugin.gpus.pci import PciBus
+from plugin.health.nvml_connection import Known, NvmlSession
+from plugin.health.reports import NvmlFailure, Report
+
+_log = logging.getLogger(__name__)
+
+_MANY_FAILURES = 3  # of waiting for events, in a row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periods:
+    """How long things take at most, or at least, and by which clock."""
+
+    probe_seconds: float = 5.0  # between two probes
+    wait_seconds: float = 0.5  # for an event, before a look at whether to end
+    # What comes faster than that is taken at this pace: it would be a loop that does nothing else.
+    between_events_seconds: float = 0.001
+    unpaced_events: int = 1000  # a program can cause hundreds at once, and a sick GPU's may be behind them
+    between_probes_seconds: float = 0.2
+    first_retry_seconds: float = 1.0  # twice as long each time
+    longest_retry_seconds: float = 10.0
+    between_starts_seconds: float = 10.0  # of NVML, while a GPU is away
+    settling_seconds: float = 60.0  # after a change on the PCI bus: a driver may take a GPU in later
+    between_blind_starts_seconds: float = 60.0  # where the kernel lists no GPUs: nothing else tells of new ones
+    clock: Callable[[], float] = boot_seconds
+
+
+class NvmlWatcher:
+    """Gives each of its reports to *report*. *sysfs* is None where the GPUs are not of this machine."""
+
+    def __init__(
+        self,
+        nvml: Nvml,
+        report: Callable[[Report], None],
+        *,
+        periods: Periods,
+        sysfs: Path | None = SYSFS,
+        ended: Signal | None = None,
+    ) -> None:
+        self._nvml = nvml
+        self._report = report
+        self._periods = periods
+        self._sysfs = sysfs
+        self._clock = periods.clock
+        self._ended = ended or Signal()
+        self._bus = PciBus(sysfs)
+        self._bus_seen: Mapping[str, str] = self._bus.gpus()
+        self._known = Known()
+        self._generation = 0
+        self._retry_seconds = periods.first_retry_seconds
+        self._wait_failures = 0  # in a row
+        self._unheard = ""  # why nobody hears of XIDs; empty while somebody does
+        self._events_in_a_row = 0  # without a moment in which there was none
+        self._unsettled_until_seconds = 0.0
+        self._said: set[str] = set()
+
+    def run(self) -> None:
+        """Watch until `stop`."""
+        while not self._ended.is_set():
+            try:
+                self._watch()
+            except self._nvml.NVMLError as error:
+                self._report(NvmlFailure(seconds=self._clock(), why=explained(error)))
+                self._ended.wait(self._retry_seconds)
+                self._retry_seconds = min(2 * self._retry_seconds, self._periods.longest_retry_seconds)
+
+    def stop(self) -> None:
+        """Let `run` return, from any thread; it does when NVML answers."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        """Watch until NVML must be started anew."""
+        began = self._clock()
+        self._nvml.nvmlInit()
+        self._generation += 1
+        self._wait_failures = 0
+        session = NvmlSession(
+            self._nvml, self._known, generation=self._generation, clock=self._clock, sysfs=self._sysfs or Path()
+        )
+        try:
+            while not self._ended.is_set():
+                probed = self._clock()
+                self._report(session.probe(unheard=self._unheard))
+                self._retry_seconds = self._periods.first_retry_seconds
+                if self._should_start_anew(session, age_seconds=self._clock() - began):
+                    return
+                self._listen(session)
+                self._follow(session, probed_seconds=probed)
+        finally:
+            session.close()
+
+    def _should_start_anew(self, session: NvmlSession, *, age_seconds: float) -> bool:
+        now = self._clock()
+        bus = self._bus.gpus()
+        if bus != self._bus_seen:
+            self._bus_seen = bus
+            self._unsettled_until_seconds = now + self._periods.settling_seconds
+            return True
+        if age_seconds < self._periods.between_starts_seconds:
+            return False
+        if now < self._unsettled_until_seconds or self._wait_failures >= _MANY_FAILURES or session.found_some_again:
+            return True
+        if self._sysfs is not None and not bus and age_seconds >= self._periods.between_blind_starts_seconds:
+            return True
+        reached = {self._known.addresses.get(uuid) for uuid in session.reached}
+        return session.misses_some and self._bus.may_have_more(reached)
+
+    def _listen(self, session: NvmlSession) -> None:
+        for uuid in sorted(session.listen()):
+            self._say_once("the driver does not tell of XIDs", f"GPU {uuid}")
+
+    def _follow(self, session: NvmlSession, *, probed_seconds: float) -> None:
+        """Take events until it is time to probe: at once where one asks for it, unless the last was a moment ago."""
+        until = probed_seconds + self._periods.probe_seconds
+        while not self._ended.is_set() and (left := until - self._clock()) > 0:
+            seconds = min(left, self._periods.wait_seconds)
+            if not session.listens:
+                self._ended.wait(seconds)
+            elif not self._take_event(session, seconds):
+                until = min(until, probed_seconds + self._periods.between_probes_seconds)
+
+    def _take_event(self, session: NvmlSession, seconds: float) -> bool:
+        """Wait for an event; False asks for a probe."""
+        began = self._clock()
+        try:
+            told = session.wait(seconds)
+        except self._nvml.NVMLError as error:
+            self._fail_to_wait(session, error)
+            return False
+        self._wait_failures = 0
+        self._unheard = ""
+        if told is None:
+            self._events_in_a_row = 0
+            self._ended.wait(began + seconds - self._clock())  # nothing, if NVML has waited
+            return True
+        self._events_in_a_row += 1
+        if self._events_in_a_row > self._periods.unpaced_events:
+            self._ended.wait(self._periods.between_events_seconds)
+        if told == "look":
+            return False
+        self._report(told)
+        return True
+
+    def _fail_to_wait(self, session: NvmlSession, error: Exception) -> None:
+        """Have the probe say what is wrong and listen anew, ever slower if that does not help."""
+        session.stop_listening()
+        self._say_once("NVML does not wait for events, looking instead", explained(error))
+        if self._wait_failures:
+            pause_seconds = self._periods.first_retry_seconds * 2 ** (self._wait_failures - 1)
+            self._ended.wait(min(pause_seconds, self._periods.probe_seconds))
+        self._wait_failures += 1
+        if self._wait_failures >= _MANY_FAILURES:
+            self._unheard = f"NVML does not wait for events: {explained(error)}"
+
+    def _say_once(self, message: str, reason: str) -> None:
+        if reason not in self._said:
+            self._said.add(reason)
+            _log.warning(message, extra={"reason": reason})

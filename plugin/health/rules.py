@@ -1,0 +1,224 @@
+"""
+When a GPU is healthy: the rules, without a clock, a driver or a file.
+
+Each source of faults stands for itself, and a GPU is healthy while none of them has one. A fault opens at once. It is
+closed by evidence alone, which every probe has seen for STEADY_SECONDS: the driver asks for no recovery, or the GPU was
+reset. That a GPU answers is no evidence: after most XIDs it still does (Project-HAMi/HAMi#2201).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from plugin.health.reports import Event, Look
+from plugin.health.state import Fault, Source
+
+STEADY_SECONDS = 15.0
+
+# NVML's number to what the driver asks for.
+_RECOVERIES = {
+    1: "a reset of the GPU",
+    2: "a reboot of the node",
+    3: "an end of its peer-to-peer traffic",
+    4: "an end of its peer-to-peer traffic, and a reset of the GPU",
+    5: "a recovery of its IMEX domain",
+    6: "a reset of its bus",
+    7: "a reboot of the system",
+}
+_NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: only a reset ends them
+_BEFORE_US = 0  # the generation of NVML in which an earlier plugin saw the GPU
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time, for the rules and for people."""
+
+    seconds: float  # as `boot_clock.boot_seconds`
+    text: str  # ISO 8601, UTC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFault:
+    """A fault that holds, and since when the evidence says that it is over."""
+
+    fault: Fault
+    over_since_seconds: float | None = None  # None without evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuState:
+    """One GPU."""
+
+    open: tuple[OpenFault, ...] = ()  # at most one of each source
+    energy_mj: int | None = None  # as last seen
+    reset_below_mj: int | None = None  # an energy below it shows that the GPU was reset since its last critical fault
+    was_reset: bool = False  # since then
+    away_in: int | None = None  # generation of NVML in which it was away; None if it has been found again
+    tells_recovery: bool = False  # the driver says what the GPU needs
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Why it is unhealthy; empty if it is healthy."""
+        return tuple(_with_energy(one.fault, self.reset_below_mj) for one in self.open)
+
+
+def restored(faults: Iterable[Fault]) -> GpuState:
+    """Go on with what an earlier plugin knew since the same start of the machine."""
+    kept = [fault for fault in faults if fault.source in _NEED_RESET]
+    return GpuState(
+        open=tuple(OpenFault(fault=fault) for fault in kept),
+        reset_below_mj=max((fault.energy_mj for fault in kept if fault.energy_mj is not None), default=None),
+        away_in=_BEFORE_US if any(fault.source == "lost" for fault in kept) else None,
+    )
+
+
+def struck(state: GpuState, event: Event, at: Moment) -> GpuState:
+    """Apply the driver's word that something critical happened on the GPU."""
+    comes_back = (
+        f"once the driver has asked for no recovery of it for {STEADY_SECONDS:.0f} s"
+        if state.tells_recovery
+        else "once the GPU has been reset, which alone is evidence with this driver"
+    )
+    opened = _Opened(source="xid", why=f"the driver reported {event.what}", comes_back=comes_back, xid=event.xid)
+    return replace(_nothing_proven(_with(state, opened, at)), away_in=None)
+
+
+def looked_at(
+    state: GpuState, look: Look | None, at: Moment, *, generation: int, steady_seconds: float = STEADY_SECONDS
+) -> GpuState:
+    """Apply what a probe of NVML's *generation* saw; None if NVML does not list the GPU."""
+    if look is None:
+        gone = _Opened(source="gone", why="NVML lists it no more", comes_back="once NVML lists it again")
+        state = _with(state, gone, at)
+    elif look.problem:
+        comes_back = "once NVML reaches it again: reset the GPU, or reboot the node"
+        lost = _Opened(source="lost", why=f"NVML does not reach it: {look.problem}", comes_back=comes_back)
+        state = _with(state, lost, at)
+    else:
+        state = _with_seen_faults(_learned(state, look, generation), look, at)
+    if look is None or look.away:
+        state = replace(state, away_in=generation)
+    return _without_those_over(state, look, at, steady_seconds)
+
+
+def unseen(state: GpuState, why: str, at: Moment) -> GpuState:
+    """Apply that NVML tells nothing about the GPU."""
+    state = replace(state, open=tuple(replace(one, over_since_seconds=None) for one in state.open))
+    return _with(state, _Opened(source="nvml", why=why, comes_back="once NVML answers again"), at)
+
+
+def with_mps(state: GpuState, why: str | None, at: Moment) -> GpuState:
+    """Apply what is known of the GPU's MPS daemon; None if it is good. Its supervisor has the patience already."""
+    if why is None:
+        return replace(state, open=tuple(one for one in state.open if one.fault.source != "mps"))
+    return _with(state, _Opened(source="mps", why=why, comes_back="once its MPS daemon is ready"), at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A fault that was just seen."""
+
+    source: Source
+    why: str
+    comes_back: str
+    xid: int | None = None
+
+
+def _with(state: GpuState, opened: _Opened, at: Moment) -> GpuState:
+    """Open a fault, or tell one that is open anew; there is no evidence of its end then."""
+    found = next((one.fault for one in state.open if one.fault.source == opened.source), None)
+    fault = Fault(
+        source=opened.source,
+        why=opened.why,
+        since=found.since if found else at.text,
+        comes_back=opened.comes_back,
+        xid=opened.xid,
+    )
+    if found is None:
+        return replace(state, open=(*state.open, OpenFault(fault=fault)))
+    return replace(state, open=tuple(OpenFault(fault=fault) if one.fault is found else one for one in state.open))
+
+
+def _nothing_proven(state: GpuState) -> GpuState:
+    """Forget what was seen of a reset: it says nothing about what has happened now."""
+    return replace(state, was_reset=False, reset_below_mj=state.energy_mj)
+
+
+def _learned(state: GpuState, look: Look, generation: int) -> GpuState:
+    """Learn from a look at a GPU that is reached whether it was reset."""
+    found_again = state.away_in is not None and generation > state.away_in
+    began_anew = (
+        state.reset_below_mj is not None and look.energy_mj is not None and look.energy_mj < state.reset_below_mj
+    )
+    state = replace(
+        state,
+        energy_mj=look.energy_mj,
+        was_reset=state.was_reset or found_again or began_anew,
+        away_in=None if found_again else state.away_in,
+        tells_recovery=look.recovery_action is not None,
+    )
+    return state if state.was_reset else replace(state, reset_below_mj=_reset_below_mj(state))
+
+
+def _reset_below_mj(state: GpuState) -> int | None:
+    """
+    Say below what an energy counter is that has begun anew.
+
+    It is what the counter showed at the fault, or half of what it shows now if that is more: a fault soon after the
+    machine's start leaves so little that a GPU which is reset later is past it before anyone looks. And not all of
+    what it shows, which would trust the counter to its last digit.
+    """
+    if state.energy_mj is None or not any(one.fault.source in _NEED_RESET for one in state.open):
+        return state.reset_below_mj
+    if state.reset_below_mj is None:
+        return state.energy_mj
+    return max(state.reset_below_mj, state.energy_mj // 2)
+
+
+def _with_seen_faults(state: GpuState, look: Look, at: Moment) -> GpuState:
+    if look.unheard:
+        state = _with(state, _Opened(source="nvml", why=look.unheard, comes_back="once NVML does"), at)
+    if look.in_mig_mode:
+        mig = _Opened(source="mig", why="it is in MIG mode", comes_back="once its MIG mode is off")
+        state = _with(state, mig, at)
+    if look.recovery_action:
+        asked = _RECOVERIES.get(look.recovery_action, f"recovery action {look.recovery_action}")
+        recovery = _Opened(source="recovery", why=f"the driver asks for {asked}", comes_back=f"after {asked}")
+        state = _nothing_proven(_with(state, recovery, at))
+    return state
+
+
+def _without_those_over(state: GpuState, look: Look | None, at: Moment, steady_seconds: float) -> GpuState:
+    """Drop the faults whose end has been evident for long enough."""
+    kept: list[OpenFault] = []
+    for one in state.open:
+        if one.fault.source == "mps":
+            kept.append(one)
+            continue
+        if not _is_over(one.fault.source, state, look):
+            kept.append(replace(one, over_since_seconds=None))
+            continue
+        since = at.seconds if one.over_since_seconds is None else one.over_since_seconds
+        if at.seconds - since < steady_seconds:
+            kept.append(replace(one, over_since_seconds=since))
+    return replace(state, open=tuple(kept))
+
+
+def _is_over(source: Source, state: GpuState, look: Look | None) -> bool:
+    """Whether there is evidence that a fault is over."""
+    if source == "nvml":
+        return look is None or not look.unheard
+    if look is None or source == "gone":
+        return look is not None
+    if look.problem:
+        return False
+    if source == "mig":
+        return not look.in_mig_mode
+    if look.recovery_action is not None:
+        return look.recovery_action == 0
+    return state.away_in is None if source == "lost" else state.was_reset
+
+
+def _with_energy(fault: Fault, energy_mj: int | None) -> Fault:
+    return msgspec.structs.replace(fault, energy_mj=energy_mj) if fault.source in _NEED_RESET else fault

@@ -1,0 +1,81 @@
+"""
+How the plugin sees this node's GPUs, in a file: for `gpu-share plugin status`, and for the next plugin.
+
+The next plugin may be another version. What is added here has a default, and unknown fields are passed over.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from plugin.state_files import read_json, write_atomically
+
+NODE_FILE = "plugin.json"
+HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
+FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
+
+Source = Literal["xid", "recovery", "lost", "gone", "mig", "nvml", "mps"]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason why a GPU is unhealthy; there can be several at once, one of each source."""
+
+    source: Source
+    why: str
+    since: str  # ISO 8601, UTC
+    comes_back: str  # completes "comes back ...": "once the GPU has been reset"
+    xid: int | None = None
+    energy_mj: int | None = None  # the GPU's total energy when it failed: below that later, it was reset
+
+
+class ApplicationFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A program's fault, which leaves the GPU healthy and may have hit whoever else was on it."""
+
+    xid: int
+    at: str  # ISO 8601, UTC
+    tenants: tuple[str, ...] = ()  # namespace/pod/container of all on the GPU then
+
+
+class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU."""
+
+    uuid: str
+    index: int  # NVML's number
+    model: str
+    resource: str  # that its vGPUs are offered as
+    since: str  # ISO 8601, UTC: when it became healthy or unhealthy
+    faults: tuple[Fault, ...] = ()
+    application_fault: ApplicationFault | None = None  # the last one
+
+    @property
+    def healthy(self) -> bool:
+        """Whether containers may start on it."""
+        return not self.faults
+
+
+class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """All GPUs of a node, and when and by whom this was written."""
+
+    boot_id: str
+    heartbeat_seconds: float  # `boot_clock.boot_seconds` of the last write
+    pid: int
+    driver: str  # version; empty if unknown
+    gpus: tuple[GpuHealth, ...] = ()
+    skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
+    ended: bool = False  # by a signal: nobody looks at the GPUs any more
+
+
+def write_node_health(state_dir: Path, health: NodeHealth) -> None:
+    """
+    Replace the file in *state_dir*.
+
+    Raises:
+        OSError: If the folder is not there or cannot be written to; the old file stays.
+    """
+    write_atomically(state_dir / NODE_FILE, msgspec.json.encode(health))
+
+
+def read_node_health(state_dir: Path) -> NodeHealth | None:
+    """Read the file in *state_dir*; None if there is none, it is too large, or no plugin can have written it."""
+    return read_json(state_dir / NODE_FILE, NodeHealth)

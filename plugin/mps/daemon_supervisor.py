@@ -1,0 +1,138 @@
+"""Keeps the MPS daemon of one GPU running, in a thread of its own, and says how it is."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Event
+
+from plugin.boot_clock import boot_seconds
+from plugin.errors import ControlError, MpsError
+from plugin.gpus.gpu import Gpu
+from plugin.mps.ceiling import ceiling_of
+from plugin.mps.client_limits import HeldLimits
+from plugin.mps.daemon import Daemon
+from plugin.mps.restart_policy import Answered, Blocked, Gone, NotStarted, Seen, Watch, step
+from plugin.mps.state import MpsGpu, StateName
+from plugin.mps.surroundings import Surroundings
+
+_log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """
+    One GPU's keeper. `report` is always how the daemon was at the last look.
+
+    `ceiling_vgpus` and `blocked` are set from outside at any time: the most vGPUs that one client may have, and why no
+    container may start on the GPU whatever the daemon says (empty: nothing).
+    """
+
+    def __init__(self, gpu: Gpu, surroundings: Surroundings) -> None:
+        self.gpu = gpu
+        self.ceiling_vgpus = surroundings.vgpus_per_gpu
+        self.blocked = ""
+        self._has = surroundings
+        self._daemon = Daemon(gpu.uuid, surroundings.place, surroundings.timing)
+        self._limits = HeldLimits(gpu.uuid, self._daemon.control, surroundings.timing)
+        self._watch = Watch()
+        self._active: tuple[int, ...] = ()
+        self.report = MpsGpu(state="starting", since=_now(), why=self._watch.why, checked_seconds=boot_seconds())
+
+    def run(self, ending: Event) -> None:
+        """Keep the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""
+        seen: Seen | None = Gone()  # whatever runs was not started by us: it is ended before the first start
+        while not ending.is_set():
+            pause_seconds = self._has.timing.look
+            try:
+                self._turn(seen or self._look(), ending)
+                pause_seconds = self._watch.pause_seconds(boot_seconds(), longest=pause_seconds)
+            except Exception:  # noqa: BLE001 - a keeper that dies unseen would leave a daemon that nobody looks at
+                _log.exception("keeping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
+                self._report("failed", "an error in gpu-share itself: see the log of gpu-share mps")
+            seen = None
+            ending.wait(pause_seconds)
+        self._stop()
+
+    def _turn(self, seen: Seen, ending: Event) -> None:
+        self._watch, action = step(self._watch, seen, boot_seconds())
+        self._report(self._watch.state, self._watch.why)
+        if action == "start":
+            self._start(ending)
+        elif action == "kill":
+            self._kill()
+        if self._watch.state == "ready":
+            self._hold_limits(at_most_seconds=self._has.timing.answer)
+
+    def _look(self) -> Seen:
+        seen = self._daemon.look()
+        servers = seen.servers.items() if isinstance(seen, Answered) else ()
+        self._active = tuple(pid for pid, state in servers if state == "ACTIVE")
+        # A daemon that is gone needs a start, which looks at the compute mode itself.
+        return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
+
+    def _start(self, ending: Event) -> None:
+        seen: Seen
+        try:
+            if fault := self._has.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
+                raise MpsError(fault)  # noqa: TRY301 - one way out
+            self._daemon.start()
+            if ending.is_set():  # nothing more that may take its time
+                return
+            self._limits.forget()
+            # Before there is a server: the defaults reach those that are started later.
+            self._hold_limits(at_most_seconds=self._has.timing.start)
+            self._start_server()
+            seen = self._look()
+        except MpsError as error:
+            seen = NotStarted(str(error))
+        self._watch, _ = step(self._watch, seen, boot_seconds())
+        self._report(self._watch.state, self._watch.why)
+
+    def _start_server(self) -> None:
+        try:
+            self._daemon.start_server()
+        except ControlError as error:
+            _log.warning(
+                "no MPS server before the first client: until then a program can go past MPS",
+                extra={"gpu": self.gpu.uuid, "reason": str(error)},
+            )
+
+    def _kill(self) -> None:
+        """End a daemon that does not answer; the next look finds it gone."""
+        try:
+            self._daemon.stop(quit_seconds=self._has.timing.kill)
+        except MpsError as error:
+            self._watch = replace(self._watch, why=str(error))
+            self._report(self._watch.state, self._watch.why)
+
+    def _hold_limits(self, *, at_most_seconds: float) -> None:
+        ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._has.vgpus_per_gpu)
+        self._limits.hold(ceiling, self._active, at_most_seconds=at_most_seconds)
+
+    def _stop(self) -> None:
+        self._report("stopped", "gpu-share mps ends")
+        try:
+            self._daemon.stop()
+        except MpsError as error:
+            self._report("stopped", str(error))
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("stopping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
+
+    def _report(self, state: StateName, why: str) -> None:
+        before = self.report
+        changed = state != before.state
+        since = _now() if changed else before.since
+        self.report = MpsGpu(state=state, since=since, why=why, checked_seconds=boot_seconds())
+        if changed or why != before.why:
+            self._say(state, why)
+
+    def _say(self, state: StateName, why: str) -> None:
+        said: dict[str, object] = {"gpu": self.gpu.uuid, "state": state}
+        if why:
+            said["reason"] = why
+        if state == "fault":
+            said["tenants"] = self._has.tenancy.names_on(self.gpu.uuid)
+        _log.log(logging.WARNING if state in ("failed", "fault") else logging.INFO, "MPS daemon", extra=said)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

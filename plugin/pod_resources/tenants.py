@@ -1,0 +1,66 @@
+"""Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from plugin.device_plugin.sockets import target
+from plugin.errors import TenantsError
+from plugin.gpus.vgpu import VGpuId
+from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
+
+# A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs.
+_LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
+_OPTIONS = [
+    ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this
+    ("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES),
+    ("grpc.use_local_subchannel_pool", 1),  # nothing is left of an earlier call to a kubelet that is gone
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A container and the vGPUs that it holds. The kubelet leaves init containers out, unless they are sidecars."""
+
+    namespace: str
+    pod: str
+    container: str
+    vgpus: tuple[VGpuId, ...]
+
+    @property
+    def name(self) -> str:
+        """How logs call it: namespace/pod/container."""
+        return f"{self.namespace}/{self.pod}/{self.container}"
+
+    def vgpus_on(self, gpu_uuid: str) -> int:
+        """Count what it holds of one GPU."""
+        return sum(vgpu.gpu_uuid == gpu_uuid for vgpu in self.vgpus)
+
+
+def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: float = 2.0) -> tuple[Tenant, ...]:
+    """
+    Ask the kubelet which containers hold vGPUs of *resources*, such as gpu-share.dev/vgpu.
+
+    Raises:
+        TenantsError: If nobody answers in time, or with something else.
+    """
+    with grpc.insecure_channel(target(socket), options=_OPTIONS) as channel:
+        lister = api_pb2_grpc.PodResourcesListerStub(channel)
+        try:
+            answer = lister.List(api_pb2.ListPodResourcesRequest(), timeout=timeout_seconds)
+        except grpc.RpcError as error:
+            reason = " ".join(f"{error.code().name}: {error.details()}".split())
+            raise TenantsError(f"{socket}: the kubelet does not say who holds what: {reason}") from error
+    tenants = (
+        Tenant(namespace=pod.namespace, pod=pod.name, container=container.name, vgpus=_vgpus(container, resources))
+        for pod in answer.pod_resources
+        for container in pod.containers
+    )
+    return tuple(tenant for tenant in tenants if tenant.vgpus)
+
+
+def _vgpus(container: api_pb2.ContainerResources, resources: Collection[str]) -> tuple[VGpuId, ...]:
+    ids = (text for devices in container.devices if devices.resource_name in resources for text in devices.device_ids)
+    return tuple(sorted(vgpu for text in ids if (vgpu := VGpuId.parse(text))))

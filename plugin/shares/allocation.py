@@ -1,0 +1,66 @@
+"""
+From the vGPUs that the kubelet hands to a container to the GPU they are a share of.
+
+The kubelet treats the preference in `preference` as a hint only: vGPUs of two GPUs can still
+arrive here (NVIDIA/k8s-device-plugin#443), and such a share could not be held by anything.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plugin.errors import AllocationError
+from plugin.gpus.gpu import Gpu, Pool
+from plugin.gpus.vgpu import VGpuId
+
+_MOST_IDS_NAMED = 6  # in a message: it ends up in the pod's status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """What one container holds: a part of one GPU, or whole GPUs."""
+
+    gpus: tuple[Gpu, ...]  # in inventory order
+    vgpus: int  # on each of the GPUs
+    vgpus_per_gpu: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody else can be on the GPUs."""
+        return self.vgpus == self.vgpus_per_gpu
+
+
+def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
+    """
+    Bind *ids* to the GPU they belong to, or to the GPUs that they make up whole.
+
+    Raises:
+        AllocationError: If there are no IDs, one comes twice, one is not of this node, or they
+            lie on several GPUs of which one is not taken whole.
+    """
+    if not ids:
+        raise AllocationError("a container must get at least one vGPU, got none")
+    twice = [text for text, times in Counter(ids).items() if times > 1]
+    if twice:
+        raise AllocationError(f"a container must get each vGPU once, got {_named(twice)} more than once")
+    found = {text: pool.gpu(text) for text in ids}
+    unknown = [text for text, gpu in found.items() if gpu is None]
+    if unknown:
+        raise AllocationError(f"the vGPUs must be of this node, {_named(unknown)} is not")
+    return _bind(Counter(gpu.uuid for gpu in found.values() if gpu), ids=ids, pool=pool)
+
+
+def _bind(vgpus_of: Counter[str], *, ids: Sequence[str], pool: Pool) -> Allocation:
+    gpus = tuple(gpu for gpu in pool.gpus if gpu.uuid in vgpus_of)
+    if len(gpus) > 1 and any(vgpus_of[gpu.uuid] < pool.vgpus_per_gpu for gpu in gpus):
+        spread = ", ".join(f"{vgpus_of[gpu.uuid]} of {pool.vgpus_per_gpu} on {gpu.uuid}" for gpu in gpus)
+        raise AllocationError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs, got {spread}: {_named(ids)}")
+    return Allocation(gpus=gpus, vgpus=vgpus_of[gpus[0].uuid], vgpus_per_gpu=pool.vgpus_per_gpu)
+
+
+def _named(ids: Iterable[str]) -> str:
+    """Write IDs in order, and how many more there are beyond the first few."""
+    ordered = sorted(ids, key=lambda text: (VGpuId.parse(text) or VGpuId(text, 0), text))
+    more = len(ordered) - _MOST_IDS_NAMED
+    named = ", ".join(text if text.isprintable() else ascii(text) for text in ordered[:_MOST_IDS_NAMED])
+    return f"{named} and {more} more" if more > 0 else named

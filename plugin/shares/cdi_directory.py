@@ -1,0 +1,78 @@
+"""The folder in which a container runtime looks for CDI specifications: ours come and go, no others are touched."""
+
+import logging
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from plugin.errors import HandoverError
+from plugin.shares.cdi import kind
+from plugin.state_files import write_atomically
+
+_log = logging.getLogger(__name__)
+
+_MODE = 0o755
+# Runtimes read only what ends in .json or .yaml, so one that is being written (see `atomic_file`) is not read.
+_SPECIFICATION = r"gpu-share_[a-z0-9-]+(\.[a-z0-9-]+)+_[A-Za-z][A-Za-z0-9_-]*\.json"
+_OURS = re.compile(rf"{_SPECIFICATION}|\.{_SPECIFICATION}\.[0-9]+\.new", re.ASCII)
+
+
+def write_specification(folder: Path, resource: str, content: bytes) -> None:
+    """
+    Put the specification of *resource* into *folder*, which is made if it is not there.
+
+    A file that has this content is left alone: runtimes read all specifications anew at each change.
+
+    Raises:
+        HandoverError: If the folder cannot be made or written to.
+    """
+    path = folder / file_name(resource)
+    with _failures_named(folder):
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            folder.chmod(_MODE)  # whatever the umask
+        if not _has(path, content):
+            write_atomically(path, content)
+            _log.info("CDI specification written", extra={"file": str(path), "resource": resource})
+
+
+def remove_stale(folder: Path, resources: Collection[str]) -> None:
+    """
+    Remove our specifications of all but *resources*, and what a killed run left half written.
+
+    Raises:
+        HandoverError: If the folder cannot be read or written to.
+    """
+    kept = {file_name(resource) for resource in resources}
+    with _failures_named(folder):
+        if not folder.is_dir():
+            return
+        for path in folder.iterdir():
+            if path.name not in kept and _OURS.fullmatch(path.name) and not path.is_dir():
+                path.unlink()
+                _log.info("CDI specification removed", extra={"file": str(path)})
+
+
+def file_name(resource: str) -> str:
+    """Name the file of a resource's specification; never the same one for two resources."""
+    return f"gpu-share_{kind(resource).replace('/', '_')}.json"
+
+
+def _has(path: Path, content: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(content) + 1) == content
+    except OSError:
+        return False
+
+
+@contextmanager
+def _failures_named(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HandoverError(
+            f"--cdi-dir {folder}: CDI specifications cannot be written there: {error.strerror or error}: "
+            "give the plugin this folder of the host, writable, or leave cdi out of --device-handover"
+        ) from error

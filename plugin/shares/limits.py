@@ -1,0 +1,115 @@
+"""
+From an allocation to what its container receives: variables and mounts.
+
+Everything is rounded down: the shares of one GPU never add up to more than the GPU.
+"""
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import assert_never
+
+from plugin.shares.allocation import Allocation
+from policies import contract
+
+_MIB = 1024 * 1024
+_FRACTION_UNIT = 10_000  # four places
+_SHM_FOLDER = "shm"  # beside the pipe directories of the GPUs
+_SHM_PATH = "/dev/shm"  # noqa: S108 - where CUDA looks for the memory it shares with the MPS server
+
+
+@dataclass(frozen=True, slots=True)
+class Mps:
+    """GPUs shared through MPS: one control daemon per GPU."""
+
+    pipe_directory: str  # on the host; each GPU's daemon has the folder of its UUID in it
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlicing:
+    """GPUs shared by turns: nothing holds a container to its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """GPUs handed out whole: nobody else is on them."""
+
+
+Sharing = Mps | TimeSlicing | Whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A folder of the host in the container, writable."""
+
+    host_path: str
+    container_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerLimits:
+    """What a container receives."""
+
+    environment: dict[str, str]
+    mounts: tuple[Mount, ...] = ()
+
+
+def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
+    """
+    Say what holds a container to *allocation*.
+
+    Several whole GPUs get no MPS: a process talks to one daemon only, and there is one per GPU, so a
+    pipe directory would leave it with one GPU of those it asked for, silently. They need no limit
+    either, since nobody else can be on them. If an MPS server still holds one of them, CUDA says
+    "device busy or unavailable" there.
+    """
+    told = _told(allocation)
+    match sharing:
+        case Mps(pipe_directory) if len(allocation.gpus) == 1:
+            return _mps_limits(allocation, told=told, pipe_directory=PurePosixPath(pipe_directory))
+        case Mps() | TimeSlicing() | Whole():
+            return ContainerLimits(environment=told)
+        case _:
+            assert_never(sharing)
+
+
+def memory_mib(allocation: Allocation) -> int:
+    """Count the MiB that the container may take on each of its GPUs."""
+    smallest_bytes = min(gpu.memory_bytes for gpu in allocation.gpus)
+    return smallest_bytes * allocation.vgpus // (allocation.vgpus_per_gpu * _MIB)
+
+
+def thread_percentage(allocation: Allocation) -> int:
+    """Count whole percent: MPS documents no other, and a number that it cannot read would limit nothing."""
+    return max(1, 100 * allocation.vgpus // allocation.vgpus_per_gpu)
+
+
+def _told(allocation: Allocation) -> dict[str, str]:
+    return {
+        contract.VISIBLE_DEVICES: ",".join(gpu.uuid for gpu in allocation.gpus),
+        contract.SHARE_FRACTION: _fraction_text(allocation),
+        contract.SHARE_MEMORY_MIB: str(memory_mib(allocation)),
+    }
+
+
+def _mps_limits(allocation: Allocation, *, told: dict[str, str], pipe_directory: PurePosixPath) -> ContainerLimits:
+    (gpu,) = allocation.gpus
+    pipe = str(pipe_directory / gpu.uuid)
+    return ContainerLimits(
+        environment={
+            **told,
+            contract.MPS_PIPE_DIRECTORY: pipe,
+            contract.MPS_THREAD_PERCENTAGE: str(thread_percentage(allocation)),
+            # By UUID: an ordinal that the process cannot see would lift every limit.
+            contract.MPS_MEMORY_LIMIT: f"{gpu.uuid}={memory_mib(allocation)}M",
+        },
+        mounts=(
+            Mount(host_path=pipe, container_path=pipe),
+            Mount(host_path=str(pipe_directory / _SHM_FOLDER), container_path=_SHM_PATH),
+        ),
+    )
+
+
+def _fraction_text(allocation: Allocation) -> str:
+    """Write the part of each visible GPU, as frameworks take it: 1 for whole GPUs, however many."""
+    whole, places = divmod(_FRACTION_UNIT * allocation.vgpus // allocation.vgpus_per_gpu, _FRACTION_UNIT)
+    return f"{whole}.{places:04d}".rstrip("0") if places else str(whole)

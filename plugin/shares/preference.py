@@ -1,0 +1,79 @@
+"""
+Which free vGPUs a container should get, so that its share lies on one GPU.
+
+A refusal here would fail the pod, so there is none: whatever arrives, as many IDs as were asked for
+come back, or as many as there are. Where no GPU has room they are still the same ones each time, and
+`allocation` says no to them with the reason.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+from plugin.gpus.gpu import Pool
+
+AllocationPolicy = Literal["pack", "spread"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A GPU as the kubelet offers it for one container."""
+
+    position: int  # in the inventory
+    free: tuple[str, ...]  # IDs that may be taken, by index, the included ones too
+    included: int  # how many of them the container has already
+
+
+# Which GPU comes first among those with room. A new policy is one more entry.
+_ORDER: dict[AllocationPolicy, Callable[[_Candidate], int]] = {
+    "pack": lambda candidate: len(candidate.free),
+    "spread": lambda candidate: -len(candidate.free),
+}
+
+
+def preferred_ids(
+    *, available: Sequence[str], must_include: Sequence[str], size: int, pool: Pool, policy: AllocationPolicy
+) -> list[str]:
+    """
+    Choose *size* of the *available* IDs, the ones in *must_include* first.
+
+    Returns:
+        Each ID once; fewer than *size* only if there are no more.
+    """
+    included = dict.fromkeys(must_include)
+    candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool=pool)
+    ordered = _ordered(candidates, size=size, policy=policy)
+    # Unknown IDs last: Allocate will refuse them, but the number must be right.
+    wanted = chain(included, *(candidate.free for candidate in ordered), available)
+    return list(dict.fromkeys(wanted))[: max(size, 0)]
+
+
+def _candidates(free: Iterable[str], included: Collection[str], *, pool: Pool) -> list[_Candidate]:
+    on_gpu: list[list[tuple[int, str]]] = [[] for _ in pool.gpus]
+    for text in free:
+        if place := pool.place(text):
+            on_gpu[place[0]].append((place[1], text))
+    return [
+        _Candidate(
+            position=position,
+            free=tuple(text for _, text in sorted(vgpus)),
+            included=sum(text in included for _, text in vgpus) if included else 0,
+        )
+        for position, vgpus in enumerate(on_gpu)
+    ]
+
+
+def _ordered(candidates: Iterable[_Candidate], *, size: int, policy: AllocationPolicy) -> list[_Candidate]:
+    """
+    Sort by: where the container is already, where all of it has room, the policy, the inventory.
+
+    Where no GPU has room, the emptiest come first: then a request for several GPUs gets whole ones.
+    """
+
+    def rank(candidate: _Candidate) -> tuple[int, bool, int, int]:
+        fits = len(candidate.free) >= size
+        choice = _ORDER[policy](candidate) if fits else -len(candidate.free)
+        return -candidate.included, not fits, choice, candidate.position
+
+    return sorted(candidates, key=rank)

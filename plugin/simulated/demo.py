@@ -1,0 +1,222 @@
+"""
+The whole chain on one machine: the real webhook over TLS, the real plugin over its socket, a simulated kubelet.
+
+Everything is a process or a file in a temporary folder, and is gone when the demo ends.
+"""
+
+import json
+import ssl
+import subprocess
+import sys
+import time
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPSConnection
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jsonpatch
+from rich.console import Console
+
+from plugin.simulated.demo_view import show_allocation, show_end, show_fault, show_node, show_refusal, show_title
+from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
+from plugin.simulated.kubelet import SimulatedKubelet
+from policies.reading.store import load
+
+SIMULATED = "2xH200"
+# The same GPUs as a file, of which one fails.
+_FAILING = """
+gpus: [{model: H200, numaNode: 0}, {model: H200, numaNode: 1}]
+faults: [{at: 0.5, gpu: 0, xid: 79}]
+"""
+_START_SECONDS = 15.0
+_UNHEALTHY = 1  # exit code of `gpu-share plugin status`
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A pod to send through the chain."""
+
+    title: str
+    namespace: str
+    pod: dict[str, Any]  # as the API server would send it
+    why: tuple[str, ...]  # the decision in sentences
+
+
+def run(examples: Sequence[Example], *, policies: Path, console: Console) -> None:
+    """
+    Send *examples* through the chain and show what becomes of each.
+
+    Raises:
+        DemoError: If a part of the chain does not start.
+    """
+    cluster = load(policies).cluster
+    with TemporaryDirectory(prefix="gpu-share-") as name, ExitStack() as stack:
+        folder = Path(name)
+        port = stack.enter_context(_webhook(folder, policies))
+        (folder / "kubelet").mkdir()
+        kubelet = SimulatedKubelet(
+            folder / "kubelet",
+            random=Random(4),  # noqa: S311 - a demo
+            pod_resources=folder / "pod-resources.sock",
+        )
+        stack.enter_context(kubelet)
+        resource = cluster.resource_names["mps"]
+        with _plugin(folder, policies, simulate=SIMULATED):
+            devices = kubelet.wait_for(resource, timeout_seconds=_START_SECONDS)
+            console.print(
+                f"A webhook on https://localhost:{port}, a device plugin with [bold]{SIMULATED}[/bold] "
+                f"({devices} vGPUs) and a kubelet, all on this machine and for this moment."
+            )
+            for number, example in enumerate(examples, start=1):
+                show_title(console, number=number, title=example.title)
+                _send(
+                    example, port=port, ca=folder / "certs" / "ca.crt", kubelet=kubelet, resource=resource, to=console
+                )
+        show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
+        _let_a_gpu_fail(folder, policies, kubelet=kubelet, resource=resource, console=console)
+    show_end(console)
+
+
+def _send(  # noqa: PLR0913 - the whole chain
+    example: Example, *, port: int, ca: Path, kubelet: SimulatedKubelet, resource: str, to: Console
+) -> None:
+    """Send a pod through the webhook and, if it is granted, to the kubelet; show what becomes of it."""
+    response = _call(port, ca, example)
+    if not response["allowed"]:
+        show_refusal(to, status=response["status"], why=example.why)
+        return
+    patch = json.loads(b64decode(response["patch"])) if "patch" in response else []
+    patched = jsonpatch.apply_patch(example.pod, patch)
+    received = _admit(kubelet, example.title, patched, resource)
+    show_allocation(to, before=example.pod, after=patched, why=example.why, received=received)
+
+
+def _let_a_gpu_fail(
+    folder: Path, policies: Path, *, kubelet: SimulatedKubelet, resource: str, console: Console
+) -> None:
+    """Start the plugin anew, with a script in which the first GPU fails, and show what the node then says."""
+    script = folder / "failing.yaml"
+    script.write_text(_FAILING)
+    vgpus = kubelet.capacity(resource)
+    with _plugin(folder, policies, simulate=str(script)):
+        left = kubelet.wait_until(
+            lambda: kubelet.allocatable(resource) if kubelet.allocatable(resource) < vgpus else 0,
+            timeout_seconds=_START_SECONDS,
+        )
+        show_fault(console, left=left, vgpus=vgpus, status=_status(folder))
+
+
+def _status(folder: Path) -> str:
+    """Ask the command how the GPUs are, until it has heard what the kubelet knows already."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        command = [*_command("plugin", "status"), "--state-dir", str(folder / "state")]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+        if ran.returncode == _UNHEALTHY:
+            return ran.stdout
+        if time.monotonic() > deadline:
+            raise DemoError(f"gpu-share plugin status does not tell of the fault: {ran.stdout}{ran.stderr}".strip())
+
+
+def _admit(kubelet: SimulatedKubelet, title: str, pod: dict[str, Any], resource: str) -> dict[str, Received | str]:
+    """Let the kubelet admit a pod; by container, what it receives, or the pod's failure."""
+    spec = pod["spec"]
+    containers = [("init", one) for one in spec.get("initContainers", ())]
+    containers += [("app", one) for one in spec["containers"]]
+    received: dict[str, Received | str] = {}
+    for group, container in containers:
+        count = int(container.get("resources", {}).get("limits", {}).get(resource, 0))
+        if not count:
+            continue
+        kind: ContainerKind = "app" if group == "app" else "init"
+        if container.get("restartPolicy") == "Always":
+            kind = "sidecar"
+        request = Request(pod=title, container=container["name"], resource=resource, count=count, kind=kind)
+        try:
+            received[container["name"]] = kubelet.allocate(request)
+        except UnexpectedAdmissionError as error:
+            received[container["name"]] = str(error)
+    return received
+
+
+def _call(port: int, ca: Path, example: Example) -> dict[str, Any]:
+    """Send an AdmissionReview as the API server does."""
+    request = {
+        "uid": f"demo-{abs(hash(example.title))}",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "namespace": example.namespace,
+        "operation": "CREATE",
+        "object": example.pod,
+    }
+    body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    context = ssl.create_default_context(cafile=str(ca))
+    connection = HTTPSConnection("localhost", port, context=context, timeout=10)
+    try:
+        connection.request("POST", "/mutate?timeout=3s", body, {"Content-Type": "application/json"})
+        answer = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    response: dict[str, Any] = answer["response"]
+    return response
+
+
+@contextmanager
+def _webhook(folder: Path, policies: Path) -> Iterator[int]:
+    """Issue certificates and start the webhook; yields its port."""
+    certs = folder / "certs"
+    subprocess.run([*_command("certs", "issue"), "--out", str(certs)], check=True)  # noqa: S603 - our own command
+    options = ["--policies", str(policies), "--cert", str(certs / "tls.crt"), "--key", str(certs / "tls.key")]
+    with _process(folder / "webhook.log", "webhook", *options, "--bind", "localhost:0") as process:
+        line = _wait_for_line(process, folder / "webhook.log", "serving")
+        yield int(line["address"].rpartition(":")[2])
+
+
+@contextmanager
+def _plugin(folder: Path, policies: Path, *, simulate: str) -> Iterator[None]:
+    options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(folder / "kubelet")]
+    options += ["--state-dir", str(folder / "state"), "--cdi-dir", str(folder / "cdi")]
+    options += ["--pod-resources", str(folder / "pod-resources.sock")]
+    with _process(folder / "plugin.log", "plugin", *options):
+        yield
+
+
+@contextmanager
+def _process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(_command(*arguments), stderr=output, stdout=output)  # noqa: S603 - our own command
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for_line(process: subprocess.Popen[bytes], log: Path, message: str) -> dict[str, Any]:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        text = log.read_text()
+        for line in text.splitlines():
+            if line.startswith("{") and line.endswith("}") and json.loads(line).get("message") == message:
+                found: dict[str, Any] = json.loads(line)
+                return found
+        if process.poll() is not None:
+            raise DemoError(f"the webhook ended at once: {text.strip()}")
+        time.sleep(0.02)
+    raise DemoError(f"the webhook did not start within {_START_SECONDS:.0f} s")
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "gpu_share", *arguments]

@@ -1,0 +1,129 @@
+"""How the demo draws: each pod's decision, diff and allocation, and the node as bars of vGPUs."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from plugin.gpus.vgpu import VGpuId
+from plugin.simulated.device_manager import Received
+
+_COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
+_FREE = "░░░"
+
+
+def show_title(console: Console, *, number: int, title: str) -> None:
+    """Begin a pod."""
+    console.print()
+    console.print(Rule(f"[bold]{number}. {escape(title)}[/bold]", align="left"))
+
+
+def show_refusal(console: Console, *, status: Mapping[str, Any], why: Sequence[str]) -> None:
+    """Show what the user would see."""
+    console.print(f"[red]refused[/red], {status['code']} [bold]{escape(status['reason'])}[/bold]")
+    console.print(f"  {escape(status['message'])}", highlight=False, soft_wrap=True)
+    _show_why(console, why[:1])
+
+
+def show_allocation(
+    console: Console,
+    *,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    why: Sequence[str],
+    received: Mapping[str, Received | str],
+) -> None:
+    """Show the decision, the diff of the pod, and what each container gets from the node."""
+    console.print("[green]granted[/green]")
+    _show_why(console, why)
+    for line in difflib.unified_diff(_lines(before), _lines(after), n=1, lineterm=""):
+        if not line.startswith(("---", "+++", "@@")):
+            style = {"+": "green", "-": "red"}.get(line[0], "dim")
+            console.print(Text(f"  {line}", style=style), soft_wrap=True)
+    for name, got in received.items():
+        if isinstance(got, str):
+            console.print(f"  [red]{escape(name)}: {escape(got)}[/red]")
+            continue
+        picked = sorted(_vgpu(device) for device in got.device_ids)
+        gpus = sorted({vgpu.gpu_uuid for vgpu in picked})
+        numbers = ", ".join(str(vgpu.index) for vgpu in picked)
+        console.print(f"  [bold]{escape(name)}[/bold] on {', '.join(gpus)}, vGPUs {numbers}, receives")
+        for variable, value in sorted(got.environment.items()):
+            console.print(f"    {escape(variable)}={escape(value)}", style="dim", highlight=False, soft_wrap=True)
+        for mount in got.mounts:
+            console.print(
+                f"    {escape(mount.host_path)} at {escape(mount.container_path)}", style="dim", highlight=False
+            )
+
+
+def show_node(console: Console, *, holders: Mapping[str, tuple[str, str]], devices: Sequence[str]) -> None:
+    """Draw each GPU as a bar of its vGPUs, coloured by pod."""
+    pods = list(dict.fromkeys(pod for pod, _ in holders.values()))
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for index, uuid in enumerate(dict.fromkeys(_vgpu(device).gpu_uuid for device in devices)):
+        bar = Text()
+        own = [device for device in devices if _vgpu(device).gpu_uuid == uuid]
+        # Cells of one pod stand together, whatever their numbers.
+        for device in sorted(own, key=lambda one: pods.index(holders[one][0]) if one in holders else len(pods)):
+            bar.append(*_cell(pods, holders.get(device)))
+        used = sum(device in holders for device in own)
+        table.add_row(f"GPU {index}", uuid[:12], bar, f"{used} of {len(own)} vGPUs")
+    console.print()
+    console.print(Rule("[bold]The node[/bold]", align="left"))
+    console.print(table)
+    for index, pod in enumerate(pods):
+        colour = _COLOURS[index % len(_COLOURS)]
+        console.print(Text.assemble((f" {_letter(index)} ", f"black on {colour}"), f" {pod}"))
+
+
+def show_fault(console: Console, *, left: int, vgpus: int, status: str) -> None:
+    """Show what is left of the node's vGPUs while a GPU is unhealthy, and what the node says of it."""
+    console.print()
+    console.print(Rule("[bold]A GPU fails[/bold]", align="left"))
+    console.print(
+        f"The driver reports XID 79 on GPU 0. Its pods stay, and no other gets there: {left} of {vgpus} vGPUs are "
+        "left. On the node, [bold]gpu-share plugin status[/bold] says",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for line in status.splitlines():
+        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+
+
+def show_end(console: Console) -> None:
+    """Say that nothing is left."""
+    console.print("\nNothing is left running. Try your own pod: gpu-share preview FILE")
+
+
+def _show_why(console: Console, why: Sequence[str]) -> None:
+    for line in why:
+        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+
+
+def _cell(pods: Sequence[str], holder: tuple[str, str] | None) -> tuple[str, str]:
+    if holder is None:
+        return _FREE, "dim"
+    index = pods.index(holder[0])
+    return f" {_letter(index)} ", f"black on {_COLOURS[index % len(_COLOURS)]}"
+
+
+def _vgpu(device: str) -> VGpuId:
+    vgpu = VGpuId.parse(device)
+    if vgpu is None:
+        raise ValueError(f"the plugin offered a device that is no vGPU: {device}")
+    return vgpu
+
+
+def _letter(index: int) -> str:
+    return chr(ord("A") + index % 26)
+
+
+def _lines(pod: dict[str, Any]) -> list[str]:
+    text: str = yaml.safe_dump(pod, sort_keys=False, width=120)
+    return text.splitlines()

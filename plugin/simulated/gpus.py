@@ -1,0 +1,141 @@
+"""
+GPUs that are not there, for `--simulate`: `2xH200`, or a file that lists them, and what goes wrong with them.
+
+    gpus:
+    - {model: H200, numaNode: 0}
+    - {model: Prototype, memoryMib: 65536, uuid: GPU-00000000-0000-0000-0000-000000000001}
+    faults:
+    - {at: 10, gpu: 0, xid: 79, recovers: 40}
+
+`simulated_faults` says what a fault can be.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from uuid import NAMESPACE_DNS, uuid5
+
+import msgspec
+
+from plugin.errors import SimulationError
+from plugin.gpus.gpu import Gpu
+from plugin.simulated.faults import MOST_FAULTS, Entry, MpsFault, ScriptedFault, scripted_faults
+from policies.reading import document
+
+_MIB = 1024 * 1024
+_MOST_GPUS = 64
+_LARGEST_FILE_BYTES = 64 * 1024
+_SPECIFICATION = re.compile(r"(?P<count>[1-9][0-9]{0,3})x(?P<model>[A-Za-z][A-Za-z0-9-]*)", re.ASCII)
+
+# Total memory in MiB as nvidia-smi prints it for the card.
+MODELS = {
+    "A10": 23028,
+    "A100-40GB": 40960,
+    "A100-80GB": 81920,
+    "A10G": 23028,
+    "B200": 183359,
+    "H100": 81559,
+    "H200": 143771,
+    "L4": 23034,
+    "L40S": 46068,
+    "T4": 15360,
+    "V100": 32768,
+}
+
+
+class _SimulatedGpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    model: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    memory_mib: Annotated[int, msgspec.Meta(ge=1, le=16 * 1024 * 1024)] | None = None
+    uuid: Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-f-]{8,59}$")] | None = None
+    numa_node: Annotated[int, msgspec.Meta(ge=0, le=1023)] | None = None
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    gpus: Annotated[list[_SimulatedGpu], msgspec.Meta(min_length=1, max_length=_MOST_GPUS)]
+    faults: Annotated[list[Entry], msgspec.Meta(max_length=MOST_FAULTS)] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedNode:
+    """The GPUs, and what goes wrong with them, by its beginning."""
+
+    gpus: tuple[Gpu, ...]
+    faults: tuple[ScriptedFault, ...] = ()
+
+
+def simulated_gpus(specification: str) -> tuple[Gpu, ...]:
+    """Make the GPUs of `simulated_node`; raises the same."""
+    return simulated_node(specification).gpus
+
+
+def simulated_mps_faults(node: SimulatedNode, seconds: float) -> dict[str, str]:
+    """Say which GPUs have no MPS daemon that is ready *seconds* after the start: why, by UUID."""
+    faults = (fault for fault in node.faults if isinstance(fault, MpsFault))
+    return {fault.gpu_uuid: fault.why for fault in faults if fault.holds(seconds)}
+
+
+def simulated_node(specification: str) -> SimulatedNode:
+    """
+    Make the GPUs and faults that *specification* names; the same ones for the same text.
+
+    Raises:
+        SimulationError: If it is neither `<count>x<model>` with a known model nor a readable file.
+    """
+    match = _SPECIFICATION.fullmatch(specification)
+    path = Path(specification)
+    if match and not path.exists():
+        return SimulatedNode(gpus=_gpus_of_model(match["model"], count=int(match["count"])))
+    if match is None and not path.is_file():
+        raise SimulationError(f"--simulate {specification}: neither a file nor like 2xH200")
+    try:
+        return _node_of_file(_read(path))
+    except (OSError, ValueError, document.DocumentError) as error:
+        raise SimulationError(f"--simulate {path}: {' '.join(str(error).split())}") from error
+
+
+def _gpus_of_model(name: str, *, count: int) -> tuple[Gpu, ...]:
+    model = next((known for known in MODELS if known.lower() == name.lower()), None)
+    if model is None:
+        raise SimulationError(
+            f"--simulate {count}x{name}: unknown model, known are {', '.join(MODELS)}; or name a file"
+        )
+    if count > _MOST_GPUS:
+        raise SimulationError(f"--simulate {count}x{name}: at most {_MOST_GPUS} GPUs")
+    # Two sockets, as such nodes have: the first half of the GPUs is next to the first.
+    return _gpus([_SimulatedGpu(model=model, numa_node=2 * index // count) for index in range(count)])
+
+
+def _node_of_file(text: str) -> SimulatedNode:
+    file = msgspec.convert(document.read(text).value, _File)
+    gpus = _gpus(file.gpus)
+    if len({gpu.uuid for gpu in gpus}) < len(gpus):
+        raise ValueError("gpus: each uuid must be there once")
+    return SimulatedNode(gpus=gpus, faults=scripted_faults(file.faults, [gpu.uuid for gpu in gpus]))
+
+
+def _read(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_FILE_BYTES + 1)
+    if len(content) > _LARGEST_FILE_BYTES:
+        raise ValueError(f"larger than {_LARGEST_FILE_BYTES} bytes")
+    return content.decode()
+
+
+def _gpus(simulated: Iterable[_SimulatedGpu]) -> tuple[Gpu, ...]:
+    return tuple(_gpu(gpu, index) for index, gpu in enumerate(simulated))
+
+
+def _gpu(simulated: _SimulatedGpu, index: int) -> Gpu:
+    memory_mib = simulated.memory_mib or MODELS.get(simulated.model)
+    if memory_mib is None:
+        raise ValueError(f"gpus[{index}].memoryMib: needed, since {simulated.model} is none of {', '.join(MODELS)}")
+    return Gpu(
+        uuid=simulated.uuid or f"GPU-{uuid5(NAMESPACE_DNS, f'{index}.{simulated.model}.gpu-share.dev')}",
+        index=index,
+        minor=None,
+        model=simulated.model,
+        memory_bytes=memory_mib * _MIB,
+        numa_node=simulated.numa_node,
+    )

@@ -1,0 +1,226 @@
+# ruff: noqa: D102, N802 - the names are NVML's, and what they do too
+"""
+An NVML that is not there: the part of the module `pynvml` that the plugin uses, over a simulated node.
+
+Where GPUs fail it does as the real one: a GPU that was lost, or an NVML that has failed, stays so for whoever has
+initialised it, until it is initialised anew; waiting for events of a lost GPU fails at once; a reset lets the energy
+counter begin again. Unlike the real one it keeps an XID until somebody waits for it: no line of a script is missed.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from plugin.gpus.gpu import Gpu
+from plugin.simulated.faults import LostFault, NvmlFault, XidFault
+from plugin.simulated.gpus import SimulatedNode
+
+_DRIVER = "simulated"
+_ERRORS = {
+    1: "Uninitialized",
+    3: "Not Supported",
+    9: "Driver Not Loaded",
+    10: "Timeout",
+    13: "Function Not Found",
+    15: "GPU is lost",
+    999: "Unknown Error",
+}
+_UNINITIALIZED, _NOT_SUPPORTED, _DRIVER_NOT_LOADED, _TIMEOUT, _FUNCTION_NOT_FOUND, _GPU_IS_LOST, _UNKNOWN = _ERRORS
+_XID_EVENT = 0x8
+_DOUBLE_BIT_ECC_EVENT = 0x2
+_SUPPORTED_EVENTS = _XID_EVENT | _DOUBLE_BIT_ECC_EVENT
+_RECOVERY_ACTION_FIELD = 230
+_UNSIGNED_INT = 1  # the type of a field's value
+_RESET_GPU = 1
+_PROGRAMS_XIDS = frozenset({13, 31, 43, 45, 68, 109})  # after which a driver asks for nothing
+_EARLIER_ENERGY_MJ = 10**9  # taken before the start
+_MILLIWATTS = 300_000
+
+
+class SimulatedNvmlError(Exception):
+    """What a call fails with; `value` is NVML's number."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        super().__init__(_ERRORS[value])
+
+
+class NotSupportedError(SimulatedNvmlError):
+    """The GPU does not know that."""
+
+
+class FunctionNotFoundError(SimulatedNvmlError):
+    """The library does not know that."""
+
+
+class SimulatedNvml:
+    """
+    The GPUs of *node*, *clock* seconds after the start; *sleep* waits for that many.
+
+    A handle is the GPU itself, a set of events the types that are listened for by UUID. One thread at a time calls.
+    """
+
+    NVMLError = SimulatedNvmlError
+    NVMLError_FunctionNotFound = FunctionNotFoundError
+    NVMLError_NotSupported = NotSupportedError
+
+    def __init__(
+        self, node: SimulatedNode, *, clock: Callable[[], float], sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._node = node
+        self._clock = clock
+        self._sleep = sleep
+        self._users = 0  # who have initialised it
+        self._since = 0.0  # when the first of them did, in seconds after the start
+        self._told: set[int] = set()  # faults that somebody has been told of, by their place
+
+    def nvmlInit(self) -> None:
+        now = self._clock()
+        if any(fault.holds(now) for fault in self._node.faults if isinstance(fault, NvmlFault)):
+            raise SimulatedNvmlError(_DRIVER_NOT_LOADED)
+        if not self._users:
+            self._since = now
+        self._users += 1
+
+    def nvmlShutdown(self) -> None:
+        if not self._users:
+            raise SimulatedNvmlError(_UNINITIALIZED)
+        self._users -= 1
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        self._check()
+        return _DRIVER
+
+    def nvmlDeviceGetCount(self) -> int:
+        self._check()
+        return len(self._node.gpus)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Gpu:
+        return self._reached(self._node.gpus[index])
+
+    def nvmlDeviceGetUUID(self, handle: Gpu, /) -> str:
+        return self._reached(handle).uuid
+
+    def nvmlDeviceGetName(self, handle: Gpu, /) -> str:
+        return self._reached(handle).model
+
+    def nvmlDeviceGetMemoryInfo(self, handle: Gpu, /) -> Any:
+        return SimpleNamespace(total=self._reached(handle).memory_bytes)
+
+    def nvmlDeviceGetMigMode(self, handle: Gpu, /) -> Any:
+        self._reached(handle)
+        raise NotSupportedError(_NOT_SUPPORTED)
+
+    def nvmlDeviceGetPciInfo(self, handle: Gpu, /) -> Any:
+        self._reached(handle)
+        raise NotSupportedError(_NOT_SUPPORTED)  # or the NUMA node of a real device would be taken
+
+    def nvmlDeviceGetMinorNumber(self, handle: Gpu, /) -> int:
+        return _known(self._reached(handle).minor)
+
+    def nvmlDeviceGetNumaNodeId(self, handle: Gpu, /) -> int:
+        return _known(self._reached(handle).numa_node)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: Gpu, /) -> int:
+        self._reached(handle)
+        now = self._clock()
+        resets = [seconds for seconds in self._resets(handle) if seconds <= now]
+        earlier_mj = 0 if resets else _EARLIER_ENERGY_MJ
+        return earlier_mj + int(_MILLIWATTS * (now - max(resets, default=0)))
+
+    def nvmlDeviceGetFieldValues(self, handle: Gpu, fields: Sequence[int], /) -> Sequence[Any]:
+        self._reached(handle)
+        return [self._field(handle, number) for number in fields]
+
+    def nvmlDeviceGetSupportedEventTypes(self, handle: Gpu, /) -> int:
+        self._reached(handle)
+        return _SUPPORTED_EVENTS
+
+    def nvmlDeviceRegisterEvents(self, handle: Gpu, types: int, event_set: dict[str, int], /) -> None:
+        self._reached(handle)
+        if types & ~_SUPPORTED_EVENTS:
+            raise NotSupportedError(_NOT_SUPPORTED)
+        event_set[handle.uuid] = types
+
+    def nvmlEventSetCreate(self) -> dict[str, int]:
+        self._check()
+        return {}
+
+    def nvmlEventSetWait_v2(self, event_set: dict[str, int], timeout_ms: int, /) -> Any:
+        deadline = self._clock() + timeout_ms / 1000
+        while True:
+            self._check()
+            now = self._clock()
+            if event := self._event(event_set, now):
+                return event
+            if any(self._lost(gpu) for gpu in self._node.gpus if gpu.uuid in event_set):
+                raise SimulatedNvmlError(_GPU_IS_LOST)
+            if now >= deadline:
+                raise SimulatedNvmlError(_TIMEOUT)
+            begins = (fault.at_seconds for fault in self._node.faults if fault.at_seconds > now)
+            self._sleep(min((deadline, *begins)) - now)
+
+    def nvmlEventSetFree(self, event_set: dict[str, int], /) -> None:
+        event_set.clear()
+
+    def _check(self) -> None:
+        if not self._users:
+            raise SimulatedNvmlError(_UNINITIALIZED)
+        now = self._clock()
+        if any(fault.held(since=self._since, until=now) for fault in self._node.faults if isinstance(fault, NvmlFault)):
+            raise SimulatedNvmlError(_UNKNOWN)
+
+    def _reached(self, gpu: Gpu) -> Gpu:
+        self._check()
+        if self._lost(gpu):
+            raise SimulatedNvmlError(_GPU_IS_LOST)
+        return gpu
+
+    def _lost(self, gpu: Gpu) -> bool:
+        now = self._clock()
+        return any(
+            fault.held(since=self._since, until=now)
+            for fault in self._node.faults
+            if isinstance(fault, LostFault) and fault.gpu_uuid == gpu.uuid
+        )
+
+    def _field(self, gpu: Gpu, number: int) -> Any:
+        if number != _RECOVERY_ACTION_FIELD:
+            return SimpleNamespace(nvmlReturn=_NOT_SUPPORTED, valueType=_UNSIGNED_INT, value=SimpleNamespace(uiVal=0))
+        now = self._clock()
+        needs_reset = any(fault.holds(now) and _asks_for_reset(fault) for fault in self._xids(gpu))
+        value = SimpleNamespace(uiVal=_RESET_GPU if needs_reset else 0)
+        return SimpleNamespace(nvmlReturn=0, valueType=_UNSIGNED_INT, value=value)
+
+    def _xids(self, gpu: Gpu) -> Iterable[XidFault]:
+        return (fault for fault in self._node.faults if isinstance(fault, XidFault) and fault.gpu_uuid == gpu.uuid)
+
+    def _resets(self, gpu: Gpu) -> Iterator[float]:
+        """List when the GPU is reset, in seconds after the start."""
+        yield from (fault.recovers_seconds for fault in self._xids(gpu) if _asks_for_reset(fault))
+        for fault in self._node.faults:
+            if isinstance(fault, LostFault) and fault.gpu_uuid == gpu.uuid:
+                yield fault.recovers_seconds
+
+    def _event(self, event_set: dict[str, int], now: float) -> Any:
+        """Take the next XID that has come for one of *event_set*; None if there is none."""
+        for place, fault in enumerate(self._node.faults):
+            if not isinstance(fault, XidFault) or fault.at_seconds > now or place in self._told:
+                continue
+            if event_set.get(fault.gpu_uuid, 0) & _XID_EVENT:
+                self._told.add(place)
+                gpu = next(gpu for gpu in self._node.gpus if gpu.uuid == fault.gpu_uuid)
+                return SimpleNamespace(device=gpu, eventType=_XID_EVENT, eventData=fault.xid)
+        return None
+
+
+def _asks_for_reset(fault: XidFault) -> bool:
+    return fault.xid not in _PROGRAMS_XIDS or fault.recovers_seconds < math.inf
+
+
+def _known(value: int | None) -> int:
+    if value is None:
+        raise NotSupportedError(_NOT_SUPPORTED)
+    return value

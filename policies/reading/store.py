@@ -1,0 +1,128 @@
+"""From a folder to the policies in force. The only file of the rules that touches the file system."""
+
+import os
+from pathlib import Path
+
+from policies.cluster import Cluster
+from policies.errors import PolicyError, Problem
+from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.detection import Catalogue
+from policies.policy_set import PolicySet
+from policies.reading.document import LARGEST_BYTES
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, problem_of_name, read_layer
+
+
+def load(folder: Path) -> PolicySet:
+    """
+    Read a folder of policy files. A missing `_cluster.yaml` or `_default.yaml` means built-in defaults.
+
+    Raises:
+        PolicyError: If the folder cannot be read or any file in it has a problem; it carries all of them.
+    """
+    problems: list[Problem] = []
+    layers = _read_layers(folder, problems)
+    cluster_layer = layers.pop(CLUSTER_FILE, None)
+    default_layer = layers.pop(DEFAULT_FILE, None)
+    own = [default_layer] if default_layer else []
+    if problems:  # of half a set, conflicts would be false ones
+        raise PolicyError(tuple(sorted(set(problems))))
+    default = effective(own, problems)
+    namespaces = {name.removesuffix(".yaml"): effective([*own, layer], problems) for name, layer in layers.items()}
+    if problems:
+        raise PolicyError(tuple(sorted(set(problems))))
+    cluster = cluster_layer.convert(Cluster) if cluster_layer else Cluster()
+    return PolicySet(
+        cluster=cluster,
+        catalogue=Catalogue(BUILT_IN, cluster.frameworks),
+        default=default,
+        namespaces=namespaces,
+    )
+
+
+class PolicyStore:
+    """The policies in force: the last set of files that was good."""
+
+    def __init__(self, folder: Path) -> None:
+        """
+        Read *folder*.
+
+        Raises:
+            PolicyError: If it cannot be used.
+        """
+        self._folder = folder
+        self._state = _state(folder)
+        self.current = load(folder)
+        self.newest_error: PolicyError | None = None  # of files newer than those in force
+
+    def refresh(self) -> bool:
+        """Read the folder again if its state has changed; return whether a new set is in force."""
+        state = _state(self._folder)
+        if state == self._state:
+            return False
+        try:
+            current = load(self._folder)
+        except PolicyError as error:
+            self.newest_error = error
+            current = None
+        # A swap in the middle of reading shows in the state, and is read again by the next call.
+        self._state = state
+        if current is None:
+            return False
+        self.current = current
+        self.newest_error = None
+        return True
+
+
+def _state(folder: Path) -> tuple[object, ...]:
+    """What changes when any policy file does: a ConfigMap swaps the link `..data`, an editor the files."""
+    try:
+        with os.scandir(_resolved(folder)) as entries:
+            files = sorted(
+                (entry.name, status.st_mtime_ns, status.st_size, status.st_ino)
+                for entry in entries
+                if entry.name.lower().endswith((".yaml", ".yml")) and (status := entry.stat())
+            )
+    except OSError as error:
+        return (type(error).__name__,)
+    return (str(_resolved(folder)), *files)
+
+
+def _resolved(folder: Path) -> Path:
+    """The folder that holds one consistent state: what `..data` points to now, in a ConfigMap volume."""
+    data = folder / "..data"
+    return data.resolve() if data.is_symlink() else folder
+
+
+def _read_layers(folder: Path, problems: list[Problem]) -> dict[str, Layer]:
+    snapshot = _resolved(folder)
+    try:
+        names = sorted(
+            entry.name
+            for entry in snapshot.iterdir()
+            if entry.suffix.lower() in (".yaml", ".yml") and not entry.name.startswith(".")
+        )
+    except OSError as error:
+        message = f"cannot be read ({error.strerror}): name the folder that holds the policy files"
+        raise PolicyError((Problem(str(folder), 0, "", message),)) from None
+    layers = {}
+    for name in names:
+        if problem := problem_of_name(name):
+            problems.append(problem)
+            continue
+        text = _text(snapshot / name, problems)
+        if text is not None:
+            layers[name] = read_layer(name, text, problems)
+    return layers
+
+
+def _text(path: Path, problems: list[Problem]) -> str | None:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        problems.append(Problem(path.name, line, "", "not UTF-8: save the file as UTF-8"))
+    except OSError as error:
+        problems.append(Problem(path.name, 0, "", f"cannot be read: {error.strerror}"))
+    return None

@@ -1,0 +1,212 @@
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from plugin.errors import InventoryError
+from plugin.gpus.discovery import Inventory, read_inventory, wait_for_gpus
+from plugin.gpus.gpu import Gpu
+
+
+class FakeError(Exception):
+    def __init__(self, value: int) -> None:
+        self.value = value
+        super().__init__(f"error {value}")
+
+
+class FunctionNotFound(FakeError):  # noqa: N818 - NVML's name
+    pass
+
+
+class NotSupported(FakeError):  # noqa: N818 - NVML's name
+    pass
+
+
+class FakeNvml:
+    """Two GPUs; a test replaces what it is about."""
+
+    NVMLError = FakeError
+    NVMLError_FunctionNotFound = FunctionNotFound
+    NVMLError_NotSupported = NotSupported
+
+    def __init__(self, **replaced: Callable[..., Any]) -> None:
+        self.shutdowns = 0
+        vars(self).update(replaced)
+
+    def nvmlInit(self) -> None:  # noqa: N802
+        pass
+
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.shutdowns += 1
+
+    def nvmlSystemGetDriverVersion(self) -> str | bytes:  # noqa: N802
+        return b"580.95.05"
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any:  # noqa: N802
+        return index
+
+    def nvmlDeviceGetUUID(self, handle: Any, /) -> str | bytes:  # noqa: N802
+        return f"GPU-{handle}".encode()
+
+    def nvmlDeviceGetName(self, handle: Any, /) -> str | bytes:  # noqa: N802
+        return f"Model {handle}"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: Any, /) -> Any:  # noqa: N802
+        return SimpleNamespace(total=(handle + 1) << 30)
+
+    def nvmlDeviceGetMigMode(self, _handle: Any, /) -> Any:  # noqa: N802
+        return [0, 0]
+
+    def nvmlDeviceGetPciInfo(self, handle: Any, /) -> Any:  # noqa: N802
+        return SimpleNamespace(busId=f"00000000:{handle}B:00.0".encode())
+
+    def nvmlDeviceGetMinorNumber(self, handle: Any, /) -> int:  # noqa: N802
+        return 4 + int(handle)
+
+    def nvmlDeviceGetNumaNodeId(self, handle: Any, /) -> int:  # noqa: N802
+        return 7 + int(handle)
+
+
+def fails_with(error: Exception, *, at: int | None = None, otherwise: Any = None) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        if at is None or arguments == (at,):
+            raise error
+        return otherwise
+
+    return call
+
+
+def no_memory_of_its_own(handle: int) -> Any:
+    """Say what a GPU says that has none but the CPU's."""
+    if handle == 0:
+        raise NotSupported(3)
+    return SimpleNamespace(total=1 << 30)
+
+
+def sysfs(folder: Path, **numa_nodes: str) -> Path:
+    for bus_id, node in numa_nodes.items():
+        device = folder / "bus/pci/devices" / f"0000:{bus_id}:00.0"
+        device.mkdir(parents=True)
+        (device / "numa_node").write_text(f"{node}\n")
+    return folder
+
+
+def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:
+    nvml = FakeNvml()
+    assert read_inventory(nvml, sysfs=sysfs(tmp_path, **{"0b": "0", "1b": "1"})) == Inventory(
+        gpus=(
+            Gpu(uuid="GPU-0", index=0, minor=4, model="Model 0", memory_bytes=1 << 30, numa_node=0),
+            Gpu(uuid="GPU-1", index=1, minor=5, model="Model 1", memory_bytes=2 << 30, numa_node=1),
+        ),
+        driver="580.95.05",
+    )
+    assert nvml.shutdowns == 1
+
+
+@pytest.mark.parametrize(
+    ("in_sysfs", "from_nvml", "node"),
+    [
+        ("1", 7, 1),  # the kernel's is the CPUs' node, NVML's may be the GPU's own
+        ("-1", 7, 7),
+        (None, 7, 7),
+        ("-1", FunctionNotFound(13), None),
+        (None, NotSupported(3), None),
+        (None, -1, None),
+        ("nonsense", FunctionNotFound(13), None),
+    ],
+)
+def test_the_numa_node_is_the_kernels_then_nvmls_then_none(
+    tmp_path: Path, in_sysfs: str | None, from_nvml: int | Exception, node: int | None
+) -> None:
+    ask = fails_with(from_nvml) if isinstance(from_nvml, Exception) else lambda _: from_nvml
+    root = sysfs(tmp_path, **({"0b": in_sysfs} if in_sysfs else {}))
+    assert read_inventory(FakeNvml(nvmlDeviceGetNumaNodeId=ask), sysfs=root).gpus[0].numa_node == node
+
+
+def test_a_pci_domain_beyond_four_digits_is_found(tmp_path: Path) -> None:
+    device = tmp_path / "bus/pci/devices/10000:0b:00.0"
+    device.mkdir(parents=True)
+    (device / "numa_node").write_text("3\n")
+    nvml = FakeNvml(nvmlDeviceGetPciInfo=lambda _: SimpleNamespace(busId="00010000:0B:00.0"))
+    assert read_inventory(nvml, sysfs=tmp_path).gpus[0].numa_node == 3
+
+
+@pytest.mark.parametrize("error", [FunctionNotFound(13), NotSupported(3)])
+def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeError) -> None:
+    optional = ["MigMode", "PciInfo", "NumaNodeId", "MinorNumber", "Name"]
+    nvml = FakeNvml(
+        nvmlSystemGetDriverVersion=fails_with(error),
+        **{f"nvmlDeviceGet{name}": fails_with(error) for name in optional},
+    )
+    inventory = read_inventory(nvml, sysfs=tmp_path)
+    assert [gpu.numa_node for gpu in inventory.gpus] == [None, None]
+    assert inventory.driver == ""
+
+
+@pytest.mark.parametrize(
+    ("replaced", "reason"),
+    [
+        ({"nvmlDeviceGetHandleByIndex": fails_with(FakeError(15), at=0, otherwise=1)}, "error 15"),
+        ({"nvmlDeviceGetUUID": fails_with(FakeError(15), at=0, otherwise="GPU-1")}, "error 15"),
+        ({"nvmlDeviceGetMigMode": lambda handle: [int(handle == 0), 0]}, "MIG mode"),
+        ({"nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=handle << 30)}, "reports no memory"),
+        ({"nvmlDeviceGetMemoryInfo": no_memory_of_its_own}, "GPU-0 reports no memory"),
+        ({"nvmlDeviceGetUUID": lambda handle: "GPU-1" if handle else ""}, "cannot be part of a device ID"),
+        ({"nvmlDeviceGetName": lambda handle: "fine" if handle else b"\xff"}, "decode"),
+    ],
+)
+def test_one_gpu_that_cannot_be_shared_does_not_take_down_the_others(
+    tmp_path: Path, replaced: dict[str, Callable[..., Any]], reason: str
+) -> None:
+    inventory = read_inventory(FakeNvml(**replaced), sysfs=tmp_path)
+    assert [gpu.uuid for gpu in inventory.gpus] == ["GPU-1"]
+    (skipped,) = inventory.skipped
+    assert skipped.startswith("GPU 0 of 2 cannot be shared: ")
+    assert reason in skipped
+
+
+@pytest.mark.parametrize(
+    ("replaced", "sentence"),
+    [
+        ({"nvmlInit": fails_with(FakeError(9))}, "error 9: load the NVIDIA driver"),
+        ({"nvmlInit": fails_with(FakeError(999))}, "error 999: see nvidia-smi"),
+        ({"nvmlDeviceGetCount": fails_with(FakeError(18))}, "error 18: .*reboot the node"),
+        ({"nvmlDeviceGetCount": lambda: 0}, "NVML sees no GPU"),
+        ({"nvmlDeviceGetUUID": fails_with(FakeError(15))}, "GPU 0 of 2 .*error 15; GPU 1 of 2 .*error 15"),
+    ],
+)
+def test_without_any_gpu_there_is_one_sentence_that_says_why(
+    tmp_path: Path, replaced: dict[str, Callable[..., Any]], sentence: str
+) -> None:
+    with pytest.raises(InventoryError, match=sentence):
+        read_inventory(FakeNvml(**replaced), sysfs=tmp_path)
+
+
+def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog: pytest.LogCaptureFixture) -> None:
+    found = Inventory(gpus=(), driver="580")
+    outcomes: list[InventoryError | Inventory] = [*[InventoryError(text) for text in "aabba"], found]
+    pauses: list[float] = []
+
+    def read() -> Inventory:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, InventoryError):
+            raise outcome
+        return outcome
+
+    def ended(seconds: float) -> bool:
+        pauses.append(seconds)
+        return False
+
+    assert wait_for_gpus(read, ended=ended) is found
+    assert [vars(record)["reason"] for record in caplog.records] == ["a", "b", "a"]
+    assert len(pauses) == 5
+    assert min(pauses) >= 1
+
+
+def test_waiting_for_gpus_ends_when_told_to() -> None:
+    assert wait_for_gpus(fails_with(InventoryError("none")), ended=lambda _: True) is None

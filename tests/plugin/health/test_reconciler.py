@@ -1,0 +1,137 @@
+import json
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from plugin.errors import HandoverError
+from plugin.health.reports import Report
+from plugin.health.state import HEARTBEAT_SECONDS, NODE_FILE
+from tests.plugin.health.reconciler_bench import FIRST, SECOND, Bench, Lines
+from tests.plugin.waiting import wait_until
+
+
+def test_the_first_look_offers_no_vgpu_whose_mps_daemon_is_not_good(bench: Bench) -> None:
+    bench.mps[SECOND] = "no daemon"
+    bench.look(bench.probe())
+    (resource,) = bench.resources
+    assert bench.faults() == {SECOND: "no daemon"}
+    assert [device.healthy for device in next(iter(resource.devices.watch()))] == [True] * 10 + [False] * 10
+
+
+def test_a_daemon_that_fails_and_comes_back_is_followed_without_news_of_nvml(bench: Bench) -> None:
+    bench.look(bench.probe())
+    bench.mps[FIRST] = "it hangs"
+    bench.look()
+    assert bench.faults() == {FIRST: "it hangs"}
+    bench.mps.clear()
+    bench.look()
+    assert bench.faults() == {}
+
+
+def test_each_change_is_one_line(bench: Bench, lines: Lines) -> None:
+    bench.look(bench.probe())
+    assert lines() == []
+    for seconds in range(3):
+        bench.mps[FIRST] = f"nobody has looked at it for {seconds} s"
+        bench.look(bench.xid(SECOND, 79), after_seconds=0)
+    assert lines() == [("GPU unhealthy", FIRST), ("GPU unhealthy", SECOND)]
+    bench.mps.clear()
+    bench.look()
+    bench.look()
+    assert lines() == [("GPU unhealthy", FIRST), ("GPU unhealthy", SECOND), ("GPU healthy again", FIRST)]
+
+
+def test_a_fault_that_ends_beside_another_is_no_line(bench: Bench, lines: Lines) -> None:
+    bench.look(bench.probe())
+    bench.mps[FIRST] = "it hangs"
+    bench.look(bench.xid(FIRST, 79))
+    bench.mps.clear()
+    bench.look()
+    assert list(bench.faults()) == [FIRST]
+    assert lines() == [("GPU unhealthy", FIRST)]
+
+
+def test_a_report_waits_for_no_other(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_seconds = list[float]()
+
+    class Waiting(SimpleQueue[Report | None]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Report | None:  # noqa: FBT001, FBT002
+            waited_seconds.append(timeout or 0)
+            return super().get(block, timeout)
+
+    queue = Waiting()
+    monkeypatch.setattr(bench.judge, "_reports", queue)
+    for _ in range(3):
+        queue.put(bench.probe())
+    queue.put(None)
+    assert len(bench.judge._arrived()) == 3
+    assert waited_seconds == [1, 0, 0, 0]
+
+
+def test_one_more_fault_of_an_unhealthy_gpu_is_told_with_all_of_them(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.look(bench.probe())
+    bench.look(bench.xid(FIRST, 79))
+    bench.mps[FIRST] = "it hangs"
+    bench.look()
+    last = vars(caplog.records[-1])
+    assert (last["why"], len(last["comes_back"])) == ("the driver reported XID 79; it hangs", 2)
+    assert (last["index"], last["resource"]) == (0, "gpu-share.dev/vgpu")
+
+
+def written(bench: Bench) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((bench.folder / NODE_FILE).read_text())
+    return found
+
+
+def test_the_state_is_written_when_it_changes_and_as_a_heartbeat(bench: Bench) -> None:
+    bench.look(bench.probe())
+    assert (written(bench)["heartbeat_seconds"], written(bench)["boot_id"]) == (bench.seconds, "boot")
+    first = bench.seconds
+    bench.look(after_seconds=HEARTBEAT_SECONDS - 1)
+    assert written(bench)["heartbeat_seconds"] == first
+    bench.look()
+    assert written(bench)["heartbeat_seconds"] == bench.seconds
+    bench.look(bench.xid(FIRST, 79))
+    assert written(bench)["heartbeat_seconds"] == bench.seconds
+    assert written(bench)["gpus"][0]["faults"][0]["xid"] == 79
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_once_and_stops_nothing(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.folder.joinpath(NODE_FILE).mkdir()
+    bench.look(bench.probe())
+    bench.look(bench.xid(FIRST, 79))
+    assert list(bench.faults()) == [FIRST]
+    messages = [record.message for record in caplog.records]
+    assert messages == ["the state of the GPUs cannot be written", "GPU unhealthy"]
+    assert vars(caplog.records[0])["reason"].startswith(
+        f"--state-dir {bench.folder}: Is a directory: the GPUs are served"
+    )
+
+
+def test_a_gpu_that_cannot_be_offered_is_said_once_and_hides_no_other_news(
+    bench: Bench, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.look(bench.probe())
+
+    def refused(*_: object) -> None:
+        raise HandoverError("the folder is full")
+
+    monkeypatch.setattr("plugin.device_plugin.resources.prepare", refused)
+    running = Thread(target=bench.judge.run)
+    running.start()
+    for number in (79, 48):
+        bench.reports.put(bench.probe(count=3))
+        bench.reports.put(bench.xid(FIRST, number))
+    wait_until(lambda: list(bench.faults()) == [FIRST])
+    assert len(bench.resources[0].devices.pool.gpus) == 2
+    monkeypatch.undo()
+    wait_until(lambda: len(bench.resources[0].devices.pool.gpus) == 3)
+    bench.judge.stop()
+    running.join()
+    assert lines().count(("a GPU that appeared is not offered", "the folder is full")) == 1

@@ -1,0 +1,193 @@
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugin.mps.answers import ServerState
+from plugin.mps.restart_policy import Action, Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Watch, step
+
+Looks = list[tuple[float, Seen]]
+
+FINE = Answered({})
+ACTIVE = Answered({1: "ACTIVE"})
+FAULT = Answered({1: "FAULT"})
+INITIALIZING = Answered({1: "INITIALIZING"})
+SILENT = NoAnswer("no answer")
+
+
+def watched(*looks: tuple[float, Seen]) -> tuple[Watch, list[Action]]:
+    """Go through looks, each with its second."""
+    watch, actions = Watch(), []
+    for now_seconds, seen in looks:
+        watch, action = step(watch, seen, now_seconds)
+        actions.append(action)
+    return watch, actions
+
+
+def after(*looks: tuple[float, Seen]) -> Watch:
+    return watched(*looks)[0]
+
+
+def test_a_daemon_that_was_never_started_is_started_at_once_and_ready_once_it_answers() -> None:
+    watch, actions = watched((0, Gone()), (1, FINE))
+    assert actions == ["start", "wait"]
+    assert (watch.state, watch.why) == ("ready", "")
+    assert after((0, Gone())).state == "starting"
+
+
+@pytest.mark.parametrize("bad", [SILENT, Gone(), Blocked("the GPU is lost"), FAULT])
+def test_one_bad_look_is_enough_to_be_no_longer_ready_and_the_reason_is_said(bad: Seen) -> None:
+    watch, actions = watched((0, Gone()), (1, ACTIVE), (4, bad))
+    assert watch.state == ("fault" if bad == FAULT else "failed")
+    assert watch.why
+    assert actions[-1] == "wait"
+
+
+def test_five_looks_without_an_answer_in_a_row_are_its_end() -> None:
+    silence: Looks = [(second, SILENT) for second in range(1, 6)]
+    assert watched((0, Gone()), *silence)[1] == ["start", "wait", "wait", "wait", "wait", "kill"]
+
+
+def test_an_answer_between_them_saves_it() -> None:
+    silence: Looks = [(second, SILENT) for second in range(1, 5)]
+    looks: Looks = [(0, Gone()), *silence, (5, FINE), *((second + 5, SILENT) for second, _ in silence)]
+    watch, actions = watched(*looks)
+    assert "kill" not in actions
+    assert after(*looks, (10, FINE)).state == "ready"
+    assert watch.running
+
+
+def test_a_server_in_a_state_that_a_newer_driver_may_have_is_not_ready_and_ends_nobodys_context() -> None:
+    looks: Looks = [(0, Gone()), *((second, Answered({1: "ACTIVE", 2: "UNKNOWN"})) for second in range(1, 20))]
+    watch, actions = watched(*looks)
+    assert (watch.state, "kill" in actions) == ("failed", False)
+    assert "no document knows" in watch.why
+    assert after(*looks, (20, ACTIVE)).state == "ready"
+
+
+def test_a_killed_daemon_is_started_again_after_the_pause() -> None:
+    killed: Looks = [(0, Gone()), *((second, SILENT) for second in range(1, 6))]
+    assert watched(*killed, (5.9, Gone()))[1][-1] == "wait"
+    assert watched(*killed, (6, Gone()))[1][-1] == "start"
+
+
+def test_the_pause_doubles_with_each_failure_up_to_a_minute() -> None:
+    watch, now_seconds, pauses = Watch(), 0.0, []
+    for _ in range(9):
+        watch, _ = step(watch, Gone(), now_seconds)
+        watch, _ = step(watch, NotStarted("no driver"), now_seconds)
+        pauses.append(watch.due_seconds - now_seconds)
+        assert watch.pause_seconds(now_seconds, longest=1000) == pauses[-1]
+        now_seconds = watch.due_seconds
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_failures_are_forgotten_after_a_steady_minute_and_not_before() -> None:
+    failed_twice: Looks = [(0.0, Gone()), (0.0, NotStarted("")), (1.0, Gone()), (1.0, NotStarted("")), (3.0, Gone())]
+    assert after(*failed_twice, (4.0, FINE), (63.9, FINE), (64.0, Gone())).due_seconds == 64 + 4
+    assert after(*failed_twice, (4.0, FINE), (64.0, FINE), (65.0, Gone())).due_seconds == 65 + 1
+
+
+def test_a_look_that_is_not_good_begins_the_minute_anew() -> None:
+    failed: Looks = [(0.0, Gone()), (0.0, NotStarted("")), (1.0, Gone())]
+    assert after(*failed, (2.0, FINE), (30.0, SILENT), (33.0, FINE), (70.0, FINE), (71.0, Gone())).failures == 2
+
+
+def test_a_server_in_fault_is_left_to_recover() -> None:
+    looks: Looks = [(0, Gone()), (1, ACTIVE), *((float(now), FAULT) for now in range(2, 500))]
+    watch, actions = watched(*looks)
+    assert set(actions[1:]) == {"wait"}
+    assert watch.state == "fault"
+    assert after(*looks, (501, ACTIVE)).state == "ready"
+
+
+def test_a_server_that_recovers_is_in_fault_until_it_is_active() -> None:
+    assert after((0, Gone()), (1, FAULT), (2, INITIALIZING)).state == "fault"
+    assert after((0, Gone()), (1, FAULT), (2, INITIALIZING), (3, ACTIVE)).state == "ready"
+
+
+def test_one_server_in_fault_beside_a_good_one_is_a_fault() -> None:
+    assert after((0, Gone()), (1, Answered({1: "ACTIVE", 2: "FAULT"}))).state == "fault"
+
+
+def test_a_server_may_initialize_for_a_minute() -> None:
+    begun: Looks = [(0.0, Gone()), (1.0, INITIALIZING)]
+    assert after(*begun, (61.0, INITIALIZING)).state == "ready"
+    too_long = after(*begun, (61.1, INITIALIZING))
+    assert too_long.state == "failed"
+    assert "initializing for more than 60 s" in too_long.why
+    assert after(*begun, (61.1, INITIALIZING), (62, ACTIVE)).state == "ready"
+    for between in (ACTIVE, SILENT):
+        assert after(*begun, (30, between), (62, INITIALIZING)).state == "ready"
+
+
+def test_what_blocks_the_gpu_does_not_end_its_daemon() -> None:
+    watch, actions = watched((0, Gone()), (1, FINE), *((float(now), Blocked("lost")) for now in range(2, 100)))
+    assert "kill" not in actions
+    assert (watch.state, watch.why) == ("failed", "lost")
+
+
+server_states: st.SearchStrategy[ServerState] = st.sampled_from(["ACTIVE", "INITIALIZING", "FAULT", "UNKNOWN"])
+looks_of_any_kind: st.SearchStrategy[Looks] = st.lists(
+    st.tuples(
+        st.integers(0, 100),  # seconds since the look before
+        st.one_of(
+            st.just(Gone()),
+            st.just(NotStarted("no driver")),
+            st.just(SILENT),
+            st.just(Blocked("lost")),
+            st.dictionaries(st.integers(1, 3), server_states, max_size=2).map(Answered),
+        ),
+    ),
+    max_size=60,
+)
+
+
+def states(looks: Looks) -> Iterable[tuple[float, Seen, Watch, Action]]:
+    watch, now_seconds = Watch(), 0.0
+    for gap_seconds, seen in looks:
+        now_seconds += gap_seconds
+        watch, action = step(watch, seen, now_seconds)
+        yield now_seconds, seen, watch, action
+
+
+@given(looks_of_any_kind)
+def test_a_daemon_is_never_killed_but_after_five_looks_without_an_answer_in_a_row(
+    looks: Looks,
+) -> None:
+    unanswered = 0  # in a row
+    for _, seen, _, action in states(looks):
+        if isinstance(seen, NoAnswer):
+            unanswered += 1
+        elif not isinstance(seen, Blocked):  # which says nothing about the daemon
+            unanswered = 0
+        if action == "kill":
+            assert unanswered == 5
+            unanswered = 0
+
+
+@given(looks_of_any_kind)
+def test_ready_is_said_only_of_a_daemon_that_has_just_answered_without_a_fault(
+    looks: Looks,
+) -> None:
+    for _, seen, watch, _ in states(looks):
+        if watch.state == "ready":
+            assert isinstance(seen, Answered)
+            assert {"FAULT", "UNKNOWN"}.isdisjoint(seen.servers.values())
+        assert (watch.why == "") == (watch.state == "ready")
+
+
+@given(looks_of_any_kind)
+def test_no_start_comes_before_its_pause_is_over_and_no_pause_is_longer_than_a_minute(
+    looks: Looks,
+) -> None:
+    due_seconds = 0.0
+    for now_seconds, seen, watch, action in states(looks):
+        assert watch.due_seconds - now_seconds <= 60
+        if action == "start":
+            assert isinstance(seen, Gone)
+            assert now_seconds >= due_seconds
+        if isinstance(seen, NotStarted) or action == "kill":
+            assert watch.due_seconds - now_seconds >= 1
+        due_seconds = watch.due_seconds

@@ -1,0 +1,82 @@
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from plugin.device_plugin.sockets import target
+from plugin.errors import TenantsError
+from plugin.gpus.vgpu import VGpuId
+from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
+
+VGPU = "gpu-share.dev/vgpu"
+
+
+class Lister(api_pb2_grpc.PodResourcesListerServicer):
+    def __init__(self, answer: api_pb2.ListPodResourcesResponse | None) -> None:
+        self._answer = answer
+
+    def List(  # noqa: N802 - the protocol's name
+        self,
+        request: api_pb2.ListPodResourcesRequest,  # noqa: ARG002
+        context: grpc.ServicerContext,
+    ) -> api_pb2.ListPodResourcesResponse:
+        if self._answer is None:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit\nof the kubelet")
+        return self._answer
+
+
+@contextmanager
+def kubelet(socket: Path, answer: api_pb2.ListPodResourcesResponse | None) -> Iterator[None]:
+    with ThreadPoolExecutor(2) as threads:
+        server = grpc.server(threads)
+        api_pb2_grpc.add_PodResourcesListerServicer_to_server(Lister(answer), server)
+        server.add_insecure_port(target(socket))
+        server.start()
+        yield
+        server.stop(0).wait()
+
+
+def pod(name: str, *devices: tuple[str, list[str]]) -> api_pb2.PodResources:
+    held = [api_pb2.ContainerDevices(resource_name=resource, device_ids=ids) for resource, ids in devices]
+    container = api_pb2.ContainerResources(name="main", devices=held)
+    return api_pb2.PodResources(name=name, namespace="team", containers=[container])
+
+
+def test_the_containers_that_hold_vgpus_are_named_with_them(folder: Path) -> None:
+    answer = api_pb2.ListPodResourcesResponse(
+        pod_resources=[
+            pod("a", (VGPU, ["GPU-1::3"]), (VGPU, ["GPU-1::1", "GPU-2::0"])),
+            pod("other", ("nvidia.com/gpu", ["GPU-1"])),
+            pod("b", ("gpu-share.dev/gpu", ["GPU-3::0"])),
+            pod("none"),
+        ]
+    )
+    with kubelet(folder / "kubelet.sock", answer):
+        first, second = read_tenants(folder / "kubelet.sock", {VGPU, "gpu-share.dev/gpu"})
+    vgpus = (VGpuId("GPU-1", 1), VGpuId("GPU-1", 3), VGpuId("GPU-2", 0))
+    assert first == Tenant(namespace="team", pod="a", container="main", vgpus=vgpus)
+    assert (first.name, first.vgpus_on("GPU-1"), first.vgpus_on("GPU-9")) == ("team/a/main", 2, 0)
+    assert second.name == "team/b/main"
+
+
+def test_device_ids_that_are_not_ours_are_left_out(folder: Path) -> None:
+    answer = api_pb2.ListPodResourcesResponse(pod_resources=[pod("a", (VGPU, ["nonsense", "GPU-1::01"]))])
+    with kubelet(folder / "kubelet.sock", answer):
+        assert read_tenants(folder / "kubelet.sock", {VGPU}) == ()
+
+
+def test_a_kubelet_that_refuses_is_one_sentence(folder: Path) -> None:
+    with (
+        kubelet(folder / "kubelet.sock", None),
+        pytest.raises(TenantsError, match=r"RESOURCE_EXHAUSTED: rejected by rate limit of the kubelet$"),
+    ):
+        read_tenants(folder / "kubelet.sock", {VGPU})
+
+
+def test_a_kubelet_that_is_not_there_is_one_sentence(folder: Path) -> None:
+    with pytest.raises(TenantsError, match=r"kubelet\.sock: the kubelet does not say who holds what: UNAVAILABLE"):
+        read_tenants(folder / "kubelet.sock", {VGPU})

@@ -1,0 +1,182 @@
+"""What the webhook would do with the pods of some files, with no cluster: `gpu-share preview`."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import jsonpatch
+import msgspec
+import yaml
+
+from policies.decision import decide
+from policies.grant import Decision, Grant, Refused
+from policies.policy_set import PolicySet
+from webhook.patch import Operation, operations
+from webhook.preview.explain import explain, reasons
+from webhook.preview.objects import UnreadableError
+from webhook.preview.workloads import Input, Workload, read_input, shown_name
+
+Output = Literal["explain", "diff", "yaml", "patch"]
+
+_DUMPER: type = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class Previewed(msgspec.Struct):
+    """One pod, and what became of it."""
+
+    workload: Workload
+    namespace: str
+    decision: Decision
+    made: list[Operation]
+    patched: dict[str, Any]
+
+    @property
+    def pod(self) -> dict[str, Any]:
+        """The pod as written."""
+        return self.workload.pod
+
+    @property
+    def title(self) -> str:
+        """How messages call it."""
+        return shown_name(self.workload, self.namespace)
+
+
+class SentExample(msgspec.Struct, frozen=True):
+    """A pod as the API server sends it, and the decision on it in sentences."""
+
+    title: str
+    namespace: str
+    pod: dict[str, Any]
+    why: tuple[str, ...]
+
+
+def preview(given: Input, policies: PolicySet, namespace: str | None) -> list[Previewed]:
+    """Decide on every pod of an input; *namespace* replaces those written in it."""
+    return [_preview(workload, policies, namespace) for workload in given.workloads]
+
+
+def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
+    """Apply operations as the API server does."""
+    patched: dict[str, Any] = jsonpatch.apply_patch(pod, msgspec.to_builtins(made))
+    return patched
+
+
+def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> Previewed:
+    place = namespace or workload.namespace or "default"
+    decision = decide(workload.parsed, place, policies)
+    made = operations(workload.parsed, decision) if isinstance(decision, Grant) else []
+    return Previewed(workload, place, decision, made, patch_pod(workload.pod, made))
+
+
+def examples(folder: Path, policies: PolicySet) -> Iterator[SentExample]:
+    """
+    Read the pods of a folder's files as the API server would send them to the webhook.
+
+    Raises:
+        UnreadableError: If a file cannot be read.
+    """
+    for file in sorted(folder.glob("*.yaml")):
+        for one in preview(read_input(file.read_text(), file.name), policies, None):
+            metadata: dict[str, Any] = {"namespace": one.namespace, **one.pod.get("metadata", {})}
+            if one.workload.kind != "Pod":
+                metadata["generateName"] = f"{one.workload.name}-"
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": one.pod["spec"]}
+            yield SentExample(one.title, one.namespace, pod, tuple(reasons(one.decision)))
+
+
+def show_explained(pods: list[Previewed]) -> Iterator[str]:
+    """Yield the decisions in sentences."""
+    for index, one in enumerate(pods):
+        if index:
+            yield ""
+        match one.decision:
+            case Grant():
+                verdict = "granted"
+            case Refused(_, deny):
+                verdict = f"refused, {deny.code}"
+            case _:
+                verdict = "untouched"
+        yield f"{one.title}: {verdict}"
+        yield from (f"  {line}" for line in explain(one.decision, one.made))
+        for key in one.workload.misplaced:
+            yield f"  Warning: {key} stands on the {one.workload.kind}; move it to its pod template's metadata."
+
+
+def show_diff(pods: list[Previewed]) -> Iterator[str]:
+    """Yield the changes as unified diffs of YAML."""
+    for one in pods:
+        before, after = (dump(pod).splitlines() for pod in (one.workload.pod, one.patched))
+        yield from difflib.unified_diff(
+            before, after, f"{one.title} as written", f"{one.title} as admitted", "", "", 3, ""
+        )
+
+
+def show_yaml(given: Input, pods: list[Previewed]) -> Iterator[str]:
+    """Yield the documents with their pods as admitted; what has no pod, and what is refused, as written."""
+    for one in pods:
+        one.workload.replace_pod(one.patched)
+    for index, document in enumerate(given.documents):
+        if index:
+            yield "---"
+        yield dump(document).rstrip("\n")
+
+
+def show_patch(pods: list[Previewed]) -> Iterator[str]:
+    """Yield the JSON Patch of the one pod."""
+    (one,) = pods
+    yield msgspec.json.format(msgspec.json.encode(one.made), indent=2).decode() if one.made else "[]"
+
+
+def dump(value: object) -> str:
+    """Write YAML in the order of the object."""
+    text: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def run(inputs: list[tuple[str, str]], policies: PolicySet, *, namespace: str | None, output: Output) -> int:
+    """
+    Preview *inputs*, pairs of a name and a text, on standard output.
+
+    Returns:
+        The exit code: 0 if all is admitted, 1 if a pod is refused, 2 if an input cannot be read.
+    """
+    try:
+        read = [read_input(text, name) for name, text in inputs]
+    except UnreadableError as error:
+        click.echo(f"gpu-share: {error}", err=True)
+        return 2
+    given = Input(
+        documents=[document for one in read for document in one.documents],
+        workloads=[workload for one in read for workload in one.workloads],
+    )
+    pods = preview(given, policies, namespace)
+    if output == "patch" and len(pods) != 1:
+        click.echo(f"gpu-share: -o patch takes one pod, got {len(pods)}: give one, or use -o yaml", err=True)
+        return 2
+    _print(given, pods, output)
+    return 1 if any(isinstance(one.decision, Refused) for one in pods) else 0
+
+
+def _print(given: Input, pods: list[Previewed], output: Output) -> None:
+    if output == "explain":
+        for line in show_explained(pods) if pods else ("No pod and no pod template here.",):
+            click.echo(line)
+        return
+    for one in pods:
+        if isinstance(one.decision, Refused):
+            deny = one.decision.deny
+            click.echo(f"gpu-share: {one.title}: refused with {deny.code}: {deny.message}", err=True)
+        else:
+            for warning in one.decision.warnings:
+                click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
+    lines: Iterable[str]
+    if output == "diff":
+        lines = show_diff(pods)
+    elif output == "yaml":
+        lines = show_yaml(given, pods)
+    else:
+        lines = () if isinstance(pods[0].decision, Refused) else show_patch(pods)
+    for line in lines:
+        click.echo(line)

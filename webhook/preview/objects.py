@@ -1,0 +1,134 @@
+"""Kubernetes objects out of the text of a file, YAML or JSON, with the places of their fields."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from policies.errors import GpuShareError, quoted
+from policies.reading.document import DEEPEST, DocumentError, events
+
+LARGEST_BYTES = 8 * 1024 * 1024
+MOST_NODES = 500_000
+
+_MERGE = "tag:yaml.org,2002:merge"
+_SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+
+
+class UnreadableError(GpuShareError):
+    """An input that cannot be read; the message names file, line, field and fix."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # which one depends on the machine
+    """YAML as the API machinery reads it: a date is a text, and 12:30:45 no number."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag.rpartition(":")[2] not in ("timestamp", "value", "int", "float")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
+
+
+def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
+    """
+    Yield each document that is not empty, as a value and as the node it was made of.
+
+    Raises:
+        UnreadableError: If *text* is no YAML or JSON; *file* is its name there.
+    """
+    if text.lstrip()[:1] in ("{", "["):  # JSON writes some characters as a pair of escapes, which YAML does not know
+        text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
+    for node in _nodes(text, file):
+        document = _construct(node, file)
+        if document is not None:
+            yield document, node
+
+
+def line_of(node: yaml.Node, steps: list[Any]) -> int:
+    """The line of the value at *steps*, or of the last of them that is there."""
+    for step in steps:
+        inner = child(node, step)
+        if inner is None:
+            break
+        node = inner
+    return int(node.start_mark.line) + 1
+
+
+def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
+    """Find the value of a field or the item of a list; None if it is not there."""
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        inner: yaml.Node = node.value[step]
+        return inner
+    return None
+
+
+def _nodes(text: str, file: str) -> list[yaml.Node]:
+    try:
+        for _ in events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES):
+            pass
+        nodes = [*yaml.compose_all(text, Loader=_Loader)]
+    except DocumentError as error:
+        raise UnreadableError(f"{file}:{error.line}: {error.message}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise UnreadableError(f"{file}:{line}: not YAML: {error.problem}") from None
+    for node in nodes:
+        _check_keys(node, file)
+    return nodes
+
+
+def _check_keys(node: yaml.Node, file: str) -> None:
+    """Refuse what the API server refuses and YAML would pass over: a key that stands twice."""
+    waiting, looked_at = [node], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in looked_at:
+            continue
+        looked_at.add(id(one))
+        if isinstance(one, yaml.SequenceNode):
+            waiting.extend(one.value)
+        elif isinstance(one, yaml.MappingNode):
+            keys: set[object] = set()
+            for key, value in one.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in keys and key.tag != _MERGE:
+                    line = key.start_mark.line + 1
+                    raise UnreadableError(f"{file}:{line}: {quoted(key.value)} stands here twice: remove one")
+                keys.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+                waiting.append(value)
+
+
+def _construct(node: yaml.Node, file: str) -> Any:
+    try:
+        return _unshared(yaml.constructor.SafeConstructor().construct_document(node), [MOST_NODES], 0)
+    except (yaml.MarkedYAMLError, ValueError, TypeError) as error:
+        problem = getattr(error, "problem", None) or str(error)
+        mark = getattr(error, "problem_mark", None) or node.start_mark
+        raise UnreadableError(f"{file}:{mark.line + 1}: not YAML: {problem}") from None
+
+
+def _unshared(value: Any, left: list[int], depth: int) -> Any:
+    """Copy what an alias stands for, so that a change in one place is none in another; *left* counts values."""
+    left[0] -= 1
+    if left[0] < 0 or depth > DEEPEST:
+        raise ValueError("its aliases multiply or hold themselves: write the values out")
+    if isinstance(value, dict):
+        return {key: _unshared(inner, left, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unshared(inner, left, depth + 1) for inner in value]
+    return value
