@@ -17,7 +17,6 @@ from plugin.errors import PluginError
 from plugin.gpus.discovery import Inventory, read_inventory, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
-from plugin.log import start_logging
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.compute_mode import Nvml as ComputeModeNvml
 from plugin.mps.daemon import Place
@@ -31,6 +30,7 @@ from policies.cluster import Cluster
 from policies.contract import MPS
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
+from program.log import start_logging
 
 _log = logging.getLogger(__name__)
 

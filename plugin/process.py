@@ -14,13 +14,13 @@ from plugin.errors import PluginError, SimulationError, SocketError
 from plugin.health.monitor import NvmlWatcher, Periods
 from plugin.health.reports import Probe, Report
 from plugin.health.start import first_probe, judge_of, node_of
-from plugin.log import start_logging
 from plugin.settings import Settings
 from plugin.shares.handover import forget_others
 from plugin.threads import Servers, Threads
 from policies.cluster import Cluster
 from policies.errors import PolicyError
 from policies.reading.store import load
+from program.log import start_logging
 
 _log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from plugin.device_plugin.session import Session
 from plugin.device_plugin.sockets import target
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.gpus.gpu import Pool
-from plugin.log import JsonFormatter
 from plugin.settings import Handover
 from plugin.shares.handover import Delivery
 from plugin.shares.limits import TimeSlicing
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
+from program.log import JsonFormatter
 
 KIND = "gpu-share.dev/vgpu"
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
