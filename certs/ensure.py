@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from certs.authority import IssueError, check_names
 from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, connect
-from certs.log import start_logging
 from certs.rotation import Rules, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from program.log import start_logging
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +20,8 @@ _LOOKS = 30  # an installation from nothing takes six
 
 def run(*, namespace: str, service: str, settle_minutes: int) -> int:
     """Make one pass; the exit code is 0 if all is well or has to wait, 1 if it failed, 2 for bad input."""
-    start_logging()
+    start_logging(level=logging.WARNING)  # the client's own lines only when something is wrong
+    logging.getLogger("certs").setLevel(logging.INFO)
     name = f"{service}.{namespace}.svc"
     rules = Rules(names=(name, f"{name}.cluster.local"), settle=timedelta(minutes=settle_minutes))
     try:

@@ -9,8 +9,8 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from policies.reading.store import PolicyStore
+from program.log import write_event
 from webhook.body import BodyError, drain, read_body
-from webhook.log import write_event
 from webhook.review import BadCall, review
 from webhook.tls import ServingCertificate
 

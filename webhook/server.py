@@ -10,10 +10,11 @@ from typing import Any, NoReturn
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
 
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
-from webhook import log as logs
+from program.log import JsonHandler, start_logging
 from webhook import settings as limits
 from webhook.app import create_app
 from webhook.settings import Settings, StartError
@@ -31,7 +32,7 @@ def run(settings: Settings) -> NoReturn:
     except StartError as error:
         print(f"gpu-share webhook: {error}", file=sys.stderr)  # noqa: T201 - the line a person reads
         sys.exit(error.exit_code)
-    logs.to_stderr()
+    start_logging()
     server.run()
     sys.exit(0)
 
@@ -52,6 +53,15 @@ def _server(settings: Settings) -> "Server":
     except PolicyError as error:
         raise StartError(f"--policies: {error}") from None
     return Server(settings, listener=listen(settings), store=store, certificate=certificate)
+
+
+class GunicornLog(Logger):  # type: ignore[misc] # gunicorn is published without types
+    """gunicorn's own lines, in the form of ours."""
+
+    def setup(self, cfg: object) -> None:
+        """Put our handler in the place of gunicorn's."""
+        super().setup(cfg)
+        self.error_log.handlers = [JsonHandler()]
 
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published without types
@@ -87,7 +97,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             "graceful_timeout": limits.SHUTDOWN_SECONDS,
             "preload_app": True,
             "control_socket_disable": True,
-            "logger_class": logs.GunicornLog,
+            "logger_class": GunicornLog,
             "forwarded_allow_ips": "",  # the API server calls directly
             "proc_name": "gpu-share webhook",
             "certfile": str(self._settings.cert),  # gunicorn reads neither, but serves TLS where they are set

@@ -6,7 +6,7 @@ from pathlib import Path
 from flask import Flask, Response, request
 
 from policies.reading.store import PolicyStore
-from webhook import log as logs
+from program import log as logs
 from webhook.server import Server, listen
 from webhook.settings import Settings
 from webhook.tls import ServingCertificate
@@ -35,7 +35,7 @@ class EmptyServer(Server):
 def main() -> None:
     policies, cert, key = map(Path, sys.argv[1:])
     settings = Settings(policies=policies, cert=cert, key=key, bind="127.0.0.1:0")
-    logs.to_stderr()
+    logs.start_logging()
     certificate = ServingCertificate(cert, key)
     EmptyServer(settings, listener=listen(settings), store=PolicyStore(policies), certificate=certificate).run()
 

@@ -4,8 +4,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -25,12 +27,56 @@ def test_every_option_says_its_variable(command: str) -> None:
     options = re.findall(r"--([a-z][a-z-]*)", _help(*command.split()).replace("-h, --help", ""))
     assert options
     for option in set(options) - {"simulate"}:
-        assert f"GPU_SHARE_{option.replace('-', '_').upper()}" in _help(*command.split())
+        assert re.search(rf"GPU_SHARE_([A-Z]+_)?{option.replace('-', '_').upper()}\b", _help(*command.split()))
+
+
+def _options(command: click.Command, name: str) -> Iterator[tuple[str, click.Option]]:
+    """All options below *command* with the command they are of."""
+    for option in command.params:
+        if isinstance(option, click.Option):
+            yield name, option
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            yield from _options(found, f"{name} {inner}")
+
+
+def test_options_that_share_a_variable_mean_the_same() -> None:
+    """Or a value that is set for one of them would break the other."""
+    meanings: dict[str, dict[str, list[str]]] = {}
+    for command, option in _options(main, "gpu-share"):
+        if option.envvar:
+            meaning = f"{option.opts[0]} {option.type!r} {option.default!r} {option.help}"
+            meanings.setdefault(str(option.envvar), {}).setdefault(meaning, []).append(command)
+    assert len(meanings) > 20
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_a_variable_for_one_command_does_not_reach_another() -> None:
+    ran = CliRunner().invoke(
+        main, ["plugin", "status", "--state-dir", "/no/such"], env={"GPU_SHARE_PREVIEW_OUTPUT": "patch"}
+    )
+    assert "plugin status: no plugin runs here" in ran.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_by_the_script(shell: str) -> None:
+    ran = CliRunner().invoke(main, ["completion", shell])
+    assert ran.exit_code == 0
+    assert f"_GPU_SHARE_COMPLETE={shell}_complete" in ran.output
+
+
+def test_completion_knows_commands_and_values() -> None:
+    environment = {"COMP_WORDS": "gpu-share preview -o ", "COMP_CWORD": "3", "_GPU_SHARE_COMPLETE": "bash_complete"}
+    ran = CliRunner().invoke(main, [], prog_name="gpu-share", env=environment)
+    assert ran.output.split() == ["plain,explain", "plain,diff", "plain,yaml", "plain,patch"]
 
 
 def test_an_option_can_come_from_the_environment() -> None:
     example = ROOT / "policies" / "examples" / "1-tensorflow-serving.yaml"
-    ran = CliRunner().invoke(main, ["preview", str(example)], env={"GPU_SHARE_OUTPUT": "patch"})
+    ran = CliRunner().invoke(main, ["preview", str(example)], env={"GPU_SHARE_PREVIEW_OUTPUT": "patch"})
     assert ran.output.startswith("[")
 
 

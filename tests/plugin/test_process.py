@@ -120,7 +120,7 @@ def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying
     )
     assert ended.returncode == 1
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
-    assert "RuntimeError: died" in next(line["error"] for line in lines if line["message"] == "the plugin failed")
+    assert "RuntimeError: died" in next(line["traceback"] for line in lines if line["message"] == "the plugin failed")
 
 
 def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(folder: Path, tmp_path: Path) -> None:

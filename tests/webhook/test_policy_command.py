@@ -121,4 +121,4 @@ def test_show_of_broken_policies_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "_default.yaml").write_text("mode: x")
     result = run("policy", "show", "team", "--policies", tmp_path, code=2)
     assert result.stderr.startswith("gpu-share: _default.yaml:1: mode: ")
-    assert "is no namespace" in run("policy", "show", "Not_A_Namespace", "--policies", SHIPPED, code=2).stderr
+    assert "invalid namespace" in run("policy", "show", "Not_A_Namespace", "--policies", SHIPPED, code=2).stderr

@@ -1,16 +1,13 @@
 """The edges that no real caller can bring about."""
 
 import io
-import json
 import logging
-import os
 from pathlib import Path
 
 import pytest
 
 from policies.reading.store import PolicyStore
 from tests.webhook.serving import review_of
-from webhook import log as logs
 from webhook.app import create_app
 from webhook.body import BodyError, drain, read_body
 from webhook.settings import MAX_BODY_BYTES, MAX_DRAIN_BYTES, Settings
@@ -94,21 +91,6 @@ def test_a_look_that_fails_is_logged_and_leaves_things_as_they_were(
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
     assert look(FaultyStore(policies), certificate, error="before") == "before"
     assert [record.message for record in caplog.records] == ["looking for new files failed"]
-
-
-def test_a_traceback_is_a_field_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    reading, writing = os.pipe()
-    monkeypatch.setattr(logs, "STDERR", writing)
-    with pytest.raises(ValueError, match="first") as caught:
-        int("first\nsecond")
-    record = logging.LogRecord("any", logging.ERROR, "", 0, "it %s", ("failed",), caught._excinfo)
-    record.count = Path("/of/no/JSON/type")
-    logs.JsonHandler().emit(record)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        (line,) = [json.loads(text) for text in pipe.read().splitlines()]
-    assert (line["level"], line["message"], line["count"]) == ("error", "it failed", "/of/no/JSON/type")
-    assert line["traceback"].endswith("'first\\nsecond'")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from plugin.shares.limits import TimeSlicing
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
-from program.log import JsonFormatter
+from program.log import line_of
 
 KIND = "gpu-share.dev/vgpu"
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
@@ -218,7 +218,7 @@ def test_a_failure_of_ours_is_one_sentence_and_never_a_traceback(
     (record,) = [
         one for one in caplog.records if one.name == "plugin.device_plugin.service"
     ]  # not the registration's own line
-    assert "AttributeError" in json.loads(JsonFormatter().format(record))["error"]
+    assert "AttributeError" in json.loads(line_of(record))["traceback"]
 
 
 def test_an_allocation_is_one_log_line_with_ids_and_no_more(
@@ -229,7 +229,7 @@ def test_an_allocation_is_one_log_line_with_ids_and_no_more(
     (record,) = [
         one for one in caplog.records if one.name == "plugin.device_plugin.service"
     ]  # not the registration's own line
-    line = json.loads(JsonFormatter().format(record))
+    line = json.loads(line_of(record))
     assert line.pop("time").endswith("+00:00")
     assert line == {
         "level": "info",

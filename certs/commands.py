@@ -1,0 +1,48 @@
+"""`gpu-share certs …`: issue the webhook's certificates, and rotate them."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from policies import contract
+from program.front import FAILED, end
+from program.options import DIRECTORY, option
+
+
+@click.group(short_help="Issue and rotate the webhook's certificates.")
+def certs() -> None:
+    """Issue the certificates that the webhook serves, and rotate them."""
+
+
+@certs.command()
+@option("--out", required=True, type=DIRECTORY, help="Directory to write ca.crt, tls.crt and tls.key into.")
+@option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
+def issue(*, out: Path, dns: tuple[str, ...]) -> None:
+    """Write a CA certificate and a serving certificate signed by it."""
+    from certs.authority import IssueError, issue_to_folder
+
+    try:
+        issue_to_folder(out, dns_names=dns)
+    except IssueError as error:
+        end(str(error), FAILED)
+
+
+@certs.command()
+@option("--namespace", "-n", metavar="NAME", default=contract.NAMESPACE, help="Namespace of Service and Secrets.")
+@option("--service", metavar="NAME", default=contract.WEBHOOK_SERVICE, help="Service that API servers call.")
+@option(
+    "--settle-minutes",
+    type=click.IntRange(1, 24 * 60),
+    default=10,
+    help="Minutes until every API server has read a CA bundle and every kubelet projected a Secret.",
+)
+def ensure(*, namespace: str, service: str, settle_minutes: int) -> None:
+    """
+    Make one pass over the certificates in the cluster: write what is missing, due or broken, and exit.
+
+    Exits with 1 if the API server refuses or cannot be reached, with 2 if no cluster is configured.
+    """
+    from certs.ensure import run
+
+    sys.exit(run(namespace=namespace, service=service, settle_minutes=settle_minutes))

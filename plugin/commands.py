@@ -1,0 +1,132 @@
+"""`gpu-share plugin`, `gpu-share plugin status` and `gpu-share mps`: the parts that run on a node."""
+
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+from program.front import UNUSABLE, end
+from program.options import DIRECTORY, FILE, Several, option, policies_option
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_state_dir_option = option(
+    "--state-dir",
+    type=DIRECTORY,
+    default=Path("/run/gpu-share"),
+    help="Directory in which the parts on a node publish their state.",
+)
+
+
+def node_options(command: F) -> F:
+    """Declare the options that all parts on a node have."""
+    made = (
+        policies_option,
+        option(
+            "--strategy",
+            type=click.Choice(["mps", "time-slicing", "whole"]),
+            default="mps",
+            help="Sharing strategy of this node's GPUs, where nodes of _cluster.yaml says nothing else.",
+        ),
+        option(
+            "--node-name", metavar="NAME", default=platform.node, help="This node, as nodes of _cluster.yaml names it."
+        ),
+        _state_dir_option,
+        option(
+            "--pod-resources",
+            type=FILE,
+            default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
+            help="The kubelet's PodResources socket, which says which pod holds which vGPU.",
+        ),
+        option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error."),
+    )
+    for declare in reversed(made):
+        command = declare(command)
+    return command
+
+
+def _xid(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(text)
+    return int(text[:20])
+
+
+@click.group(invoke_without_command=True, short_help="Advertise and allocate this node's GPUs as vGPUs.")
+@node_options
+@option("--simulate", metavar="2xH200|FILE", help="Advertise simulated GPUs instead of NVML's.")
+@option(
+    "--kubelet-dir",
+    type=DIRECTORY,
+    default=Path("/var/lib/kubelet/device-plugins"),
+    help="Directory of the kubelet's socket and of the plugin's.",
+)
+@option(
+    "--allocation-policy",
+    type=click.Choice(["pack", "spread"]),
+    default="pack",
+    help="Which GPU a share goes to: the fullest that fits, or the emptiest.",
+)
+@option(
+    "--device-handover",
+    metavar="envvar,cdi,devices",
+    type=Several({"envvar": "envvar", "cdi": "cdi", "devices": "devices"}.__getitem__, "some of envvar, cdi, devices"),
+    default="envvar",
+    help="How a container gets its GPU: by variable, by a CDI device, by device nodes, or several of these.",
+)
+@option("--cdi-dir", type=DIRECTORY, default=Path("/var/run/cdi"), help="Directory of CDI specifications.")
+@option(
+    "--application-xids",
+    metavar="XID,...",
+    type=Several(_xid, "XID numbers"),
+    default="13,31,43,45,68,109",
+    help="XIDs that are an application's fault: logged, and the GPU stays healthy. none: every XID is the GPU's.",
+)
+@click.pass_context
+def plugin(context: click.Context, /, **options: Any) -> None:
+    """Advertise this node's GPUs to the kubelet as vGPUs, and allocate them."""
+    if context.invoked_subcommand is not None:
+        return
+    from plugin.process import run
+    from plugin.settings import Settings
+
+    if not options["device_handover"]:
+        end("--device-handover: expected some of envvar, cdi, devices", UNUSABLE)
+    sys.exit(run(Settings(**options)))
+
+
+@plugin.command()
+@_state_dir_option
+@option(
+    "--output",
+    "-o",
+    of="status",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Output format.",
+)
+def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
+    """
+    Show the health of this node's GPUs: since when, the cause of each fault, and its recovery condition.
+
+    Exits with 1 if a GPU is unhealthy, with 2 if no plugin runs here.
+    """
+    from plugin.health.status import show
+
+    sys.exit(show(state_dir, output=output))
+
+
+@click.command(short_help="Supervise an MPS daemon for each shared GPU.")
+@node_options
+@option("--multi-user", is_flag=True, help="One MPS server for the users of all tenants; see docs/security.md.")
+@option(
+    "--control", metavar="PROGRAM", default="nvidia-cuda-mps-control", help="NVIDIA's MPS control, by name or path."
+)
+def mps(**options: Any) -> None:
+    """Supervise an MPS control daemon for each GPU of this node that is shared by MPS."""
+    from plugin.mps.settings import MpsSettings
+    from plugin.mps_process import run
+
+    sys.exit(run(MpsSettings(**options)))

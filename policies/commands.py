@@ -1,0 +1,83 @@
+"""`gpu-share policy …`: check and show policy files; and how every command reads them."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from policies.policy_set import PolicySet
+from program.front import FAILED, UNUSABLE, end
+from program.options import DIRECTORY, SHIPPED_POLICIES, policies_option
+
+
+@click.group()
+def policy() -> None:
+    """Check and show policy files."""
+
+
+@policy.command()
+@click.argument("directory", type=DIRECTORY, default=SHIPPED_POLICIES, envvar="GPU_SHARE_POLICIES")
+def check(*, directory: Path) -> None:
+    """
+    Validate DIRECTORY, a directory of policy files; report every problem with file, line and field.
+
+    DIRECTORY can be given as GPU_SHARE_POLICIES too; without either, the shipped policies are checked.
+    """
+    from policies.errors import PolicyError
+    from policies.reading.store import load
+
+    if not directory.is_dir():
+        end(f"{directory}: not a directory: name the directory that holds the policy files", UNUSABLE)
+    try:
+        made = load(directory)
+    except PolicyError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(FAILED)
+    click.echo(f"{directory}: good, with policies of their own for {len(made.namespaces)} namespaces")
+
+
+@policy.command()
+@click.option("--cluster", is_flag=True, help="The schema of _cluster.yaml instead of a namespace's policy.")
+def schema(*, cluster: bool) -> None:
+    """Print the JSON Schema of a policy file, for editors."""
+    import msgspec
+
+    from policies.reading.schema import cluster_schema, policy_schema
+
+    made = cluster_schema() if cluster else policy_schema()
+    click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+
+
+@policy.command()
+@click.argument("namespace")
+@policies_option
+def show(*, namespace: str, policies: Path) -> None:
+    """Print the policy in force for NAMESPACE, and the file and line of each field."""
+    from policies.reading.reference import show as lines
+
+    check_namespace(namespace, namespace)
+    made = loaded(policies)
+    if made.is_exempt(namespace):
+        click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are never looked at")
+    for line in lines(namespace, made.of(namespace)):
+        click.echo(line)
+
+
+def loaded(directory: Path) -> PolicySet:
+    """Read the policies in *directory*, or exit with 2 and one line that says why they cannot be used."""
+    from policies.errors import PolicyError
+    from policies.reading.store import load
+
+    try:
+        return load(directory)
+    except PolicyError as error:
+        end(str(error), UNUSABLE)
+
+
+def check_namespace(name: str, given: str) -> None:
+    """Exit with 2 unless *name*, which the user wrote as *given*, can be a namespace's."""
+    from policies.reading.layers import is_namespace
+
+    if not is_namespace(name):
+        end(f"{given!a}: invalid namespace: expected lower-case letters, digits and dashes", UNUSABLE)

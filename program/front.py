@@ -1,0 +1,65 @@
+"""The front door: a group of commands of which only the one that is called is imported, and one-line errors."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+FAILED = 1  # exit code: denied, unhealthy, or failed
+UNUSABLE = 2  # exit code: bad usage, or unreadable input
+
+
+def end(message: str, code: int) -> NoReturn:
+    """Say *message* in one line on stderr, and exit with *code*."""
+    click.echo(f"gpu-share: {message}", err=True)
+    sys.exit(code)
+
+
+class FrontDoor(click.Group):
+    """
+    Imports a command when it is called, or when help lists it.
+
+    *rooms* says where each is: `<module>:<name of the command in it>`, by the command's name.
+    """
+
+    def __init__(self, *args: Any, rooms: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._rooms = rooms
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name all commands."""
+        return sorted({*self._rooms, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None if there is none of that name."""
+        if cmd_name not in self._rooms:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._rooms[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - the signature is click's
+        **extra: Any,
+    ) -> Any:
+        """Run the command, and exit with its code; what was wrong with a call is said in one line."""
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            if not standalone_mode:
+                raise
+            if isinstance(error, click.exceptions.NoArgsIsHelpError):
+                error.show()
+                sys.exit(error.exit_code)
+            end(" ".join(error.format_message().split()), error.exit_code)
+        except click.Abort:
+            end("interrupted", FAILED)
+        if not standalone_mode:
+            return code
+        sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,52 @@
+"""Options that can also be set by the environment, and the types that their values have."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+SHIPPED_POLICIES: Final = Path(__file__).parents[1] / "policies" / "files"
+
+_PREFIX = "GPU_SHARE_"
+
+
+def option(name: str, *more: str, of: str = "", **settings: Any) -> Callable[[F], F]:
+    """
+    Declare an option that can also be set by the environment: `--bind` by GPU_SHARE_BIND.
+
+    *of* names the command, for an option that means something else in another one: `--output` of status by
+    GPU_SHARE_STATUS_OUTPUT.
+    """
+    words = [*of.split(), *name.removeprefix("--").split("-")]
+    variable = _PREFIX + "_".join(words).upper()
+    return click.option(name, *more, envvar=variable, show_envvar=True, show_default=True, **settings)
+
+
+policies_option = option("--policies", type=DIRECTORY, default=SHIPPED_POLICIES, help="Directory of policy files.")
+
+
+class Several(click.ParamType[frozenset[Any]]):
+    """A list with commas, each of whose items *read* accepts; `none` is the empty list."""
+
+    name = "list"
+
+    def __init__(self, read: Callable[[str], Any], expected: str) -> None:
+        """Read items by *read*, which raises KeyError or ValueError; *expected* says to users what they are."""
+        self._read = read
+        self._expected = expected
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[Any]:
+        """Read *value*; an empty text is an empty list, too."""
+        if isinstance(value, frozenset):
+            return value
+        if str(value).strip() == "none":
+            return frozenset()
+        try:
+            return frozenset(self._read(item.strip()) for item in str(value).split(",") if item.strip())
+        except (KeyError, ValueError):
+            self.fail(f"{value!a}: expected {self._expected}, separated by commas", param, ctx)

@@ -1,0 +1,70 @@
+"""`gpu-share webhook` and `gpu-share preview`: serve decisions to a cluster, or show them without one."""
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from program.front import UNUSABLE, end
+from program.options import FILE, option, policies_option
+
+
+@click.command()
+@policies_option
+@option("--cert", required=True, type=FILE, help="Serving certificate and its chain, PEM.")
+@option("--key", required=True, type=FILE, help="Private key of the certificate, PEM.")
+@option("--bind", default="0.0.0.0:8443", metavar="HOST:PORT", help="Address and port.")
+@option("--workers", default=1, type=click.IntRange(1, 16), help="Number of worker processes.")
+def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -> None:
+    """Serve the mutating admission webhook over TLS."""
+    from webhook.server import run
+    from webhook.settings import Settings
+
+    run(Settings(policies=policies, cert=cert, key=key, bind=bind, workers=workers))
+
+
+@click.command(short_help="Show what the webhook would do with pods in files.")
+@click.argument("files", nargs=-1, metavar="[FILE...|-]")
+@option("--namespace", "-n", of="preview", metavar="NAME", help="Namespace of the pods, instead of what the files say.")
+@policies_option
+@option(
+    "--output",
+    "-o",
+    of="preview",
+    type=click.Choice(["explain", "diff", "yaml", "patch"]),
+    default="explain",
+    help="The decision in sentences, a diff of the pod, the documents as admitted, or the JSON Patch of one pod.",
+)
+def preview(
+    *,
+    files: tuple[str, ...],
+    namespace: str | None,
+    policies: Path,
+    output: Literal["explain", "diff", "yaml", "patch"],
+) -> None:
+    """
+    Say what the webhook would do with pods and pod templates in YAML or JSON files, with no cluster.
+
+    Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read.
+    """
+    from policies.commands import check_namespace, loaded
+    from webhook.preview.command import run
+
+    if namespace is not None:
+        check_namespace(namespace, f"--namespace {namespace}")
+    inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
+    sys.exit(run(inputs, loaded(policies), namespace=namespace, output=output))
+
+
+def _read_text(name: str) -> str:
+    """Read a file, or standard input for -."""
+    if name == "-" and sys.stdin.isatty():
+        end("no input: name a file, or send one to standard input", UNUSABLE)
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return content.decode()
+    except OSError as error:
+        end(f"{name}: cannot be read: {error.strerror}", UNUSABLE)
+    except UnicodeDecodeError:
+        end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)
