@@ -1,0 +1,1 @@
+"""The webhook's certificates: issued, rotated with overlap, published as a CA bundle."""

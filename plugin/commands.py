@@ -89,8 +89,7 @@ def plugin(context: click.Context, /, **options: Any) -> None:
     """Advertise this node's GPUs to the kubelet as vGPUs, and allocate them."""
     if context.invoked_subcommand is not None:
         return
-    from plugin.process import run
-    from plugin.settings import Settings
+    from plugin.process import Settings, run
 
     if not options["device_handover"]:
         end("--device-handover: expected some of envvar, cdi, devices", UNUSABLE)
@@ -126,7 +125,6 @@ def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
 )
 def mps(**options: Any) -> None:
     """Supervise an MPS control daemon for each GPU of this node that is shared by MPS."""
-    from plugin.mps.settings import MpsSettings
-    from plugin.mps_process import run
+    from plugin.mps_process import MpsSettings, run
 
     sys.exit(run(MpsSettings(**options)))

@@ -31,8 +31,17 @@ class Ending:
         os.close(self._wakes)
         os.close(self._wake)
 
+    def wait(self) -> signal.Signals:
+        """Wait for a signal, however long it takes."""
+        while (received := self._received(None)) is None:
+            pass
+        return received
+
     def within(self, seconds: float) -> signal.Signals | None:
         """Wait so long for a signal; None if none came."""
+        return self._received(seconds)
+
+    def _received(self, seconds: float | None) -> signal.Signals | None:
         select.select([self._wakes], [], [], seconds)
         with suppress(BlockingIOError):
             for number in os.read(self._wakes, 64):

@@ -1,36 +1,33 @@
-"""The process `gpu-share mps`: finds the GPUs that are shared by MPS, and keeps a daemon for each until SIGTERM."""
+"""The process `gpu-share mps`: supervises an MPS daemon for each GPU that is shared by MPS, until SIGTERM."""
 
 import logging
 import os
 import sys
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import cast
 
-from plugin.boot_clock import boot_id
 from plugin.ending import Ending
 from plugin.errors import PluginError
-from plugin.gpus.discovery import Inventory, read_inventory, wait_for_gpus
+from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.compute_mode import Nvml as ComputeModeNvml
-from plugin.mps.daemon import Place
-from plugin.mps.presence import alone
-from plugin.mps.settings import MpsSettings
-from plugin.mps.supervisor import Node, every
-from plugin.mps.surroundings import Surroundings
-from plugin.mps.tenancy import Tenancy
-from plugin.mps.timing import TIMING, Timing
+from plugin.mps.daemon import TIMING, Place, Timing
+from plugin.mps.daemon_supervisor import SupervisorContext
+from plugin.mps.state import alone
+from plugin.mps.supervisor import Supervisor, every
+from plugin.pod_resources.tenants import Tenancy
+from plugin.shares.strategy import strategies
+from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from policies.contract import MPS
+from policies.contract import MPS, Offer
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
-from program.log import start_logging
+from program.log import WarnOnce, start_logging
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +39,20 @@ _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpsSettings:
+    """The options of `gpu-share mps`."""
+
+    policies: Path  # directory of policy files
+    state_dir: Path  # directory in which this node's parts publish their state
+    pod_resources: Path  # the kubelet's socket that says who holds what
+    strategy: Offer  # of a GPU that no entry of `nodes` in _cluster.yaml fits
+    node_name: str  # as `nodes` in _cluster.yaml names it
+    control: str  # the program nvidia-cuda-mps-control, by name or path
+    multi_user: bool  # one server for the users of all tenants
+    wait_for_gpus: bool  # False ends with an error where there are no GPUs
+
+
 def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     """Keep the daemons until SIGTERM or SIGINT; the exit code is 0 then, 1 if that is not possible, 2 for bad input."""
     start_logging()
@@ -49,10 +60,10 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     try:
         with Ending() as ending, alone(settings.state_dir):
             store = PolicyStore(settings.policies)
-            inventory = _inventory(settings, ending)
-            if inventory is None:
+            found = _discovered(settings, ending)
+            if found is None:
                 return 0
-            return _Process(settings, store, timing).serve(inventory, ending)
+            return _Process(settings, store, timing).serve(found, ending)
     except PolicyError as error:
         return _failure(error, _BAD_INPUT)
     except PluginError as error:
@@ -66,65 +77,61 @@ class _Process:
         self._settings = settings
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it
+        self._strategy_of = strategies(self._cluster, node_name=settings.node_name, default=settings.strategy)
         self._timing = timing
-        self._said: set[str] = set()
-        self._node = Node(_surroundings(settings, self._cluster, timing))
+        self._warn = WarnOnce(_log)
+        self._supervisor = Supervisor(_context(settings, self._cluster, timing))
 
-    def serve(self, inventory: Inventory, ending: Ending) -> int:
+    def serve(self, found: Discovered, ending: Ending) -> int:
         """Keep daemons on the GPUs found, and on those that come, until the process is told to end."""
-        shared = self._shared(inventory)
-        self._log_start(inventory, shared)
+        shared = self._shared(found)
+        self._log_start(found, shared)
         stopping = Event()
-        first = partial(self._node.clean_up, keep=[gpu.uuid for gpu in shared])
+        first = partial(self._supervisor.clean_up, keep=[gpu.uuid for gpu in shared])
         try:
-            self._node.adopt(shared)
+            self._supervisor.adopt(shared)
             for acts in (
                 (self._timing.gpus, first, self._look_at_gpus),
                 (self._timing.ceilings, self._set_ceilings, self._set_ceilings),
             ):
                 # One that hangs in the driver must not keep the process from ending.
                 Thread(target=every, args=[*acts, stopping], daemon=True).start()
-            self._node.publish()  # at once: what an earlier run published may look good
+            self._supervisor.publish()  # at once: what an earlier run published may look good
             while (received := ending.within(self._timing.publish)) is None:
-                self._node.publish()
+                self._supervisor.publish()
             _log.info("ending", extra={"signal": received.name})
         finally:
             stopping.set()
-            self._node.end()
+            self._supervisor.end()
         return 0
 
     def _look_at_gpus(self) -> None:
         try:
-            self._node.adopt(self._shared(_read()))
+            self._supervisor.adopt(self._shared(_discover()))
         except PluginError as error:
-            self._say_once("GPUs not looked at", str(error))
-        self._node.hold_modes()
+            self._warn("GPUs not looked at", str(error))
+        self._supervisor.hold_modes()
 
     def _set_ceilings(self) -> None:
         self._store.refresh()
         if error := self._store.newest_error:
-            self._say_once("policies not read, the last good ones hold", " ".join(str(error).split()))
-        self._node.set_ceilings(self._store.current)
+            self._warn("policies not read, the last good ones hold", " ".join(str(error).split()))
+        self._supervisor.set_ceilings(self._store.current)
 
-    def _shared(self, inventory: Inventory) -> list[Gpu]:
+    def _shared(self, found: Discovered) -> list[Gpu]:
         """Pick the GPUs that are shared by MPS."""
-        for reason in inventory.skipped:
-            self._say_once("GPU skipped", reason)
-        return [gpu for gpu in inventory.gpus if _offer(gpu, self._settings, self._cluster) == MPS]
+        for reason in found.skipped:
+            self._warn("GPU skipped", reason)
+        return [gpu for gpu in found.gpus if self._strategy_of(gpu) == MPS]
 
-    def _say_once(self, what: str, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
-            _log.warning(what, extra={"reason": reason})
-
-    def _log_start(self, inventory: Inventory, shared: Iterable[Gpu]) -> None:
+    def _log_start(self, found: Discovered, shared: Iterable[Gpu]) -> None:
         gpus = [asdict(gpu) for gpu in shared]
         _log.info(
             "starting",
             extra={
                 "settings": asdict(self._settings),
                 "pipe_directory": self._cluster.mps.pipe_directory,
-                "driver": inventory.driver,
+                "driver": found.driver,
                 "gpus": gpus,
             },
         )
@@ -132,9 +139,9 @@ class _Process:
             _log.info("no GPU of this node is shared by MPS: there is nothing to do until one comes")
 
 
-def _surroundings(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Surroundings:
+def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> SupervisorContext:
     boot = boot_id()
-    return Surroundings(
+    return SupervisorContext(
         place=Place(
             pipe_directory=Path(cluster.mps.pipe_directory),
             log_directory=settings.state_dir / _LOG_FOLDER,
@@ -144,28 +151,20 @@ def _surroundings(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Su
         state_dir=settings.state_dir,
         boot_id=boot,
         vgpus_per_gpu=cluster.vgpus_per_gpu,
-        modes=ComputeModes(_compute_mode_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
+        modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
         tenancy=Tenancy(settings.pod_resources, cluster.resource_names[MPS]),
         timing=timing,
     )
 
 
-def _compute_mode_nvml() -> ComputeModeNvml:
-    return cast("ComputeModeNvml", load_nvml())  # one module, of which different parts are used
-
-
-def _offer(gpu: Gpu, settings: MpsSettings, cluster: Cluster) -> str | None:
-    return cluster.offer(node=settings.node_name, model=gpu.model, index=gpu.index, otherwise=settings.strategy)
-
-
-def _inventory(settings: MpsSettings, ending: Ending) -> Inventory | None:
+def _discovered(settings: MpsSettings, ending: Ending) -> Discovered | None:
     """Find the GPUs; None if the process was told to end before there were any."""
     given_up = Event()
-    found: Future[Inventory | None] = Future()
+    found: Future[Discovered | None] = Future()
 
     def find() -> None:
         try:
-            found.set_result(wait_for_gpus(_read, ended=given_up.wait) if settings.wait_for_gpus else _read())
+            found.set_result(wait_for_gpus(_discover, wait=settings.wait_for_gpus, ended=given_up.wait))
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
             found.set_exception(error)
 
@@ -178,8 +177,8 @@ def _inventory(settings: MpsSettings, ending: Ending) -> Inventory | None:
     return found.result()
 
 
-def _read() -> Inventory:
-    return read_inventory(load_nvml())
+def _discover() -> Discovered:
+    return discover(load_nvml())
 
 
 def _failure(error: Exception, code: int) -> int:

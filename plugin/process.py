@@ -1,23 +1,34 @@
-"""The plugin's process: finds the GPUs, serves and watches them until SIGTERM, and says in one line why it cannot."""
+"""The plugin's process: discovers, serves and monitors the GPUs until SIGTERM, and says in one line why it cannot."""
 
 import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from queue import SimpleQueue
+from time import monotonic
 
-from plugin.device_plugin.resources import Offers
+from plugin.device_plugin.resources import Resources, Servers
+from plugin.ending import Ending
 from plugin.errors import PluginError, SimulationError, SocketError
-from plugin.health.monitor import NvmlWatcher, Periods
-from plugin.health.reports import Probe, Report
-from plugin.health.start import first_probe, judge_of, node_of
-from plugin.settings import Settings
-from plugin.shares.handover import forget_others
-from plugin.threads import Servers, Threads
+from plugin.gpus.discovery import SYSFS
+from plugin.gpus.nvml import NvmlHealth, load_nvml
+from plugin.health.inventory import GpuInventory
+from plugin.health.monitor import Monitor, Periods
+from plugin.health.reconciler import Reconciler, ReconcilerContext
+from plugin.health.reports import Probe, Report, first_probe
+from plugin.health.state import read_node_health
+from plugin.mps.state import MpsFaults, PublishedMpsFaults
+from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.shares.handover import Handover, HandoverSettings, forget_others
+from plugin.shares.preference import AllocationPolicy
+from plugin.shares.strategy import StrategyOf, strategies
+from plugin.state_files import boot_id
+from plugin.threads import Threads
 from policies.cluster import Cluster
+from policies.contract import Offer
 from policies.errors import PolicyError
 from policies.reading.store import load
 from program.log import start_logging
@@ -26,15 +37,42 @@ _log = logging.getLogger(__name__)
 
 _FAILED = 1
 _BAD_INPUT = 2
-_ENDING = {signal.SIGTERM, signal.SIGINT}
+_TENANTS_TIMEOUT_SECONDS = 0.5  # a kubelet that hangs must not hold up the news of a fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The options of `gpu-share plugin`."""
+
+    policies: Path  # directory of policy files; the plugin needs _cluster.yaml of it
+    simulate: str | None  # "2xH200" or a file; None advertises NVML's GPUs
+    kubelet_dir: Path  # directory of the kubelet's socket and of ours
+    state_dir: Path  # directory in which this node's parts publish their state
+    cdi_dir: Path  # directory of CDI specifications
+    pod_resources: Path  # the kubelet's socket that says who holds what
+    allocation_policy: AllocationPolicy
+    strategy: Offer  # of a GPU that no entry of `nodes` in _cluster.yaml fits
+    node_name: str  # as `nodes` in _cluster.yaml names it
+    device_handover: frozenset[Handover]  # how a container gets its GPU
+    application_xids: frozenset[int]  # XIDs that are an application's fault and leave the GPU healthy
+    wait_for_gpus: bool  # False ends with an error where there are no GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSource:
+    """Where the GPUs and their health come from: this machine, or a simulation."""
+
+    nvml: NvmlHealth
+    sysfs: Path | None  # None says nothing of a PCI bus
+    mps_faults: MpsFaults
 
 
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code is 0 then, 1 if there is nothing to serve, 2 for bad input."""
     start_logging()
-    with _signals_held():
+    with Ending() as ending:
         threads = Threads(on_death=lambda: os.kill(os.getpid(), signal.SIGTERM))
-        code = _exit_code(settings, threads)
+        code = _exit_code(settings, threads, ending)
         all_ended = threads.end()
         code = _FAILED if threads.died else code
         if not all_ended:
@@ -44,9 +82,9 @@ def run(settings: Settings) -> int:
     return code
 
 
-def _exit_code(settings: Settings, threads: Threads) -> int:
+def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
-        _run(settings, threads)
+        _run(settings, threads, ending)
     except (PolicyError, SimulationError) as error:
         return _failure(error, _BAD_INPUT)
     except PluginError as error:
@@ -54,47 +92,96 @@ def _exit_code(settings: Settings, threads: Threads) -> int:
     return 0
 
 
-def _run(settings: Settings, threads: Threads) -> None:
+def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
     cluster = load(settings.policies).cluster
-    node = node_of(settings)
-    _check_kubelet_dir(settings)
+    strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
+    source = gpu_source(settings)
+    _check_kubelet_dir(settings.kubelet_dir)
+    handover = HandoverSettings(ways=settings.device_handover, cdi_dir=settings.cdi_dir)
     servers = Servers(settings.kubelet_dir, threads)
-    offers = Offers(settings, cluster, serve=servers.add)
+    resources = Resources(
+        cluster,
+        allocation_policy=settings.allocation_policy,
+        handover=handover,
+        serve=servers.add,
+    )
     reports: SimpleQueue[Report | None] = SimpleQueue()
-    watcher = NvmlWatcher(node.nvml, reports.put, periods=Periods(), sysfs=node.sysfs)
-    threads.start("nvml", watcher.run, stop=watcher.stop, may_hang=True)
-    probe = first_probe(reports, offers.offer, wait=settings.wait_for_gpus, ended=_ended_within)
+    monitor = Monitor(source.nvml, reports.put, periods=Periods(), sysfs=source.sysfs)
+    threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
+    probe = first_probe(
+        reports, strategy_of, wait=settings.wait_for_gpus, ended=lambda seconds: ending.within(seconds) is not None
+    )
     if probe is None:
         return
-    judge = judge_of(settings, node, offers, reports)
-    judge.look(probe)
+    inventory, context = reconciled(settings, source, cluster, strategy_of, resources)
+    reconciler = Reconciler(inventory, reports, context)
+    reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
-        forget_others(settings, offers.offered)
-    _log_start(settings, cluster=cluster, offers=offers, probe=probe)
-    servers.start()  # before the judge, who adds to them from its own thread
-    threads.start("judge", judge.run, stop=judge.stop, may_hang=True)
-    received = signal.sigwait(_ENDING)
-    _log.info("ending", extra={"signal": signal.Signals(received).name})
+        forget_others(handover, resources.advertised)
+    _log_start(settings, cluster, strategy_of, probe)
+    servers.start()  # before the reconciler, which adds to them from its own thread
+    threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
+    _log.info("ending", extra={"signal": ending.wait().name})
 
 
-def _check_kubelet_dir(settings: Settings) -> None:
-    folder = settings.kubelet_dir
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise SocketError(f"--kubelet-dir {folder}: not a folder that can be written to: is a kubelet on this node?")
+def gpu_source(settings: Settings) -> GpuSource:
+    """
+    Choose what is monitored.
+
+    Raises:
+        DiscoveryError: If the bindings of NVML are not installed.
+        SimulationError: If `--simulate` is invalid.
+    """
+    if settings.simulate is not None:
+        return _simulated(settings.simulate)
+    faults = PublishedMpsFaults(settings.state_dir, boot_id=boot_id())
+    return GpuSource(nvml=load_nvml(), sysfs=SYSFS, mps_faults=faults)
 
 
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Keep SIGTERM and SIGINT for `sigwait`, in every thread that is started meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _simulated(specification: str) -> GpuSource:
+    from plugin.simulated.gpus import simulated_mps_faults, simulated_node  # noqa: PLC0415 - not where GPUs are real
+    from plugin.simulated.nvml import SimulatedNvml  # noqa: PLC0415
+
+    node = simulated_node(specification)
+    began = monotonic()
+    return GpuSource(
+        nvml=SimulatedNvml(node, clock=lambda: monotonic() - began),
+        sysfs=None,
+        mps_faults=lambda _uuids: simulated_mps_faults(node, monotonic() - began),
+    )
 
 
-def _ended_within(seconds: float) -> bool:
-    return signal.sigtimedwait(_ENDING, seconds) is not None
+def reconciled(
+    settings: Settings, source: GpuSource, cluster: Cluster, strategy_of: StrategyOf, resources: Resources
+) -> tuple[GpuInventory, ReconcilerContext]:
+    """Say what the reconciler works on; it goes on with what an earlier plugin knew since the same boot."""
+    with suppress(OSError):  # which the reconciler is going to log when it cannot write
+        settings.state_dir.mkdir(parents=True, exist_ok=True)
+    boot, names = boot_id(), cluster.resource_names
+    before = read_node_health(settings.state_dir)
+    inventory = GpuInventory(
+        strategy_of=strategy_of,
+        application_xids=settings.application_xids,
+        before=before if before and before.boot_id == boot and settings.simulate is None else None,
+    )
+
+    def tenants() -> tuple[Tenant, ...]:
+        resources = frozenset(names.values())
+        return read_tenants(settings.pod_resources, resources, timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
+
+    return inventory, ReconcilerContext(
+        boot_id=boot,
+        state_dir=settings.state_dir,
+        mps_faults=source.mps_faults,
+        tenants=tenants,
+        publish=resources.publish,
+        resource_names=names,
+    )
+
+
+def _check_kubelet_dir(directory: Path) -> None:
+    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+        raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
 
 
 def _failure(error: Exception, code: int) -> int:
@@ -102,7 +189,8 @@ def _failure(error: Exception, code: int) -> int:
     return code
 
 
-def _log_start(settings: Settings, *, cluster: Cluster, offers: Offers, probe: Probe) -> None:
+def _log_start(settings: Settings, cluster: Cluster, strategy_of: StrategyOf, probe: Probe) -> None:
+    strategies_of = [(gpu, strategy_of(gpu)) for gpu in probe.gpus]
     _log.info(
         "starting",
         extra={
@@ -110,6 +198,9 @@ def _log_start(settings: Settings, *, cluster: Cluster, offers: Offers, probe: P
             "vgpus_per_gpu": cluster.vgpus_per_gpu,
             "pipe_directory": cluster.mps.pipe_directory,
             "driver": probe.driver,
-            "gpus": [{**asdict(gpu), "resource": offers.resource_of(gpu)} for gpu in probe.gpus],
+            "gpus": [
+                {**asdict(gpu), "resource": cluster.resource_names[strategy] if strategy else None}
+                for gpu, strategy in strategies_of
+            ],
         },
     )

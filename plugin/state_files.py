@@ -1,16 +1,38 @@
 """
-Files by which the parts on a node tell each other how they are.
+What the parts on a node publish for each other: small files, and the clock by which they tell how old they are.
 
 A reader sees the old content or the new, never half of one. Whatever else may lie in a file's place does no harm.
+
+The clock is that of the machine since its boot. Unlike the wall clock it is never set, and unlike Python's monotonic
+clock it goes on while the machine sleeps: the age of what another process has written is the difference of two times.
 """
 
 import os
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def boot_seconds() -> float:
+    """Count the seconds since the machine started."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def boot_id() -> str:
+    """
+    Name this run of the machine: `boot_seconds` of another run must not be compared with this one's.
+
+    Raises:
+        OSError: If /proc is not there.
+    """
+    return _BOOT_ID.read_text(encoding="ascii").strip()
+
 
 _READABLE = 0o644
 _LARGEST_BYTES = 1 << 20

@@ -1,13 +1,9 @@
-"""The threads of the plugin's process. None may die unseen: what it did would be missing and nobody would know."""
+"""Threads of a process. None may die unseen: what it did would be missing and nobody would know."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock, Thread
-
-from plugin.device_plugin.registration import ResourceServer
-from plugin.device_plugin.service import Resource
 
 _log = logging.getLogger(__name__)
 
@@ -56,34 +52,3 @@ class Threads:
             _log.exception("the plugin failed")
             self.died = True
             self._on_death()
-
-
-class Servers:
-    """The servers in *kubelet_dir*, a thread each: those added before `start` wait for it."""
-
-    def __init__(self, kubelet_dir: Path, threads: Threads) -> None:
-        self._kubelet_dir = kubelet_dir
-        self._threads = threads
-        self._waiting: list[ResourceServer] | None = []
-
-    def add(self, resource: Resource) -> None:
-        """
-        Offer one more resource to the kubelet.
-
-        Raises:
-            SocketError: If the path of its socket would be too long.
-        """
-        server = ResourceServer(resource, self._kubelet_dir)
-        if self._waiting is None:
-            self._serve(server)
-        else:
-            self._waiting.append(server)
-
-    def start(self) -> None:
-        """Serve, from now on all that is added at once."""
-        waiting, self._waiting = self._waiting or [], None
-        for server in waiting:
-            self._serve(server)
-
-    def _serve(self, server: ResourceServer) -> None:
-        self._threads.start("kubelet", server.run, stop=server.stop)

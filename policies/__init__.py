@@ -1,5 +1,5 @@
 """
 The rules: what a share is, who may have one, what is granted.
 
-Values in, values out. Nothing here knows HTTP, gRPC or NVML, and only `store` reads files.
+Pure: values in, values out; `reading.store` alone touches files.
 """

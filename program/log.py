@@ -29,6 +29,20 @@ def start_logging(*, level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, handlers=[JsonHandler()], force=True)
 
 
+class WarnOnce:
+    """Warns, unless the reason was logged before: what is tried again and again would fill the log."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._said: set[str] = set()
+
+    def __call__(self, message: str, reason: str) -> None:
+        """Log *message* with *reason*, if that is new."""
+        if reason not in self._said:
+            self._said.add(reason)
+            self._log.warning(message, extra={"reason": reason})
+
+
 def line_of(record: logging.LogRecord) -> bytes:
     """Write *record* as one line; an exception becomes the field `traceback`, on the same line."""
     fields = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}

@@ -1,1 +1,1 @@
-"""The admission webhook: HTTP and TLS at the edge, admission reviews to values, decisions to patches."""
+"""The admission webhook: AdmissionReviews over TLS, decided on by the rules."""

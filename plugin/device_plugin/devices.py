@@ -57,17 +57,17 @@ class Devices:
             self._pool = replace(self._pool, gpus=gpus)
             self._publish()
 
-    def watch(self) -> "Watch":
+    def watch(self) -> "Subscription":
         """Start to follow the devices: at once the ones there are, later each change."""
-        return Watch(self)
+        return Subscription(self)
 
-    def next_state(self, watch: "Watch") -> tuple[Device, ...] | None:
+    def next_state(self, watch: "Subscription") -> tuple[Device, ...] | None:
         """Wait until there is something that *watch* has not seen; None once it is closed."""
         with self._changed:
             self._changed.wait_for(lambda: watch.closed or watch.seen is not self._devices)
             return None if watch.closed else self._devices
 
-    def close(self, watch: "Watch") -> None:
+    def close(self, watch: "Subscription") -> None:
         """End *watch*, from any thread."""
         with self._changed:
             watch.closed = True
@@ -86,7 +86,7 @@ class Devices:
         )
 
 
-class Watch:
+class Subscription:
     """One follower of the devices; iterate over it, close it from any thread."""
 
     def __init__(self, devices: Devices) -> None:

@@ -1,105 +1,120 @@
-"""The resources of this node: each appears with its first GPU, and stays."""
+"""The extended resources of this node, each from its first GPU on, and the servers that advertise them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, assert_never
+from pathlib import Path
+from typing import Protocol
 
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.gpus.gpu import Gpu, Pool
-from plugin.settings import Settings
-from plugin.shares.handover import prepare
-from plugin.shares.limits import Mps, Sharing, TimeSlicing, Whole
+from plugin.shares.handover import HandoverSettings, prepare
+from plugin.shares.preference import AllocationPolicy
+from plugin.shares.strategy import sharing_of
+from plugin.threads import Threads
 from policies.cluster import Cluster
 from policies.contract import WHOLE, Offer
 
 
-class Offered(Protocol):
-    """A GPU and how it is."""
+class SharedGpu(Protocol):
+    """A GPU, how it is shared, and its health."""
 
     @property
     def gpu(self) -> Gpu: ...  # noqa: D102
     @property
-    def offer(self) -> Offer: ...  # noqa: D102 - what it is handed out as
+    def strategy(self) -> Offer: ...  # noqa: D102
     @property
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
 
-class Offers:
+class Resources:
     """Gives each resource that appears to *serve*. One thread at a time calls."""
 
-    def __init__(self, settings: Settings, cluster: Cluster, *, serve: Callable[[Resource], None]) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        allocation_policy: AllocationPolicy,
+        handover: HandoverSettings,
+        serve: Callable[[Resource], None],
+    ) -> None:
         self._cluster = cluster
+        self._allocation_policy = allocation_policy
+        self._handover = handover
         self._serve = serve
         self._resources: dict[Offer, Resource] = {}
-        self._faults: dict[str, str] = {}
+        self._faults: Mapping[str, str] = {}
 
     @property
-    def names(self) -> Mapping[Offer, str]:
-        """The extended resource of each kind of offer."""
-        return self._cluster.resource_names
-
-    @property
-    def offered(self) -> tuple[str, ...]:
+    def advertised(self) -> tuple[str, ...]:
         """The extended resources that this node has."""
         return tuple(resource.name for resource in self._resources.values())
 
-    def resource_of(self, gpu: Gpu) -> str | None:
-        """Say as which resource a GPU is handed out; None if it is left to others."""
-        offer = self.offer(gpu)
-        return self.names[offer] if offer else None
-
-    def offer(self, gpu: Gpu) -> Offer | None:
-        """Say what a GPU is handed out as; None if it is left to others."""
-        return self._cluster.offer(
-            node=self._settings.node_name, model=gpu.model, index=gpu.index, otherwise=self._settings.strategy
-        )
-
-    def publish(self, offered: Sequence[Offered]) -> None:
+    def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
-        Tell the kubelet how the GPUs are; those that are new are offered from now on.
+        Tell the kubelet the health of the GPUs; those that are new are advertised from now on.
 
         Raises:
             PluginError: If one that is new cannot be; it is tried again the next time.
         """
-        faults = {one.gpu.uuid: one.why for one in offered if one.why}
+        faults = {one.gpu.uuid: one.why for one in gpus if one.why}
         if faults != self._faults:
             self._faults = faults
             for resource in self._resources.values():
                 resource.devices.set_faults(faults)
-        for offer in dict.fromkeys(one.offer for one in offered):
-            self._offer_more(offer, tuple(one.gpu for one in offered if one.offer == offer))
+        for strategy in dict.fromkeys(one.strategy for one in gpus):
+            self._advertise(strategy, tuple(one.gpu for one in gpus if one.strategy == strategy))
 
-    def _offer_more(self, offer: Offer, gpus: tuple[Gpu, ...]) -> None:
-        resource = self._resources.get(offer)
+    def _advertise(self, strategy: Offer, gpus: tuple[Gpu, ...]) -> None:
+        resource = self._resources.get(strategy)
         if resource is None:
-            pool = Pool(gpus=gpus, vgpus_per_gpu=1 if offer == WHOLE else self._cluster.vgpus_per_gpu)
-            resource = self._made(offer, pool)
+            pool = Pool(gpus=gpus, vgpus_per_gpu=1 if strategy == WHOLE else self._cluster.vgpus_per_gpu)
+            resource = self._made(strategy, pool)
             self._serve(resource)
-            self._resources[offer] = resource
+            self._resources[strategy] = resource
         elif gpus != resource.devices.pool.gpus:
-            # Before the kubelet hears of those that are new: it may hand one out at once.
-            self._made(offer, replace(resource.devices.pool, gpus=gpus))
+            # Before the kubelet hears of those that are new: it may allocate one at once.
+            self._made(strategy, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
-    def _made(self, offer: Offer, pool: Pool) -> Resource:
-        name, sharing = self.names[offer], self._sharing(offer)
+    def _made(self, strategy: Offer, pool: Pool) -> Resource:
+        name, sharing = self._cluster.resource_names[strategy], sharing_of(strategy, self._cluster)
         return Resource(
             name=name,
             devices=Devices(pool, faults=self._faults),
             sharing=sharing,
-            allocation_policy=self._settings.allocation_policy,
-            delivery=prepare(self._settings, name, pool, sharing),
+            allocation_policy=self._allocation_policy,
+            delivery=prepare(self._handover, name, pool, sharing),
         )
 
-    def _sharing(self, offer: Offer) -> Sharing:
-        match offer:
-            case "mps":
-                return Mps(self._cluster.mps.pipe_directory)
-            case "time-slicing":
-                return TimeSlicing()
-            case "whole":
-                return Whole()
-            case _:
-                assert_never(offer)
+
+class Servers:
+    """The servers in *kubelet_dir*, a thread each: those added before `start` wait for it."""
+
+    def __init__(self, kubelet_dir: Path, threads: Threads) -> None:
+        self._kubelet_dir = kubelet_dir
+        self._threads = threads
+        self._waiting: list[ResourceServer] | None = []
+
+    def add(self, resource: Resource) -> None:
+        """
+        Advertise one more resource to the kubelet.
+
+        Raises:
+            SocketError: If the path of its socket would be too long.
+        """
+        server = ResourceServer(resource, self._kubelet_dir)
+        if self._waiting is None:
+            self._serve(server)
+        else:
+            self._waiting.append(server)
+
+    def start(self) -> None:
+        """Serve, from now on all that is added at once."""
+        waiting, self._waiting = self._waiting or [], None
+        for server in waiting:
+            self._serve(server)
+
+    def _serve(self, server: ResourceServer) -> None:
+        self._threads.start("kubelet", server.run, stop=server.stop)

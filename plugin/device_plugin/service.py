@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import grpc
 
-from plugin.device_plugin.devices import Device, Devices, Watch
+from plugin.device_plugin.devices import Device, Devices, Subscription
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError
 from plugin.shares.allocation import Allocation, allocate
 from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
-from plugin.shares.limits import Sharing
 from plugin.shares.preference import AllocationPolicy, preferred_ids
+from plugin.shares.strategy import Sharing
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
@@ -38,7 +38,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         self._resource = resource
         self._on_stream_end = on_stream_end
         self._lock = Lock()
-        self._watches: set[Watch] = set()
+        self._watches: set[Subscription] = set()
         self._closed = False
 
     @property
@@ -101,7 +101,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         """Agree: all that a container needs was in the answer to Allocate."""
         return api_pb2.PreStartContainerResponse()
 
-    def _end(self, watch: Watch) -> None:
+    def _end(self, watch: Subscription) -> None:
         watch.close()
         with self._lock:
             self._watches.discard(watch)

@@ -16,9 +16,9 @@ from typing import Self
 import grpc
 
 from plugin.device_plugin.service import DevicePluginService, Resource
-from plugin.device_plugin.sockets import identify, target
 from plugin.device_plugin.v1beta1 import api_pb2_grpc
 from plugin.errors import SocketError
+from plugin.sockets import identify, target
 
 _THREADS = 8  # each open ListAndWatch holds one
 _STOP_GRACE_SECONDS = 0.5  # for calls under way; they take milliseconds

@@ -1,5 +1,5 @@
 """
-The GPUs of this node, read once through NVML (nvidia-ml-py, module `pynvml`).
+Discovery: the GPUs of this node, read through NVML.
 
 Drivers from 550 on are in use, so every newer call is optional, and one broken GPU must not take
 down the others: what cannot be shared is skipped, with the reason.
@@ -7,20 +7,20 @@ down the others: what cannot be shared is skipped, with the reason.
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from plugin.errors import InventoryError
-from plugin.gpus.gpu import Gpu
-from plugin.gpus.nvml import NvmlGpus, explained, if_there, if_told, text_of
-from plugin.gpus.vgpu import VGpuId
+from plugin.errors import DiscoveryError
+from plugin.gpus.gpu import Gpu, VGpuId
+from plugin.gpus.nvml import NvmlGpus, explained, if_there, if_told, initialised, of_one_gpu, text_of
 
 _log = logging.getLogger(__name__)
+_Found = TypeVar("_Found")
 
 SYSFS = Path("/sys")
-_RETRY_SECONDS = 5.0  # between two looks for GPUs
+_LOOK_SECONDS = 0.02  # between two looks, while nothing is known
+_RETRY_SECONDS = 5.0  # once it is known that there is no GPU yet
 _MIG_ENABLED = 1
 
 
@@ -29,48 +29,84 @@ class NotShareableError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
-    """What was found at start."""
+class Discovered:
+    """The GPUs that were found."""
 
     gpus: tuple[Gpu, ...]
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     driver: str = ""  # version; empty if unknown
 
 
-def read_inventory(nvml: NvmlGpus, *, sysfs: Path = SYSFS) -> Inventory:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """What NVML lists, by its number of each GPU; one that cannot say who it is has an error."""
+
+    count: int
+    handles: dict[int, Any] = field(default_factory=dict)
+    uuids: dict[int, str] = field(default_factory=dict)
+    errors: dict[int, Exception] = field(default_factory=dict)
+
+
+def discover(nvml: NvmlGpus, *, sysfs: Path = SYSFS) -> Discovered:
     """
     Read every GPU that can be shared, in NVML's order, which is that of the PCI bus.
 
     Raises:
-        InventoryError: If NVML does not start, sees no GPU, or none that can be shared.
+        DiscoveryError: If NVML does not start, sees no GPU, or none that can be shared.
     """
     try:
-        nvml.nvmlInit()
-        try:
-            return _read(nvml, sysfs)
-        finally:
-            with suppress(nvml.NVMLError):
-                nvml.nvmlShutdown()
+        with initialised(nvml):
+            return _discovered(nvml, sysfs)
     except nvml.NVMLError as error:
-        raise InventoryError(explained(error)) from error
+        raise DiscoveryError(explained(error)) from error
 
 
-def wait_for_gpus(read: Callable[[], Inventory], *, ended: Callable[[float], bool]) -> Inventory | None:
+def wait_for_gpus(
+    look: Callable[[], _Found | None],
+    *,
+    wait: bool,
+    ended: Callable[[float], bool],
+    retry_seconds: float = _RETRY_SECONDS,
+) -> _Found | None:
     """
-    Call *read* until it finds GPUs; *ended* waits that many seconds and says whether to give up: None then.
+    Call *look* until it finds GPUs; None from it means that nothing is known yet.
 
-    The reason is logged when it changes: a driver can take hours to come.
+    *ended* waits that many seconds and says whether to give up: None is returned then. The reason why there is no GPU
+    is logged when it changes: a driver can take hours to come.
+
+    Raises:
+        DiscoveryError: What *look* raises where there is no GPU, without *wait*.
     """
     said = ""
     while True:
         try:
-            return read()
-        except InventoryError as error:
+            if (found := look()) is not None:
+                return found
+        except DiscoveryError as error:
+            if not wait:
+                raise
             if str(error) != said:
                 said = str(error)
                 _log.warning("waiting for GPUs", extra={"reason": said})
-        if ended(_RETRY_SECONDS):
+        if ended(retry_seconds if said else _LOOK_SECONDS):
             return None
+
+
+def listed(nvml: NvmlGpus) -> Listed:
+    """List all GPUs; fails only where NVML as a whole does."""
+    found = Listed(count=nvml.nvmlDeviceGetCount())
+    for index in range(found.count):
+        try:
+            found.handles[index] = nvml.nvmlDeviceGetHandleByIndex(index)
+            found.uuids[index] = uuid_of(nvml, found.handles[index])
+        except errors_of_one(nvml) as error:
+            found.errors[index] = of_one_gpu(error)
+    return found
+
+
+def errors_of_one(nvml: NvmlGpus) -> tuple[type[Exception], ...]:
+    """Name the exceptions by which a GPU fails to be read; `of_one_gpu` says whether the others can be."""
+    return (nvml.NVMLError, NotShareableError, UnicodeDecodeError)
 
 
 def no_gpus(skipped: Sequence[str]) -> str:
@@ -150,20 +186,21 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
     )
 
 
-def _read(nvml: NvmlGpus, sysfs: Path) -> Inventory:
-    count = nvml.nvmlDeviceGetCount()
+def _discovered(nvml: NvmlGpus, sysfs: Path) -> Discovered:
+    found = listed(nvml)
     gpus: dict[str, Gpu] = {}
-    skipped: list[str] = []
-    for index in range(count):
+    errors = dict(found.errors)
+    for index in found.uuids:
         try:
-            gpu = read_gpu(nvml, index, nvml.nvmlDeviceGetHandleByIndex(index), sysfs=sysfs)
-        except (nvml.NVMLError, NotShareableError, UnicodeDecodeError) as error:
-            skipped.append(not_shared(index, count, error))
+            gpu = read_gpu(nvml, index, found.handles[index], sysfs=sysfs)
+        except errors_of_one(nvml) as error:
+            errors[index] = of_one_gpu(error)
         else:
             gpus[gpu.uuid] = gpu
+    skipped = tuple(not_shared(index, found.count, errors[index]) for index in sorted(errors))
     if not gpus:
-        raise InventoryError(no_gpus(skipped))
-    return Inventory(gpus=tuple(gpus.values()), skipped=tuple(skipped), driver=driver_version(nvml))
+        raise DiscoveryError(no_gpus(skipped))
+    return Discovered(gpus=tuple(gpus.values()), skipped=skipped, driver=driver_version(nvml))
 
 
 def _numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:

@@ -1,37 +1,51 @@
 """NVIDIA's library NVML, by its bindings nvidia-ml-py (module `pynvml`): the part of it that is used."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
-from plugin.errors import InventoryError
-
-# NVML error number to what an administrator can do.
-_FIXES = {
-    4: "run the plugin with access to /dev/nvidia*",
-    9: "load the NVIDIA driver (modprobe nvidia)",
-    12: "libnvidia-ml.so.1 was not found: install the NVIDIA driver, or run the plugin's container with "
-    "the nvidia runtime and NVIDIA_DRIVER_CAPABILITIES=utility",
-    18: "the driver was updated under a running kernel module: reboot the node",
-}
-
+from plugin.errors import DiscoveryError
 
 # NVML's error numbers.
+NO_PERMISSION = 4
 AWAY = frozenset({15, 16})  # of a GPU: lost, waits for a reset
 ALL_FAIL = frozenset({1, 9, 12, 18})  # not initialised, no driver, no library, another driver's library
 
+# Error number to what an administrator can do.
+_FIXES = {
+    NO_PERMISSION: "run the plugin with access to /dev/nvidia*",
+    9: "load the NVIDIA driver (modprobe nvidia)",
+    12: "libnvidia-ml.so.1 was not found: install the NVIDIA driver, or run the plugin's container with "
+    "the nvidia runtime and NVIDIA_DRIVER_CAPABILITIES=utility",
+    15: "the GPU is lost: reset it, or reboot the node",
+    16: "reset the GPU, or reboot the node",
+    18: "the driver was updated under a running kernel module: reboot the node",
+}
+# The same where something of a GPU is to be changed.
+_FIXES_OF_CHANGES = _FIXES | {
+    3: "this GPU cannot be shared by MPS: share it by time-slicing or whole, with `nodes` in _cluster.yaml",
+    NO_PERMISSION: "run gpu-share mps as root in a privileged container",
+}
 
-class NvmlGpus(Protocol):
-    """Which GPUs there are; handles are opaque. Every error has NVML's number as its `value`."""
+
+class NvmlRun(Protocol):
+    """From its start to its end. Every error has NVML's number as its `value`."""
 
     @property
     def NVMLError(self) -> type[Exception]: ...  # noqa: D102, N802 - NVML's own names
+
+    def nvmlInit(self) -> None: ...  # noqa: D102, N802
+    def nvmlShutdown(self) -> None: ...  # noqa: D102, N802
+
+
+class NvmlGpus(NvmlRun, Protocol):
+    """Which GPUs there are; handles are opaque."""
+
     @property
     def NVMLError_FunctionNotFound(self) -> type[Exception]: ...  # noqa: D102, N802
     @property
     def NVMLError_NotSupported(self) -> type[Exception]: ...  # noqa: D102, N802
 
-    def nvmlInit(self) -> None: ...  # noqa: D102, N802
-    def nvmlShutdown(self) -> None: ...  # noqa: D102, N802
     def nvmlSystemGetDriverVersion(self) -> str | bytes: ...  # noqa: D102, N802
     def nvmlDeviceGetCount(self) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any: ...  # noqa: D102, N802
@@ -44,9 +58,9 @@ class NvmlGpus(Protocol):
     def nvmlDeviceGetNumaNodeId(self, handle: Any, /) -> int: ...  # noqa: D102, N802
 
 
-class Nvml(NvmlGpus, Protocol):
+class NvmlHealth(NvmlGpus, Protocol):
     """
-    And how they are; event sets are opaque.
+    And their health; event sets are opaque.
 
     Of field values `nvmlReturn`, `valueType` and `value` are read, of events `device`, `eventType` and `eventData`.
     """
@@ -60,24 +74,60 @@ class Nvml(NvmlGpus, Protocol):
     def nvmlEventSetFree(self, event_set: Any, /) -> None: ...  # noqa: D102, N802
 
 
+class NvmlModes(NvmlRun, Protocol):
+    """The compute modes of GPUs."""
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: str, /) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetComputeMode(self, handle: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceSetComputeMode(self, handle: Any, mode: int, /) -> None: ...  # noqa: D102, N802
+
+
+class Nvml(NvmlHealth, NvmlModes, Protocol):
+    """All of it, as the bindings have it."""
+
+
 def load_nvml() -> Nvml:
     """
     Import the bindings; the library itself is loaded by the first call.
 
     Raises:
-        InventoryError: If nvidia-ml-py is not installed.
+        DiscoveryError: If nvidia-ml-py is not installed.
     """
     try:
         import pynvml  # noqa: PLC0415 - 30 ms that a simulated node does not need
     except ImportError as error:
-        raise InventoryError(f"no NVML: {error}: install nvidia-ml-py") from error
+        raise DiscoveryError(f"no NVML: {error}: install nvidia-ml-py") from error
     nvml: Nvml = pynvml
     return nvml
 
 
-def explained(error: Exception) -> str:
-    """Say what an error of NVML is and what to do about it."""
-    return f"NVML: {error}: {_FIXES.get(getattr(error, 'value', -1), 'see nvidia-smi')}"
+@contextmanager
+def initialised(nvml: NvmlRun) -> Iterator[None]:
+    """Use NVML for a moment: held open, it would keep a driver from being reloaded."""
+    nvml.nvmlInit()
+    try:
+        yield
+    finally:
+        with suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
+
+
+def explained(error: Exception, *, changing: bool = False) -> str:
+    """Say what an error of NVML is and what to do about it; *changing* says that something was to be changed."""
+    fixes = _FIXES_OF_CHANGES if changing else _FIXES
+    return f"NVML: {error}: {fixes.get(number_of(error) or 0, 'see nvidia-smi')}"
+
+
+def number_of(error: Exception) -> int | None:
+    """Give NVML's number of an error; None if it is not one of NVML's."""
+    return getattr(error, "value", None)
+
+
+def of_one_gpu(error: Exception) -> Exception:
+    """Give *error* back if it is that of one GPU; where NVML as a whole fails, raise it."""
+    if number_of(error) in ALL_FAIL:
+        raise error
+    return error
 
 
 def if_there(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
@@ -93,7 +143,7 @@ def if_told(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except nvml.NVMLError as error:
-        if getattr(error, "value", None) in AWAY | ALL_FAIL:
+        if number_of(error) in AWAY | ALL_FAIL:
             raise
         return None
 

@@ -1,16 +1,14 @@
-"""All GPUs that this node offers, and how each is: what reports and rules come to."""
+"""All GPUs that this node shares and the health of each: what reports and rules come to."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
-from plugin.health.reports import Event, Look, NvmlFailure, Probe, Report
+from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailure, Probe, Report
 from plugin.health.rules import STEADY_SECONDS, GpuState, Moment, looked_at, restored, struck, unseen, with_mps
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth
+from plugin.shares.strategy import StrategyOf
 from policies.contract import MPS, Offer
-
-SILENT_SECONDS = 30.0  # a driver that answers takes less for a probe
-SILENT = f"NVML has not answered for more than {SILENT_SECONDS:.0f} s: see what the kernel's log says of the driver"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +16,7 @@ class Entry:
     """One GPU."""
 
     gpu: Gpu
-    offer: Offer  # what it is handed out as
+    strategy: Offer  # how it is shared
     state: GpuState
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     application_fault: ApplicationFault | None
@@ -29,23 +27,22 @@ class Entry:
         return "; ".join(fault.why for fault in self.state.faults)
 
 
-class Ledger:
+class GpuInventory:
     """
-    Takes reports, and knows every GPU that was ever offered: one that is gone has a fault.
+    Takes reports, and knows every GPU that was ever shared: one that is gone has a fault.
 
-    *offer* says what a GPU is handed out as, None for not at all. *before* is what the last plugin knew since the same
-    start of the machine. One thread at a time calls.
+    *before* is what the last plugin knew since the same boot of the machine. One thread at a time calls.
     """
 
     def __init__(
         self,
         *,
-        offer: Callable[[Gpu], Offer | None],
+        strategy_of: StrategyOf,
         application_xids: Collection[int],
         before: NodeHealth | None,
         steady_seconds: float = STEADY_SECONDS,
     ) -> None:
-        self._offer = offer
+        self._strategy_of = strategy_of
         self._application_xids = application_xids
         self._before = {gpu.uuid: gpu for gpu in before.gpus} if before else {}
         self._steady_seconds = steady_seconds
@@ -85,7 +82,7 @@ class Ledger:
     def set_mps_faults(self, faults: Mapping[str, str], at: Moment) -> None:
         """Apply why, by UUID, for each GPU shared by MPS whose daemon is not good; those of all others are."""
         for uuid, entry in self._entries.items():
-            if entry.offer == MPS:
+            if entry.strategy == MPS:
                 self._set(uuid, with_mps(entry.state, faults.get(uuid), at), at)
 
     def programs_faults(self) -> Mapping[tuple[str, int], int]:
@@ -104,7 +101,7 @@ class Ledger:
                 uuid=entry.gpu.uuid,
                 index=entry.gpu.index,
                 model=entry.gpu.model,
-                resource=names[entry.offer],
+                resource=names[entry.strategy],
                 since=entry.since,
                 faults=entry.state.faults,
                 application_fault=entry.application_fault,
@@ -126,10 +123,10 @@ class Ledger:
             self._set(uuid, state, at)
 
     def _get_to_know(self, gpu: Gpu, look: Look | None, at: Moment) -> None:
-        """Decide what a GPU is handed out as; that stays, though its number can become another's."""
-        offer = self._offer(gpu)
-        if offer:
-            self._entries[gpu.uuid] = self._found(gpu, offer, look, at)
+        """Decide how a GPU is shared; that stays, though its number can become another's."""
+        strategy = self._strategy_of(gpu)
+        if strategy:
+            self._entries[gpu.uuid] = self._found(gpu, strategy, look, at)
         else:
             self._left_to_others.add(gpu.uuid)
 
@@ -143,17 +140,16 @@ class Ledger:
         else:
             self._set(event.gpu_uuid, struck(entry.state, event, at), at)
 
-    def _found(self, gpu: Gpu, offer: Offer, look: Look | None, at: Moment) -> Entry:
+    def _found(self, gpu: Gpu, strategy: Offer, look: Look | None, at: Moment) -> Entry:
         before = self._before.get(gpu.uuid)
         if before is None:
-            return Entry(gpu=gpu, offer=offer, state=GpuState(), since=at.text, application_fault=None)
-        driver_tells = (
-            look is not None and look.recovery_action is not None
-        )  # what it needs, and better than we remember
+            return Entry(gpu=gpu, strategy=strategy, state=GpuState(), since=at.text, application_fault=None)
+        # Where the driver says what the GPU needs, it knows better than we remember.
+        driver_tells = look is not None and look.recovery_action is not None
         state = GpuState() if driver_tells else restored(before.faults)
         return Entry(
             gpu=gpu,
-            offer=offer,
+            strategy=strategy,
             state=state,
             since=before.since if bool(state.open) == bool(before.faults) else at.text,
             application_fault=before.application_fault,

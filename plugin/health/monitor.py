@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Signal
 
-from plugin.boot_clock import boot_seconds
 from plugin.gpus.discovery import SYSFS
-from plugin.gpus.nvml import Nvml, explained
+from plugin.gpus.nvml import NvmlHealth, explained
 from plugin.gpus.pci import PciBus
-from plugin.health.nvml_connection import Known, NvmlSession
+from plugin.health.nvml_connection import Known, NvmlConnection
 from plugin.health.reports import NvmlFailure, Report
+from plugin.state_files import boot_seconds
+from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +42,12 @@ class Periods:
     clock: Callable[[], float] = boot_seconds
 
 
-class NvmlWatcher:
+class Monitor:
     """Gives each of its reports to *report*. *sysfs* is None where the GPUs are not of this machine."""
 
     def __init__(
         self,
-        nvml: Nvml,
+        nvml: NvmlHealth,
         report: Callable[[Report], None],
         *,
         periods: Periods,
@@ -68,7 +69,7 @@ class NvmlWatcher:
         self._unheard = ""  # why nobody hears of XIDs; empty while somebody does
         self._events_in_a_row = 0  # without a moment in which there was none
         self._unsettled_until_seconds = 0.0
-        self._said: set[str] = set()
+        self._warn = WarnOnce(_log)
 
     def run(self) -> None:
         """Watch until `stop`."""
@@ -90,7 +91,7 @@ class NvmlWatcher:
         self._nvml.nvmlInit()
         self._generation += 1
         self._wait_failures = 0
-        session = NvmlSession(
+        session = NvmlConnection(
             self._nvml, self._known, generation=self._generation, clock=self._clock, sysfs=self._sysfs or Path()
         )
         try:
@@ -105,7 +106,7 @@ class NvmlWatcher:
         finally:
             session.close()
 
-    def _should_start_anew(self, session: NvmlSession, *, age_seconds: float) -> bool:
+    def _should_start_anew(self, session: NvmlConnection, *, age_seconds: float) -> bool:
         now = self._clock()
         bus = self._bus.gpus()
         if bus != self._bus_seen:
@@ -121,11 +122,11 @@ class NvmlWatcher:
         reached = {self._known.addresses.get(uuid) for uuid in session.reached}
         return session.misses_some and self._bus.may_have_more(reached)
 
-    def _listen(self, session: NvmlSession) -> None:
+    def _listen(self, session: NvmlConnection) -> None:
         for uuid in sorted(session.listen()):
-            self._say_once("the driver does not tell of XIDs", f"GPU {uuid}")
+            self._warn("the driver does not tell of XIDs", f"GPU {uuid}")
 
-    def _follow(self, session: NvmlSession, *, probed_seconds: float) -> None:
+    def _follow(self, session: NvmlConnection, *, probed_seconds: float) -> None:
         """Take events until it is time to probe: at once where one asks for it, unless the last was a moment ago."""
         until = probed_seconds + self._periods.probe_seconds
         while not self._ended.is_set() and (left := until - self._clock()) > 0:
@@ -135,7 +136,7 @@ class NvmlWatcher:
             elif not self._take_event(session, seconds):
                 until = min(until, probed_seconds + self._periods.between_probes_seconds)
 
-    def _take_event(self, session: NvmlSession, seconds: float) -> bool:
+    def _take_event(self, session: NvmlConnection, seconds: float) -> bool:
         """Wait for an event; False asks for a probe."""
         began = self._clock()
         try:
@@ -157,18 +158,13 @@ class NvmlWatcher:
         self._report(told)
         return True
 
-    def _fail_to_wait(self, session: NvmlSession, error: Exception) -> None:
+    def _fail_to_wait(self, session: NvmlConnection, error: Exception) -> None:
         """Have the probe say what is wrong and listen anew, ever slower if that does not help."""
         session.stop_listening()
-        self._say_once("NVML does not wait for events, looking instead", explained(error))
+        self._warn("NVML does not wait for events, looking instead", explained(error))
         if self._wait_failures:
             pause_seconds = self._periods.first_retry_seconds * 2 ** (self._wait_failures - 1)
             self._ended.wait(min(pause_seconds, self._periods.probe_seconds))
         self._wait_failures += 1
         if self._wait_failures >= _MANY_FAILURES:
             self._unheard = f"NVML does not wait for events: {explained(error)}"
-
-    def _say_once(self, message: str, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
-            _log.warning(message, extra={"reason": reason})

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plugin.gpus.discovery import (
-    NotShareableError,
     driver_version,
+    errors_of_one,
     in_mig_mode,
+    listed,
     minor_of,
     not_shared,
     pci_address,
@@ -21,7 +22,7 @@ from plugin.gpus.discovery import (
     uuid_of,
 )
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.nvml import ALL_FAIL, AWAY, Nvml, if_told
+from plugin.gpus.nvml import AWAY, NvmlHealth, if_told, number_of, of_one_gpu
 from plugin.health.reports import Event, Look, Probe
 
 # NVML's numbers.
@@ -42,10 +43,12 @@ class Known:
     uuids: dict[int, str] = field(default_factory=dict)  # by NVML's number, when it last said
 
 
-class NvmlSession:
+class NvmlConnection:
     """NVML while it is initialised; *clock* is that of the reports. Every call but `close` raises NVML's errors."""
 
-    def __init__(self, nvml: Nvml, known: Known, *, generation: int, clock: Callable[[], float], sysfs: Path) -> None:
+    def __init__(
+        self, nvml: NvmlHealth, known: Known, *, generation: int, clock: Callable[[], float], sysfs: Path
+    ) -> None:
         self._nvml = nvml
         self._known = known
         self._generation = generation
@@ -74,16 +77,8 @@ class NvmlSession:
 
         *unheard* says why events cannot be waited for; empty where they can.
         """
-        count = self._nvml.nvmlDeviceGetCount()
-        handles: dict[int, Any] = {}
-        uuids: dict[int, str] = {}
-        errors: dict[int, Exception] = {}
-        for index in range(count):
-            try:
-                handles[index] = self._nvml.nvmlDeviceGetHandleByIndex(index)
-                uuids[index] = uuid_of(self._nvml, handles[index])
-            except self._one_fails as error:
-                errors[index] = self._of_one(error)
+        found = listed(self._nvml)
+        handles, uuids, errors = found.handles, found.uuids, found.errors
         looks = {uuid: self._look(handles[index], unheard=unheard) for index, uuid in uuids.items()}
         # A GPU that cannot say who it is: NVML keeps its number.
         for index in tuple(errors):
@@ -94,14 +89,14 @@ class NvmlSession:
         errors |= self._get_to_know(uuids, handles)
         self._handles = {uuid: handles[index] for index, uuid in uuids.items() if not looks[uuid].problem}
         self._away |= {uuid for uuid in {*self._known.gpus, *looks} if uuid not in looks or looks[uuid].away}
-        failed = any(_number(error) is not None for error in errors.values())
+        failed = any(number_of(error) is not None for error in errors.values())
         self.misses_some = failed or not self._handles or not self._known.gpus.keys() <= self._handles.keys()
         return Probe(
             seconds=self._clock(),
             generation=self._generation,
             looks=looks,
             gpus=tuple(self._known.gpus[uuid] for uuid in looks if uuid in self._known.gpus),
-            skipped=tuple(not_shared(index, count, errors[index]) for index in sorted(errors)),
+            skipped=tuple(not_shared(index, found.count, errors[index]) for index in sorted(errors)),
             driver=self._driver_version(),
         )
 
@@ -119,7 +114,7 @@ class NvmlSession:
         try:
             events = self._events = self._nvml.nvmlEventSetCreate()
         except self._nvml.NVMLError as error:
-            self._of_one(error)
+            of_one_gpu(error)
             return self.reached
         self._listened_to = self.reached
         deaf = frozenset(uuid for uuid, handle in self._handles.items() if not self._registered(handle, events))
@@ -137,7 +132,7 @@ class NvmlSession:
         try:
             told = self._nvml.nvmlEventSetWait_v2(self._events, max(1, int(seconds * 1000)))
         except self._nvml.NVMLError as error:
-            if _number(error) == _TIMEOUT:
+            if number_of(error) == _TIMEOUT:
                 return None
             raise
         critical = f"XID {told.eventData}" if told.eventType == _XID else _CRITICAL.get(told.eventType)
@@ -145,7 +140,7 @@ class NvmlSession:
             return "look"
         try:
             uuid = uuid_of(self._nvml, told.device)
-        except self._one_fails:
+        except errors_of_one(self._nvml):
             return "look"
         xid = int(told.eventData) if told.eventType == _XID else None
         return Event(seconds=self._clock(), gpu_uuid=uuid, what=critical, xid=xid)
@@ -167,16 +162,6 @@ class NvmlSession:
             with suppress(self._nvml.NVMLError):
                 self._nvml.nvmlEventSetFree(events)
 
-    @property
-    def _one_fails(self) -> tuple[type[Exception], ...]:
-        return (self._nvml.NVMLError, NotShareableError, UnicodeDecodeError)
-
-    def _of_one(self, error: Exception) -> Exception:
-        """Give *error* back if it is that of one GPU."""
-        if _number(error) in ALL_FAIL:
-            raise error
-        return error
-
     def _driver_version(self) -> str:
         if not self._driver:  # a text for people, no reason to fail
             with suppress(UnicodeDecodeError):
@@ -194,7 +179,7 @@ class NvmlSession:
                 energy_mj=if_told(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             )
         except self._nvml.NVMLError as error:
-            return _unreached(self._of_one(error))
+            return _unreached(of_one_gpu(error))
 
     def _recovery_action(self, handle: Any) -> int | None:
         (answer,) = self._nvml.nvmlDeviceGetFieldValues(handle, [_RECOVERY_ACTION])
@@ -212,8 +197,8 @@ class NvmlSession:
             try:
                 gpu = read_gpu(self._nvml, index, handles[index], sysfs=self._sysfs)
                 self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
-            except self._one_fails as error:
-                errors[index] = self._of_one(error)
+            except errors_of_one(self._nvml) as error:
+                errors[index] = of_one_gpu(error)
             else:
                 self._known.gpus[uuid] = gpu
         return errors
@@ -223,7 +208,7 @@ class NvmlSession:
         try:
             minor = minor_of(self._nvml, handle)
         except self._nvml.NVMLError as error:
-            self._of_one(error)
+            of_one_gpu(error)
             return known
         return replace(known, index=index, minor=known.minor if minor is None else minor)
 
@@ -234,14 +219,10 @@ class NvmlSession:
             if types:
                 self._nvml.nvmlDeviceRegisterEvents(handle, types, events)
         except self._nvml.NVMLError as error:
-            self._of_one(error)
+            of_one_gpu(error)
             return False
         return bool(types & _XID)
 
 
 def _unreached(error: Exception) -> Look:
-    return Look(problem=str(error), away=_number(error) in AWAY)
-
-
-def _number(error: Exception) -> int | None:
-    return getattr(error, "value", None)
+    return Look(problem=str(error), away=number_of(error) in AWAY)

@@ -1,12 +1,12 @@
 """
-The thread that says how the GPUs are: to the kubelet, to the log and to `gpu-share plugin status`.
+The thread that reconciles what is known of the GPUs with what the kubelet, the log and `gpu-share plugin status` say.
 
 It makes no call of NVML and takes no lock that anyone holds for long, so that it goes on where the driver hangs.
 """
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,16 +14,16 @@ from queue import Empty, SimpleQueue
 
 import msgspec
 
-from plugin.boot_clock import boot_seconds
-from plugin.device_plugin.resources import Offers
 from plugin.errors import PluginError, TenantsError
-from plugin.health.inventory import Entry, Ledger
-from plugin.health.mps_faults import MpsFaults
+from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.reports import Report
 from plugin.health.rules import Moment
 from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, NodeHealth, write_node_health
+from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
-from policies.contract import MPS
+from plugin.state_files import boot_seconds
+from policies.contract import MPS, Offer
+from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
@@ -32,31 +32,32 @@ _SAME_FAULT_SECONDS = 60.0  # a program that fails all the time is one line a mi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the judge asks, and where it writes."""
+class ReconcilerContext:
+    """What the reconciler asks, and where it writes."""
 
     boot_id: str
     state_dir: Path
     mps_faults: MpsFaults
     tenants: Callable[[], tuple[Tenant, ...]]  # raises TenantsError
+    publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
+    resource_names: Mapping[Offer, str]
     clock: Callable[[], float] = boot_seconds
 
 
-class Judge:
-    """Takes what comes in *reports* and makes *offers* follow. Call `look` first, then `run` in a thread."""
+class Reconciler:
+    """Takes what comes in *reports* and publishes what follows. Call `look` first, then `run` in a thread."""
 
     def __init__(
-        self, ledger: Ledger, offers: Offers, reports: "SimpleQueue[Report | None]", surroundings: Surroundings
+        self, inventory: GpuInventory, reports: "SimpleQueue[Report | None]", context: ReconcilerContext
     ) -> None:
-        self._ledger = ledger
-        self._offers = offers
+        self._inventory = inventory
         self._reports = reports
-        self._around = surroundings
+        self._context = context
         self._stopping = False
         self._faults_said: dict[str, frozenset[tuple[str, int | None]]] = {}
         self._programs_faults: dict[tuple[str, int], int] = {}  # not told of yet
         self._programs_fault_said: dict[tuple[str, int], float] = {}
-        self._said: set[str] = set()
+        self._warn = WarnOnce(_log)
         self._written: NodeHealth | None = None
 
     def run(self) -> None:
@@ -65,7 +66,7 @@ class Judge:
             try:
                 self.look(*self._arrived())
             except PluginError as error:
-                self._say_once("a GPU that appeared is not offered", str(error))
+                self._warn("a GPU that appeared is not shared", str(error))
         if self._written:
             self._save(msgspec.structs.replace(self._written, ended=True))
 
@@ -76,19 +77,19 @@ class Judge:
 
     def look(self, *reports: Report) -> None:
         """
-        Judge once, with *reports* as what has come since the last time.
+        Reconciler once, with *reports* as what has come since the last time.
 
         Raises:
             PluginError: If a GPU that is new cannot be offered; all else is done.
         """
         at = self._now()
         for report in reports:
-            self._ledger.take(report, at)
-        self._ledger.expect_nvml(at)
-        shared_by_mps = [entry.gpu.uuid for entry in self._ledger.entries if entry.offer == MPS]
-        self._ledger.set_mps_faults(self._around.mps_faults(shared_by_mps), at)
+            self._inventory.take(report, at)
+        self._inventory.expect_nvml(at)
+        shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
+        self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
         try:
-            self._offers.publish(self._ledger.entries)
+            self._context.publish(self._inventory.entries)
         finally:
             self._log_changes()
             self._tell_of_programs(at)
@@ -107,12 +108,12 @@ class Judge:
         return arrived
 
     def _now(self) -> Moment:
-        return Moment(self._around.clock(), datetime.now(UTC).isoformat(timespec="seconds"))
+        return Moment(self._context.clock(), datetime.now(UTC).isoformat(timespec="seconds"))
 
     def _log_changes(self) -> None:
-        for sentence in self._ledger.skipped:
-            self._say_once("GPU skipped", sentence)
-        for entry in self._ledger.entries:
+        for sentence in self._inventory.skipped:
+            self._warn("GPU skipped", sentence)
+        for entry in self._inventory.entries:
             uuid = entry.gpu.uuid
             faults = frozenset((fault.source, fault.xid) for fault in entry.state.faults)
             before = self._faults_said.get(uuid, frozenset())
@@ -124,10 +125,14 @@ class Judge:
             self._faults_said[uuid] = faults
 
     def _named(self, entry: Entry) -> dict[str, object]:
-        return {"gpu": entry.gpu.uuid, "index": entry.gpu.index, "resource": self._offers.names[entry.offer]}
+        return {
+            "gpu": entry.gpu.uuid,
+            "index": entry.gpu.index,
+            "resource": self._context.resource_names[entry.strategy],
+        }
 
     def _tell_of_programs(self, at: Moment) -> None:
-        for key, times in self._ledger.programs_faults().items():
+        for key, times in self._inventory.programs_faults().items():
             self._programs_faults[key] = self._programs_faults.get(key, 0) + times
         due = [key for key in self._programs_faults if self._is_due(key, at)]
         if not due:
@@ -135,7 +140,7 @@ class Judge:
         tenants, unknown = self._tenants()
         for uuid, xid in due:
             there = tuple(tenant.name for tenant in tenants if tenant.vgpus_on(uuid))
-            self._ledger.remember(uuid, ApplicationFault(xid=xid, at=at.text, tenants=there))
+            self._inventory.remember(uuid, ApplicationFault(xid=xid, at=at.text, tenants=there))
             fields: dict[str, object] = {"gpu": uuid, "xid": xid, "times": self._programs_faults.pop((uuid, xid))}
             _log.warning("application fault on a GPU", extra={**fields, "tenants": there, **unknown})
             self._programs_fault_said[uuid, xid] = at.seconds
@@ -146,7 +151,7 @@ class Judge:
 
     def _tenants(self) -> tuple[tuple[Tenant, ...], Mapping[str, str]]:
         try:
-            return self._around.tenants(), {}
+            return self._context.tenants(), {}
         except TenantsError as error:
             return (), {"tenants_unknown": str(error)}
 
@@ -154,12 +159,12 @@ class Judge:
         """Publish what changed, and now and then that we live."""
         before = self._written
         health = NodeHealth(
-            boot_id=self._around.boot_id,
+            boot_id=self._context.boot_id,
             heartbeat_seconds=before.heartbeat_seconds if before else at.seconds,
             pid=os.getpid(),
-            driver=self._ledger.driver,
-            gpus=self._ledger.health(self._offers.names),
-            skipped=self._ledger.skipped,
+            driver=self._inventory.driver,
+            gpus=self._inventory.health(self._context.resource_names),
+            skipped=self._inventory.skipped,
         )
         if health == before and at.seconds - before.heartbeat_seconds < HEARTBEAT_SECONDS:
             return
@@ -168,15 +173,10 @@ class Judge:
 
     def _save(self, health: NodeHealth) -> None:
         try:
-            write_node_health(self._around.state_dir, health)
+            write_node_health(self._context.state_dir, health)
         except OSError as error:
             reason = (
-                f"--state-dir {self._around.state_dir}: {error.strerror}: the GPUs are served, but `gpu-share plugin "
+                f"--state-dir {self._context.state_dir}: {error.strerror}: the GPUs are served, but `gpu-share plugin "
                 "status` cannot show how they are, and a plugin that starts later does not know what failed"
             )
-            self._say_once("the state of the GPUs cannot be written", reason)
-
-    def _say_once(self, message: str, reason: str) -> None:
-        if reason not in self._said:
-            self._said.add(reason)
-            _log.warning(message, extra={"reason": reason})
+            self._warn("the state of the GPUs cannot be written", reason)

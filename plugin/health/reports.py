@@ -1,9 +1,14 @@
-"""What the thread that talks to NVML tells the rest of the plugin. It crosses threads, so all of it is frozen."""
+"""What the monitor reports to the rest of the plugin. It crosses threads, so all of it is frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from time import monotonic
 
+from plugin.errors import DiscoveryError
+from plugin.gpus.discovery import no_gpus, wait_for_gpus
 from plugin.gpus.gpu import Gpu
+from plugin.shares.strategy import StrategyOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +54,54 @@ class Event:
 
 
 Report = Probe | NvmlFailure | Event
+
+SILENT_SECONDS = 30.0  # a driver that answers takes less for a probe
+SILENT = f"NVML has not answered for more than {SILENT_SECONDS:.0f} s: see what the kernel's log says of the driver"
+
+_RETRY_SECONDS = 0.5  # between two looks for the first probe, once it is known that there is no GPU yet
+
+
+def first_probe(
+    reports: "SimpleQueue[Report | None]",
+    strategy_of: StrategyOf,
+    *,
+    wait: bool,
+    ended: Callable[[float], bool],
+    clock: Callable[[], float] = monotonic,
+) -> Probe | None:
+    """
+    Take reports until one shows a GPU that is to be shared; as `wait_for_gpus` waits.
+
+    Raises:
+        DiscoveryError: If there is no GPU to share, without *wait*.
+    """
+    heard = clock()
+
+    def look() -> Probe | None:
+        nonlocal heard
+        try:
+            report = reports.get_nowait()
+        except Empty:
+            if clock() - heard > SILENT_SECONDS:
+                raise DiscoveryError(SILENT) from None
+            return None
+        heard = clock()
+        if isinstance(report, Probe) and any(strategy_of(gpu) for gpu in report.gpus):
+            return report
+        if why := _why_none(report):
+            raise DiscoveryError(why)
+        return None
+
+    return wait_for_gpus(look, wait=wait, ended=ended, retry_seconds=_RETRY_SECONDS)
+
+
+def _why_none(report: Report | None) -> str:
+    match report:
+        case NvmlFailure(why=why):
+            return why
+        case Probe(gpus=()):
+            return no_gpus(report.skipped)
+        case Probe(gpus=gpus):
+            return f"no GPU to share: nodes in _cluster.yaml leaves all {len(gpus)} GPUs of this node to others"
+        case _:
+            return ""

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.health.state import FRESH_SECONDS, NODE_FILE, GpuHealth, NodeHealth, read_node_health
 from plugin.mps import state as mps
+from plugin.state_files import boot_id, boot_seconds
 
 _ALL_HEALTHY = 0
 _SOME_UNHEALTHY = 1

@@ -1,0 +1,1 @@
+"""One supervised MPS control daemon per GPU, and what it needs on the node."""

@@ -6,40 +6,18 @@ kept in a file, so that it is put back even by a process that did not set it.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
 
 import msgspec
 
+from plugin.gpus.nvml import NvmlModes, explained, initialised
 from plugin.state_files import read_json, write_atomically
 
 _log = logging.getLogger(__name__)
 
 EXCLUSIVE_PROCESS = 3
-# NVML error number to what an administrator can do.
-_FIXES = {
-    3: "this GPU cannot be shared by MPS: offer it by time-slicing or whole, with `nodes` in _cluster.yaml",
-    4: "run gpu-share mps as root in a privileged container",
-    9: "load the NVIDIA driver (modprobe nvidia)",
-    15: "the GPU is lost: reset it, or reboot the node",
-    16: "reset the GPU, or reboot the node",
-}
-
-
-class Nvml(Protocol):
-    """The part of the module `pynvml` that is used; handles are opaque."""
-
-    @property
-    def NVMLError(self) -> type[Exception]: ...  # noqa: D102, N802 - NVML's own names
-
-    def nvmlInit(self) -> None: ...  # noqa: D102, N802
-    def nvmlShutdown(self) -> None: ...  # noqa: D102, N802
-    def nvmlDeviceGetHandleByUUID(self, uuid: str, /) -> Any: ...  # noqa: D102, N802
-    def nvmlDeviceGetComputeMode(self, handle: Any, /) -> int: ...  # noqa: D102, N802
-    def nvmlDeviceSetComputeMode(self, handle: Any, mode: int, /) -> None: ...  # noqa: D102, N802
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +30,7 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
 class ComputeModes:
     """Sets the compute mode of GPUs, and puts it back; for any thread."""
 
-    def __init__(self, load_nvml: Callable[[], Nvml], *, record: Path, boot_id: str) -> None:
+    def __init__(self, load_nvml: Callable[[], NvmlModes], *, record: Path, boot_id: str) -> None:
         self._load_nvml = load_nvml
         self._path = record
         self._boot_id = boot_id
@@ -77,13 +55,13 @@ class ComputeModes:
         self._ended = True
         return self.release(keep=keep)
 
-    def _each(self, gpu_uuids: Collection[str], act: Callable[[Nvml, str], None]) -> dict[str, str]:
+    def _each(self, gpu_uuids: Collection[str], act: Callable[[NvmlModes, str], None]) -> dict[str, str]:
         if not gpu_uuids:
             return {}
         faults = {}
         nvml = self._load_nvml()
         try:
-            with _session(nvml):
+            with initialised(nvml):
                 for uuid in gpu_uuids:
                     try:
                         act(nvml, uuid)
@@ -93,7 +71,7 @@ class ComputeModes:
             faults = dict.fromkeys(gpu_uuids, _sentence(error))
         return faults
 
-    def _hold_one(self, nvml: Nvml, uuid: str) -> None:
+    def _hold_one(self, nvml: NvmlModes, uuid: str) -> None:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
         found = nvml.nvmlDeviceGetComputeMode(handle)
         recorded = self._recorded()
@@ -106,7 +84,7 @@ class ComputeModes:
         nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
         _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
 
-    def _release_one(self, nvml: Nvml, uuid: str) -> None:
+    def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
         recorded = self._recorded()
         nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), recorded.pop(uuid))
         self._write(recorded)
@@ -123,19 +101,7 @@ class ComputeModes:
             self._path.unlink(missing_ok=True)
 
 
-@contextmanager
-def _session(nvml: Nvml) -> Iterator[None]:
-    """Use NVML for a moment: an open session would keep a driver from being reloaded."""
-    nvml.nvmlInit()
-    try:
-        yield
-    finally:
-        with suppress(nvml.NVMLError):
-            nvml.nvmlShutdown()
-
-
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"the compute mode found cannot be remembered, so it stays: {error}"
-    fix = _FIXES.get(getattr(error, "value", -1), "see nvidia-smi")
-    return f"the compute mode cannot be changed: NVML: {error}: {fix}"
+    return f"the compute mode cannot be changed: {explained(error, changing=True)}"

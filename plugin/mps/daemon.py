@@ -10,15 +10,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugin.errors import ControlError, MpsError
-from plugin.mps.answers import ServerState, server_pids, server_state
-from plugin.mps.control import Control
+from plugin.mps.control import Control, ServerState, server_pids, server_state
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, send
 from plugin.mps.restart_policy import Answered, Gone, NoAnswer
-from plugin.mps.timing import Timing
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """All in seconds."""
+
+    look: float = 3.0  # between two looks at a daemon
+    answer: float = 3.0  # for one command
+    start: float = 25.0  # for a daemon, until it listens, or for a server; with its end less than `end`
+    quit: float = 10.0  # for a daemon that was told to, until it is gone with its servers
+    kill: float = 3.0  # for a process, after each of SIGTERM and SIGKILL
+    end: float = 45.0  # for all of them, at the end; a pod is given 60
+    limits: float = 60.0  # between two looks at limits that tenants may have changed
+    ceilings: float = 3.0  # between two looks at policies and tenants
+    gpus: float = 30.0  # between two looks at the GPUs and their compute modes
+    publish: float = 1.0  # between two looks at what is to be published
+    heartbeat: float = 5.0  # between two writes, when nothing changes
+
+
+TIMING = Timing()
+
 
 _SOCKET = "control"
 _LOGS = ("control.log", "server.log")

@@ -1,39 +1,53 @@
 """Keeps the MPS daemon of one GPU running, in a thread of its own, and says how it is."""
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Event
 
-from plugin.boot_clock import boot_seconds
 from plugin.errors import ControlError, MpsError
 from plugin.gpus.gpu import Gpu
-from plugin.mps.ceiling import ceiling_of
-from plugin.mps.client_limits import HeldLimits
-from plugin.mps.daemon import Daemon
-from plugin.mps.restart_policy import Answered, Blocked, Gone, NotStarted, Seen, Watch, step
+from plugin.mps.client_limits import ClientLimits, ceiling_of
+from plugin.mps.compute_mode import ComputeModes
+from plugin.mps.daemon import Daemon, Place, Timing
+from plugin.mps.restart_policy import Answered, Blocked, DaemonStatus, Gone, NotStarted, Seen, step
 from plugin.mps.state import MpsGpu, StateName
-from plugin.mps.surroundings import Surroundings
+from plugin.pod_resources.tenants import Tenancy
+from plugin.state_files import boot_seconds
 
 _log = logging.getLogger(__name__)
 
 
-class Keeper:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorContext:
+    """Shared by all supervisors, and the same from start to end."""
+
+    place: Place
+    state_dir: Path
+    boot_id: str
+    vgpus_per_gpu: int  # as the plugin cuts GPUs: what the policies said at the start
+    modes: ComputeModes
+    tenancy: Tenancy
+    timing: Timing
+
+
+class DaemonSupervisor:
     """
-    One GPU's keeper. `report` is always how the daemon was at the last look.
+    One GPU's supervisor. `report` is always how the daemon was at the last look.
 
     `ceiling_vgpus` and `blocked` are set from outside at any time: the most vGPUs that one client may have, and why no
     container may start on the GPU whatever the daemon says (empty: nothing).
     """
 
-    def __init__(self, gpu: Gpu, surroundings: Surroundings) -> None:
+    def __init__(self, gpu: Gpu, context: SupervisorContext) -> None:
         self.gpu = gpu
-        self.ceiling_vgpus = surroundings.vgpus_per_gpu
+        self.ceiling_vgpus = context.vgpus_per_gpu
         self.blocked = ""
-        self._has = surroundings
-        self._daemon = Daemon(gpu.uuid, surroundings.place, surroundings.timing)
-        self._limits = HeldLimits(gpu.uuid, self._daemon.control, surroundings.timing)
-        self._watch = Watch()
+        self._context = context
+        self._daemon = Daemon(gpu.uuid, context.place, context.timing)
+        self._limits = ClientLimits(gpu.uuid, self._daemon.control, context.timing)
+        self._watch = DaemonStatus()
         self._active: tuple[int, ...] = ()
         self.report = MpsGpu(state="starting", since=_now(), why=self._watch.why, checked_seconds=boot_seconds())
 
@@ -41,11 +55,11 @@ class Keeper:
         """Keep the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""
         seen: Seen | None = Gone()  # whatever runs was not started by us: it is ended before the first start
         while not ending.is_set():
-            pause_seconds = self._has.timing.look
+            pause_seconds = self._context.timing.look
             try:
                 self._turn(seen or self._look(), ending)
                 pause_seconds = self._watch.pause_seconds(boot_seconds(), longest=pause_seconds)
-            except Exception:  # noqa: BLE001 - a keeper that dies unseen would leave a daemon that nobody looks at
+            except Exception:  # noqa: BLE001 - a supervisor that dies unseen would leave a daemon that nobody looks at
                 _log.exception("keeping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
                 self._report("failed", "an error in gpu-share itself: see the log of gpu-share mps")
             seen = None
@@ -60,7 +74,7 @@ class Keeper:
         elif action == "kill":
             self._kill()
         if self._watch.state == "ready":
-            self._hold_limits(at_most_seconds=self._has.timing.answer)
+            self._hold_limits(at_most_seconds=self._context.timing.answer)
 
     def _look(self) -> Seen:
         seen = self._daemon.look()
@@ -72,14 +86,14 @@ class Keeper:
     def _start(self, ending: Event) -> None:
         seen: Seen
         try:
-            if fault := self._has.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
+            if fault := self._context.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
                 raise MpsError(fault)  # noqa: TRY301 - one way out
             self._daemon.start()
             if ending.is_set():  # nothing more that may take its time
                 return
             self._limits.forget()
             # Before there is a server: the defaults reach those that are started later.
-            self._hold_limits(at_most_seconds=self._has.timing.start)
+            self._hold_limits(at_most_seconds=self._context.timing.start)
             self._start_server()
             seen = self._look()
         except MpsError as error:
@@ -99,13 +113,13 @@ class Keeper:
     def _kill(self) -> None:
         """End a daemon that does not answer; the next look finds it gone."""
         try:
-            self._daemon.stop(quit_seconds=self._has.timing.kill)
+            self._daemon.stop(quit_seconds=self._context.timing.kill)
         except MpsError as error:
             self._watch = replace(self._watch, why=str(error))
             self._report(self._watch.state, self._watch.why)
 
     def _hold_limits(self, *, at_most_seconds: float) -> None:
-        ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._has.vgpus_per_gpu)
+        ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._context.vgpus_per_gpu)
         self._limits.hold(ceiling, self._active, at_most_seconds=at_most_seconds)
 
     def _stop(self) -> None:
@@ -130,7 +144,7 @@ class Keeper:
         if why:
             said["reason"] = why
         if state == "fault":
-            said["tenants"] = self._has.tenancy.names_on(self.gpu.uuid)
+            said["tenants"] = self._context.tenancy.names_on(self.gpu.uuid)
         _log.log(logging.WARNING if state in ("failed", "fault") else logging.INFO, "MPS daemon", extra=said)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from plugin.mps.answers import ServerState
+from plugin.mps.control import ServerState
 from plugin.mps.state import StateName
 
 UNANSWERED_BEFORE_KILL = 5  # looks in a row: half a minute, in which a daemon may be waiting for a slow driver
@@ -57,7 +57,7 @@ Seen = Gone | NotStarted | NoAnswer | Blocked | Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class DaemonStatus:
     """What is known of one daemon; times are in seconds of any clock that only goes forward."""
 
     state: StateName = "starting"
@@ -74,7 +74,7 @@ class Watch:
         return longest if self.running else min(longest, max(0.0, self.due_seconds - now_seconds))
 
 
-def step(watch: Watch, seen: Seen, now_seconds: float) -> tuple[Watch, Action]:
+def step(watch: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
     """Take in one look at the daemon; the action must be taken before the next look."""
     match seen:
         case Gone() if watch.running:
@@ -93,20 +93,20 @@ def step(watch: Watch, seen: Seen, now_seconds: float) -> tuple[Watch, Action]:
             assert_never(seen)
 
 
-def _not_running(watch: Watch, now_seconds: float) -> tuple[Watch, Action]:
+def _not_running(watch: DaemonStatus, now_seconds: float) -> tuple[DaemonStatus, Action]:
     if now_seconds < watch.due_seconds:
         return watch, "wait"
     return replace(watch, state="starting", why="the daemon is being started", running=True), "start"
 
 
-def _unanswered(watch: Watch, why: str, now_seconds: float) -> tuple[Watch, Action]:
+def _unanswered(watch: DaemonStatus, why: str, now_seconds: float) -> tuple[DaemonStatus, Action]:
     unanswered = watch.unanswered + 1
     if unanswered >= UNANSWERED_BEFORE_KILL:
         return _failed(watch, f"{why}, {unanswered} times in a row", now_seconds), "kill"
     return replace(_not_good(watch, "failed", why), running=True, unanswered=unanswered), "wait"
 
 
-def _failed(watch: Watch, why: str, now_seconds: float) -> Watch:
+def _failed(watch: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
     pause_seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(watch.failures, 16))
     return replace(
         _not_good(watch, "failed", f"{why}; the next start is after a pause of {pause_seconds:.0f} s"),
@@ -117,11 +117,11 @@ def _failed(watch: Watch, why: str, now_seconds: float) -> Watch:
     )
 
 
-def _not_good(watch: Watch, state: StateName, why: str) -> Watch:
+def _not_good(watch: DaemonStatus, state: StateName, why: str) -> DaemonStatus:
     return replace(watch, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
 
 
-def _answered(watch: Watch, servers: Collection[ServerState], now_seconds: float) -> Watch:
+def _answered(watch: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:
     if "FAULT" in servers:
         why = "a fatal fault of one client ended the contexts of all; the server serves again once all of them are gone"
         return _not_good(watch, "fault", why)
@@ -138,7 +138,7 @@ def _answered(watch: Watch, servers: Collection[ServerState], now_seconds: float
     return watch if watch.state == "fault" else _good(watch, now_seconds)
 
 
-def _good(watch: Watch, now_seconds: float) -> Watch:
+def _good(watch: DaemonStatus, now_seconds: float) -> DaemonStatus:
     since_seconds = watch.good_since_seconds
     since_seconds = now_seconds if since_seconds is None else since_seconds
     steady = now_seconds - since_seconds >= STEADY_SECONDS

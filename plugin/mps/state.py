@@ -1,15 +1,25 @@
 """
-What `gpu-share mps` tells the plugin: how the MPS daemon of each GPU is, in one small file with a heartbeat.
+What `gpu-share mps` publishes for the plugin: the state of each GPU's MPS daemon, in one small file with a heartbeat.
 
-Times are those of `boot_clock`; the ISO texts are for people.
+And whether it lives: it holds a lock, which the kernel takes from it the moment it ends, however it ends. The lock
+belongs to the open file (an OFD lock): others can ask who holds it without taking it for a moment themselves, which
+could keep a new supervisor from starting.
+
+Times are those of `state_files.boot_seconds`; the ISO texts are for people.
 """
 
+import fcntl
+import os
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from plugin.state_files import read_json, write_atomically
+from plugin.errors import MpsError
+from plugin.state_files import boot_seconds, read_json, write_atomically
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
 
@@ -62,3 +72,83 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
     if gpu.state != "ready":
         return f"MPS daemon {gpu.state}: {gpu.why}"
     return None
+
+
+LOCK_FILE = "mps.lock"
+_READ_BY_ALL = 0o755
+_LOCK = struct.Struct("hhlli")  # struct flock: type, whence, start, length, PID
+
+
+@contextmanager
+def alone(state_dir: Path) -> Iterator[None]:
+    """
+    Hold the node: two of us would end each other's daemons.
+
+    Raises:
+        MpsError: If another one runs, or the folder cannot be used.
+    """
+    try:
+        state_dir.mkdir(mode=_READ_BY_ALL, parents=True, exist_ok=True)
+        lock = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise MpsError(f"--state-dir {state_dir}: not a folder that can be written to: {error.strerror}") from error
+    try:
+        try:
+            fcntl.fcntl(lock, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        except BlockingIOError:
+            raise MpsError(f"--state-dir {state_dir}: another gpu-share mps runs on this node: end it first") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def has_ended(state_dir: Path) -> bool:
+    """Whether there was one on this node, and is none now; False where that cannot be told."""
+    try:
+        lock = os.open(state_dir / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        answer = fcntl.fcntl(lock, fcntl.F_OFD_GETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        return int(_LOCK.unpack(answer)[0]) == fcntl.F_UNLCK
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+
+
+MpsFaults = Callable[[Collection[str]], Mapping[str, str]]  # UUIDs: why, by UUID
+
+_ENDED = "gpu-share mps does not run any more, and the MPS daemons with it: see the log of its last run"
+
+
+class PublishedMpsFaults:
+    """Reads the supervisor's file in *state_dir* whenever it is another."""
+
+    def __init__(self, state_dir: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds) -> None:
+        self._state_dir = state_dir
+        self._boot_id = boot_id
+        self._clock = clock
+        self._read: tuple[int, ...] | None = None  # which file the state is from
+        self._state: MpsState | None = None
+
+    def __call__(self, gpu_uuids: Collection[str]) -> dict[str, str]:
+        """Say why, by UUID, for each of those GPUs on which no container may start."""
+        file = self._file()
+        if file != self._read:
+            self._read, self._state = file, read_state(self._state_dir) if file else None
+        if has_ended(self._state_dir):
+            return dict.fromkeys(gpu_uuids, _ENDED)
+        now_seconds = self._clock()  # once it is read: what it says must not seem to be of the future
+        found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}
+        return {uuid: why for uuid, why in found.items() if why is not None}
+
+    def _fault(self, uuid: str, now_seconds: float) -> str | None:
+        return fault(self._state, uuid, now_seconds=now_seconds, boot_id=self._boot_id)
+
+    def _file(self) -> tuple[int, ...] | None:
+        try:
+            status = (self._state_dir / STATE_FILE).lstat()
+        except OSError:
+            return None
+        return (status.st_ino, status.st_mtime_ns, status.st_size)

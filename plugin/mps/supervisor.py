@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from plugin.boot_clock import boot_seconds
 from plugin.errors import MpsError
 from plugin.gpus.gpu import Gpu
 from plugin.mps import shared_memory
-from plugin.mps.ceiling import next_vgpus
+from plugin.mps.client_limits import next_vgpus
 from plugin.mps.daemon import Daemon
-from plugin.mps.daemon_supervisor import Keeper
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
-from plugin.mps.surroundings import Surroundings
+from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
 from policies.contract import MPS
 from policies.policy_set import PolicySet
@@ -24,12 +23,12 @@ from policies.policy_set import PolicySet
 _log = logging.getLogger(__name__)
 
 
-class Node:
-    """Holds a keeper for each GPU that is shared by MPS."""
+class Supervisor:
+    """Holds a supervisor for each GPU that is shared by MPS."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._has = surroundings
-        self._keepers: dict[str, Keeper] = {}
+    def __init__(self, context: SupervisorContext) -> None:
+        self._context = context
+        self._supervisors: dict[str, DaemonSupervisor] = {}
         self._threads: list[Thread] = []
         self._lock = Lock()  # of the two above
         self._ending = Event()
@@ -39,20 +38,20 @@ class Node:
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
         """
-        Give each GPU a keeper that has none yet.
+        Give each GPU a supervisor that has none yet.
 
         Raises:
             MpsError: If the node has no place for daemons.
         """
         with self._lock:
-            new = [gpu for gpu in gpus if gpu.uuid not in self._keepers]
+            new = [gpu for gpu in gpus if gpu.uuid not in self._supervisors]
             if self._ending.is_set() or not new:
                 return
             self._prepare()
             for gpu in new:
-                self._keepers[gpu.uuid] = keeper = Keeper(gpu, self._has)
+                self._supervisors[gpu.uuid] = supervisor = DaemonSupervisor(gpu, self._context)
                 # One that hangs in the driver must not keep the process from ending.
-                thread = Thread(target=keeper.run, args=[self._ending], name=gpu.uuid, daemon=True)
+                thread = Thread(target=supervisor.run, args=[self._ending], name=gpu.uuid, daemon=True)
                 thread.start()
                 self._threads.append(thread)
 
@@ -61,31 +60,31 @@ class Node:
         kept = set(keep)
         folders = {Path(one.folder) for one in holders()}
         for folder in folders:
-            if folder.parent == self._has.place.pipe_directory and folder.name not in kept:
+            if folder.parent == self._context.place.pipe_directory and folder.name not in kept:
                 _log.info("ending an MPS daemon of an earlier run", extra={"folder": str(folder)})
                 try:
-                    Daemon(folder.name, self._has.place, self._has.timing).stop()
+                    Daemon(folder.name, self._context.place, self._context.timing).stop()
                 except MpsError as error:
                     _log.warning("an MPS daemon of an earlier run is left", extra={"reason": str(error)})
-        self._log_left(lambda: self._has.modes.release(keep=kept))
+        self._log_left(lambda: self._context.modes.release(keep=kept))
 
     def hold_modes(self) -> None:
         """See to the compute modes of all GPUs; what fails takes the GPU's state with it."""
-        keepers = self._now()
-        faults = self._has.modes.hold([keeper.gpu.uuid for keeper in keepers])
-        for keeper in keepers:
-            keeper.blocked = faults.get(keeper.gpu.uuid, "")
+        supervisors = self._now()
+        faults = self._context.modes.hold([supervisor.gpu.uuid for supervisor in supervisors])
+        for supervisor in supervisors:
+            supervisor.blocked = faults.get(supervisor.gpu.uuid, "")
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
-        tenants = self._has.tenancy.read()
-        per_gpu = self._has.vgpus_per_gpu
+        tenants = self._context.tenancy.read()
+        per_gpu = self._context.vgpus_per_gpu
         known = policies.cluster.vgpus_per_gpu == per_gpu  # otherwise the plugin still counts in other parts
         allowed = largest_vgpus(policies, MPS) if known else per_gpu
-        for keeper in self._now():
-            held = [one.vgpus_on(keeper.gpu.uuid) for one in tenants] if tenants is not None else None
-            keeper.ceiling_vgpus = next_vgpus(
-                keeper.ceiling_vgpus,
+        for supervisor in self._now():
+            held = [one.vgpus_on(supervisor.gpu.uuid) for one in tenants] if tenants is not None else None
+            supervisor.ceiling_vgpus = next_vgpus(
+                supervisor.ceiling_vgpus,
                 allowed=allowed,
                 held=max(held, default=0) if held is not None else None,
                 vgpus_per_gpu=per_gpu,
@@ -93,12 +92,14 @@ class Node:
 
     def publish(self) -> None:
         """Write how the daemons are, if that changed or was written too long ago."""
-        state = MpsState(boot_id=self._has.boot_id, gpus={keeper.gpu.uuid: keeper.report for keeper in self._now()})
+        state = MpsState(
+            boot_id=self._context.boot_id, gpus={supervisor.gpu.uuid: supervisor.report for supervisor in self._now()}
+        )
         published, at_seconds = self._published
-        if state == published and boot_seconds() - at_seconds < self._has.timing.heartbeat:
+        if state == published and boot_seconds() - at_seconds < self._context.timing.heartbeat:
             return
         try:
-            write_state(self._has.state_dir, state)
+            write_state(self._context.state_dir, state)
         except OSError as error:
             if str(error) != self._unpublished:
                 _log.warning("state not published", extra={"reason": str(error)})
@@ -111,20 +112,20 @@ class Node:
         """Stop all daemons at once, put everything back, and publish that."""
         with self._lock:
             self._ending.set()
-        deadline_seconds = boot_seconds() + self._has.timing.end
+        deadline_seconds = boot_seconds() + self._context.timing.end
         while (alive := [one for one in self._threads if one.is_alive()]) and boot_seconds() < deadline_seconds:
-            alive[0].join(self._has.timing.publish)
+            alive[0].join(self._context.timing.publish)
             self.publish()
         for thread in alive:
             _log.warning("an MPS daemon did not end in time", extra={"gpu": thread.name})
         kept = self._in_use()
-        releasing = Thread(target=self._log_left, args=[lambda: self._has.modes.end(keep=kept)], daemon=True)
+        releasing = Thread(target=self._log_left, args=[lambda: self._context.modes.end(keep=kept)], daemon=True)
         releasing.start()
-        releasing.join(self._has.timing.answer)
+        releasing.join(self._context.timing.answer)
         if releasing.is_alive():
             _log.warning("compute modes not put back: NVML does not answer; the next start tries again")
         if self._prepared and not kept:
-            shared_memory.withdraw(self._has.place.pipe_directory)
+            shared_memory.withdraw(self._context.place.pipe_directory)
         self.publish()
 
     def _in_use(self) -> frozenset[str]:
@@ -133,9 +134,9 @@ class Node:
 
         All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
         """
-        tenants = self._has.tenancy.read_or_known()
+        tenants = self._context.tenancy.read_or_known()
         held = {vgpu.gpu_uuid for tenant in tenants for vgpu in tenant.vgpus}
-        kept = frozenset(keeper.gpu.uuid for keeper in self._now() if keeper.gpu.uuid in held)
+        kept = frozenset(supervisor.gpu.uuid for supervisor in self._now() if supervisor.gpu.uuid in held)
         for uuid in kept:
             _log.warning(
                 "compute mode kept, since containers hold shares of the GPU: a later end without them puts it back",
@@ -143,14 +144,14 @@ class Node:
             )
         return kept
 
-    def _now(self) -> list[Keeper]:
+    def _now(self) -> list[DaemonSupervisor]:
         with self._lock:
-            return list(self._keepers.values())
+            return list(self._supervisors.values())
 
     def _prepare(self) -> None:
         if self._prepared:
             return
-        place = self._has.place
+        place = self._context.place
         if shutil.which(place.program) is None:
             raise MpsError(
                 f"--control {place.program}: not found: install the NVIDIA driver, or run the container with the "

@@ -1,15 +1,18 @@
 """Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
 
-from plugin.device_plugin.sockets import target
 from plugin.errors import TenantsError
-from plugin.gpus.vgpu import VGpuId
+from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
+from plugin.sockets import target
+
+_log = logging.getLogger(__name__)
 
 # A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs.
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
@@ -64,3 +67,35 @@ def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: f
 def _vgpus(container: api_pb2.ContainerResources, resources: Collection[str]) -> tuple[VGpuId, ...]:
     ids = (text for devices in container.devices if devices.resource_name in resources for text in devices.device_ids)
     return tuple(sorted(vgpu for text in ids if (vgpu := VGpuId.parse(text))))
+
+
+class Tenancy:
+    """The containers that hold vGPUs of one resource; for any thread."""
+
+    def __init__(self, socket: Path, resource: str) -> None:
+        self._socket = socket
+        self._resource = resource
+        self._failure = ""
+        self._known: tuple[Tenant, ...] = ()  # when the kubelet last said it
+
+    def read(self) -> tuple[Tenant, ...] | None:
+        """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
+        try:
+            tenants = read_tenants(self._socket, [self._resource])
+        except TenantsError as error:
+            if str(error) != self._failure:
+                _log.warning("tenants unknown", extra={"reason": str(error)})
+            self._failure = str(error)
+            return None
+        self._failure = ""
+        self._known = tenants
+        return tenants
+
+    def read_or_known(self) -> tuple[Tenant, ...]:
+        """Ask the kubelet; what it said last, if it does not say now."""
+        tenants = self.read()
+        return self._known if tenants is None else tenants
+
+    def names_on(self, gpu_uuid: str) -> tuple[str, ...]:
+        """Name who is on a GPU now, as namespace/pod/container; nobody if that is not known."""
+        return tuple(one.name for one in self.read() or () if one.vgpus_on(gpu_uuid))

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plugin.errors import AllocationError
-from plugin.gpus.gpu import Gpu, Pool
-from plugin.gpus.vgpu import VGpuId
+from plugin.gpus.gpu import Gpu, Pool, VGpuId
 
 _MOST_IDS_NAMED = 6  # in a message: it ends up in the pod's status
 

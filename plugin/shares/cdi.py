@@ -13,7 +13,8 @@ import msgspec
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import ContainerLimits, Mount, Sharing, limits
+from plugin.shares.limits import ContainerLimits, Mount, limits
+from plugin.shares.strategy import Sharing
 
 # The oldest that has all we use, so that every runtime can read it: a newer one than it knows makes it skip the file.
 _CDI_VERSION = "0.3.0"

@@ -14,19 +14,34 @@ GPU_SHARE_FRACTION and GPU_SHARE_MEMORY_MIB are always in the answer itself, sin
 a container's arguments from there alone.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from plugin.gpus.gpu import Pool
-from plugin.settings import Handover, Settings
-from plugin.shares import cdi, cdi_directory, device_nodes
+from plugin.gpus.gpu import Gpu, Pool
+from plugin.shares import cdi, cdi_directory
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import Mount, Sharing, limits
+from plugin.shares.limits import Mount, limits
+from plugin.shares.strategy import Sharing
 from policies.contract import NO_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB, VISIBLE_DEVICES
 
-_HOST_DEV = Path("/dev")
+Handover = Literal["envvar", "cdi", "devices"]
+
+_DEV = Path("/dev")
+_NEEDED = ("nvidiactl", "nvidia-uvm")  # CUDA does not start without them
+_OPTIONAL = ("nvidia-uvm-tools", "nvidia-modeset")  # profilers and graphics; not every driver makes them
+
+
 _TOLD = (SHARE_FRACTION, SHARE_MEMORY_MIB)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverSettings:
+    """How the administrator wants GPUs handed over on this node."""
+
+    ways: frozenset[Handover]
+    cdi_dir: Path  # directory of CDI specifications
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,29 +66,29 @@ class Answer:
     cdi_devices: tuple[str, ...] = ()  # fully qualified
 
 
-def prepare(settings: Settings, resource: str, pool: Pool, sharing: Sharing, *, dev: Path = _HOST_DEV) -> Delivery:
+def prepare(settings: HandoverSettings, resource: str, pool: Pool, sharing: Sharing, *, dev: Path = _DEV) -> Delivery:
     """
     Have everything ready that containers of *resource* are going to need: the CDI specification, for one.
 
-    Call it before the GPUs of *pool* are offered, and again before one more is: the kubelet may hand out a vGPU as soon
-    as it hears of it. The answer stays the same. *dev* is where this process sees the host's /dev.
+    Call it before the GPUs of *pool* are advertised, and again before one more is: the kubelet may allocate a vGPU as
+    soon as it hears of it. The answer stays the same. *dev* is where this process sees the host's /dev.
 
     Raises:
         HandoverError: If the CDI specification cannot be written.
     """
-    ways = settings.device_handover
+    ways = settings.ways
     if "cdi" in ways and pool.gpus:  # a specification without devices is no valid one
         cdi_directory.write_specification(settings.cdi_dir, resource, cdi.specification(resource, pool, sharing))
     return Delivery(
         ways=ways,
         cdi_kind=cdi.kind(resource) if "cdi" in ways else "",
-        common_nodes=device_nodes.common_nodes(dev) if "devices" in ways else (),
+        common_nodes=common_nodes(dev) if "devices" in ways else (),
     )
 
 
-def forget_others(settings: Settings, resources: Collection[str]) -> None:
+def forget_others(settings: HandoverSettings, resources: Collection[str]) -> None:
     """
-    Clear up after earlier runs: nothing stays ready for resources that this node no longer offers.
+    Clear up after earlier runs: nothing stays ready for resources that this node no longer has.
 
     Call it once, at the start. Without `cdi` among the ways nothing is touched: containers that were given a CDI device
     by an earlier run ask for it again at every restart.
@@ -81,7 +96,7 @@ def forget_others(settings: Settings, resources: Collection[str]) -> None:
     Raises:
         HandoverError: If something of ours cannot be removed.
     """
-    if "cdi" in settings.device_handover:
+    if "cdi" in settings.ways:
         cdi_directory.remove_stale(settings.cdi_dir, resources)
 
 
@@ -114,4 +129,23 @@ def _cdi_devices(allocation: Allocation, delivery: Delivery) -> tuple[str, ...]:
 
 
 def _nodes(allocation: Allocation, delivery: Delivery) -> tuple[str, ...]:
-    return device_nodes.nodes(allocation.gpus, delivery.common_nodes) if "devices" in delivery.ways else ()
+    return nodes(allocation.gpus, delivery.common_nodes) if "devices" in delivery.ways else ()
+
+
+def common_nodes(dev: Path = _DEV) -> tuple[str, ...]:
+    """
+    List the nodes that a container needs whichever GPU it has, as paths on the host.
+
+    Optional ones are listed only where they are there now: a runtime does not start a container for
+    which a node is missing. *dev* is where this process sees the host's /dev.
+    """
+    there = (name for name in _OPTIONAL if (dev / name).exists())
+    return tuple(f"{_DEV}/{name}" for name in (*_NEEDED, *there))
+
+
+def nodes(gpus: Iterable[Gpu], common: tuple[str, ...]) -> tuple[str, ...]:
+    """List the nodes of a container with *gpus*: *common* and the GPUs' own; none where a GPU has none (simulated)."""
+    minors = [gpu.minor for gpu in gpus]
+    if None in minors:
+        return ()
+    return (*common, *(f"{_DEV}/nvidia{minor}" for minor in minors))

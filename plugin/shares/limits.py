@@ -9,32 +9,13 @@ from pathlib import PurePosixPath
 from typing import assert_never
 
 from plugin.shares.allocation import Allocation
+from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from policies import contract
 
 _MIB = 1024 * 1024
 _FRACTION_UNIT = 10_000  # four places
 _SHM_FOLDER = "shm"  # beside the pipe directories of the GPUs
 _SHM_PATH = "/dev/shm"  # noqa: S108 - where CUDA looks for the memory it shares with the MPS server
-
-
-@dataclass(frozen=True, slots=True)
-class Mps:
-    """GPUs shared through MPS: one control daemon per GPU."""
-
-    pipe_directory: str  # on the host; each GPU's daemon has the folder of its UUID in it
-
-
-@dataclass(frozen=True, slots=True)
-class TimeSlicing:
-    """GPUs shared by turns: nothing holds a container to its share."""
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """GPUs handed out whole: nobody else is on them."""
-
-
-Sharing = Mps | TimeSlicing | Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from plugin.gpus.vgpu import VGpuId
+from plugin.gpus.gpu import VGpuId
 from plugin.simulated.device_manager import Received
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")

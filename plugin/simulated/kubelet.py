@@ -17,12 +17,12 @@ from typing import Self
 
 import grpc
 
-from plugin.device_plugin.sockets import KUBELET_SOCKET, target
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.pod_resources.v1 import api_pb2_grpc as podresources_grpc
 from plugin.simulated.device_manager import DeviceManager, Holding, KnownDevice, Received, Request
 from plugin.simulated.plugin_client import PluginClient, known_device
 from plugin.simulated.pod_resources import SimulatedPodResources
+from plugin.sockets import KUBELET_SOCKET, target
 
 _VERSION = "v1beta1"
 _THREADS = 8

@@ -7,9 +7,9 @@ from typing import Self, TypeVar
 
 import grpc
 
-from plugin.device_plugin.sockets import target
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.simulated.device_manager import KnownDevice, PluginCallError, Received, ReceivedMount
+from plugin.sockets import target
 
 _DIAL_TIMEOUT_SECONDS = 10.0
 _LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024  # what gRPC for Go receives, unless told otherwise

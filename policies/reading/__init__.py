@@ -1,0 +1,1 @@
+"""Policy files to policies, every problem with its line; and policies to text: schema and reference."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import grpc
 
-from plugin.device_plugin.sockets import target
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.sockets import target
 from tests.bench.supervisor import supervised
 from tests.plugin.device_plugin.walk import NAME, RandomNode
 from tests.plugin.nvml_library import Script, build

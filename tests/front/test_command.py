@@ -4,14 +4,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from gpu_share import main
+from tests.command_line import options
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,29 +23,16 @@ def _help(*command: str) -> str:
 
 @pytest.mark.parametrize("command", ["preview", "webhook", "plugin", "mps", "demo", "policy show", "certs issue"])
 def test_every_option_says_its_variable(command: str) -> None:
-    options = re.findall(r"--([a-z][a-z-]*)", _help(*command.split()).replace("-h, --help", ""))
-    assert options
-    for option in set(options) - {"simulate"}:
+    found = re.findall(r"--([a-z][a-z-]*)", _help(*command.split()).replace("-h, --help", ""))
+    assert found
+    for option in set(found) - {"simulate"}:
         assert re.search(rf"GPU_SHARE_([A-Z]+_)?{option.replace('-', '_').upper()}\b", _help(*command.split()))
-
-
-def _options(command: click.Command, name: str) -> Iterator[tuple[str, click.Option]]:
-    """All options below *command* with the command they are of."""
-    for option in command.params:
-        if isinstance(option, click.Option):
-            yield name, option
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for inner in command.list_commands(context):
-            found = command.get_command(context, inner)
-            assert found is not None
-            yield from _options(found, f"{name} {inner}")
 
 
 def test_options_that_share_a_variable_mean_the_same() -> None:
     """Or a value that is set for one of them would break the other."""
     meanings: dict[str, dict[str, list[str]]] = {}
-    for command, option in _options(main, "gpu-share"):
+    for command, option in options():
         if option.envvar:
             meaning = f"{option.opts[0]} {option.type!r} {option.default!r} {option.help}"
             meanings.setdefault(str(option.envvar), {}).setdefault(meaning, []).append(command)

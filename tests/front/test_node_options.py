@@ -6,14 +6,13 @@ import click
 import pytest
 
 from gpu_share import main
+from tests.command_line import command as named
 
 USUAL_XIDS = {13, 31, 43, 45, 68, 109}
 
 
 def read(command: str, *words: str) -> dict[str, Any]:
-    found = main.get_command(click.Context(main), command)
-    assert found is not None
-    return found.make_context(command, list(words)).params
+    return named(command).make_context(command, list(words)).params
 
 
 def test_without_a_word_a_gpu_goes_by_variable_and_programs_faults_leave_it_healthy() -> None:

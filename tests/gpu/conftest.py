@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plugin.errors import InventoryError
-from plugin.gpus.discovery import read_inventory
+from plugin.errors import DiscoveryError
+from plugin.gpus.discovery import discover
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
 from tests.gpu.node import Node, running
@@ -19,8 +19,8 @@ _NEEDED = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "unshare", "nsen
 @pytest.fixture(scope="session")
 def gpu() -> Gpu:
     try:
-        found = read_inventory(load_nvml()).gpus[0]
-    except InventoryError as error:
+        found = discover(load_nvml()).gpus[0]
+    except DiscoveryError as error:
         pytest.skip(f"no GPU here, so this question to real MPS stays open: {error}")
     missing = [program for program in _NEEDED if shutil.which(program) is None]
     if missing or os.geteuid() != 0:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.gpus.gpu import Gpu
 from plugin.mps.state import fault, read_state
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import Mps, limits
+from plugin.shares.limits import limits
+from plugin.shares.strategy import Mps
+from plugin.state_files import boot_id, boot_seconds
 from tests.plugin.mps.tenants import kubelet
 from tests.plugin.waiting import wait_until
 

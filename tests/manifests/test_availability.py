@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.mps.timing import TIMING
+from plugin.mps.daemon import TIMING
 from policies import contract
 from policies.quantity import whole
 from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gpu_share import main
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.health.reports import Event
 from plugin.health.rules import GpuState, Moment, struck
 from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.state_files import boot_id, boot_seconds
 from policies.cluster import Cluster
 from policies.reading.store import load
+from tests.command_line import options
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
 from tests.plugin.health.told import ago, healthy, node, status
 
@@ -50,15 +50,8 @@ def test_the_example_of_several_kinds_says_what_its_comments_say(
 
 @EVERY_PAGE
 def test_every_variable_of_the_documents_is_an_option(page: Path) -> None:
-    options = {
-        str(getattr(parameter, "envvar", None))
-        for command in main.commands.values()
-        for parameter in [
-            *command.params,
-            *(p for sub in getattr(command, "commands", {}).values() for p in sub.params),
-        ]
-    }
-    known = {*options, "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "GPU_SHARE_"}
+    variables = {str(option.envvar) for _, option in options()}
+    known = {*variables, "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "GPU_SHARE_"}
     assert set(re.findall(r"GPU_SHARE_[A-Z_]*", page.read_text())) <= known
 
 

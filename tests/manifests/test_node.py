@@ -5,8 +5,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
-from gpu_share import main
 from policies import contract
+from tests.command_line import command as named
 from tests.manifests.admission import BASE
 from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, identity, render, templates
 
@@ -18,7 +18,7 @@ COMMANDS = {PLUGIN: "plugin", MPS: "mps"}
 
 
 def default(command: str, option: str) -> str:
-    (found,) = (parameter for parameter in main.commands[command].params if parameter.name == option)
+    (found,) = (parameter for parameter in named(command).params if parameter.name == option)
     return str(found.default)
 
 

@@ -8,9 +8,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from gpu_share import main
 from policies import contract
 from policies.reading.store import load
+from tests.command_line import options
 from tests.manifests.admission import BASE
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, containers, identity, render, templates
 
@@ -136,21 +136,17 @@ def test_every_variable_is_an_option_of_the_command_that_gets_it(folder: Path) -
             if container["command"][0] != "gpu-share":
                 assert not told, name
                 continue
-            options, given = command(container)
-            assert told <= {str(option.envvar) for option in options}, name
+            known, given = command(container)
+            assert told <= {str(option.envvar) for option in known}, name
             arguments = [one for one in container.get("args", []) if one.startswith("--")]
-            assert set(arguments) <= {text for option in options for text in option.opts}, name
-            missing = {option.name for option in options if option.required and option.envvar not in told}
+            assert set(arguments) <= {text for option in known for text in option.opts}, name
+            missing = {option.name for option in known if option.required and option.envvar not in told}
             assert not missing, f"{name}: {given} needs {missing}"
 
 
 def command(container: Object) -> tuple[list[click.Option], str]:
-    found: click.Command = main
-    for step in container["command"][1:]:
-        assert isinstance(found, click.Group)
-        found = found.commands[step]
-    options = [parameter for parameter in found.params if isinstance(parameter, click.Option)]
-    return options, " ".join(container["command"])
+    words = " ".join(container["command"])
+    return [option for of, option in options() if of == words], words
 
 
 @EVERY

@@ -13,7 +13,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.gpus.gpu import Pool
-from plugin.shares.limits import Mps
+from plugin.shares.strategy import Mps
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import Plugin, Start

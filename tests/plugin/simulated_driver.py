@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from plugin.gpus.nvml import Nvml
+from plugin.gpus.nvml import NvmlHealth
 from plugin.simulated.faults import ScriptedFault
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
 from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
@@ -28,7 +28,7 @@ class Clock:
         self.seconds += seconds
 
 
-def started(*faults: ScriptedFault) -> tuple[Nvml, Clock]:
+def started(*faults: ScriptedFault) -> tuple[NvmlHealth, Clock]:
     clock = Clock()
     node = SimulatedNode(gpus=GPUS, faults=tuple(sorted(faults, key=lambda fault: fault.at_seconds)))
     nvml = SimulatedNvml(node, clock=clock, sleep=clock.sleep)
@@ -44,17 +44,17 @@ def error_of(call: Callable[[], Any]) -> int | None:
     return None
 
 
-def recovery_action(nvml: Nvml, index: int) -> int:
+def recovery_action(nvml: NvmlHealth, index: int) -> int:
     (value,) = nvml.nvmlDeviceGetFieldValues(nvml.nvmlDeviceGetHandleByIndex(index), [RECOVERY_ACTION])
     assert (value.nvmlReturn, value.valueType) == (0, 1)
     return int(value.value.uiVal)
 
 
-def energy_mj(nvml: Nvml, index: int) -> int:
+def energy_mj(nvml: NvmlHealth, index: int) -> int:
     return nvml.nvmlDeviceGetTotalEnergyConsumption(nvml.nvmlDeviceGetHandleByIndex(index))
 
 
-def listening(nvml: Nvml, *indexes: int) -> Any:
+def listening(nvml: NvmlHealth, *indexes: int) -> Any:
     event_set = nvml.nvmlEventSetCreate()
     for index in indexes:
         nvml.nvmlDeviceRegisterEvents(nvml.nvmlDeviceGetHandleByIndex(index), XID_EVENT, event_set)

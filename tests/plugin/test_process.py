@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from plugin.boot_clock import boot_id
 from plugin.health.state import read_node_health
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.state_files import boot_id
 from tests.plugin.plugin_process import ROOT, Start
 
 NAME = "gpu-share.dev/vgpu"
@@ -67,7 +67,7 @@ def test_a_signal_ends_it_without_a_trace_while_there_is_no_kubelet(start: Start
     [
         (["--simulate", "2xH999"], 2, "--simulate 2xH999: unknown model"),
         (["--simulate", "1xL4", "--policies", "/nowhere"], 2, "/nowhere"),
-        (["--simulate", "1xL4", "--kubelet-dir", "/nowhere"], 1, "--kubelet-dir /nowhere: not a folder"),
+        (["--simulate", "1xL4", "--kubelet-dir", "/nowhere"], 1, "--kubelet-dir /nowhere: not a directory"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(start: Start, arguments: list[str], code: int, sentence: str) -> None:
@@ -94,8 +94,8 @@ def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_pat
     "dying",
     [
         "plugin.device_plugin.registration.ResourceServer.run",
-        "plugin.health.reconciler.Judge.run",
-        "plugin.health.monitor.NvmlWatcher.run",
+        "plugin.health.reconciler.Reconciler.run",
+        "plugin.health.monitor.Monitor.run",
     ],
 )
 def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying: str) -> None:
@@ -126,10 +126,10 @@ def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying
 def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(folder: Path, tmp_path: Path) -> None:
     program = (
         "import gpu_share\n"
-        "from plugin.health.reconciler import Judge\n"
-        "from plugin.health.monitor import NvmlWatcher\n"
+        "from plugin.health.reconciler import Reconciler\n"
+        "from plugin.health.monitor import Monitor\n"
         "def die(self): raise RuntimeError('died')\n"
-        "Judge.run, NvmlWatcher.stop = die, lambda self: None\n"
+        "Reconciler.run, Monitor.stop = die, lambda self: None\n"
         "gpu_share.main()"
     )
     arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(folder), "--state-dir", str(tmp_path)]

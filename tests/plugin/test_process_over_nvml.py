@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.state_files import boot_id, boot_seconds
 from tests.plugin.nvml_library import Script, build
 from tests.plugin.plugin_process import ROOT, Start
 from tests.plugin.waiting import wait_until

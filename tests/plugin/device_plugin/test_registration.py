@@ -13,9 +13,9 @@ import pytest
 
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
-from plugin.device_plugin.sockets import answers
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.sockets import answers
 from tests.plugin.waiting import wait_until
 
 StartPlugin = Callable[[Resource], ResourceServer]

@@ -3,60 +3,45 @@ from pathlib import Path
 
 import pytest
 
-from plugin.device_plugin.resources import Offers
+from plugin.device_plugin.resources import Resources, Servers
 from plugin.device_plugin.service import Resource
-from plugin.errors import HandoverError
+from plugin.errors import HandoverError, SocketError
 from plugin.gpus.gpu import Gpu
-from plugin.settings import Settings
-from plugin.shares.limits import Mps, TimeSlicing, Whole
+from plugin.process import Settings
+from plugin.shares.strategy import Mps, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
-from policies.cluster import Cluster, NodeRule
+from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.threads import Threads
+from policies.cluster import Cluster
 from policies.contract import Offer
-from tests.plugin.health.watched_node import SETTINGS
+from tests.plugin.health.watched_node import SETTINGS, resources_of
 
 GPUS = simulated_gpus("4xH200")
-RULES = (
-    NodeRule(node="node*", indexes=(0,), offer="whole"),
-    NodeRule(model="*h200", indexes=(1,), offer="time-slicing"),
-    NodeRule(indexes=(2,), offer="none"),
-    NodeRule(node="another", offer="none"),
-)
 
 
 @dataclass(frozen=True)
 class Seen:
     gpu: Gpu
-    offer: Offer
+    strategy: Offer
     why: str = ""
 
 
-def offers(served: list[Resource], *, rules: tuple[NodeRule, ...] = (), **changed: object) -> Offers:
+def advertising(served: list[Resource], **changed: object) -> Resources:
     settings = Settings(**{**SETTINGS, "strategy": "mps", **changed})
-    return Offers(settings, Cluster(nodes=rules, vgpus_per_gpu=4), serve=served.append)
+    return resources_of(settings, Cluster(vgpus_per_gpu=4), serve=served.append)
 
 
-def seen(*gpus: Gpu, why: str = "", offer: Offer = "mps") -> list[Seen]:
-    return [Seen(gpu, offer, why) for gpu in gpus]
+def seen(*gpus: Gpu, why: str = "", strategy: Offer = "mps") -> list[Seen]:
+    return [Seen(gpu, strategy, why) for gpu in gpus]
 
 
 def healthy(resource: Resource) -> list[bool]:
     return [device.healthy for device in next(iter(resource.devices.watch()))]
 
 
-def test_the_first_rule_that_fits_decides_and_the_option_where_none_does() -> None:
-    known = offers([], rules=RULES)
-    assert [known.offer(gpu) for gpu in GPUS] == ["whole", "time-slicing", None, "mps"]
-    assert [known.resource_of(gpu) for gpu in GPUS] == [
-        "gpu-share.dev/gpu",
-        "gpu-share.dev/vgpu-timesliced",
-        None,
-        "gpu-share.dev/vgpu",
-    ]
-
-
 def test_each_kind_is_a_resource_of_its_own_shared_in_its_own_way() -> None:
     served: list[Resource] = []
-    known = offers(served)
+    known = advertising(served)
     kinds: tuple[Offer, ...] = ("mps", "whole", "time-slicing", "mps")
     known.publish([Seen(gpu, kind) for gpu, kind in zip(GPUS, kinds, strict=True)])
     assert [(type(resource.sharing), len(healthy(resource))) for resource in served] == [
@@ -64,21 +49,21 @@ def test_each_kind_is_a_resource_of_its_own_shared_in_its_own_way() -> None:
         (Whole, 1),
         (TimeSlicing, 4),
     ]
-    assert known.offered == tuple(resource.name for resource in served)
+    assert known.advertised == tuple(resource.name for resource in served)
     assert served[0].sharing == Mps("/tmp/nvidia-mps")
 
 
 def test_all_gpus_of_the_start_are_in_a_resource_before_it_is_served() -> None:
     states: list[list[bool]] = []
     settings = Settings(**SETTINGS)
-    known = Offers(settings, Cluster(vgpus_per_gpu=2), serve=lambda resource: states.append(healthy(resource)))
+    known = resources_of(settings, Cluster(vgpus_per_gpu=2), serve=lambda resource: states.append(healthy(resource)))
     known.publish([*seen(GPUS[0]), *seen(GPUS[1], why="ill")])
     assert states == [[True, True, False, False]]
 
 
 def test_faults_are_followed_and_a_resource_is_served_once() -> None:
     served: list[Resource] = []
-    known = offers(served)
+    known = advertising(served)
     known.publish(seen(*GPUS[:2]))
     known.publish([*seen(GPUS[0], why="ill"), *seen(GPUS[1])])
     (resource,) = served
@@ -90,7 +75,7 @@ def test_faults_are_followed_and_a_resource_is_served_once() -> None:
 
 def test_a_gpu_that_appears_ill_is_never_seen_healthy() -> None:
     served: list[Resource] = []
-    known = offers(served)
+    known = advertising(served)
     known.publish(seen(GPUS[0]))
     states = iter(served[0].devices.watch())
     next(states)
@@ -100,7 +85,7 @@ def test_a_gpu_that_appears_ill_is_never_seen_healthy() -> None:
 
 def test_what_changes_of_a_gpu_is_what_containers_get_from_then_on() -> None:
     served: list[Resource] = []
-    known = offers(served)
+    known = advertising(served)
     known.publish(seen(*GPUS[:2]))
     renumbered = (replace(GPUS[0], minor=1), replace(GPUS[1], minor=0))
     known.publish(seen(*renumbered))
@@ -109,7 +94,7 @@ def test_what_changes_of_a_gpu_is_what_containers_get_from_then_on() -> None:
 
 def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_path: Path) -> None:
     served: list[Resource] = []
-    known = offers(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
+    known = advertising(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
     known.publish(seen(GPUS[0]))
     (file,) = tmp_path.iterdir()
     assert GPUS[1].uuid not in file.read_text()
@@ -119,7 +104,7 @@ def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_p
 
 def test_a_gpu_that_cannot_be_handed_over_is_not_offered_but_its_neighbours_faults_are(tmp_path: Path) -> None:
     served: list[Resource] = []
-    known = offers(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
+    known = advertising(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
     known.publish(seen(GPUS[0]))
     for file in tmp_path.iterdir():
         file.unlink()
@@ -133,6 +118,27 @@ def test_a_gpu_that_cannot_be_handed_over_is_not_offered_but_its_neighbours_faul
     assert healthy(served[0]) == [False] * 4 + [True] * 4
 
 
-def test_nothing_is_offered_on_a_node_whose_gpus_are_left_to_others() -> None:
-    known = offers([], rules=RULES, node_name="another")
-    assert known.offer(replace(GPUS[0], index=7)) is None
+def test_resources_are_served_from_the_start_on_and_at_once_later(folder: Path, resource: Resource) -> None:
+    threads = Threads(on_death=lambda: None)
+    servers = Servers(folder, threads)
+    with SimulatedKubelet(folder) as kubelet:
+        servers.add(resource)
+        assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
+        servers.start()
+        kubelet.wait_for(resource.name)
+        other = Resource(
+            name="gpu-share.dev/another",
+            devices=resource.devices,
+            sharing=resource.sharing,
+            allocation_policy="pack",
+        )
+        servers.add(other)
+        kubelet.wait_for(other.name)
+        assert threads.end()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_socket_whose_path_is_too_long_is_refused(folder: Path, resource: Resource) -> None:
+    servers = Servers(folder / ("x" * 100), Threads(on_death=lambda: None))
+    with pytest.raises(SocketError):
+        servers.add(resource)

@@ -12,15 +12,14 @@ import pytest
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
-from plugin.device_plugin.sockets import target
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.gpus.gpu import Pool
-from plugin.settings import Handover
-from plugin.shares.handover import Delivery
-from plugin.shares.limits import TimeSlicing
+from plugin.shares.handover import Delivery, Handover
+from plugin.shares.strategy import TimeSlicing
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.sockets import target
 from program.log import line_of
 
 KIND = "gpu-share.dev/vgpu"
@@ -230,7 +229,7 @@ def test_an_allocation_is_one_log_line_with_ids_and_no_more(
         one for one in caplog.records if one.name == "plugin.device_plugin.service"
     ]  # not the registration's own line
     line = json.loads(line_of(record))
-    assert line.pop("time").endswith("+00:00")
+    assert line.pop("time").endswith("Z")
     assert line == {
         "level": "info",
         "message": "vGPUs allocated",

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from plugin.errors import AllocationError
 from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import allocate
-from plugin.shares.limits import Mps, limits
+from plugin.shares.limits import limits
 from plugin.shares.preference import AllocationPolicy, preferred_ids
+from plugin.shares.strategy import Mps
 from plugin.simulated.device_manager import (
     ContainerKind,
     DeviceManager,

@@ -12,8 +12,8 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import Pool
-from plugin.shares.limits import Mps
 from plugin.shares.preference import AllocationPolicy
+from plugin.shares.strategy import Mps
 from plugin.simulated.device_manager import (
     DeviceManager,
     KnownDevice,

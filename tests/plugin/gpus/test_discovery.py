@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from plugin.errors import InventoryError
-from plugin.gpus.discovery import Inventory, read_inventory, wait_for_gpus
+from plugin.errors import DiscoveryError
+from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 
 
@@ -98,7 +98,7 @@ def sysfs(folder: Path, **numa_nodes: str) -> Path:
 
 def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:
     nvml = FakeNvml()
-    assert read_inventory(nvml, sysfs=sysfs(tmp_path, **{"0b": "0", "1b": "1"})) == Inventory(
+    assert discover(nvml, sysfs=sysfs(tmp_path, **{"0b": "0", "1b": "1"})) == Discovered(
         gpus=(
             Gpu(uuid="GPU-0", index=0, minor=4, model="Model 0", memory_bytes=1 << 30, numa_node=0),
             Gpu(uuid="GPU-1", index=1, minor=5, model="Model 1", memory_bytes=2 << 30, numa_node=1),
@@ -125,7 +125,7 @@ def test_the_numa_node_is_the_kernels_then_nvmls_then_none(
 ) -> None:
     ask = fails_with(from_nvml) if isinstance(from_nvml, Exception) else lambda _: from_nvml
     root = sysfs(tmp_path, **({"0b": in_sysfs} if in_sysfs else {}))
-    assert read_inventory(FakeNvml(nvmlDeviceGetNumaNodeId=ask), sysfs=root).gpus[0].numa_node == node
+    assert discover(FakeNvml(nvmlDeviceGetNumaNodeId=ask), sysfs=root).gpus[0].numa_node == node
 
 
 def test_a_pci_domain_beyond_four_digits_is_found(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_pci_domain_beyond_four_digits_is_found(tmp_path: Path) -> None:
     device.mkdir(parents=True)
     (device / "numa_node").write_text("3\n")
     nvml = FakeNvml(nvmlDeviceGetPciInfo=lambda _: SimpleNamespace(busId="00010000:0B:00.0"))
-    assert read_inventory(nvml, sysfs=tmp_path).gpus[0].numa_node == 3
+    assert discover(nvml, sysfs=tmp_path).gpus[0].numa_node == 3
 
 
 @pytest.mark.parametrize("error", [FunctionNotFound(13), NotSupported(3)])
@@ -143,7 +143,7 @@ def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeErr
         nvmlSystemGetDriverVersion=fails_with(error),
         **{f"nvmlDeviceGet{name}": fails_with(error) for name in optional},
     )
-    inventory = read_inventory(nvml, sysfs=tmp_path)
+    inventory = discover(nvml, sysfs=tmp_path)
     assert [gpu.numa_node for gpu in inventory.gpus] == [None, None]
     assert inventory.driver == ""
 
@@ -163,7 +163,7 @@ def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeErr
 def test_one_gpu_that_cannot_be_shared_does_not_take_down_the_others(
     tmp_path: Path, replaced: dict[str, Callable[..., Any]], reason: str
 ) -> None:
-    inventory = read_inventory(FakeNvml(**replaced), sysfs=tmp_path)
+    inventory = discover(FakeNvml(**replaced), sysfs=tmp_path)
     assert [gpu.uuid for gpu in inventory.gpus] == ["GPU-1"]
     (skipped,) = inventory.skipped
     assert skipped.startswith("GPU 0 of 2 cannot be shared: ")
@@ -183,18 +183,18 @@ def test_one_gpu_that_cannot_be_shared_does_not_take_down_the_others(
 def test_without_any_gpu_there_is_one_sentence_that_says_why(
     tmp_path: Path, replaced: dict[str, Callable[..., Any]], sentence: str
 ) -> None:
-    with pytest.raises(InventoryError, match=sentence):
-        read_inventory(FakeNvml(**replaced), sysfs=tmp_path)
+    with pytest.raises(DiscoveryError, match=sentence):
+        discover(FakeNvml(**replaced), sysfs=tmp_path)
 
 
 def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog: pytest.LogCaptureFixture) -> None:
-    found = Inventory(gpus=(), driver="580")
-    outcomes: list[InventoryError | Inventory] = [*[InventoryError(text) for text in "aabba"], found]
+    found = Discovered(gpus=(), driver="580")
+    outcomes: list[DiscoveryError | Discovered] = [*[DiscoveryError(text) for text in "aabba"], found]
     pauses: list[float] = []
 
-    def read() -> Inventory:
+    def read() -> Discovered:
         outcome = outcomes.pop(0)
-        if isinstance(outcome, InventoryError):
+        if isinstance(outcome, DiscoveryError):
             raise outcome
         return outcome
 
@@ -202,11 +202,11 @@ def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog
         pauses.append(seconds)
         return False
 
-    assert wait_for_gpus(read, ended=ended) is found
+    assert wait_for_gpus(read, wait=True, ended=ended) is found
     assert [vars(record)["reason"] for record in caplog.records] == ["a", "b", "a"]
     assert len(pauses) == 5
     assert min(pauses) >= 1
 
 
 def test_waiting_for_gpus_ends_when_told_to() -> None:
-    assert wait_for_gpus(fails_with(InventoryError("none")), ended=lambda _: True) is None
+    assert wait_for_gpus(fails_with(DiscoveryError("none")), wait=True, ended=lambda _: True) is None

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.gpus.vgpu import VGpuId
+from plugin.gpus.gpu import VGpuId
 
 
 @given(uuid=st.from_regex(r"GPU-[0-9a-f-]{8,40}", fullmatch=True), index=st.integers(0, 99))

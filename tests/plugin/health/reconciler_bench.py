@@ -1,20 +1,19 @@
-"""A judge and all around it, one look at a time."""
+"""A reconciler and all around it, one look at a time."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from plugin.device_plugin.resources import Offers
 from plugin.device_plugin.service import Resource
-from plugin.health.inventory import Ledger
-from plugin.health.reconciler import Judge, Surroundings
+from plugin.health.inventory import GpuInventory
+from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.reports import Event, Look, Probe, Report
 from plugin.pod_resources.tenants import Tenant
-from plugin.settings import Settings
+from plugin.process import Settings
 from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster
-from tests.plugin.health.watched_node import SETTINGS
+from tests.plugin.health.watched_node import SETTINGS, resources_of, strategies_of
 
 GPUS = simulated_gpus("3xH200")
 FIRST, SECOND, THIRD = (gpu.uuid for gpu in GPUS)
@@ -35,20 +34,23 @@ class Bench:
 
     def __post_init__(self) -> None:
         settings = Settings(**{**SETTINGS, "strategy": self.strategy})
-        self.offers = Offers(settings, Cluster(), serve=self.resources.append)
-        ledger = Ledger(offer=self.offers.offer, application_xids={31}, before=None)
-        around = Surroundings(
+        cluster = Cluster()
+        self.advertised = resources_of(settings, cluster, serve=self.resources.append)
+        inventory = GpuInventory(strategy_of=strategies_of(settings, cluster), application_xids={31}, before=None)
+        context = ReconcilerContext(
             boot_id="boot",
             state_dir=self.folder,
             mps_faults=lambda uuids: {uuid: why for uuid, why in self.mps.items() if uuid in uuids},
             tenants=self._tenants,
+            publish=self.advertised.publish,
+            resource_names=cluster.resource_names,
             clock=lambda: self.seconds,
         )
-        self.judge = Judge(ledger, self.offers, self.reports, around)
+        self.reconciler = Reconciler(inventory, self.reports, context)
 
     def look(self, *reports: Report, after_seconds: float = 1.0) -> None:
         self.seconds += after_seconds
-        self.judge.look(*reports)
+        self.reconciler.look(*reports)
 
     def probe(self, *, count: int = 2, looks: Mapping[str, Look] | None = None) -> Probe:
         gpus = GPUS[:count]

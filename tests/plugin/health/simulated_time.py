@@ -7,7 +7,7 @@ from threading import Event as Signal
 from typing import Any
 
 from plugin.gpus.gpu import Gpu
-from plugin.health.monitor import NvmlWatcher, Periods
+from plugin.health.monitor import Monitor, Periods
 from plugin.health.reports import Report
 from plugin.simulated.faults import ScriptedFault
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
@@ -93,7 +93,7 @@ def watched(
             return wait()
 
         nvml.nvmlEventSetWait_v2 = counted  # type: ignore[method-assign]
-    NvmlWatcher(nvml, report, periods=Periods(clock=lambda: time.seconds), sysfs=sysfs, ended=time).run()
+    Monitor(nvml, report, periods=Periods(clock=lambda: time.seconds), sysfs=sysfs, ended=time).run()
     return nvml.calls, reports
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from plugin.gpus.gpu import VGpuId
 from plugin.gpus.nvml import Nvml
-from plugin.gpus.vgpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from tests.plugin.health.conftest import StartNode
 from tests.plugin.health.watched_node import WatchedNode, logged, looks_often

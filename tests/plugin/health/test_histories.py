@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin.health.inventory import Ledger
+from plugin.health.inventory import GpuInventory
 from plugin.health.reports import Probe
 from plugin.health.rules import Moment
 from plugin.simulated.faults import LostFault, NvmlFault, ScriptedFault, XidFault
@@ -33,11 +33,11 @@ faults = st.one_of(
 
 def history(scripted: Iterable[ScriptedFault], each: Callable[[float, set[str]], None]) -> None:
     """Live through it; *each* hears of the time and the unhealthy GPUs after each report."""
-    ledger = Ledger(offer=lambda _: MPS, application_xids=frozenset({31}), before=None)
+    inventory = GpuInventory(strategy_of=lambda _: MPS, application_xids=frozenset({31}), before=None)
     _, reports = watched(*sorted(scripted, key=lambda fault: fault.at_seconds), seconds=LAST_REPAIR_SECONDS + 100)
     for report in reports:
-        ledger.take(report, Moment(report.seconds, "then"))
-        each(report.seconds, {entry.gpu.uuid for entry in ledger.entries if entry.why})
+        inventory.take(report, Moment(report.seconds, "then"))
+        each(report.seconds, {entry.gpu.uuid for entry in inventory.entries if entry.why})
 
 
 def of(fault: ScriptedFault) -> set[str]:

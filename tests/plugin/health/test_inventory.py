@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.health.inventory import SILENT_SECONDS, Ledger
-from plugin.health.reports import Event, Look, NvmlFailure, Probe
+from plugin.health.inventory import GpuInventory
+from plugin.health.reports import SILENT_SECONDS, Event, Look, NvmlFailure, Probe
 from plugin.health.rules import Moment
 from plugin.health.state import ApplicationFault, NodeHealth
 from plugin.simulated.gpus import simulated_gpus
@@ -18,9 +18,9 @@ APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 GOOD = Look(recovery_action=0)
 
 
-def ledger(*, offers: tuple[Offer | None, ...] = (MPS, MPS, None), **options: Any) -> Ledger:
+def inventory(*, strategies: tuple[Offer | None, ...] = (MPS, MPS, None), **options: Any) -> GpuInventory:
     arguments = {"application_xids": APPLICATION_XIDS, "before": None, **options}
-    return Ledger(offer=lambda gpu: offers[gpu.index], **arguments)
+    return GpuInventory(strategy_of=lambda gpu: strategies[gpu.index], **arguments)
 
 
 def at(seconds: float) -> Moment:
@@ -37,29 +37,29 @@ def xid(seconds: float, uuid: str, number: int) -> Event:
     return Event(seconds=seconds, gpu_uuid=uuid, what=f"XID {number}", xid=number)
 
 
-def ill(known: Ledger) -> list[str]:
+def ill(known: GpuInventory) -> list[str]:
     return [entry.gpu.uuid for entry in known.entries if entry.why]
 
 
-def test_gpus_that_are_offered_are_known_and_no_others() -> None:
-    known = ledger()
+def test_gpus_that_are_shared_are_known_and_no_others() -> None:
+    known = inventory()
     known.take(probe(1), at(1))
-    assert [(entry.gpu, entry.offer) for entry in known.entries] == [(GPUS[0], MPS), (GPUS[1], MPS)]
+    assert [(entry.gpu, entry.strategy) for entry in known.entries] == [(GPUS[0], MPS), (GPUS[1], MPS)]
     assert (known.skipped, known.driver, ill(known)) == (("one",), "580", [])
 
 
-def test_what_a_gpu_is_handed_out_as_stays_when_its_number_changes() -> None:
-    known = ledger(offers=(MPS, TIME_SLICING, None))
+def test_the_strategy_of_a_gpu_stays_when_its_number_changes() -> None:
+    known = inventory(strategies=(MPS, TIME_SLICING, None))
     known.take(probe(1), at(1))
     numbers = (1, 2, 0)
     moved = [replace(gpu, index=index, minor=index) for gpu, index in zip(GPUS, numbers, strict=True)]
     known.take(replace(probe(2), gpus=tuple(moved)), at(2))
-    assert [(entry.gpu, entry.offer) for entry in known.entries] == [(moved[0], MPS), (moved[1], TIME_SLICING)]
+    assert [(entry.gpu, entry.strategy) for entry in known.entries] == [(moved[0], MPS), (moved[1], TIME_SLICING)]
 
 
 @given(st.lists(st.tuples(st.sampled_from([FIRST, SECOND, THIRD, "GPU-unknown"]), st.integers(1, 150)), max_size=30))
 def test_only_xids_that_are_no_programs_change_a_gpu_and_each_one_does(events: list[tuple[str, int]]) -> None:
-    known = ledger()
+    known = inventory()
     known.take(probe(1), at(1))
     for seconds, (uuid, number) in enumerate(events, start=2):
         known.take(xid(seconds, uuid, number), at(seconds))
@@ -73,7 +73,7 @@ def test_only_xids_that_are_no_programs_change_a_gpu_and_each_one_does(events: l
 
 
 def test_an_administrator_can_say_which_xids_are_a_programs() -> None:
-    known = ledger(application_xids=frozenset({79}))
+    known = inventory(application_xids=frozenset({79}))
     known.take(probe(1), at(1))
     known.take(xid(2, FIRST, 79), at(2))
     known.take(xid(2, SECOND, 31), at(2))
@@ -81,14 +81,14 @@ def test_an_administrator_can_say_which_xids_are_a_programs() -> None:
 
 
 def test_what_is_no_xid_is_never_a_programs() -> None:
-    known = ledger(application_xids=frozenset({0, 13}))
+    known = inventory(application_xids=frozenset({0, 13}))
     known.take(probe(1), at(1))
     known.take(Event(seconds=2, gpu_uuid=FIRST, what="a double-bit ECC error", xid=None), at(2))
     assert ill(known) == [FIRST]
 
 
 def test_a_driver_that_is_silent_for_too_long_hides_every_gpu_until_it_has_answered_for_a_while() -> None:
-    known = ledger()
+    known = inventory()
     known.expect_nvml(at(1000))
     known.take(probe(1), at(1))
     known.expect_nvml(at(1 + SILENT_SECONDS))
@@ -103,7 +103,7 @@ def test_a_driver_that_is_silent_for_too_long_hides_every_gpu_until_it_has_answe
 
 
 def test_a_failure_is_an_answer_too() -> None:
-    known = ledger()
+    known = inventory()
     known.take(probe(1), at(1))
     for seconds in range(2, 200, 10):
         known.take(NvmlFailure(seconds=seconds, why="no driver"), at(seconds))
@@ -112,7 +112,7 @@ def test_a_failure_is_an_answer_too() -> None:
 
 
 def test_mps_concerns_only_gpus_that_are_shared_by_it() -> None:
-    known = ledger(offers=(MPS, TIME_SLICING, None))
+    known = inventory(strategies=(MPS, TIME_SLICING, None))
     known.take(probe(1), at(1))
     known.set_mps_faults({FIRST: "dead", SECOND: "dead", THIRD: "dead"}, at(2))
     assert ill(known) == [FIRST]
@@ -121,7 +121,7 @@ def test_mps_concerns_only_gpus_that_are_shared_by_it() -> None:
 
 
 def test_it_is_written_down_since_when_a_gpu_is_as_it_is() -> None:
-    known = ledger()
+    known = inventory()
     known.take(probe(1), at(1))
     known.take(xid(7, FIRST, 79), at(7))
     known.take(xid(9, FIRST, 48), at(9))
@@ -132,13 +132,13 @@ def test_it_is_written_down_since_when_a_gpu_is_as_it_is() -> None:
 
 
 def test_a_new_plugin_goes_on_with_what_the_last_one_has_written() -> None:
-    known = ledger()
+    known = inventory()
     known.take(probe(1), at(1))
     known.take(xid(7, FIRST, 79), at(7))
     fault = ApplicationFault(xid=31, at="then", tenants=("a/b/c",))
     known.remember(SECOND, fault)
     written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
-    following = ledger(before=written)
+    following = inventory(before=written)
     following.take(probe(50, g0=Look(), g1=Look()), at(50))
     first, second = following.health(DEFAULT_RESOURCE_NAMES)
     assert (first.since, [one.xid for one in first.faults]) == ("at 7", [79])
@@ -146,11 +146,11 @@ def test_a_new_plugin_goes_on_with_what_the_last_one_has_written() -> None:
 
 
 def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin() -> None:
-    known = ledger()
+    known = inventory()
     known.take(probe(1), at(1))
     known.take(xid(7, FIRST, 79), at(7))
     written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
-    following = ledger(before=written)
+    following = inventory(before=written)
     following.take(probe(50, g0=Look(recovery_action=0), g1=Look(recovery_action=1)), at(50))
     assert ill(following) == [SECOND]
     assert following.health(DEFAULT_RESOURCE_NAMES)[0].since == "at 50"
@@ -158,7 +158,7 @@ def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin(
 
 @pytest.mark.parametrize("source_look", [Look(problem="lost", away=True), replace(GOOD, in_mig_mode=True)])
 def test_what_is_seen_of_one_gpu_says_nothing_of_another(source_look: Look) -> None:
-    known = ledger()
+    known = inventory()
     known.take(probe(1), at(1))
     known.take(probe(2, g1=source_look), at(2))
     assert ill(known) == [SECOND]

@@ -3,8 +3,16 @@ from pathlib import Path
 
 import pytest
 
-from plugin.health.mps_faults import PublishedMpsFaults
-from plugin.mps.state import FRESH_SECONDS, STATE_FILE, MpsGpu, MpsState, StateName, read_state, write_state
+from plugin.mps.state import (
+    FRESH_SECONDS,
+    STATE_FILE,
+    MpsGpu,
+    MpsState,
+    PublishedMpsFaults,
+    StateName,
+    read_state,
+    write_state,
+)
 
 NOW = 1000.0
 
@@ -70,6 +78,6 @@ def test_what_is_published_while_it_is_looked_for_is_not_of_the_future(
         publish(folder, checked_seconds=seconds[0])
         return read_state(folder)
 
-    monkeypatch.setattr("plugin.health.mps_faults.read_state", read)
+    monkeypatch.setattr("plugin.mps.state.read_state", read)
     publish(tmp_path)
     assert PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: seconds[0])(["GPU-0"]) == {}

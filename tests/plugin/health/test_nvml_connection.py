@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugin.health.nvml_connection import Known, NvmlSession
+from plugin.health.nvml_connection import Known, NvmlConnection
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
 from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
 
@@ -21,14 +21,14 @@ def error(value: int) -> SimulatedNvmlError:
     return made
 
 
-def session(**replaced: Callable[..., Any]) -> NvmlSession:
+def session(**replaced: Callable[..., Any]) -> NvmlConnection:
     nvml = SimulatedNvml(SimulatedNode(gpus=GPUS), clock=lambda: 0.0, sleep=lambda _: None)
     nvml.nvmlInit()
     vars(nvml).update(replaced)
-    return NvmlSession(nvml, Known(), generation=3, clock=lambda: 7.0, sysfs=Path("/nowhere"))
+    return NvmlConnection(nvml, Known(), generation=3, clock=lambda: 7.0, sysfs=Path("/nowhere"))
 
 
-def break_call(known: NvmlSession, call: str, value: int, *, of: str = FIRST) -> NvmlSession:
+def break_call(known: NvmlConnection, call: str, value: int, *, of: str = FIRST) -> NvmlConnection:
     """Let a call fail for one of the GPUs."""
     whole = getattr(known._nvml, call)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from plugin.errors import TenantsError
-from plugin.gpus.vgpu import VGpuId
+from plugin.gpus.gpu import VGpuId
 from plugin.health.state import read_node_health
 from plugin.pod_resources.tenants import Tenant
 from tests.plugin.health.reconciler_bench import FIRST, SECOND, Bench, Lines

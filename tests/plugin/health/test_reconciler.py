@@ -62,11 +62,11 @@ def test_a_report_waits_for_no_other(bench: Bench, monkeypatch: pytest.MonkeyPat
             return super().get(block, timeout)
 
     queue = Waiting()
-    monkeypatch.setattr(bench.judge, "_reports", queue)
+    monkeypatch.setattr(bench.reconciler, "_reports", queue)
     for _ in range(3):
         queue.put(bench.probe())
     queue.put(None)
-    assert len(bench.judge._arrived()) == 3
+    assert len(bench.reconciler._arrived()) == 3
     assert waited_seconds == [1, 0, 0, 0]
 
 
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_written_to_is_said_once_and_stops_nothing(
     )
 
 
-def test_a_gpu_that_cannot_be_offered_is_said_once_and_hides_no_other_news(
+def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
     bench: Bench, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.look(bench.probe())
@@ -123,7 +123,7 @@ def test_a_gpu_that_cannot_be_offered_is_said_once_and_hides_no_other_news(
         raise HandoverError("the folder is full")
 
     monkeypatch.setattr("plugin.device_plugin.resources.prepare", refused)
-    running = Thread(target=bench.judge.run)
+    running = Thread(target=bench.reconciler.run)
     running.start()
     for number in (79, 48):
         bench.reports.put(bench.probe(count=3))
@@ -132,6 +132,6 @@ def test_a_gpu_that_cannot_be_offered_is_said_once_and_hides_no_other_news(
     assert len(bench.resources[0].devices.pool.gpus) == 2
     monkeypatch.undo()
     wait_until(lambda: len(bench.resources[0].devices.pool.gpus) == 3)
-    bench.judge.stop()
+    bench.reconciler.stop()
     running.join()
-    assert lines().count(("a GPU that appeared is not offered", "the folder is full")) == 1
+    assert lines().count(("a GPU that appeared is not shared", "the folder is full")) == 1

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.health.state import ApplicationFault, Fault, GpuHealth, write_node_health
 from plugin.health.status import show
 from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.state_files import boot_id, boot_seconds
 from tests.plugin.health.told import ago, healthy, node, status
 
 

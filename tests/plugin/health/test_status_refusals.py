@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plugin.boot_clock import boot_seconds
 from plugin.health.state import NodeHealth, read_node_health, write_node_health
 from plugin.health.status import show
+from plugin.state_files import boot_seconds
 from tests.plugin.health.told import healthy, node, status
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.health.state import GpuHealth, NodeHealth
+from plugin.state_files import boot_id, boot_seconds
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from plugin.boot_clock import boot_seconds
-from plugin.device_plugin.resources import Offers
+from plugin.device_plugin.resources import Resources
 from plugin.device_plugin.service import Resource
 from plugin.gpus.nvml import Nvml
-from plugin.health.inventory import Ledger
-from plugin.health.monitor import NvmlWatcher, Periods
-from plugin.health.mps_faults import MpsFaults
-from plugin.health.reconciler import Judge, Surroundings
-from plugin.health.reports import Report
-from plugin.health.start import first_probe
+from plugin.health.inventory import GpuInventory
+from plugin.health.monitor import Monitor, Periods
+from plugin.health.reconciler import Reconciler, ReconcilerContext
+from plugin.health.reports import Report, first_probe
 from plugin.health.state import NodeHealth, read_node_health
+from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
-from plugin.settings import Settings
+from plugin.process import Settings
+from plugin.shares.handover import HandoverSettings
+from plugin.shares.strategy import StrategyOf, strategies
+from plugin.state_files import boot_seconds
 from policies.cluster import Cluster, NodeRule
 from tests.plugin.nvml_library import Script
 from tests.plugin.waiting import wait_until
@@ -54,6 +55,15 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+def strategies_of(settings: Settings, cluster: Cluster) -> StrategyOf:
+    return strategies(cluster, node_name=settings.node_name, default=settings.strategy)
+
+
+def resources_of(settings: Settings, cluster: Cluster, *, serve: Callable[[Resource], None]) -> Resources:
+    handover = HandoverSettings(ways=settings.device_handover, cdi_dir=settings.cdi_dir)
+    return Resources(cluster, allocation_policy=settings.allocation_policy, handover=handover, serve=serve)
+
+
 def no_mps_faults(_uuids: object) -> Mapping[str, str]:
     return {}
 
@@ -78,38 +88,42 @@ class WatchedNode:
     @contextmanager
     def running(self) -> Iterator["WatchedNode"]:
         reports = SimpleQueue[Report | None]()
-        watcher = NvmlWatcher(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs)
-        watching = Thread(target=watcher.run, daemon=True)
-        watching.start()
+        monitor = Monitor(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs)
+        monitoring = Thread(target=monitor.run, daemon=True)
+        monitoring.start()
         settings = Settings(**{**SETTINGS, "strategy": self.strategy})
-        offers = Offers(settings, Cluster(nodes=self.rules, vgpus_per_gpu=10), serve=self.resources.append)
-        probe = first_probe(reports, offers.offer, wait=True, ended=lambda _: False)
+        cluster = Cluster(nodes=self.rules, vgpus_per_gpu=10)
+        strategy_of = strategies_of(settings, cluster)
+        resources = resources_of(settings, cluster, serve=self.resources.append)
+        probe = first_probe(reports, strategy_of, wait=True, ended=lambda _: False)
         assert probe is not None
         before = read_node_health(self.state_dir)
-        ledger = Ledger(
-            offer=offers.offer,
+        inventory = GpuInventory(
+            strategy_of=strategy_of,
             application_xids=settings.application_xids,
             before=before if before and before.boot_id == self.boot_id else None,
             steady_seconds=self.steady_seconds,
         )
-        around = Surroundings(
+        context = ReconcilerContext(
             boot_id=self.boot_id,
             state_dir=self.state_dir,
             mps_faults=self.mps_faults,
             tenants=self.tenants,
+            publish=resources.publish,
+            resource_names=cluster.resource_names,
             clock=self.clock,
         )
-        judge = Judge(ledger, offers, reports, around)
-        judge.look(probe)
-        judging = Thread(target=judge.run)
-        judging.start()
+        reconciler = Reconciler(inventory, reports, context)
+        reconciler.look(probe)
+        reconciling = Thread(target=reconciler.run)
+        reconciling.start()
         try:
             yield self
         finally:
-            watcher.stop()
-            judge.stop()
-            judging.join()
-            watching.join()
+            monitor.stop()
+            reconciler.stop()
+            reconciling.join()
+            monitoring.join()
 
     @property
     def health(self) -> NodeHealth:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plugin.boot_clock import boot_id, boot_seconds
 from plugin.mps.state import MpsState, fault, read_state
-from plugin.state_files import write_atomically
+from plugin.state_files import boot_id, boot_seconds, write_atomically
 from tests.plugin.mps.isolated import ISOLATED, ROOT
 from tests.plugin.mps.standin import StandIn
 from tests.plugin.waiting import wait_until
@@ -22,8 +21,8 @@ QUICK_COMMAND = """
 import sys
 from pathlib import Path
 from plugin.mps_process import run
-from plugin.mps.settings import MpsSettings
-from plugin.mps.timing import Timing
+from plugin.mps_process import MpsSettings
+from plugin.mps.daemon import Timing
 policies, state, tenants, control, strategy = sys.argv[1:6]
 sys.exit(run(
     MpsSettings(policies=Path(policies), state_dir=Path(state), pod_resources=Path(tenants), strategy=strategy,

@@ -10,11 +10,9 @@ import pytest
 
 from plugin.gpus.gpu import Gpu
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Place
-from plugin.mps.daemon_supervisor import Keeper
-from plugin.mps.surroundings import Surroundings
-from plugin.mps.tenancy import Tenancy
-from plugin.mps.timing import Timing
+from plugin.mps.daemon import Place, Timing
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.pod_resources.tenants import Tenancy
 from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
 from tests.plugin.mps.isolated import ISOLATED
@@ -66,8 +64,8 @@ def nvml() -> FakeModes:
 
 
 @pytest.fixture
-def surroundings(root: Path, place: Place, nvml: FakeModes) -> Surroundings:
-    return Surroundings(
+def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
+    return SupervisorContext(
         place=place,
         state_dir=root,
         boot_id="this boot",
@@ -79,9 +77,9 @@ def surroundings(root: Path, place: Place, nvml: FakeModes) -> Surroundings:
 
 
 @pytest.fixture
-def keeper(gpu: Gpu, surroundings: Surroundings, caplog: pytest.LogCaptureFixture) -> Keeper:
+def supervisor(gpu: Gpu, context: SupervisorContext, caplog: pytest.LogCaptureFixture) -> DaemonSupervisor:
     caplog.set_level(logging.INFO)
-    return Keeper(gpu, surroundings)
+    return DaemonSupervisor(gpu, context)
 
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")

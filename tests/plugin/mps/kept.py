@@ -1,4 +1,4 @@
-"""A keeper in its thread, and what it says."""
+"""A supervisor in its thread, and what it says."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from plugin.mps.daemon_supervisor import Keeper
+from plugin.mps.daemon_supervisor import DaemonSupervisor
 from tests.plugin.waiting import wait_until
 
 
 @contextmanager
-def running(keeper: Keeper) -> Iterator[Keeper]:
+def running(supervisor: DaemonSupervisor) -> Iterator[DaemonSupervisor]:
     ending = Event()
-    thread = Thread(target=keeper.run, args=[ending])
+    thread = Thread(target=supervisor.run, args=[ending])
     thread.start()
     try:
-        yield keeper
+        yield supervisor
     finally:
         ending.set()
         thread.join()
 
 
-def is_now(keeper: Keeper, state: str, why: str = "") -> None:
-    wait_until(lambda: keeper.report.state == state and why in keeper.report.why)
+def is_now(supervisor: DaemonSupervisor, state: str, why: str = "") -> None:
+    wait_until(lambda: supervisor.report.state == state and why in supervisor.report.why)
 
 
 def said(caplog: pytest.LogCaptureFixture, message: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 import pytest
 
 from plugin.errors import ControlError
-from plugin.mps.answers import ServerState, percentage, server_pids, server_state
+from plugin.mps.control import ServerState, percentage, server_pids, server_state
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.gpus.gpu import Gpu
-from plugin.mps.ceiling import ceiling_of, commands, next_vgpus
+from plugin.mps.client_limits import ceiling_of, commands, next_vgpus
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import Mps, limits
+from plugin.shares.limits import limits
+from plugin.shares.strategy import Mps
 
 H200 = Gpu(uuid="GPU-a", index=0, minor=0, model="H200", memory_bytes=143771 << 20, numa_node=None)
 

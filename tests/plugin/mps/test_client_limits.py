@@ -1,4 +1,4 @@
-"""What a keeper tells its daemon: the ceiling of all clients, and to have a server before the first of them."""
+"""What a supervisor tells its daemon: the ceiling of all clients, and to have a server before the first of them."""
 
 import os
 import signal
@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
-from plugin.mps.daemon_supervisor import Keeper
-from plugin.mps.surroundings import Surroundings
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.kept import is_now, running, said
 from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.waiting import wait_until
 
 
-def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(keeper: Keeper, standin: StandIn) -> None:
-    keeper.ceiling_vgpus = 2
-    with running(keeper):
+def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(
+    supervisor: DaemonSupervisor, standin: StandIn
+) -> None:
+    supervisor.ceiling_vgpus = 2
+    with running(supervisor):
         wait_until(lambda: f"set_default_device_pinned_mem_limit {UUID} 28754M" in standin.commands())
         assert "set_default_active_thread_percentage 20" in standin.commands()
         standin.behave(servers={"41": "INITIALIZING", "42": "ACTIVE"})
@@ -26,7 +27,7 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(keeper: 
         assert "set_active_thread_percentage 41 20" not in standin.commands()  # it could not answer yet
         assert "set_active_thread_percentage 42 20" in standin.commands()
         standin.forget()
-        keeper.ceiling_vgpus = 5
+        supervisor.ceiling_vgpus = 5
         wait_until(lambda: f"set_device_pinned_mem_limit 42 {UUID} 71885M" in standin.commands())
         assert {
             "set_default_active_thread_percentage 50",
@@ -35,9 +36,11 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(keeper: 
         } <= set(standin.commands())
 
 
-def test_a_server_is_started_after_the_defaults_and_before_the_first_client(keeper: Keeper, standin: StandIn) -> None:
-    with running(keeper):
-        is_now(keeper, "ready")
+def test_a_server_is_started_after_the_defaults_and_before_the_first_client(
+    supervisor: DaemonSupervisor, standin: StandIn
+) -> None:
+    with running(supervisor):
+        is_now(supervisor, "ready")
         commands = standin.commands()
     defaults = [at for at, command in enumerate(commands) if command.startswith("set_default_")]
     assert max(defaults) < commands.index("start_server -uid 0") < commands.index("get_server_list")
@@ -45,28 +48,30 @@ def test_a_server_is_started_after_the_defaults_and_before_the_first_client(keep
 
 
 def test_a_daemon_that_listens_a_little_late_is_told_its_limits_and_to_start_a_server_all_the_same(
-    keeper: Keeper, standin: StandIn, caplog: pytest.LogCaptureFixture
+    supervisor: DaemonSupervisor, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     standin.behave(late=0.3)
-    with running(keeper):
-        is_now(keeper, "ready")
+    with running(supervisor):
+        is_now(supervisor, "ready")
     assert "start_server -uid 0" in standin.commands()
     assert said(caplog, "MPS limits not set") == []
 
 
 def test_a_daemon_that_starts_no_server_by_itself_is_good_all_the_same(
-    gpu: Gpu, surroundings: Surroundings, standin: StandIn, caplog: pytest.LogCaptureFixture
+    gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     standin.behave(hang=["start_server"])
-    with running(Keeper(gpu, replace(surroundings, timing=replace(QUICK, start=1.0)))) as keeper:
-        is_now(keeper, "ready")
+    with running(DaemonSupervisor(gpu, replace(context, timing=replace(QUICK, start=1.0)))) as supervisor:
+        is_now(supervisor, "ready")
     (warning,) = said(caplog, "no MPS server before the first client: until then a program can go past MPS")
     assert warning["reason"] == "start_server -uid 0: no answer within 1 s"
 
 
-def test_a_daemon_that_was_started_again_is_told_again(keeper: Keeper, standin: StandIn, pipes: Path) -> None:
+def test_a_daemon_that_was_started_again_is_told_again(
+    supervisor: DaemonSupervisor, standin: StandIn, pipes: Path
+) -> None:
     limit = "set_default_active_thread_percentage 100"
-    with running(keeper):
+    with running(supervisor):
         wait_until(lambda: f"get_default_device_pinned_mem_limit {UUID}" in standin.commands())
         standin.forget()
         for one in alive(pipes):
@@ -74,8 +79,8 @@ def test_a_daemon_that_was_started_again_is_told_again(keeper: Keeper, standin: 
         wait_until(lambda: limit in standin.commands())
 
 
-def test_what_was_told_is_not_told_again_at_each_look(keeper: Keeper, standin: StandIn) -> None:
-    with running(keeper):
+def test_what_was_told_is_not_told_again_at_each_look(supervisor: DaemonSupervisor, standin: StandIn) -> None:
+    with running(supervisor):
         wait_until(lambda: standin.commands().count("get_server_list") > 4)
     assert sorted(
         command.split()[0] for command in standin.commands() if "limit" in command or "thread" in command
@@ -88,14 +93,14 @@ def test_what_was_told_is_not_told_again_at_each_look(keeper: Keeper, standin: S
 
 
 def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
-    gpu: Gpu, surroundings: Surroundings, standin: StandIn, caplog: pytest.LogCaptureFixture
+    gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keeper = Keeper(gpu, replace(surroundings, timing=replace(surroundings.timing, limits=0.1)))
-    keeper.ceiling_vgpus = 2
-    with running(keeper):
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, limits=0.1)))
+    supervisor.ceiling_vgpus = 2
+    with running(supervisor):
         wait_until(lambda: f"get_default_device_pinned_mem_limit {UUID}" in standin.commands())
         standin.forget()
-        keeper._daemon.control.ask("set_default_active_thread_percentage 100")  # as a tenant can
+        supervisor._daemon.control.ask("set_default_active_thread_percentage 100")  # as a tenant can
         wait_until(lambda: "set_default_active_thread_percentage 20" in standin.commands())
     (line,) = said(caplog, "somebody changed an MPS limit: set again")
     assert (line["expected"], line["got"]) == ("20.0", "'100.0'")
@@ -110,33 +115,33 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
     ],
 )
 def test_a_limit_that_a_daemon_does_not_keep_is_a_warning_and_the_gpu_is_ready_all_the_same(
-    keeper: Keeper, standin: StandIn, caplog: pytest.LogCaptureFixture, lie: dict[str, str]
+    supervisor: DaemonSupervisor, standin: StandIn, caplog: pytest.LogCaptureFixture, lie: dict[str, str]
 ) -> None:
     standin.behave(lie=lie)
-    with running(keeper):
+    with running(supervisor):
         wait_until(lambda: bool(said(caplog, "MPS limit not kept")))
-        is_now(keeper, "ready")
+        is_now(supervisor, "ready")
 
 
 def test_limits_that_cannot_be_set_are_a_warning_once_and_tried_again(
-    gpu: Gpu, surroundings: Surroundings, standin: StandIn, caplog: pytest.LogCaptureFixture
+    gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    keeper = Keeper(gpu, replace(surroundings, timing=replace(surroundings.timing, answer=0.3)))
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, answer=0.3)))
     standin.behave(hang=["set_default_active_thread_percentage"])
-    with running(keeper):
+    with running(supervisor):
         wait_until(lambda: standin.commands().count("set_default_active_thread_percentage 100") >= 2)
-        is_now(keeper, "ready")
+        is_now(supervisor, "ready")
         standin.behave()
         wait_until(lambda: f"set_default_device_pinned_mem_limit {UUID} 143771M" in standin.commands())
     assert len(said(caplog, "MPS limits not set")) == 1
 
 
 def test_a_slow_daemon_is_told_its_limits_over_several_looks_so_that_each_look_is_in_time(
-    gpu: Gpu, surroundings: Surroundings, standin: StandIn
+    gpu: Gpu, context: SupervisorContext, standin: StandIn
 ) -> None:
-    keeper = Keeper(gpu, replace(surroundings, timing=replace(QUICK, answer=0.5)))
-    with running(keeper):
-        is_now(keeper, "ready")
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(QUICK, answer=0.5)))
+    with running(supervisor):
+        is_now(supervisor, "ready")
         standin.behave(slow=0.2, servers={"41": "ACTIVE", "42": "ACTIVE"})
         wait_until(lambda: "get_server_status 42" in standin.commands())
         standin.forget()

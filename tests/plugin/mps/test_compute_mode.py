@@ -106,7 +106,7 @@ def test_a_gpu_that_is_kept_exclusive_at_the_end_is_put_back_by_the_next_end(roo
 
 
 @pytest.mark.parametrize(
-    ("number", "fix"), [(4, "run gpu-share mps as root"), (3, "offer it by time-slicing or whole"), (99, "nvidia-smi")]
+    ("number", "fix"), [(4, "run gpu-share mps as root"), (3, "share it by time-slicing or whole"), (99, "nvidia-smi")]
 )
 def test_a_gpu_whose_mode_cannot_be_set_says_why_and_the_others_are_held(root: Path, number: int, fix: str) -> None:
     nvml = FakeModes({"GPU-a": DEFAULT, "GPU-b": DEFAULT})

@@ -5,15 +5,13 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import MpsError
-from plugin.health.mps_faults import PublishedMpsFaults
-from plugin.mps.presence import LOCK_FILE, alone, has_ended
-from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.mps.state import LOCK_FILE, MpsGpu, MpsState, PublishedMpsFaults, alone, has_ended, write_state
 from tests.plugin.mps.isolated import ROOT
 
 HOLD = """
 import sys
 from pathlib import Path
-from plugin.mps.presence import alone
+from plugin.mps.state import alone
 with alone(Path(sys.argv[1])):
     print(flush=True)
     input()

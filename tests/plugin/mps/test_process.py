@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from plugin.boot_clock import boot_id
+from plugin.mps.daemon import TIMING
 from plugin.mps.mounts import mounts
 from plugin.mps.state import STATE_FILE
-from plugin.mps.timing import TIMING
+from plugin.state_files import boot_id
 from tests.plugin.mps.bench import A, B, Bench, Running, Start
 from tests.plugin.mps.conftest import names
 from tests.plugin.mps.isolated import ISOLATED, needs_mounts

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.mps.answers import ServerState
-from plugin.mps.restart_policy import Action, Answered, Blocked, Gone, NoAnswer, NotStarted, Seen, Watch, step
+from plugin.mps.control import ServerState
+from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NoAnswer, NotStarted, Seen, step
 
 Looks = list[tuple[float, Seen]]
 
@@ -16,16 +16,16 @@ INITIALIZING = Answered({1: "INITIALIZING"})
 SILENT = NoAnswer("no answer")
 
 
-def watched(*looks: tuple[float, Seen]) -> tuple[Watch, list[Action]]:
+def watched(*looks: tuple[float, Seen]) -> tuple[DaemonStatus, list[Action]]:
     """Go through looks, each with its second."""
-    watch, actions = Watch(), []
+    watch, actions = DaemonStatus(), []
     for now_seconds, seen in looks:
         watch, action = step(watch, seen, now_seconds)
         actions.append(action)
     return watch, actions
 
 
-def after(*looks: tuple[float, Seen]) -> Watch:
+def after(*looks: tuple[float, Seen]) -> DaemonStatus:
     return watched(*looks)[0]
 
 
@@ -73,7 +73,7 @@ def test_a_killed_daemon_is_started_again_after_the_pause() -> None:
 
 
 def test_the_pause_doubles_with_each_failure_up_to_a_minute() -> None:
-    watch, now_seconds, pauses = Watch(), 0.0, []
+    watch, now_seconds, pauses = DaemonStatus(), 0.0, []
     for _ in range(9):
         watch, _ = step(watch, Gone(), now_seconds)
         watch, _ = step(watch, NotStarted("no driver"), now_seconds)
@@ -144,8 +144,8 @@ looks_of_any_kind: st.SearchStrategy[Looks] = st.lists(
 )
 
 
-def states(looks: Looks) -> Iterable[tuple[float, Seen, Watch, Action]]:
-    watch, now_seconds = Watch(), 0.0
+def states(looks: Looks) -> Iterable[tuple[float, Seen, DaemonStatus, Action]]:
+    watch, now_seconds = DaemonStatus(), 0.0
     for gap_seconds, seen in looks:
         now_seconds += gap_seconds
         watch, action = step(watch, seen, now_seconds)

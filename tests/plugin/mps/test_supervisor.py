@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
-from plugin.mps.daemon_supervisor import Keeper
-from plugin.mps.supervisor import Node
-from plugin.mps.surroundings import Surroundings
-from plugin.mps.tenancy import Tenancy
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.mps.supervisor import Supervisor
+from plugin.pod_resources.tenants import Tenancy
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
@@ -32,42 +31,42 @@ def allow(root: Path) -> Allow:
 
 
 @pytest.fixture
-def keeper(gpu: Gpu, surroundings: Surroundings) -> Keeper:
-    return Keeper(gpu, surroundings)
+def supervisor(gpu: Gpu, context: SupervisorContext) -> DaemonSupervisor:
+    return DaemonSupervisor(gpu, context)
 
 
 @pytest.fixture
-def node(root: Path, surroundings: Surroundings, keeper: Keeper) -> Node:
-    node = Node(replace(surroundings, tenancy=Tenancy(root / "kubelet", RESOURCE)))
-    node._keepers[UUID] = keeper
+def node(root: Path, context: SupervisorContext, supervisor: DaemonSupervisor) -> Supervisor:
+    node = Supervisor(replace(context, tenancy=Tenancy(root / "kubelet", RESOURCE)))
+    node._supervisors[UUID] = supervisor
     return node
 
 
 def test_while_tenants_are_unknown_the_ceiling_rises_with_the_policies_and_does_not_fall(
-    node: Node, keeper: Keeper, allow: Allow
+    node: Supervisor, supervisor: DaemonSupervisor, allow: Allow
 ) -> None:
-    keeper.ceiling_vgpus = 3
+    supervisor.ceiling_vgpus = 3
     node.set_ceilings(allow("0.5"))
-    assert keeper.ceiling_vgpus == 5
+    assert supervisor.ceiling_vgpus == 5
     node.set_ceilings(allow("0.2"))
-    assert keeper.ceiling_vgpus == 5
+    assert supervisor.ceiling_vgpus == 5
 
 
 def test_it_is_whole_at_the_start_and_falls_once_tenants_are_known(
-    node: Node, keeper: Keeper, allow: Allow, root: Path
+    node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path
 ) -> None:
     node.set_ceilings(allow("0.2"))
-    assert keeper.ceiling_vgpus == 10
+    assert supervisor.ceiling_vgpus == 10
     with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3), held("team/b", UUID, vgpus=4)):
         node.set_ceilings(allow("0.2"))
-    assert keeper.ceiling_vgpus == 4
+    assert supervisor.ceiling_vgpus == 4
 
 
 def test_policies_that_count_in_other_parts_than_the_plugin_does_limit_nobody(
-    node: Node, keeper: Keeper, allow: Allow, root: Path
+    node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path
 ) -> None:
     with kubelet(root / "kubelet"):
         node.set_ceilings(allow("0.2"))
-        assert keeper.ceiling_vgpus == 2
+        assert supervisor.ceiling_vgpus == 2
         node.set_ceilings(allow("0.2", vgpus_per_gpu=20))
-    assert keeper.ceiling_vgpus == 10
+    assert supervisor.ceiling_vgpus == 10

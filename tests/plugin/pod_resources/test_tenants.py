@@ -6,11 +6,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from plugin.device_plugin.sockets import target
 from plugin.errors import TenantsError
-from plugin.gpus.vgpu import VGpuId
+from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
+from plugin.sockets import target
 
 VGPU = "gpu-share.dev/vgpu"
 

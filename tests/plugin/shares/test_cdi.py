@@ -12,7 +12,7 @@ from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares.allocation import Allocation
 from plugin.shares.cdi import device_name, kind, specification
 from plugin.shares.handover import Delivery, answer
-from plugin.shares.limits import Mps, Sharing, TimeSlicing, Whole
+from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from plugin.simulated.gpus import MODELS, simulated_gpus
 from tests.plugin.shares.cdi_runtime import VALIDATOR, created, needed_version, read
 

@@ -8,7 +8,7 @@ from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
 from plugin.shares.cdi import specification
 from plugin.shares.cdi_directory import file_name, remove_stale, write_specification
-from plugin.shares.limits import Mps, Whole
+from plugin.shares.strategy import Mps, Whole
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.shares.cdi_runtime import read_folder
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
-from plugin.shares.device_nodes import common_nodes, nodes
+from plugin.shares.handover import common_nodes, nodes
 
 
 def gpu(minor: int | None) -> Gpu:

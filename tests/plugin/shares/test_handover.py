@@ -8,10 +8,19 @@ import pytest
 
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
-from plugin.settings import Handover, Settings
 from plugin.shares.allocation import Allocation
-from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer, forget_others, prepare
-from plugin.shares.limits import Mps, Sharing, TimeSlicing, Whole, limits
+from plugin.shares.handover import (
+    BY_VARIABLE,
+    Answer,
+    Delivery,
+    Handover,
+    HandoverSettings,
+    answer,
+    forget_others,
+    prepare,
+)
+from plugin.shares.limits import limits
+from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.shares.cdi_runtime import Started, created, read_folder
 
@@ -28,21 +37,8 @@ TOLD = {"GPU_SHARE_FRACTION": "0.2", "GPU_SHARE_MEMORY_MIB": "28754"}
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
 
 
-def settings(folder: Path, ways: frozenset[Handover]) -> Settings:
-    return Settings(
-        policies=folder,
-        simulate=None,
-        kubelet_dir=folder,
-        state_dir=folder,
-        cdi_dir=folder / "cdi",
-        pod_resources=folder / "sock",
-        allocation_policy="pack",
-        strategy="mps",
-        node_name="node",
-        device_handover=ways,
-        application_xids=frozenset(),
-        wait_for_gpus=False,
-    )
+def settings(folder: Path, ways: frozenset[Handover]) -> HandoverSettings:
+    return HandoverSettings(ways=ways, cdi_dir=folder / "cdi")
 
 
 @pytest.fixture(params=EVERY_SET, ids=lambda ways: "+".join(sorted(ways)))

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from plugin.gpus.gpu import Gpu
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import Mount, Mps, TimeSlicing, Whole, limits, memory_mib
+from plugin.shares.limits import Mount, limits, memory_mib
+from plugin.shares.strategy import Mps, TimeSlicing, Whole
 
 MIB = 1024 * 1024
 H200 = Gpu(uuid="GPU-a", index=0, minor=None, model="H200", memory_bytes=143771 * MIB, numa_node=0)

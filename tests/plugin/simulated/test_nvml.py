@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from plugin.gpus.discovery import read_inventory
+from plugin.gpus.discovery import discover
 from plugin.simulated.faults import LostFault, ScriptedFault, XidFault
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
 from plugin.simulated.nvml import SimulatedNvml
@@ -25,7 +25,7 @@ from tests.plugin.simulated_driver import (
 @pytest.mark.parametrize("specification", ["1xL4", "2xH200", "8xB200"])
 def test_the_inventory_is_that_of_the_simulated_gpus(specification: str) -> None:
     gpus = simulated_gpus(specification)
-    inventory = read_inventory(SimulatedNvml(SimulatedNode(gpus=gpus), clock=lambda: 0))
+    inventory = discover(SimulatedNvml(SimulatedNode(gpus=gpus), clock=lambda: 0))
     assert inventory.gpus == gpus
     assert inventory.skipped == ()
     assert inventory.driver == "simulated"
@@ -33,7 +33,7 @@ def test_the_inventory_is_that_of_the_simulated_gpus(specification: str) -> None
 
 def test_a_gpu_without_a_numa_node_has_none_in_the_inventory() -> None:
     gpus = tuple(replace(gpu, numa_node=None) for gpu in GPUS)
-    assert read_inventory(SimulatedNvml(SimulatedNode(gpus=gpus), clock=lambda: 0)).gpus == gpus
+    assert discover(SimulatedNvml(SimulatedNode(gpus=gpus), clock=lambda: 0)).gpus == gpus
 
 
 def test_nothing_answers_before_the_first_initialisation_and_after_the_last_shutdown() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.gpus.nvml import Nvml
+from plugin.gpus.nvml import NvmlHealth
 from plugin.simulated.faults import LostFault, MpsFault, NvmlFault, ScriptedFault, XidFault
 from plugin.simulated.nvml import SimulatedNvmlError
 from tests.plugin.simulated_driver import (
@@ -22,7 +22,7 @@ from tests.plugin.simulated_driver import (
     started,
 )
 
-GPU_CALLS: list[Callable[[Nvml, Any], Any]] = [
+GPU_CALLS: list[Callable[[NvmlHealth, Any], Any]] = [
     lambda nvml, handle: nvml.nvmlDeviceGetUUID(handle),
     lambda nvml, handle: nvml.nvmlDeviceGetName(handle),
     lambda nvml, handle: nvml.nvmlDeviceGetMemoryInfo(handle),
@@ -39,7 +39,7 @@ GPU_CALLS: list[Callable[[Nvml, Any], Any]] = [
 
 @pytest.mark.parametrize("call", GPU_CALLS)
 def test_a_lost_gpu_fails_every_call_until_nvml_is_initialised_anew_and_the_other_none(
-    call: Callable[[Nvml, Any], Any],
+    call: Callable[[NvmlHealth, Any], Any],
 ) -> None:
     nvml, clock = started(LostFault(at_seconds=10, recovers_seconds=40, gpu_uuid=FIRST))
     lost, other = map(nvml.nvmlDeviceGetHandleByIndex, (0, 1))
@@ -137,7 +137,7 @@ def test_whoever_begins_anew_after_each_failure_hears_every_xid_once_and_finds_a
         assert [xid for of, xid in heard if of == uuid] == [fault.xid for fault in xids if fault.gpu_uuid == uuid]
 
 
-def _begin_anew(nvml: Nvml, clock: Clock) -> None:
+def _begin_anew(nvml: NvmlHealth, clock: Clock) -> None:
     nvml.nvmlShutdown()
     while error_of(nvml.nvmlInit) == 9:
         clock.sleep(0.7)

@@ -6,13 +6,13 @@ from threading import Event
 import grpc
 import pytest
 
-from plugin.device_plugin.registration_call import Pace, register
+from plugin.device_plugin.registration import Pace, register
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
-from plugin.device_plugin.sockets import SocketIdentity, answers, identify, socket_path, target
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import SocketError
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.sockets import SocketIdentity, answers, identify, socket_path, target
 from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"

@@ -1,0 +1,53 @@
+"""How a GPU is shared: which sharing strategy each GPU of a node has, and what holding a share needs to know of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from plugin.gpus.gpu import Gpu
+from policies.cluster import Cluster
+from policies.contract import Offer
+
+StrategyOf = Callable[[Gpu], Offer | None]  # None: the GPU is left to another device plugin
+
+
+@dataclass(frozen=True, slots=True)
+class Mps:
+    """GPUs shared through MPS: one control daemon per GPU."""
+
+    pipe_directory: str  # on the host; each GPU's daemon has the directory of its UUID in it
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlicing:
+    """GPUs shared by turns: nothing holds a container to its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """GPUs allocated whole: nobody else is on them."""
+
+
+Sharing = Mps | TimeSlicing | Whole
+
+
+def strategies(cluster: Cluster, *, node_name: str, default: Offer) -> StrategyOf:
+    """Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits."""
+
+    def strategy_of(gpu: Gpu) -> Offer | None:
+        return cluster.offer(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
+
+    return strategy_of
+
+
+def sharing_of(strategy: Offer, cluster: Cluster) -> Sharing:
+    """Say what holding a container to its share needs to know."""
+    match strategy:
+        case "mps":
+            return Mps(cluster.mps.pipe_directory)
+        case "time-slicing":
+            return TimeSlicing()
+        case "whole":
+            return Whole()
+        case _:
+            assert_never(strategy)

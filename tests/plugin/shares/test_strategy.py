@@ -1,0 +1,23 @@
+from dataclasses import replace
+
+from plugin.shares.strategy import strategies
+from plugin.simulated.gpus import simulated_gpus
+from policies.cluster import Cluster, NodeRule
+
+GPUS = simulated_gpus("4xH200")
+RULES = (
+    NodeRule(node="node*", indexes=(0,), offer="whole"),
+    NodeRule(model="*h200", indexes=(1,), offer="time-slicing"),
+    NodeRule(indexes=(2,), offer="none"),
+    NodeRule(node="another", offer="none"),
+)
+
+
+def test_the_first_rule_that_fits_decides_and_the_option_where_none_does() -> None:
+    strategy_of = strategies(Cluster(nodes=RULES), node_name="node", default="mps")
+    assert [strategy_of(gpu) for gpu in GPUS] == ["whole", "time-slicing", None, "mps"]
+
+
+def test_a_node_whose_gpus_are_left_to_others_shares_none() -> None:
+    strategy_of = strategies(Cluster(nodes=RULES), node_name="another", default="mps")
+    assert strategy_of(replace(GPUS[0], index=7)) is None

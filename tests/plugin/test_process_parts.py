@@ -1,0 +1,77 @@
+"""What the plugin's process is put together from: where its GPUs come from, and what its reconciler begins with."""
+
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from plugin.device_plugin.service import Resource
+from plugin.errors import SimulationError
+from plugin.health.reconciler import Reconciler
+from plugin.health.reports import Look, Probe
+from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
+from plugin.process import Settings, gpu_source, reconciled
+from plugin.simulated.gpus import simulated_gpus
+from plugin.state_files import boot_id
+from policies.cluster import Cluster
+from tests.plugin.health.watched_node import SETTINGS, resources_of, strategies_of
+
+GPUS = simulated_gpus("2xH200")
+
+
+def settings(**changed: Any) -> Settings:
+    return Settings(**{**SETTINGS, **changed})
+
+
+def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Reconciler:
+    cluster = Cluster()
+    resources = resources_of(chosen, cluster, serve=serve)
+    inventory, context = reconciled(chosen, gpu_source(chosen), cluster, strategies_of(chosen, cluster), resources)
+    return Reconciler(inventory, SimpleQueue(), context)
+
+
+def test_a_simulated_node_has_no_bus_and_simulated_mps_daemons(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    file.write_text("gpus:\n- {model: L4}\nfaults:\n- {at: 0, gpu: 0, mps: dead}\n")
+    node = gpu_source(settings(simulate=str(file)))
+    assert node.sysfs is None
+    assert list(node.mps_faults(["any"]).values()) == ["dead"]
+    with pytest.raises(SimulationError):
+        gpu_source(settings(simulate="2xH999"))
+
+
+def test_a_real_node_takes_its_mps_daemons_from_their_supervisor(tmp_path: Path) -> None:
+    node = gpu_source(settings(state_dir=tmp_path))
+    assert "is gpu-share mps running?" in node.mps_faults(["GPU-0"])["GPU-0"]
+
+
+def remember(folder: Path, boot: str) -> None:
+    fault = Fault(source="xid", why="XID 79", since="then", comes_back="never", xid=79)
+    gpu = GpuHealth(uuid=GPUS[0].uuid, index=0, model="H200", resource="r", since="then", faults=(fault,))
+    write_node_health(folder, NodeHealth(boot_id=boot, heartbeat_seconds=0, pid=1, driver="", gpus=(gpu,)))
+
+
+@pytest.mark.parametrize(
+    ("same_start", "simulate", "why"),
+    [(True, None, "XID 79"), (False, None, None), (True, "2xH200", None)],  # simulated GPUs are new ones each time
+)
+def test_the_plugin_goes_on_with_what_was_known_since_this_start_of_the_machine(
+    tmp_path: Path, *, same_start: bool, simulate: str | None, why: str | None
+) -> None:
+    folder = tmp_path / "made" / "by us"
+    folder.mkdir(parents=True)
+    remember(folder, boot_id() if same_start else "an earlier one")
+    chosen = settings(state_dir=folder, simulate=simulate)
+    resources = list[Resource]()
+    looks = {gpu.uuid: Look() for gpu in GPUS}
+    probe = Probe(seconds=1, generation=1, looks=looks, gpus=GPUS, skipped=(), driver="")
+    reconciler_of(chosen, serve=resources.append).look(probe)
+    assert resources[0].devices.fault(GPUS[0].uuid) == why
+
+
+def test_the_folder_for_the_state_is_made(tmp_path: Path) -> None:
+    chosen = settings(state_dir=tmp_path / "run" / "gpu-share", simulate="2xH200")
+    reconciler_of(chosen, serve=lambda _: None)
+    assert chosen.state_dir.is_dir()
