@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
-from plugin.ending import Ending
 from plugin.errors import PluginError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
+from plugin.lifecycle import Ending
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext

@@ -11,7 +11,6 @@ from queue import SimpleQueue
 from time import monotonic
 
 from plugin.device_plugin.resources import Resources, Servers
-from plugin.ending import Ending
 from plugin.errors import PluginError, SimulationError, SocketError
 from plugin.gpus.discovery import SYSFS
 from plugin.gpus.nvml import NvmlHealth, load_nvml
@@ -20,13 +19,13 @@ from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.reports import Probe, Report, first_probe
 from plugin.health.state import read_node_health
+from plugin.lifecycle import Ending, Threads
 from plugin.mps.state import MpsFaults, PublishedMpsFaults
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.shares.handover import Handover, HandoverSettings, forget_others
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, strategies
 from plugin.state_files import boot_id
-from plugin.threads import Threads
 from policies.cluster import Cluster
 from policies.contract import Offer
 from policies.errors import PolicyError

@@ -9,10 +9,10 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.gpus.gpu import Gpu, Pool
+from plugin.lifecycle import Threads
 from plugin.shares.handover import HandoverSettings, prepare
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import sharing_of
-from plugin.threads import Threads
 from policies.cluster import Cluster
 from policies.contract import WHOLE, Offer
 

@@ -7,11 +7,11 @@ from plugin.device_plugin.resources import Resources, Servers
 from plugin.device_plugin.service import Resource
 from plugin.errors import HandoverError, SocketError
 from plugin.gpus.gpu import Gpu
+from plugin.lifecycle import Threads
 from plugin.process import Settings
 from plugin.shares.strategy import Mps, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
-from plugin.threads import Threads
 from policies.cluster import Cluster
 from policies.contract import Offer
 from tests.plugin.health.watched_node import SETTINGS, resources_of

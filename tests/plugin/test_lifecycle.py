@@ -2,7 +2,7 @@ from threading import Event, current_thread
 
 import pytest
 
-from plugin.threads import Threads
+from plugin.lifecycle import Threads
 
 
 def test_all_threads_are_ended_and_joined() -> None:
