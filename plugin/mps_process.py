@@ -155,7 +155,7 @@ def _compute_mode_nvml() -> ComputeModeNvml:
 
 
 def _offer(gpu: Gpu, settings: MpsSettings, cluster: Cluster) -> str | None:
-    return cluster.offer(node=settings.node_name, model=gpu.model, index=gpu.index, otherwise=settings.strategy)
+    return cluster.strategy(node=settings.node_name, model=gpu.model, index=gpu.index, otherwise=settings.strategy)
 
 
 def _inventory(settings: MpsSettings, ending: Ending) -> Inventory | None:

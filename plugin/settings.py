@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from plugin.shares.preference import AllocationPolicy
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 
 Handover = Literal["envvar", "cdi", "devices"]
 
@@ -21,7 +21,7 @@ class Settings:
     cdi_dir: Path  # folder of CDI specifications
     pod_resources: Path  # the kubelet's socket that says who holds what
     allocation_policy: AllocationPolicy
-    strategy: Offer  # what a GPU is offered as that no entry of `nodes` in _cluster.yaml fits
+    strategy: SharingStrategy  # what a GPU is offered as that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
     device_handover: frozenset[Handover]  # how a container gets its GPU
     application_xids: frozenset[int]  # XIDs that are a program's fault and leave the GPU healthy

@@ -181,4 +181,4 @@ def _milli_times_vgpus(ask: Ask) -> int:
 def _asked(ask: Ask) -> str:
     if ask.share is not None:
         return f"{ask.share} of a GPU"
-    return ask.kind.counted(ask.vgpus) if ask.kind.offer == WHOLE else f"{ask.vgpus} of {ask.kind.per_gpu} vGPUs"
+    return ask.kind.counted(ask.vgpus) if ask.kind.strategy == WHOLE else f"{ask.vgpus} of {ask.kind.per_gpu} vGPUs"

@@ -11,7 +11,7 @@ from plugin.settings import Settings
 from plugin.shares.handover import prepare
 from plugin.shares.limits import Mps, Sharing, TimeSlicing, Whole
 from policies.cluster import Cluster
-from policies.contract import WHOLE, Offer
+from policies.contract import WHOLE, SharingStrategy
 
 
 class Offered(Protocol):
@@ -20,7 +20,7 @@ class Offered(Protocol):
     @property
     def gpu(self) -> Gpu: ...  # noqa: D102
     @property
-    def offer(self) -> Offer: ...  # noqa: D102 - what it is handed out as
+    def offer(self) -> SharingStrategy: ...  # noqa: D102 - what it is handed out as
     @property
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
@@ -32,11 +32,11 @@ class Offers:
         self._settings = settings
         self._cluster = cluster
         self._serve = serve
-        self._resources: dict[Offer, Resource] = {}
+        self._resources: dict[SharingStrategy, Resource] = {}
         self._faults: dict[str, str] = {}
 
     @property
-    def names(self) -> Mapping[Offer, str]:
+    def names(self) -> Mapping[SharingStrategy, str]:
         """The extended resource of each kind of offer."""
         return self._cluster.resource_names
 
@@ -50,9 +50,9 @@ class Offers:
         offer = self.offer(gpu)
         return self.names[offer] if offer else None
 
-    def offer(self, gpu: Gpu) -> Offer | None:
+    def offer(self, gpu: Gpu) -> SharingStrategy | None:
         """Say what a GPU is handed out as; None if it is left to others."""
-        return self._cluster.offer(
+        return self._cluster.strategy(
             node=self._settings.node_name, model=gpu.model, index=gpu.index, otherwise=self._settings.strategy
         )
 
@@ -71,7 +71,7 @@ class Offers:
         for offer in dict.fromkeys(one.offer for one in offered):
             self._offer_more(offer, tuple(one.gpu for one in offered if one.offer == offer))
 
-    def _offer_more(self, offer: Offer, gpus: tuple[Gpu, ...]) -> None:
+    def _offer_more(self, offer: SharingStrategy, gpus: tuple[Gpu, ...]) -> None:
         resource = self._resources.get(offer)
         if resource is None:
             pool = Pool(gpus=gpus, vgpus_per_gpu=1 if offer == WHOLE else self._cluster.vgpus_per_gpu)
@@ -83,7 +83,7 @@ class Offers:
             self._made(offer, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
-    def _made(self, offer: Offer, pool: Pool) -> Resource:
+    def _made(self, offer: SharingStrategy, pool: Pool) -> Resource:
         name, sharing = self.names[offer], self._sharing(offer)
         return Resource(
             name=name,
@@ -93,7 +93,7 @@ class Offers:
             delivery=prepare(self._settings, name, pool, sharing),
         )
 
-    def _sharing(self, offer: Offer) -> Sharing:
+    def _sharing(self, offer: SharingStrategy) -> Sharing:
         match offer:
             case "mps":
                 return Mps(self._cluster.mps.pipe_directory)

@@ -7,7 +7,7 @@ from plugin.gpus.gpu import Gpu
 from plugin.health.reports import Event, Look, NvmlFailure, Probe, Report
 from plugin.health.rules import STEADY_SECONDS, GpuState, Moment, looked_at, restored, struck, unseen, with_mps
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth
-from policies.contract import MPS, Offer
+from policies.contract import MPS, SharingStrategy
 
 SILENT_SECONDS = 30.0  # a driver that answers takes less for a probe
 SILENT = f"NVML has not answered for more than {SILENT_SECONDS:.0f} s: see what the kernel's log says of the driver"
@@ -18,7 +18,7 @@ class Entry:
     """One GPU."""
 
     gpu: Gpu
-    offer: Offer  # what it is handed out as
+    offer: SharingStrategy  # what it is handed out as
     state: GpuState
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     application_fault: ApplicationFault | None
@@ -40,7 +40,7 @@ class Ledger:
     def __init__(
         self,
         *,
-        offer: Callable[[Gpu], Offer | None],
+        offer: Callable[[Gpu], SharingStrategy | None],
         application_xids: Collection[int],
         before: NodeHealth | None,
         steady_seconds: float = STEADY_SECONDS,
@@ -97,7 +97,7 @@ class Ledger:
         """Keep a program's fault beside the GPU that it happened on."""
         self._entries[uuid] = replace(self._entries[uuid], application_fault=fault)
 
-    def health(self, names: Mapping[Offer, str]) -> tuple[GpuHealth, ...]:
+    def health(self, names: Mapping[SharingStrategy, str]) -> tuple[GpuHealth, ...]:
         """Write down how the GPUs are; *names* are those of the resources."""
         return tuple(
             GpuHealth(
@@ -143,7 +143,7 @@ class Ledger:
         else:
             self._set(event.gpu_uuid, struck(entry.state, event, at), at)
 
-    def _found(self, gpu: Gpu, offer: Offer, look: Look | None, at: Moment) -> Entry:
+    def _found(self, gpu: Gpu, offer: SharingStrategy, look: Look | None, at: Moment) -> Entry:
         before = self._before.get(gpu.uuid)
         if before is None:
             return Entry(gpu=gpu, offer=offer, state=GpuState(), since=at.text, application_fault=None)

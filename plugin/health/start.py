@@ -21,7 +21,7 @@ from plugin.health.reports import NvmlFailure, Probe, Report
 from plugin.health.state import read_node_health
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.settings import Settings
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def _simulated(specification: str) -> Node:
 
 def first_probe(
     reports: "SimpleQueue[Report | None]",
-    offer: Callable[[Gpu], Offer | None],
+    offer: Callable[[Gpu], SharingStrategy | None],
     *,
     wait: bool,
     ended: Callable[[float], bool],

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class MpsSettings:
     policies: Path  # folder of policy files
     state_dir: Path  # folder in which this node's parts tell each other how they are
     pod_resources: Path  # the kubelet's socket that says who holds what
-    strategy: Offer  # what a GPU is offered as that no entry of `nodes` in _cluster.yaml fits
+    strategy: SharingStrategy  # what a GPU is offered as that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
     control: str  # the program nvidia-cuda-mps-control, by name or path
     multi_user: bool  # one server for the users of all tenants

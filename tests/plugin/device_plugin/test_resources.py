@@ -11,22 +11,22 @@ from plugin.settings import Settings
 from plugin.shares.limits import Mps, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster, NodeRule
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 from tests.plugin.health.watched_node import SETTINGS
 
 GPUS = simulated_gpus("4xH200")
 RULES = (
-    NodeRule(node="node*", indexes=(0,), offer="whole"),
-    NodeRule(model="*h200", indexes=(1,), offer="time-slicing"),
-    NodeRule(indexes=(2,), offer="none"),
-    NodeRule(node="another", offer="none"),
+    NodeRule(node="node*", indexes=(0,), strategy="whole"),
+    NodeRule(model="*h200", indexes=(1,), strategy="time-slicing"),
+    NodeRule(indexes=(2,), strategy="none"),
+    NodeRule(node="another", strategy="none"),
 )
 
 
 @dataclass(frozen=True)
 class Seen:
     gpu: Gpu
-    offer: Offer
+    offer: SharingStrategy
     why: str = ""
 
 
@@ -35,7 +35,7 @@ def offers(served: list[Resource], *, rules: tuple[NodeRule, ...] = (), **change
     return Offers(settings, Cluster(nodes=rules, vgpus_per_gpu=4), serve=served.append)
 
 
-def seen(*gpus: Gpu, why: str = "", offer: Offer = "mps") -> list[Seen]:
+def seen(*gpus: Gpu, why: str = "", offer: SharingStrategy = "mps") -> list[Seen]:
     return [Seen(gpu, offer, why) for gpu in gpus]
 
 
@@ -57,7 +57,7 @@ def test_the_first_rule_that_fits_decides_and_the_option_where_none_does() -> No
 def test_each_kind_is_a_resource_of_its_own_shared_in_its_own_way() -> None:
     served: list[Resource] = []
     known = offers(served)
-    kinds: tuple[Offer, ...] = ("mps", "whole", "time-slicing", "mps")
+    kinds: tuple[SharingStrategy, ...] = ("mps", "whole", "time-slicing", "mps")
     known.publish([Seen(gpu, kind) for gpu, kind in zip(GPUS, kinds, strict=True)])
     assert [(type(resource.sharing), len(healthy(resource))) for resource in served] == [
         (Mps, 8),

@@ -17,7 +17,7 @@ from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
 from plugin.settings import Settings
 from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster
-from policies.contract import MPS, Offer
+from policies.contract import MPS, SharingStrategy
 from tests.plugin.health.watched_node import SETTINGS
 
 GPUS = simulated_gpus("2xH200")
@@ -32,7 +32,9 @@ def settings(**changed: Any) -> Settings:
     return Settings(**{**SETTINGS, **changed})
 
 
-def first(*reports: Report, wait: bool = False, offer: Callable[[Gpu], Offer | None] = lambda _: MPS) -> Probe | None:
+def first(
+    *reports: Report, wait: bool = False, offer: Callable[[Gpu], SharingStrategy | None] = lambda _: MPS
+) -> Probe | None:
     """Take the reports, and end when there are none any more."""
     queue = SimpleQueue[Report | None]()
     for report in reports:
