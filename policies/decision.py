@@ -45,7 +45,7 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
     try:
         return _grant(pod, containers, policy, policies)
     except DeniedError as error:
-        deny = error.deny(policy.source("enabled"))
+        deny = error.deny()
         denied = Denied(policy, deny)
         if policy.policy.mode == "enforce":
             return denied
@@ -65,7 +65,7 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
     kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy)
     pipes, attached = cluster.mps.pipe_directory, kind.strategy == MPS and rules.mps.attach == "pod"
     warnings = [warning for ask in asks for warning in check_share(ask, policy)]
-    check_sum(containers, asks, policy, kind.per_gpu)
+    check_sum(containers, asks, policy, kind)
     check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
     check_pod(pod, containers, policy)
     if kind.strategy == MPS:

@@ -48,9 +48,9 @@ class DeniedError(Exception):
         self.by = by
         super().__init__(what)
 
-    def deny(self, policy: object) -> Deny:
-        """Build the denial; *policy* is where the policy as a whole is switched on, named if no field is."""
-        source = f" ({self.by or policy})"
+    def deny(self) -> Deny:
+        """Build the denial."""
+        source = f" ({self.by})" if self.by is not None else ""
         room = LONGEST_MESSAGE - len(source) - len(self.fix) - 3
         return Deny(self.code, f"{shorten(self.what, room)}{source}. {self.fix}.")
 

@@ -23,9 +23,7 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
 
     def counted(self, count: int) -> str:
         """Write a number of them for people."""
-        if self.strategy != WHOLE:
-            return f"{count} vGPUs"
-        return f"{count} whole {'GPU' if count == 1 else 'GPUs'}"
+        return f"{count} {'whole GPU' if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
 
 def kind_of(

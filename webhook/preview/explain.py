@@ -48,8 +48,10 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
-        asked = f"{vgpus} of {per_gpu} vGPUs" if grant.strategy != WHOLE else f"{vgpus} whole GPU{'s' * (vgpus > 1)}"
-        yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}; {allowed}.'
+        is_whole = grant.strategy == WHOLE
+        asked = f"{vgpus} {'whole GPU' if is_whole else 'vGPU'}{'s' * (vgpus > 1)}"
+        share = "" if is_whole else f", that is {granted.share_text} of a GPU"
+        yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
         yield f"  Whole GPUs: {vgpus} x {grant.resource}."

@@ -11,7 +11,7 @@ from tests.webhook.commands import preview
 
 TWO = pod("1", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.5"})
 MANY = "maximum: '4', podMaximum: '4'"
-KINDS = ("The pod gets whole GPUs", "A whole GPU is given as", "One of its shares is a part", "A limit names")
+KINDS = ("The pod gets whole GPUs", "A whole GPU is allocated as", "One of its shares is a part", "A limit names")
 
 
 def explained(on: dict[str, Any], rules: str, folder: Path, code: int = 0) -> str:
