@@ -24,7 +24,7 @@ from plugin.pod_resources.tenants import Tenancy
 from plugin.shares.strategy import strategies
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from policies.contract import MPS, Offer
+from policies.contract import MPS, SharingStrategy
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
 from program.log import WarnOnce, start_logging
@@ -46,7 +46,7 @@ class MpsSettings:
     policies: Path  # directory of policy files
     state_dir: Path  # directory in which this node's parts publish their state
     pod_resources: Path  # the kubelet's socket that says who holds what
-    strategy: Offer  # of a GPU that no entry of `nodes` in _cluster.yaml fits
+    strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
     control: str  # the program nvidia-cuda-mps-control, by name or path
     multi_user: bool  # one server for the users of all tenants

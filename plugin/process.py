@@ -27,7 +27,7 @@ from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, strategies
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 from policies.errors import PolicyError
 from policies.reading.store import load
 from program.log import start_logging
@@ -50,7 +50,7 @@ class Settings:
     cdi_dir: Path  # directory of CDI specifications
     pod_resources: Path  # the kubelet's socket that says who holds what
     allocation_policy: AllocationPolicy
-    strategy: Offer  # of a GPU that no entry of `nodes` in _cluster.yaml fits
+    strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
     device_handover: frozenset[Handover]  # how a container gets its GPU
     application_xids: frozenset[int]  # XIDs that are an application's fault and leave the GPU healthy

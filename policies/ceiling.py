@@ -1,13 +1,13 @@
 """The most of one GPU that the policies in force let one container have: no limit for all of them may be below it."""
 
-from policies.contract import MILLI_PER_GPU, WHOLE, Offer
+from policies.contract import MILLI_PER_GPU, WHOLE, SharingStrategy
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 
 
-def largest_vgpus(policies: PolicySet, offer: Offer) -> int:
+def largest_vgpus(policies: PolicySet, strategy: SharingStrategy) -> int:
     """
-    Count the vGPUs of one GPU that any policy in force lets one container hold, of GPUs handed out as *offer*.
+    Count the vGPUs of one GPU that any policy in force lets one container hold, of GPUs under this sharing strategy.
 
     Rounding up is included, and whole GPUs count 1. 0 where no policy grants any.
 
@@ -15,22 +15,22 @@ def largest_vgpus(policies: PolicySet, offer: Offer) -> int:
     hold. Nor is what was granted before a policy changed. Who sets a limit by this number looks at what the tenants of
     the GPU really hold as well.
     """
-    per_gpu = 1 if offer == WHOLE else policies.cluster.vgpus_per_gpu
+    per_gpu = 1 if strategy == WHOLE else policies.cluster.vgpus_per_gpu
     counted = (policy for namespace, policy in policies.namespaces.items() if not policies.is_exempt(namespace))
-    return max(_largest(policy, offer, per_gpu) for policy in (policies.default, *counted))
+    return max(_largest(policy, strategy, per_gpu) for policy in (policies.default, *counted))
 
 
-def _largest(policy: EffectivePolicy, offer: Offer, per_gpu: int) -> int:
+def _largest(policy: EffectivePolicy, strategy: SharingStrategy, per_gpu: int) -> int:
     rules = policy.policy
     if rules.mode == "warn":
-        return per_gpu  # what would be refused is admitted as it came, with whatever limits it has
-    is_handed_out = rules.share.whole == "gpus" if offer == WHOLE else rules.strategy == offer
-    if not rules.enabled or not is_handed_out:
+        return per_gpu  # what would be denied is admitted as it came, with whatever limits it has
+    applies = rules.share.whole == "gpus" if strategy == WHOLE else rules.strategy == strategy
+    if not rules.enabled or not applies:
         return 0
     largest = min(rules.share.maximum, rules.share.largest_pod)
     if largest >= MILLI_PER_GPU:
         return per_gpu
-    if offer == WHOLE:
+    if strategy == WHOLE:
         return 0
     if rules.share.rounding == "up":
         return largest.vgpus(per_gpu)

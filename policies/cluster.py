@@ -14,7 +14,7 @@ from policies.contract import (
     DEFAULT_RESOURCE_NAMES,
     DEFAULT_VGPUS_PER_GPU,
     WHOLE_GPU_RESOURCE_PREFIXES,
-    Offer,
+    SharingStrategy,
 )
 from policies.frameworks.framework import Framework
 from policies.policy import Section
@@ -29,14 +29,14 @@ class ClusterMps(Section, frozen=True, kw_only=True):
     pipe_directory: Annotated[
         str,
         Meta(
-            description="Folder on the node that holds one MPS pipe folder per GPU.",
+            description="Directory on the node that holds one MPS pipe directory per GPU.",
             pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$(?!\n)",
             max_length=46,
         ),
     ] = DEFAULT_PIPE_DIRECTORY
 
 
-# A pod with one of these beside a share is refused, so a share cannot be one of them.
+# A pod with one of these beside a share is denied, so a share cannot be one of them.
 _VENDORS = "|".join(prefix.replace(".", r"\.") for prefix in WHOLE_GPU_RESOURCE_PREFIXES)
 
 ResourceName = Annotated[
@@ -54,7 +54,7 @@ _Glob = Annotated[str, Meta(pattern=r"^\S([^\n]{0,98}\S)?$(?!\n)")]
 
 
 class NodeRule(Section, frozen=True, kw_only=True):
-    """Some GPUs, and what they are handed out as."""
+    """Some GPUs, and their sharing strategy."""
 
     node: Annotated[_Glob, Meta(description="Name of the nodes, * and ? allowed.")] = "*"
     model: Annotated[_Glob, Meta(description="Model as NVML names it, such as *H200*; case does not matter.")] = "*"
@@ -62,13 +62,13 @@ class NodeRule(Section, frozen=True, kw_only=True):
         Annotated[tuple[Annotated[int, Meta(ge=0, le=1023)], ...], Meta(min_length=1)] | None,
         Meta(description="Numbers of the GPUs on their node, as nvidia-smi counts them. null: all."),
     ] = None
-    offer: Annotated[
+    strategy: Annotated[
         Literal["mps", "time-slicing", "whole", "none"],
         Meta(description="vGPUs by one of the strategies, whole GPUs, or none: left to another device plugin."),
-    ]
+    ] = msgspec.field(name="offer")
 
     def fits(self, *, node: str, model: str, index: int) -> bool:
-        """Whether the GPU with this number and model, on this node, is one of those meant."""
+        """Whether the GPU with this number and model, on this node, is one of those selected."""
         return (
             (self.indexes is None or index in self.indexes)
             and _pattern(self.node).fullmatch(node) is not None
@@ -85,22 +85,23 @@ class Cluster(Section, frozen=True, kw_only=True):
     """What webhook and plugin must agree on: `_cluster.yaml`. Every field is optional."""
 
     resource_names: Annotated[
-        dict[Offer, ResourceName], Meta(description="The extended resource of each strategy, and of whole GPUs.")
+        dict[SharingStrategy, ResourceName],
+        Meta(description="The extended resource of each strategy, and of whole GPUs."),
     ] = msgspec.field(default_factory=dict)
-    vgpus_per_gpu: Annotated[int, Meta(description="vGPUs that one GPU is cut into.", ge=1, le=100)] = (
+    vgpus_per_gpu: Annotated[int, Meta(description="vGPUs that one GPU is divided into.", ge=1, le=100)] = (
         DEFAULT_VGPUS_PER_GPU
     )
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
     nodes: Annotated[
         tuple[NodeRule, ...],
         Meta(
-            description="Which GPUs are handed out as what. Each entry names some by `node` and `model` (* and ? "
-            "allowed) and `indexes`, and says what their `offer` is: mps, time-slicing, whole or none. The first that "
-            "fits a GPU decides; where none does, `--strategy` of the plugin on its node."
+            description="The sharing strategy of some GPUs. Each entry selects GPUs by `node` and `model` (* and ? "
+            "allowed) and `indexes`; its `offer` is their strategy: mps, time-slicing, whole or none. The first that "
+            "matches a GPU decides; where none does, `--strategy` of the plugin on its node."
         ),
     ] = ()
     exempt_namespaces: Annotated[
-        tuple[Namespace, ...], Meta(description="Namespaces whose pods are never looked at.")
+        tuple[Namespace, ...], Meta(description="Namespaces whose pods are admitted unchanged, whatever they ask for.")
     ] = DEFAULT_EXEMPT_NAMESPACES
     frameworks: Annotated[
         tuple[Framework, ...],
@@ -109,14 +110,14 @@ class Cluster(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Complete the resource names, so that a file may name one of them only."""
-        names: dict[Offer, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
+        names: dict[SharingStrategy, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
         if len(set(names.values())) < len(names):
             raise ValueError("resourceNames must differ, or the scheduler could not keep the strategies apart")
         msgspec.structs.force_setattr(self, "resource_names", names)
 
-    def offer(self, *, node: str, model: str, index: int, otherwise: Offer) -> Offer | None:
-        """Say what a GPU is handed out as; None if it is not. *otherwise* holds where no entry of `nodes` fits."""
+    def strategy(self, *, node: str, model: str, index: int, otherwise: SharingStrategy) -> SharingStrategy | None:
+        """Return the sharing strategy of a GPU, None for none; *otherwise* where no entry of `nodes` fits."""
         rule = next((rule for rule in self.nodes if rule.fits(node=node, model=model, index=index)), None)
         if rule is None:
             return otherwise
-        return None if rule.offer == "none" else rule.offer
+        return None if rule.strategy == "none" else rule.strategy

@@ -59,7 +59,7 @@ def show(*, namespace: str, policies: Path) -> None:
     check_namespace(namespace, namespace)
     made = loaded(policies)
     if made.is_exempt(namespace):
-        click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are never looked at")
+        click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are admitted unchanged")
     for line in lines(namespace, made.of(namespace)):
         click.echo(line)
 

@@ -6,11 +6,11 @@ Users write some of these into their pods, so a change here is a change of the p
 
 from typing import Final, Literal
 
-Strategy = Literal["mps", "time-slicing"]
+Strategy = Literal["mps", "time-slicing"]  # of vGPUs, as a policy's `strategy` names it
 MPS: Final = "mps"
 TIME_SLICING: Final = "time-slicing"
-# What a GPU is handed out as: in vGPUs by one of the strategies, or whole.
-Offer = Literal["mps", "time-slicing", "whole"]
+# The sharing strategy of a GPU: cut into vGPUs that share it by MPS or time-slicing, or whole.
+SharingStrategy = Literal["mps", "time-slicing", "whole"]
 WHOLE: Final = "whole"
 
 # The request, as users write it.
@@ -32,7 +32,7 @@ MPS_VOLUME: Final = "nvidia-mps"
 MILLI_PER_GPU: Final = 1000
 
 # Defaults of `_cluster.yaml`.
-DEFAULT_RESOURCE_NAMES: Final[dict[Offer, str]] = {
+DEFAULT_RESOURCE_NAMES: Final[dict[SharingStrategy, str]] = {
     MPS: "gpu-share.dev/vgpu",
     TIME_SLICING: "gpu-share.dev/vgpu-timesliced",
     WHOLE: "gpu-share.dev/gpu",

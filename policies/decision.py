@@ -20,7 +20,7 @@ from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
 from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
-from policies.grant import ContainerGrant, Decision, Grant, Hidden, Refused, Untouched
+from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
 from policies.limits import check_attachment, check_pod, check_share, check_sum
 from policies.pod import Pod, Slot, Variable, named, slots
@@ -36,21 +36,21 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
     if not asks_for_share(pod, containers, policies.cluster):
         return Untouched("it does not ask for a share")
     if not pod.spec.containers:
-        return Untouched("it has no containers, and the API server will say so")
+        return Untouched("it has no containers, so the API server will reject it")
     if MIRROR_ANNOTATION in (pod.metadata.annotations or ()):
-        return Untouched("it mirrors a static pod, and nothing said here would change what runs")
+        return Untouched("it mirrors a static pod, which runs whatever is decided here")
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)
     try:
         return _grant(pod, containers, policy, policies)
     except DeniedError as error:
-        deny = error.deny(policy.source("enabled"))
-        refused = Refused(policy, deny)
+        deny = error.deny()
+        denied = Denied(policy, deny)
         if policy.policy.mode == "enforce":
-            return refused
+            return denied
         reason = f"mode is warn ({policy.source('mode')})"
-        return Untouched(reason, (f"would be refused with {deny.code}: {deny.message}",), refused)
+        return Untouched(reason, (f"would be denied with {deny.code}: {deny.message}",), denied)
 
 
 def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant:
@@ -58,17 +58,17 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
     if not rules.enabled:
         raise DeniedError(
             "SharingDisabled",
-            "Shares of a GPU are switched off in this namespace",
+            "Sharing of GPUs is disabled in this namespace",
             "Ask its administrator, or take the request out of the pod",
             by=policy.source("enabled"),
         )
     kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy)
-    pipes, attached = cluster.mps.pipe_directory, kind.offer == MPS and rules.mps.attach == "pod"
+    pipes, attached = cluster.mps.pipe_directory, kind.strategy == MPS and rules.mps.attach == "pod"
     warnings = [warning for ask in asks for warning in check_share(ask, policy)]
-    check_sum(containers, asks, policy, kind.per_gpu)
+    check_sum(containers, asks, policy, kind)
     check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
     check_pod(pod, containers, policy)
-    if kind.offer == MPS:
+    if kind.strategy == MPS:
         check_mounts(pod, asks, pipe_directory=pipes)
     if attached:
         check_attachment(pod, policy, pipe_directory=pipes)
@@ -79,7 +79,7 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
         resource=kind.resource,
         vgpus_per_gpu=kind.per_gpu,
         pipe_directory=pipes,
-        strategy=kind.offer,
+        strategy=kind.strategy,
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
@@ -96,14 +96,14 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
-    _look_at_env_from(ask.slot, policy, warnings)
+    _check_env_from(ask.slot, policy, warnings)
     target = basis - policy.policy.memory.headroom
     if target <= 0:
         target = basis
         warnings.append(
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
-    budget = Budget(share=basis, target=target, strategy=ask.kind.offer, granted=granted)
+    budget = Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
     advice = _advice(pod, ask.slot, policy, policies, budget)
     warnings += _memory_warnings(ask.slot, advice, policy)
     return ContainerGrant(
@@ -142,14 +142,14 @@ def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Ite
         DeniedError: If the user's own value is too much, and the policy or the place where it stands forbids lowering.
     """
     for one in advice.too_much:
-        refuses = policy.policy.frameworks.on_conflict == "deny"
-        if refuses or one.change is None:
-            why = "" if refuses else ", in a shell's text, where it cannot be lowered"
+        denies = policy.policy.frameworks.on_conflict == "deny"
+        if denies or one.change is None:
+            why = "" if denies else ", in a shell's text, where it cannot be lowered"
             raise DeniedError(
                 "MemoryArgumentAboveShare",
                 f"{named(slot)} sets {one.setting} to {one.value}, more than its share{why}",
                 "Lower it to the share, or remove it and it is set for you",
-                by=policy.source("frameworks.onConflict") if refuses else None,
+                by=policy.source("frameworks.onConflict") if denies else None,
             )
         yield f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
     if advice.warning:
@@ -161,7 +161,7 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
     Find the variables that the pod may not set.
 
     Raises:
-        DeniedError: If there is one and the policy refuses it.
+        DeniedError: If there is one and the policy denies it.
     """
     if not slot.container.env:
         return ()
@@ -191,7 +191,7 @@ def _hides(variable: Variable) -> bool:
     return variable.name == VISIBLE_DEVICES and variable.value == "none"
 
 
-def _look_at_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
+def _check_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
     if not slot.container.env_from:
         return
     if policy.policy.environment.env_from == "deny":
@@ -201,7 +201,7 @@ def _look_at_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) 
             "Name each variable in env with valueFrom",
             by=policy.source("environment.envFrom"),
         )
-    warnings.append(f"{quoted(slot.name, 30)}: envFrom is not looked into, it could set reserved variables")
+    warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
 
 
 # One look at each variable's first letters is enough for most of them.

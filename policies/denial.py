@@ -1,4 +1,4 @@
-"""Refusals: a code, one sentence of what was asked and what is allowed, the policy's file and line, and the fix."""
+"""Denials: a code, one sentence of what was asked and what is allowed, the policy's file and line, and the fix."""
 
 from typing import Literal
 
@@ -23,21 +23,21 @@ LONGEST_MESSAGE = 256  # characters
 
 
 class Deny(msgspec.Struct, frozen=True):
-    """A pod that is refused."""
+    """Why a pod is denied."""
 
     code: Code
     message: str  # at most LONGEST_MESSAGE characters
 
 
 class DeniedError(Exception):
-    """Raised inside the rules where a pod turns out to be refused; `decide` turns it into a `Deny`."""
+    """Raised inside the rules where a pod turns out to be denied; `decide` turns it into a `Deny`."""
 
     def __init__(self, code: Code, what: str, fix: str, *, by: object = None) -> None:
         """
-        Refuse a pod.
+        Deny a pod.
 
         Args:
-            code: What kind of refusal it is.
+            code: What kind of denial it is.
             what: What was asked and what is allowed, without a full stop.
             fix: What to do, without a full stop; it is never cut.
             by: Where the policy's field that forbids it is written; None if no single field does.
@@ -48,9 +48,9 @@ class DeniedError(Exception):
         self.by = by
         super().__init__(what)
 
-    def deny(self, policy: object) -> Deny:
-        """Build the refusal; *policy* is where the policy as a whole is switched on, named if no field is."""
-        source = f" ({self.by or policy})"
+    def deny(self) -> Deny:
+        """Build the denial."""
+        source = f" ({self.by})" if self.by is not None else ""
         room = LONGEST_MESSAGE - len(source) - len(self.fix) - 3
         return Deny(self.code, f"{shorten(self.what, room)}{source}. {self.fix}.")
 

@@ -2,8 +2,8 @@
 What can go wrong with what a user wrote.
 
     GpuShareError
-    ├── ShareError          a share that is not one
-    └── PolicyError         a folder of policy files that cannot be used, with every problem in it
+    ├── ShareError          an invalid share
+    └── PolicyError         a directory of policy files that cannot be used, with every problem in it
 """
 
 import msgspec
@@ -14,12 +14,12 @@ class GpuShareError(Exception):
 
 
 class ShareError(GpuShareError, ValueError):
-    """A text that is no share. A ValueError too, so that msgspec gives it a place in the document."""
+    """An invalid share. A ValueError too, so that msgspec gives it a place in the document."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text = text
         self.reason = reason  # completes "it ..."
-        super().__init__(f'{quoted(text)} is not a share of a GPU, it {reason}: write it like "0.2", "20%" or "1"')
+        super().__init__(f'invalid share {quoted(text)}, it {reason}: write it like "0.2", "20%" or "1"')
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
@@ -27,7 +27,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
 
     file: str
     line: int  # 1 is the first; 0 if the fault is the file as a whole
-    field: str  # dotted path such as `share.maximum`; empty if the fault is no field's
+    field: str  # dotted path such as `share.maximum`; empty if the fault is not in a field
     message: str  # what was expected, what came, what to do
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
 
 
 class PolicyError(GpuShareError):
-    """A folder of policy files that cannot be used."""
+    """A directory of policy files that cannot be used."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems

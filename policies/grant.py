@@ -1,9 +1,9 @@
-"""What a decision says: a grant with all that follows from it, a refusal, or nothing to do."""
+"""What a decision says: a grant with all that follows from it, a denial, or nothing to do."""
 
 import msgspec
 
 from policies.changes import RemoveVariable
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
 from policies.pod import Slot
@@ -38,7 +38,7 @@ class Grant(msgspec.Struct, frozen=True):
     resource: str
     vgpus_per_gpu: int  # 1 of whole GPUs
     pipe_directory: str
-    strategy: Offer  # whole: its resource is whole GPUs
+    strategy: SharingStrategy  # whole: its resource is whole GPUs
     attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]
@@ -50,14 +50,14 @@ class Untouched(msgspec.Struct, frozen=True):
 
     reason: str
     warnings: tuple[str, ...] = ()
-    refused: "Refused | None" = None  # what `mode: warn` turned into a warning
+    denied: "Denied | None" = None  # what `mode: warn` turned into a warning
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """A pod that is not admitted."""
+class Denied(msgspec.Struct, frozen=True):
+    """A pod that is denied."""
 
     policy: EffectivePolicy
     deny: Deny
 
 
-Decision = Grant | Refused | Untouched
+Decision = Grant | Denied | Untouched

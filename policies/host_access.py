@@ -1,4 +1,4 @@
-"""What of the node a pod with a share may not touch: there are ways around every limit on the other side."""
+"""What of the node a pod with a share may not touch, because it could bypass every limit there."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from policies.pod import Pod, Slot, Volume, named
 from policies.request import Ask
 
 # Device files; the sockets of the kubelet and of container runtimes, which start containers with anything in them.
-_FOLDERS_OF_POWER = (
+_DIRECTORIES_OF_POWER = (
     "/dev",
     "/proc",
     "/sys",
@@ -28,7 +28,7 @@ _CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO
 
 def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: str, attached: bool) -> None:
     """
-    Hold the pod's privileges against its share; *attached* says that the pod itself carries the folder of the pipes.
+    Hold the pod's privileges against its share; *attached* says that the pod itself carries the directory of the pipes.
 
     Raises:
         DeniedError: If it is privileged, or sees the node's processes, devices or sockets.
@@ -44,7 +44,7 @@ def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: s
         if security is None:
             continue
         if security.privileged:
-            what = f"{named(slot)} is privileged, so no share could hold it or its neighbours"
+            what = f"{named(slot)} is privileged, so it can bypass its own share and those of others"
             fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
             raise DeniedError("PrivilegedContainer", what, fix)
         if security.capabilities and security.capabilities.add:
@@ -83,13 +83,13 @@ def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
 
 
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
-    """Whether this is the folder of the MPS pipes, as the webhook mounts it and users of the AWS plugin do."""
+    """Whether this is the directory of the MPS pipes, as the webhook mounts it and users of the AWS plugin do."""
     return volume.host_path is not None and normal(volume.host_path.path) == pipe_directory
 
 
-def is_within(path: str, folder: str) -> bool:
-    """Whether *path* is *folder* or lies in it; both are normal paths."""
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+def is_within(path: str, directory: str) -> bool:
+    """Whether *path* is *directory* or lies in it; both are normal paths."""
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
 def normal(path: str) -> str:
@@ -102,13 +102,13 @@ def normal(path: str) -> str:
 def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
     for capability in added:
         if capability.upper().removeprefix("CAP_") in _CAPABILITIES_OF_POWER:
-            what = f"{named(slot)} adds the capability {quoted(capability)}, which reaches past any share"
+            what = f"{named(slot)} adds the capability {quoted(capability)}, which can bypass every share"
             raise DeniedError("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
 
 
 def _check_host_path(volume: Volume, pipe_directory: str) -> None:
     path = normal(volume.host_path.path) if volume.host_path else ""
-    for folder in (*_FOLDERS_OF_POWER, pipe_directory):
-        if is_within(path, folder) or is_within(folder, path):
-            what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, by which a share can be left"
+    for directory in (*_DIRECTORIES_OF_POWER, pipe_directory):
+        if is_within(path, directory) or is_within(directory, path):
+            what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, which can bypass every share"
             raise DeniedError("ConflictingRequest", what, "Remove the volume")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from policies.cluster import Cluster
-from policies.contract import WHOLE, Offer
+from policies.contract import WHOLE, SharingStrategy
 from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.pod import Slot
@@ -17,15 +17,13 @@ from policies.share import Share
 class Kind(msgspec.Struct, frozen=True, gc=False):
     """What all shares of one pod are made of."""
 
-    offer: Offer
+    strategy: SharingStrategy
     resource: str
     per_gpu: int  # how many of them are one GPU; whole GPUs are 1
 
     def counted(self, count: int) -> str:
         """Write a number of them for people."""
-        if self.offer != WHOLE:
-            return f"{count} vGPUs"
-        return f"{count} whole {'GPU' if count == 1 else 'GPUs'}"
+        return f"{count} {'whole GPU' if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
 
 def kind_of(

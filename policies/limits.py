@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 
-from policies.contract import (
-    FRAMEWORK_ANNOTATION_PREFIX,
-    MILLI_PER_GPU,
-    MPS_VOLUME,
-    WHOLE,
-)
+from policies.contract import FRAMEWORK_ANNOTATION_PREFIX, MILLI_PER_GPU, MPS_VOLUME, SHARE_ANNOTATION, WHOLE
 from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.host_access import is_pipe_volume
+from policies.kind import Kind
 from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 from policies.request import Ask
-from policies.share import milli_text
+from policies.share import Share, milli_text
 
 
 def check_share(ask: Ask, policy: EffectivePolicy) -> list[str]:
@@ -29,18 +25,21 @@ def check_share(ask: Ask, policy: EffectivePolicy) -> list[str]:
     """
     rules, per_gpu = policy.policy.share, ask.kind.per_gpu
     size = _milli_times_vgpus(ask)
+    asked = ask.kind.counted(ask.vgpus) if ask.share is None else f"{ask.share} of a GPU"
     if size < rules.minimum * per_gpu:
+        least, fix = _least(rules.minimum, ask.kind, by_share=ask.share is not None)
         raise DeniedError(
             "ShareBelowMinimum",
-            f"{named(ask.slot)} asks for {_asked(ask)}, at least {rules.minimum} is allowed here",
-            f'Ask for "{rules.minimum}" or more',
+            f"{named(ask.slot)} asks for {asked}, at least {least} is allowed here",
+            f"Ask for {fix}",
             by=policy.source("share.minimum"),
         )
     if size > rules.maximum * per_gpu:
+        most, fix = _most(rules.maximum, ask.kind, by_share=ask.share is not None)
         raise DeniedError(
             "ShareAboveMaximum",
-            f"{named(ask.slot)} asks for {_asked(ask)}, at most {rules.maximum} is allowed here",
-            f'Ask for "{rules.maximum}" or less',
+            f"{named(ask.slot)} asks for {asked}, at most {most} is allowed here",
+            f"Ask for {fix}",
             by=policy.source("share.maximum"),
         )
     if ask.vgpus > per_gpu and ask.vgpus % per_gpu:
@@ -75,7 +74,7 @@ def _in_vgpus(ask: Ask, policy: EffectivePolicy) -> str:
     """What to do where no decimal near the share is a whole number of vGPUs."""
     rules = policy.policy.share
     if rules.minimum * ask.kind.per_gpu <= ask.vgpus * MILLI_PER_GPU <= rules.maximum * ask.kind.per_gpu:
-        return f"Ask for {ask.vgpus} vGPUs by a limit"
+        return f"Ask for {ask.kind.counted(ask.vgpus)} by a limit"
     return f"Ask for another share between {rules.minimum} and {rules.maximum}"
 
 
@@ -111,7 +110,7 @@ def check_attachment(pod: Pod, policy: EffectivePolicy, *, pipe_directory: str) 
             raise DeniedError("ConflictingRequest", what, "Give the volume another name")
 
 
-def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, per_gpu: int) -> None:
+def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, kind: Kind) -> None:
     """
     Add up as the scheduler does: sidecars stay, other init containers run one after the other before the rest.
 
@@ -126,12 +125,15 @@ def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: Effective
             staying += size
         peak = max(peak, staying + (0 if slot.runs_on else size))
     largest = policy.policy.share.largest_pod
-    if peak > largest * per_gpu:
+    if peak > largest * kind.per_gpu:
+        by_share = any(ask.share is not None for ask in asks)
+        most, fix = _most(largest, kind, by_share=by_share)
+        share = f"{milli_text(-(-peak // kind.per_gpu))} of a GPU"
+        together = share if by_share else kind.counted(peak // MILLI_PER_GPU)
         raise DeniedError(
             "PodShareAboveMaximum",
-            f"The pod's containers together ask for {milli_text(-(-peak // per_gpu))} of a GPU, "
-            f"at most {largest} per pod is allowed here",
-            f'Bring the sum to "{largest}" or less',
+            f"The pod's containers together ask for {together}, at most {most} per pod is allowed here",
+            f"Bring the sum to {fix}",
             by=policy.source("share.podMaximum"),
         )
 
@@ -178,7 +180,22 @@ def _milli_times_vgpus(ask: Ask) -> int:
     return ask.share * ask.kind.per_gpu if ask.share is not None else ask.vgpus * MILLI_PER_GPU
 
 
-def _asked(ask: Ask) -> str:
-    if ask.share is not None:
-        return f"{ask.share} of a GPU"
-    return ask.kind.counted(ask.vgpus) if ask.kind.offer == WHOLE else f"{ask.vgpus} of {ask.kind.per_gpu} vGPUs"
+def _least(bound: Share, kind: Kind, *, by_share: bool) -> tuple[str, str]:
+    """Write a lower bound in the unit of what is asked: for the sentence, and for the fix."""
+    if by_share:
+        return f"{bound}", f'"{bound}" or more'
+    count = bound.vgpus(kind.per_gpu)
+    return _with_share(count, bound, kind), f"{kind.counted(count)} or more"
+
+
+def _most(bound: Share, kind: Kind, *, by_share: bool) -> tuple[str, str]:
+    """Write an upper bound in the unit of what is asked: for the sentence, and for the fix."""
+    count = bound * kind.per_gpu // MILLI_PER_GPU
+    if by_share or not count:
+        how = "" if by_share else f" by the annotation {SHARE_ANNOTATION}"
+        return f"{bound}" if by_share else f"{bound} of a GPU", f'"{bound}" or less{how}'
+    return _with_share(count, bound, kind), f"{kind.counted(count)} or less"
+
+
+def _with_share(count: int, bound: Share, kind: Kind) -> str:
+    return f"{count}" if kind.strategy == WHOLE else f"{count} ({bound} of a GPU)"

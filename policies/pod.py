@@ -1,4 +1,4 @@
-"""The fields of a pod that the rules look at. Everything else is passed over, and `None` means that it is not there."""
+"""The fields of a pod that the rules look at. Everything else is ignored, and `None` means that it is not there."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ class Container(Part, frozen=True, gc=False):
 
 
 class HostPath(Part, frozen=True, gc=False):
-    """A folder of the node."""
+    """A directory of the node."""
 
     path: str
     type: str | None = None

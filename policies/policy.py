@@ -34,14 +34,14 @@ class ShareRules(Section, frozen=True, kw_only=True):
     ] = None
     rounding: Annotated[
         Literal["up", "exact"],
-        Meta(description="A share that is no whole number of vGPUs is rounded up with a warning, or refused."),
+        Meta(description="A share that is not a whole number of vGPUs is rounded up with a warning, or denied."),
     ] = "up"
     whole: Annotated[
         Literal["vgpus", "gpus"],
         Meta(
             description="What a pod gets whose shares are all whole numbers: all vGPUs of that many GPUs, or whole "
-            "GPUs (`resourceNames.whole`) of nodes that offer them. A limit keeps the kind it names: vGPUs whatever "
-            "this says, so that users who write them by hand keep them, and whole GPUs with gpus alone."
+            "GPUs (`resourceNames.whole`) of nodes that advertise them. A limit keeps the kind it names: vGPUs "
+            "whatever this says, so that users who write them by hand keep them, and whole GPUs with gpus alone."
         ),
     ] = "vgpus"
 
@@ -58,7 +58,7 @@ class MpsRules(Section, frozen=True, kw_only=True):
         Literal["pod", "node"],
         Meta(
             description="pod: hostIPC and a hostPath volume in the pod. node: nothing in the pod, the device plugin "
-            "mounts what is needed; the only one that Pod Security baseline and restricted let through."
+            "mounts what is needed; the only one that Pod Security baseline and restricted admit."
         ),
     ] = "pod"
 
@@ -87,7 +87,7 @@ class FrameworkRules(Section, frozen=True, kw_only=True):
     ] = True
     on_conflict: Annotated[
         Literal["lower", "deny"],
-        Meta(description="A user's own value above the share is lowered to it with a warning, or refused."),
+        Meta(description="A user's own value above the share is lowered to it with a warning, or denied."),
     ] = "lower"
 
 
@@ -98,7 +98,7 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
         Literal["deny", "strip"],
         Meta(
             description="A pod that sets NVIDIA_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, CUDA_MPS_*, "
-            "NVIDIA_GPU_MEMORY_*, GPU_SHARE_FRACTION or GPU_SHARE_MEMORY_MIB is refused, or they are removed "
+            "NVIDIA_GPU_MEMORY_*, GPU_SHARE_FRACTION or GPU_SHARE_MEMORY_MIB is denied, or they are removed "
             "with a warning."
         ),
     ] = "deny"
@@ -106,7 +106,7 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
         Literal["allow", "deny"],
         Meta(
             description="A container with a share that takes variables from ConfigMaps or Secrets as a whole is "
-            "admitted with a warning, or refused: admission cannot see whether a reserved variable is among them."
+            "admitted with a warning, or denied: admission cannot see whether a reserved variable is among them."
         ),
     ] = "allow"
 
@@ -121,7 +121,7 @@ class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     toleration_seconds: int | None = None
 
     def __post_init__(self) -> None:
-        """Check what the API server would refuse in every pod."""
+        """Check what the API server would reject in every pod."""
         if not self.key and self.operator != "Exists":
             raise ValueError("a toleration without key needs operator: Exists")
         if self.operator == "Exists" and self.value:
@@ -145,7 +145,7 @@ LabelValue = Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-
 
 
 class Placement(Section, frozen=True, kw_only=True):
-    """Where pods with a share may run. A pod that says otherwise itself is refused."""
+    """Where pods with a share may run. A pod that says otherwise itself is denied."""
 
     node_selector: Annotated[
         dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
@@ -169,7 +169,7 @@ class Policy(Section, frozen=True, kw_only=True):
     mode: Annotated[
         Literal["enforce", "warn"],
         Meta(
-            description="warn: a pod that would be refused is admitted unchanged, with a warning that says why. "
+            description="warn: a pod that would be denied is admitted unchanged, with a warning that says why. "
             "The namespace needs the label gpu-share.dev/mode=warn too, for the policy in the API server."
         ),
     ] = "enforce"

@@ -1,4 +1,4 @@
-"""All policies of one state of the folder, as the decision sees them."""
+"""All policies of one state of the directory, as the decision sees them."""
 
 import msgspec
 
@@ -20,5 +20,5 @@ class PolicySet(msgspec.Struct, frozen=True):
         return self.namespaces.get(namespace, self.default)
 
     def is_exempt(self, namespace: str) -> bool:
-        """Whether pods of *namespace* are never looked at."""
+        """Whether pods of *namespace* are admitted unchanged."""
         return namespace in self.cluster.exempt_namespaces

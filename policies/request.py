@@ -35,7 +35,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
 
 
 def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
-    """Whether the pod has an annotation or a resource of ours. Everything else is none of our business."""
+    """Whether the pod has an annotation or a resource of ours. Every other pod is admitted unchanged."""
     annotations = pod.metadata.annotations
     if annotations:
         if SHARE_ANNOTATION in annotations or SHARE_ANNOTATION_ALIAS in annotations:
@@ -68,7 +68,7 @@ def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: Eff
     kind = kind_of(containers, shares, cluster=cluster, policy=policy)
     asks = []
     for slot in containers:
-        _refuse_other_resources(slot, cluster, kind, policy)
+        _deny_other_resources(slot, cluster, kind, policy)
         limit = _limit(slot, kind)
         key, share = shares.get(slot.name, ("", None))
         if share is None:
@@ -137,7 +137,7 @@ def _count(slot: Slot, quantity: str | float | None, kind: Kind) -> int | None:
         return None
     count = whole(quantity)
     if count is None:
-        units = "GPUs" if kind.offer == WHOLE else "whole vGPUs"
+        units = "GPUs" if kind.strategy == WHOLE else "whole vGPUs"
         what = f"{named(slot)} asks for {quoted(str(quantity))} of {kind.resource}, which counts {units}"
         raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
     return count
@@ -147,7 +147,7 @@ def _amount(resources: Resources | None, name: str) -> str | int | float | None:
     return resources.limits.get(name) if resources and resources.limits else None
 
 
-def _refuse_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> None:
+def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> None:
     resources = slot.container.resources
     if resources is None:
         return
@@ -156,22 +156,22 @@ def _refuse_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: Ef
             if name in _PLAIN_RESOURCES or name == kind.resource or whole(quantity) == 0:
                 continue
             if name in cluster.resource_names.values():
-                raise _is_not_handed_out(slot, name, cluster, kind, policy)
+                raise _not_allocated_here(slot, name, cluster, kind, policy)
             if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
                 what = f"{named(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
                 raise DeniedError("ConflictingRequest", what, "Remove one of the two")
 
 
-def _is_not_handed_out(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:
-    """Refuse a resource of ours that is not the one that this pod's shares are made of."""
-    if kind.offer == WHOLE:
+def _not_allocated_here(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:
+    """Deny a resource of ours that is not the one that this pod's shares are made of."""
+    if kind.strategy == WHOLE:
         what = f"{named(slot)} asks for {name} in a pod that is given whole GPUs ({kind.resource})"
         fix = "Ask for one kind in all of the pod, or by annotation"
         return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
     if name == cluster.resource_names[WHOLE]:
-        what = f"{named(slot)} asks for {name}, but whole GPUs are handed out in vGPUs here"
+        what = f"{named(slot)} asks for {name}, but whole GPUs are allocated as vGPUs here"
         fix = f'Ask for {kind.per_gpu} {kind.resource} for each GPU, or by the annotation {SHARE_ANNOTATION}: "1"'
         return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
-    what = f"{named(slot)} asks for {name}, but this namespace's strategy hands out {kind.resource}"
+    what = f"{named(slot)} asks for {name}, but this namespace's strategy allocates {kind.resource}"
     fix = f"Ask for {kind.resource}, or by annotation"
     return DeniedError("ConflictingRequest", what, fix, by=policy.source("strategy"))

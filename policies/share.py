@@ -84,7 +84,7 @@ def _milli(text: str) -> int:
     # fullmatch, because $ would let a final newline pass.
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        raise ShareError(text, "is no decimal with at most three places, no percentage and no whole number")
+        raise ShareError(text, "is not a decimal with at most three places, a percentage or a whole number")
     whole, places = match[1], (match[2] or ".")[1:]
     if not text.endswith("%"):
         return int(whole + places.ljust(3, "0"))

@@ -77,7 +77,7 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _unexpected(error: Exception) -> Response:
-    """Refuse what made us fail: the pod is not admitted, and the log says where, in none of the pod's words."""
+    """Deny what made us fail: the pod is not admitted, and the log says where, in none of the pod's words."""
     where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
     log.error("request failed", extra={"error": type(error).__name__, "where": where})
     return _plain("The webhook failed on this request; its log says where.", 400)

@@ -1,4 +1,4 @@
-"""The body of a request: read whole within its limits, or refused in words."""
+"""The body of a request: read whole within its limits, or rejected with a sentence."""
 
 import contextlib
 from typing import Any

@@ -1,7 +1,7 @@
 """
 A grant to JSON Patch operations, by hand and against the object that was received.
 
-The API server applies them as RFC 6902 says and refuses the pod if one does not fit: `add` needs its parent, so every
+The API server applies them as RFC 6902 says and rejects the pod if one does not fit: `add` needs its parent, so every
 parent that is missing is created first. What the pod already has is left alone, so a second pass adds nothing.
 """
 

@@ -10,7 +10,7 @@ import msgspec
 from policies.decision import decide
 from policies.denial import shorten
 from policies.errors import GpuShareError
-from policies.grant import Decision, Grant, Refused, Untouched
+from policies.grant import Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
 from webhook.patch import operations
@@ -27,7 +27,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class BadCall(GpuShareError):  # noqa: N818 - the name says what it is: the call is bad, not the pod
-    """A call that is no admission review of a pod: HTTP 400, with this sentence."""
+    """An invalid call: HTTP 400, with this sentence."""
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False):
@@ -70,7 +70,7 @@ class PodReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
-    """Why a pod is refused, as the user sees it."""
+    """Why a pod is denied, as the user sees it."""
 
     code: int
     reason: str
@@ -107,7 +107,7 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
     Answer one call.
 
     Raises:
-        BadCall: If *body* is no AdmissionReview v1 of a pod.
+        BadCall: If *body* is not an AdmissionReview v1 of a pod.
     """
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
@@ -142,7 +142,7 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
     _check(called)
     if _is_passed_over(called.request):
         return _answer(called.request, None, _NOT_A_CREATION)
-    raise BadCall(f"the object is no pod: {_plain(reason)}")
+    raise BadCall(f"the object is not a pod: {_plain(reason)}")
 
 
 def _check(called: AdmissionReview | PodReview) -> None:
@@ -199,16 +199,16 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
             response = _granted(request, pod, decision)
             shares = {shorten(one.slot.name, 63): one.share_text for one in decision.containers[:_MOST_NAMED]}
             event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
-        case Refused(policy, deny):
+        case Denied(policy, deny):
             status = Status(code=403, reason=deny.code, message=deny.message)
             audit = {"policy": policy.name}
             response = Response(uid=request.uid, allowed=False, status=status, audit_annotations=audit)
-            event |= {"policy": policy.name, "decision": "refused", "code": deny.code}
+            event |= {"policy": policy.name, "decision": "denied", "code": deny.code}
         case _:
             response = Response(uid=request.uid, allowed=True, warnings=_printable(decision.warnings))
-            if isinstance(decision, Untouched) and decision.refused is not None:
-                event |= {"policy": decision.refused.policy.name, "code": decision.refused.deny.code}
-                response.audit_annotations = {"policy": decision.refused.policy.name}
+            if isinstance(decision, Untouched) and decision.denied is not None:
+                event |= {"policy": decision.denied.policy.name, "code": decision.denied.deny.code}
+                response.audit_annotations = {"policy": decision.denied.policy.name}
     answer = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     return Reviewed(body=_encode(answer), event=event)
 

@@ -84,7 +84,7 @@ def _context(certificate: Path, key: Path) -> SSLContext:
     for option, path in (("--cert", certificate), ("--key", key)):
         _check_readable(option, path)
     try:
-        context.load_cert_chain(certificate, key, password=_refuse_password)
+        context.load_cert_chain(certificate, key, password=_deny_password)
     except (OSError, ValueError) as error:
         raise CertificateError(_fault(certificate, key, error)) from error
     return context
@@ -98,7 +98,7 @@ def _check_readable(option: str, path: Path) -> None:
         raise CertificateError(f"{option} {path}: {reason}: give the path of a PEM file") from None
 
 
-def _refuse_password() -> str:
+def _deny_password() -> str:
     raise ValueError("it is encrypted")  # OpenSSL would ask the terminal
 
 

@@ -101,11 +101,11 @@ class Worker(GeventWorker):  # type: ignore[misc] # gunicorn is published withou
                 connection.hang_up()
 
     def handle_error(self, _req: Any, client: Connection, _addr: Any, exc: BaseException) -> None:
-        """Answer what is no HTTP; gunicorn's own answer is HTML, and its log line quotes the caller."""
+        """Answer malformed HTTP; gunicorn's own answer is HTML, and its log line quotes the caller."""
         if isinstance(exc, GreenletExit):
             return
-        log.warning("request refused", extra={"error": type(exc).__name__})
-        text = f"The request is not one that can be read: {type(exc).__name__}.\n".encode()
+        log.warning("request rejected", extra={"error": type(exc).__name__})
+        text = f"The request is malformed: {type(exc).__name__}.\n".encode()
         head = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n"
         with contextlib.suppress(OSError):
             client.sendall(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(text), text))

@@ -52,7 +52,7 @@ class Devices:
             self._publish()
 
     def set_gpus(self, gpus: tuple[Gpu, ...]) -> None:
-        """Offer more GPUs, or the same ones as they are now: *gpus* holds those that are there, and new ones."""
+        """Advertise more GPUs, or the same ones as they are now: *gpus* holds the known ones, and new ones."""
         with self._changed:
             self._pool = replace(self._pool, gpus=gpus)
             self._publish()

@@ -14,7 +14,7 @@ from plugin.shares.handover import HandoverSettings, prepare
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import sharing_of
 from policies.cluster import Cluster
-from policies.contract import WHOLE, Offer
+from policies.contract import WHOLE, SharingStrategy
 
 
 class SharedGpu(Protocol):
@@ -23,7 +23,7 @@ class SharedGpu(Protocol):
     @property
     def gpu(self) -> Gpu: ...  # noqa: D102
     @property
-    def strategy(self) -> Offer: ...  # noqa: D102
+    def strategy(self) -> SharingStrategy: ...  # noqa: D102
     @property
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
@@ -43,7 +43,7 @@ class Resources:
         self._allocation_policy = allocation_policy
         self._handover = handover
         self._serve = serve
-        self._resources: dict[Offer, Resource] = {}
+        self._resources: dict[SharingStrategy, Resource] = {}
         self._faults: Mapping[str, str] = {}
 
     @property
@@ -66,7 +66,7 @@ class Resources:
         for strategy in dict.fromkeys(one.strategy for one in gpus):
             self._advertise(strategy, tuple(one.gpu for one in gpus if one.strategy == strategy))
 
-    def _advertise(self, strategy: Offer, gpus: tuple[Gpu, ...]) -> None:
+    def _advertise(self, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> None:
         resource = self._resources.get(strategy)
         if resource is None:
             pool = Pool(gpus=gpus, vgpus_per_gpu=1 if strategy == WHOLE else self._cluster.vgpus_per_gpu)
@@ -78,7 +78,7 @@ class Resources:
             self._made(strategy, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
-    def _made(self, strategy: Offer, pool: Pool) -> Resource:
+    def _made(self, strategy: SharingStrategy, pool: Pool) -> Resource:
         name, sharing = self._cluster.resource_names[strategy], sharing_of(strategy, self._cluster)
         return Resource(
             name=name,

@@ -8,7 +8,7 @@ from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailu
 from plugin.health.rules import STEADY_SECONDS, GpuState, Moment, looked_at, restored, struck, unseen, with_mps
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth
 from plugin.shares.strategy import StrategyOf
-from policies.contract import MPS, Offer
+from policies.contract import MPS, SharingStrategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Entry:
     """One GPU."""
 
     gpu: Gpu
-    strategy: Offer  # how it is shared
+    strategy: SharingStrategy  # how it is shared
     state: GpuState
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     application_fault: ApplicationFault | None
@@ -94,7 +94,7 @@ class GpuInventory:
         """Keep a program's fault beside the GPU that it happened on."""
         self._entries[uuid] = replace(self._entries[uuid], application_fault=fault)
 
-    def health(self, names: Mapping[Offer, str]) -> tuple[GpuHealth, ...]:
+    def health(self, names: Mapping[SharingStrategy, str]) -> tuple[GpuHealth, ...]:
         """Write down how the GPUs are; *names* are those of the resources."""
         return tuple(
             GpuHealth(
@@ -140,7 +140,7 @@ class GpuInventory:
         else:
             self._set(event.gpu_uuid, struck(entry.state, event, at), at)
 
-    def _found(self, gpu: Gpu, strategy: Offer, look: Look | None, at: Moment) -> Entry:
+    def _found(self, gpu: Gpu, strategy: SharingStrategy, look: Look | None, at: Moment) -> Entry:
         before = self._before.get(gpu.uuid)
         if before is None:
             return Entry(gpu=gpu, strategy=strategy, state=GpuState(), since=at.text, application_fault=None)

@@ -22,7 +22,7 @@ from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, NodeHealth,
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.state_files import boot_seconds
-from policies.contract import MPS, Offer
+from policies.contract import MPS, SharingStrategy
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class ReconcilerContext:
     mps_faults: MpsFaults
     tenants: Callable[[], tuple[Tenant, ...]]  # raises TenantsError
     publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
-    resource_names: Mapping[Offer, str]
+    resource_names: Mapping[SharingStrategy, str]
     clock: Callable[[], float] = boot_seconds
 
 

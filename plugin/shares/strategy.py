@@ -6,9 +6,9 @@ from typing import assert_never
 
 from plugin.gpus.gpu import Gpu
 from policies.cluster import Cluster
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 
-StrategyOf = Callable[[Gpu], Offer | None]  # None: the GPU is left to another device plugin
+StrategyOf = Callable[[Gpu], SharingStrategy | None]  # None: the GPU is left to another device plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,16 @@ class Whole:
 Sharing = Mps | TimeSlicing | Whole
 
 
-def strategies(cluster: Cluster, *, node_name: str, default: Offer) -> StrategyOf:
+def strategies(cluster: Cluster, *, node_name: str, default: SharingStrategy) -> StrategyOf:
     """Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits."""
 
-    def strategy_of(gpu: Gpu) -> Offer | None:
-        return cluster.offer(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
+    def strategy_of(gpu: Gpu) -> SharingStrategy | None:
+        return cluster.strategy(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
 
     return strategy_of
 
 
-def sharing_of(strategy: Offer, cluster: Cluster) -> Sharing:
+def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:
     """Say what holding a container to its share needs to know."""
     match strategy:
         case "mps":

@@ -4,7 +4,7 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MPS, Offer
+from policies.contract import MILLI_PER_GPU, MPS, SharingStrategy
 from policies.frameworks.framework import Memory, Spelling
 from policies.share import milli_text
 
@@ -18,7 +18,7 @@ class Budget(msgspec.Struct, frozen=True, gc=False):
 
     share: int  # what a user's own value may reach
     target: int  # what is set: the share less the headroom
-    strategy: Offer
+    strategy: SharingStrategy
     granted: int = 0  # what the node holds the container to
 
 
@@ -34,7 +34,7 @@ class Wanted:
         self._allowed = MILLI_PER_GPU if follows_limit else budget.share
         # Never zero, which means "all of it" to some frameworks.
         self.milli = part if follows_limit else max(budget.target * part // MILLI_PER_GPU, 1)
-        # A whole GPU needs no fraction, and 1 would be wrong: vLLM refuses to start when not all of it is free.
+        # A whole GPU needs no fraction, and 1 would be wrong: vLLM does not start when not all of it is free.
         self.is_needed = budget.share < MILLI_PER_GPU and not (follows_limit and memory.of_free is None)
 
     def text(self, spelling: Spelling) -> str:

@@ -44,7 +44,7 @@ _JAX = Framework(
     images=("nvidia/jax",),
     memory=Memory(
         spellings=(
-            # The old name first: every version reads it, and JAX refuses to start when both are there.
+            # The old name first: every version reads it, and JAX does not start when both are there.
             Spelling(variable="XLA_PYTHON_CLIENT_MEM_FRACTION"),
             Spelling(variable="XLA_CLIENT_MEM_FRACTION"),
         ),
@@ -74,7 +74,7 @@ _VLLM = Framework(
         ),
         needs_headroom=True,
     ),
-    note="Weights, activations and KV cache together. vLLM refuses to start when less than the fraction of the "
+    note="Weights, activations and KV cache together. vLLM does not start when less than the fraction of the "
     "whole GPU is free, and the CUDA context is inside an MPS limit: leave some memory.headroom.",
     source="https://docs.vllm.ai/en/latest/cli/serve/",
 )

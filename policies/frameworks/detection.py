@@ -92,7 +92,7 @@ def _image_pattern(glob: str) -> re.Pattern[str]:
 
 
 def basename(path: str) -> str:
-    """Cut the folders off a program's path."""
+    """Cut the directories off a program's path."""
     return path.rpartition("/")[2]
 
 

@@ -37,7 +37,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
             raise ValueError("give one of argument and variable")
-        _refuse_reserved(self.variable or "")
+        _deny_reserved(self.variable or "")
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
         return f"{before}{number}{after}"
 
 
-def _refuse_reserved(variable: str) -> None:
+def _deny_reserved(variable: str) -> None:
     if is_reserved(variable):
         raise ValueError(f"{variable} is set by the device plugin and reserved: no framework may have it set")
 
@@ -124,7 +124,7 @@ class Constant(Entry, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
-        _refuse_reserved(self.variable)
+        _deny_reserved(self.variable)
 
 
 class Framework(Entry, frozen=True, kw_only=True):

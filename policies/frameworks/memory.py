@@ -3,7 +3,7 @@
 import msgspec
 
 from policies.changes import AddVariable, AppendArgument, Change, ReplaceVariable
-from policies.contract import MILLI_PER_GPU, MPS, Offer
+from policies.contract import MILLI_PER_GPU, MPS, SharingStrategy
 from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.detection import Catalogue, ends_options, runs_through_shell, starts_one_of
 from policies.frameworks.framework import Framework, Memory
@@ -49,7 +49,7 @@ def advise(container: Container, framework: Framework, budget: Budget, catalogue
 
 
 def advise_on_own(container: Container, budget: Budget, catalogue: Catalogue) -> Advice:
-    """Judge the memory settings in a container whose framework is not known, and set none."""
+    """Check the memory settings in a container whose framework is not known, and set none."""
     for framework in catalogue.with_setting(container):
         if framework.memory is None:
             continue
@@ -67,7 +67,7 @@ def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
     return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
 
 
-def _constants(container: Container, framework: Framework, strategy: Offer) -> tuple[Change, ...]:
+def _constants(container: Container, framework: Framework, strategy: SharingStrategy) -> tuple[Change, ...]:
     if not framework.constants:
         return ()
     names = {variable.name for variable in container.env or ()}

@@ -3,7 +3,7 @@ Hostile YAML to plain values with line numbers.
 
 Nothing is built before the stream of events has passed: the C loader itself crashes on 60 KB of brackets, aliases
 multiply, tags construct, and duplicate keys let the last one win in silence. Scalars follow YAML 1.2, so that `no`
-is a text and `010` is not eight.
+is a string and `010` is not eight.
 """
 
 import re
@@ -30,7 +30,7 @@ _CONSTANTS = {
 
 
 class DocumentError(GpuShareError):
-    """A text that is no acceptable YAML document."""
+    """An invalid YAML document."""
 
     def __init__(self, line: int, message: str) -> None:
         self.line = line  # 1 is the first
@@ -53,8 +53,8 @@ def read(text: str) -> Node:
     Read one document.
 
     Raises:
-        DocumentError: If *text* is no YAML, is too large or too deep, holds more than one document, an alias, an
-            anchor, a tag or a duplicate key, or has a key that is no text.
+        DocumentError: If *text* is invalid YAML, is too large or too deep, holds more than one document, an alias, an
+            anchor, a tag or a duplicate key, or has a key that is not a string.
     """
     root: Node | None = None
     open_nodes: list[Node] = []
@@ -83,7 +83,7 @@ def events(text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = M
     Yield the events of a YAML stream, within the limits on size, depth and number of nodes.
 
     Raises:
-        DocumentError: If *text* is no YAML or is beyond a limit.
+        DocumentError: If *text* is invalid YAML or is beyond a limit.
     """
     if len(text.encode(errors="surrogatepass")) > largest_bytes:
         raise DocumentError(1, f"larger than {largest_bytes // 1024} KiB: split it")
@@ -131,7 +131,7 @@ def _attach(parent: Node, keys: list[Node | None], node: Node) -> None:
         parent.fields[key.value] = node
         keys[-1] = None
     elif not isinstance(node.value, str):
-        raise DocumentError(node.line, "a key must be a text: put it in quotes")
+        raise DocumentError(node.line, "a key must be a string: put it in quotes")
     elif node.value in parent.fields:
         raise DocumentError(node.line, f"{quoted(node.value)} stands here twice: remove one")
     else:

@@ -1,7 +1,7 @@
 """
 One policy file to a layer of fields, and layers to the policy in force.
 
-Each field is judged on its own, so that one reading reports every problem with its file, line and field.
+Each field is checked on its own, so that one reading reports every problem with its file, line and field.
 """
 
 import difflib
@@ -50,8 +50,8 @@ def decode_share(of: type, value: object) -> object:
     Build the types that YAML has not; the `dec_hook` of msgspec.
 
     Raises:
-        ShareError: If *value* is a text that is no share.
-        NotImplementedError: If *of* is no share.
+        ShareError: If *value* is an invalid share.
+        NotImplementedError: If *of* is another type.
     """
     if not issubclass(of, Share | Headroom):
         raise NotImplementedError(of)
@@ -136,7 +136,7 @@ def _faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[tupl
         return
     faults = [*_field_faults(node, model, path)]
     yield from faults
-    if not faults and model not in (Policy, Cluster):  # those two are judged as a whole, layer over layer
+    if not faults and model not in (Policy, Cluster):  # those two are checked as a whole, layer over layer
         yield from _struct_faults(node, model, path)
 
 
@@ -149,7 +149,7 @@ def _field_faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterato
             continue
         near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
-        yield here, child, f"no such field: {hint}"
+        yield here, child, f"unknown field: {hint}"
     for name, field in fields.items():
         if field.required and name not in node.fields:
             yield f"{path}.{name}" if path else name, node, "is missing: add it"

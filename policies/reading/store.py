@@ -1,4 +1,4 @@
-"""From a folder to the policies in force. The only file of the rules that touches the file system."""
+"""From a directory to the policies in force. The only file of the rules that touches the file system."""
 
 import os
 from pathlib import Path
@@ -12,15 +12,15 @@ from policies.reading.document import LARGEST_BYTES
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, problem_of_name, read_layer
 
 
-def load(folder: Path) -> PolicySet:
+def load(directory: Path) -> PolicySet:
     """
-    Read a folder of policy files. A missing `_cluster.yaml` or `_default.yaml` means built-in defaults.
+    Read a directory of policy files. A missing `_cluster.yaml` or `_default.yaml` means built-in defaults.
 
     Raises:
-        PolicyError: If the folder cannot be read or any file in it has a problem; it carries all of them.
+        PolicyError: If the directory cannot be read or any file in it has a problem; it carries all of them.
     """
     problems: list[Problem] = []
-    layers = _read_layers(folder, problems)
+    layers = _read_layers(directory, problems)
     cluster_layer = layers.pop(CLUSTER_FILE, None)
     default_layer = layers.pop(DEFAULT_FILE, None)
     own = [default_layer] if default_layer else []
@@ -42,25 +42,25 @@ def load(folder: Path) -> PolicySet:
 class PolicyStore:
     """The policies in force: the last set of files that was good."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, directory: Path) -> None:
         """
-        Read *folder*.
+        Read *directory*.
 
         Raises:
             PolicyError: If it cannot be used.
         """
-        self._folder = folder
-        self._state = _state(folder)
-        self.current = load(folder)
+        self._directory = directory
+        self._state = _state(directory)
+        self.current = load(directory)
         self.newest_error: PolicyError | None = None  # of files newer than those in force
 
     def refresh(self) -> bool:
-        """Read the folder again if its state has changed; return whether a new set is in force."""
-        state = _state(self._folder)
+        """Read the directory again if its state has changed; return whether a new set is in force."""
+        state = _state(self._directory)
         if state == self._state:
             return False
         try:
-            current = load(self._folder)
+            current = load(self._directory)
         except PolicyError as error:
             self.newest_error = error
             current = None
@@ -73,10 +73,10 @@ class PolicyStore:
         return True
 
 
-def _state(folder: Path) -> tuple[object, ...]:
+def _state(directory: Path) -> tuple[object, ...]:
     """What changes when any policy file does: a ConfigMap swaps the link `..data`, an editor the files."""
     try:
-        with os.scandir(_resolved(folder)) as entries:
+        with os.scandir(_resolved(directory)) as entries:
             files = sorted(
                 (entry.name, status.st_mtime_ns, status.st_size, status.st_ino)
                 for entry in entries
@@ -84,17 +84,17 @@ def _state(folder: Path) -> tuple[object, ...]:
             )
     except OSError as error:
         return (type(error).__name__,)
-    return (str(_resolved(folder)), *files)
+    return (str(_resolved(directory)), *files)
 
 
-def _resolved(folder: Path) -> Path:
-    """The folder that holds one consistent state: what `..data` points to now, in a ConfigMap volume."""
-    data = folder / "..data"
-    return data.resolve() if data.is_symlink() else folder
+def _resolved(directory: Path) -> Path:
+    """The directory that holds one consistent state: what `..data` points to now, in a ConfigMap volume."""
+    data = directory / "..data"
+    return data.resolve() if data.is_symlink() else directory
 
 
-def _read_layers(folder: Path, problems: list[Problem]) -> dict[str, Layer]:
-    snapshot = _resolved(folder)
+def _read_layers(directory: Path, problems: list[Problem]) -> dict[str, Layer]:
+    snapshot = _resolved(directory)
     try:
         names = sorted(
             entry.name
@@ -102,8 +102,8 @@ def _read_layers(folder: Path, problems: list[Problem]) -> dict[str, Layer]:
             if entry.suffix.lower() in (".yaml", ".yml") and not entry.name.startswith(".")
         )
     except OSError as error:
-        message = f"cannot be read ({error.strerror}): name the folder that holds the policy files"
-        raise PolicyError((Problem(str(folder), 0, "", message),)) from None
+        message = f"cannot be read ({error.strerror}): name the directory that holds the policy files"
+        raise PolicyError((Problem(str(directory), 0, "", message),)) from None
     layers = {}
     for name in names:
         if problem := problem_of_name(name):

@@ -8,7 +8,7 @@ import msgspec
 
 from policies.errors import ShareError, quoted
 
-# What a text must look like, in words, where its pattern would say it in signs.
+# The form of a string in words, where its pattern would say it in signs.
 _FORMS = {
     "nodeSelector": "labels such as {gpu: shared}",
     "runtimeClassName": "the name of a RuntimeClass such as nvidia",
@@ -24,13 +24,13 @@ _FORMS = {
     "programs": "a command line with single spaces",
     "argument": "an option such as --memory",
     "variable": "the name of a variable such as GPU_MEMORY",
-    "value": "a text with one of {fraction}, {percent} and {percentLeft}",
+    "value": "a string with one of {fraction}, {percent} and {percentLeft}",
     "since": "major and minor version such as 2.10",
     "ofFree": "a decimal below 1 such as 0.8",
 }
 
 _OF_TYPE = re.compile(r"Expected (?P<types>[a-z]+( \| [a-z]+)*), got [a-z]+")
-_TYPES = {"array": "a list", "object": "fields", "int": "a whole number", "str": "a text"}
+_TYPES = {"array": "a list", "object": "fields", "int": "a whole number", "str": "a string"}
 
 
 def sentence(error: msgspec.ValidationError, of: Any, value: object, *, field: str) -> str:

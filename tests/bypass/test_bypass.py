@@ -1,4 +1,4 @@
-"""No way past the share works: each attempt is refused, or harmless and shown to be."""
+"""No way past the share works: each attempt is denied, or harmless and shown to be."""
 
 from collections import Counter
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from policies.contract import RESERVED_VARIABLE_PREFIXES, RESERVED_VARIABLES
 from policies.decision import decide
-from policies.grant import Grant, Refused
+from policies.grant import Denied, Grant
 from policies.pod import Pod
 from policies.quantity import whole
 from tests.bypass.attempt import Attempt, forged
@@ -35,7 +35,7 @@ def test_there_are_more_than_sixty_attempts_and_no_two_are_the_same() -> None:
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "webhook"], ids=lambda one: one.name)
 def test_the_webhook_refuses(attempt: Attempt) -> None:
     decision = decide(msgspec.convert(attempt.pod, Pod), "team", policies(attempt.rules))
-    assert isinstance(decision, Refused), decision
+    assert isinstance(decision, Denied), decision
     assert decision.deny.code == attempt.code
 
 
@@ -75,6 +75,6 @@ def _has_no_more_than_a_fifth(container: dict[str, Any]) -> None:
 
 
 def test_without_the_policy_the_same_pods_would_pass() -> None:
-    """The attempts on the policy are not refused for another reason: a pod as the webhook grants it is admitted."""
+    """The attempts on the policy are not denied for another reason: a pod as the webhook grants it is admitted."""
     assert POLICY.refusals(stored(forged())) == []
     assert POLICY.refusals(stored(forged_whole())) == []

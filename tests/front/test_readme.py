@@ -77,7 +77,7 @@ def test_the_example_of_whole_gpus_does_what_the_readme_says(tmp_path: Path) -> 
     assert granted(pod("1"), policies, "other").resource == VGPU
 
     offered = [("train-1", "Tesla T4", 0), ("n", "NVIDIA H200", 7), ("n", "NVIDIA H200", 0), ("n", "Tesla T4", 6)]
-    assert [policies.cluster.offer(node=n, model=m, index=i, otherwise="mps") for n, m, i in offered] == [
+    assert [policies.cluster.strategy(node=n, model=m, index=i, otherwise="mps") for n, m, i in offered] == [
         "whole",
         "whole",
         "mps",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policies import contract
-from policies.grant import Refused
+from policies.grant import Denied
 from tests.manifests.admission import BASE, policy, policy_spec, selects, stored
 from tests.manifests.granted import GRANTED, examples, first_sharing, grant_of, granted, one
 from tests.manifests.render import Object
@@ -25,7 +25,7 @@ def test_what_the_webhook_granted_passes(name: str) -> None:
     assert POLICY.refusals(one(name)) == []
 
 
-@pytest.mark.parametrize("name", [name for name, on, by, ns in examples() if isinstance(decided(on, by, ns), Refused)])
+@pytest.mark.parametrize("name", [name for name, on, by, ns in examples() if isinstance(decided(on, by, ns), Denied)])
 def test_what_the_webhook_refused_does_not_pass_without_it(name: str) -> None:
     (on,) = (on for example, on, _, _ in examples() if example == name)
     assert POLICY.refusals(stored(on))[0].startswith("The pod asks for a GPU share or claims one, but")

@@ -3,7 +3,7 @@
 import pytest
 
 from policies import contract
-from policies.grant import Refused
+from policies.grant import Denied
 from policies.policy_set import PolicySet
 from tests.manifests.admission import BASE, policy, policy_spec, stored
 from tests.manifests.granted import GPUS, GRANTED, NODE, SLICED, first_sharing, one
@@ -155,7 +155,7 @@ def test_webhook_and_policy_agree_on_paths(kind: str, path: str, by: PolicySet) 
     after["spec"]["volumes"] = on["spec"]["volumes"] + after["spec"].get("volumes", [])
     mounts = only_container(after).setdefault("volumeMounts", [])
     mounts.extend(only_container(on)["volumeMounts"])
-    assert (POLICY.refusals(after) != []) == isinstance(decided(on, by), Refused)
+    assert (POLICY.refusals(after) != []) == isinstance(decided(on, by), Denied)
 
 
 def test_a_mount_path_that_goes_back_is_refused() -> None:
@@ -182,7 +182,7 @@ def test_webhook_and_policy_agree_on_privileges(change: Object, group: str) -> N
     written, after = pod("0.2"), one("one")
     for on in (written, after):
         on["spec"].setdefault(group, []).append(container("other", **change))
-    assert (POLICY.refusals(after) != []) == isinstance(decided(written), Refused)
+    assert (POLICY.refusals(after) != []) == isinstance(decided(written), Denied)
 
 
 def test_host_pid_is_refused() -> None:

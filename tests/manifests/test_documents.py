@@ -45,7 +45,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
 def test_the_example_of_several_kinds_says_what_its_comments_say(
     shown: Cluster, node: str, model: str, index: int, offer: str | None
 ) -> None:
-    assert shown.offer(node=node, model=model, index=index, otherwise="mps") == offer
+    assert shown.strategy(node=node, model=model, index=index, otherwise="mps") == offer
 
 
 @EVERY_PAGE

@@ -10,7 +10,7 @@ import msgspec
 
 from policies.decision import decide
 from policies.denial import LONGEST_MESSAGE, Deny
-from policies.grant import ContainerGrant, Decision, Grant, Refused, Untouched
+from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
 from policies.reading.store import load
@@ -76,9 +76,9 @@ def vgpus(grant: Grant) -> dict[str, int]:
     return {one.slot.name: one.vgpus for one in grant.containers}
 
 
-def refused(on: dict[str, Any], by: PolicySet | None = None, namespace: str = "team") -> Deny:
+def denied(on: dict[str, Any], by: PolicySet | None = None, namespace: str = "team") -> Deny:
     decision = decided(on, by, namespace)
-    assert isinstance(decision, Refused), decision
+    assert isinstance(decision, Denied), decision
     assert len(decision.deny.message) <= LONGEST_MESSAGE
     assert decision.deny.message.endswith(".")
     return decision.deny

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.ceiling import largest_vgpus
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 from policies.decision import decide
 from policies.grant import Grant
 from policies.pod import Pod
 from policies.policy_set import PolicySet
 from tests.policies.pods import GPU, TIMESLICED, VGPU, container, decided, limited, pod, policies, untouched
 
-OFFERS: tuple[Offer, ...] = get_args(Offer)
-RESOURCES: dict[Offer, str] = {"mps": VGPU, "time-slicing": TIMESLICED, "whole": GPU}
+OFFERS: tuple[SharingStrategy, ...] = get_args(SharingStrategy)
+RESOURCES: dict[SharingStrategy, str] = {"mps": VGPU, "time-slicing": TIMESLICED, "whole": GPU}
 
 
-def ceilings(by: PolicySet) -> dict[Offer, int]:
+def ceilings(by: PolicySet) -> dict[SharingStrategy, int]:
     return {offer: largest_vgpus(by, offer) for offer in OFFERS}
 
 
@@ -132,7 +132,7 @@ def test_no_grant_is_above_the_ceiling_on_one_gpu(
 
 @settings(deadline=None, max_examples=200)
 @given(sections(), PER_GPU, st.sampled_from(OFFERS))
-def test_the_ceiling_is_what_somebody_may_have_and_no_more(default: str, per_gpu: int, offer: Offer) -> None:
+def test_the_ceiling_is_what_somebody_may_have_and_no_more(default: str, per_gpu: int, offer: SharingStrategy) -> None:
     by = policies(default, f"vgpusPerGpu: {per_gpu}")
     rules = by.default.policy.share
     largest = min(rules.maximum, rules.largest_pod)

@@ -8,6 +8,7 @@ from policies.denial import Code
 from tests.policies.pods import (
     VGPU,
     container,
+    denied,
     environment,
     granted,
     limited,
@@ -15,7 +16,6 @@ from tests.policies.pods import (
     only_container,
     pod,
     policies,
-    refused,
     untouched,
     vgpus,
 )
@@ -52,25 +52,32 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+# What is wrong whatever the policy says.
+BY_NO_FIELD = {"ShareMalformed", "UnknownContainer", "ConflictingRequest", "PrivilegedContainer"}
+
+
 @pytest.mark.parametrize(("code", "on"), DENIED)
-def test_a_refusal_has_a_code_a_sentence_a_place_and_a_fix(code: str, on: dict[str, Any]) -> None:
-    deny = refused(on, policies(team="enabled: true\n" + STRICT))
+def test_a_denial_has_a_code_a_sentence_a_fix_and_the_place_of_the_field_that_decides(
+    code: str, on: dict[str, Any]
+) -> None:
+    deny = denied(on, policies(team="enabled: true\n" + STRICT))
     assert deny.code == code
-    assert re.search(r" \(team\.yaml:[1-9][0-9]*\)\. [A-Z].*\.$", deny.message)
+    place = "" if code in BY_NO_FIELD else r" \(team\.yaml:[2-9][0-9]*\)"
+    assert re.search(rf"[^)]{place}\. [A-Z].*\.$", deny.message)
     assert deny.message.isprintable()
 
 
 @pytest.mark.parametrize(("code", "on"), DENIED)
-def test_mode_warn_admits_unchanged_and_says_what_would_be_refused(code: str, on: dict[str, Any]) -> None:
+def test_mode_warn_admits_unchanged_and_says_what_would_be_denied(code: str, on: dict[str, Any]) -> None:
     decision = untouched(on, policies("mode: warn\n" + STRICT))
-    assert decision.refused is not None
-    assert decision.refused.deny.code == code
+    assert decision.denied is not None
+    assert decision.denied.deny.code == code
     (warning,) = decision.warnings
-    assert warning == f"would be refused with {code}: {decision.refused.deny.message}"
+    assert warning == f"would be denied with {code}: {decision.denied.deny.message}"
     assert "_default.yaml:1" in decision.reason
 
 
-def test_every_code_is_refused_with_somewhere_in_these_tests() -> None:
+def test_every_code_is_denied_with_somewhere_in_these_tests() -> None:
     assert {code for code, _ in DENIED} | {"SharingDisabled"} == set(typing.get_args(Code))
 
 
@@ -80,7 +87,7 @@ def test_mode_warn_grants_what_is_allowed() -> None:
 
 def test_shares_can_be_switched_off() -> None:
     by = policies(team="mode: enforce\nenabled: false")
-    deny = refused(pod("0.2"), by)
+    deny = denied(pod("0.2"), by)
     assert deny.code == "SharingDisabled"
     assert "(team.yaml:2)" in deny.message
     granted(pod("0.2"), by, "other")
@@ -92,8 +99,8 @@ def test_an_exempt_namespace_is_never_looked_at(namespace: str) -> None:
     by = policies("enabled: false", "exemptNamespaces: [kube-system, system]")
     decision = untouched(pod("nonsense"), by, namespace)
     assert "exempt" in decision.reason
-    assert (decision.warnings, decision.refused) == ((), None)
-    assert refused(pod("0.2"), by, "kube-public").code == "SharingDisabled"
+    assert (decision.warnings, decision.denied) == ((), None)
+    assert denied(pod("0.2"), by, "kube-public").code == "SharingDisabled"
 
 
 RESERVED = [
@@ -134,11 +141,11 @@ def _with(where: str, name: str, **value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("where", ["sharing", "beside", "init", "sidecar"])
 @pytest.mark.parametrize("name", RESERVED)
 @pytest.mark.parametrize("value", [{"value": "all"}, {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])
-def test_a_reserved_variable_is_refused_or_stripped_wherever_it_stands(
+def test_a_reserved_variable_is_denied_or_stripped_wherever_it_stands(
     where: str, name: str, value: dict[str, Any]
 ) -> None:
     on = _with(where, name, **value)
-    deny = refused(on, policies("environment: {reserved: deny}"))
+    deny = denied(on, policies("environment: {reserved: deny}"))
     assert deny.code == "ReservedEnvironment"
     assert name in deny.message
     assert "(_default.yaml:1)" in deny.message
@@ -167,7 +174,7 @@ def test_other_variables_are_free(name: str) -> None:
 def test_a_container_without_a_share_may_hide_the_gpus_itself(value: str) -> None:
     spec = mutated(_with("beside", "NVIDIA_VISIBLE_DEVICES", value=value))["spec"]
     assert environment(spec["containers"][1])["NVIDIA_VISIBLE_DEVICES"] == "void"
-    assert refused(_with("sharing", "NVIDIA_VISIBLE_DEVICES", value=value)).code == "ReservedEnvironment"
+    assert denied(_with("sharing", "NVIDIA_VISIBLE_DEVICES", value=value)).code == "ReservedEnvironment"
 
 
 def test_several_reserved_variables_are_all_stripped() -> None:
@@ -197,7 +204,7 @@ def test_a_hostile_name_breaks_no_message(name: str) -> None:
         pod("0.2", container(name, resources={"limits": {VGPU: name}})),
         pod("0.2", container(name), runtimeClassName=name),
     ):
-        message = refused(on, policies(STRICT + "placement: {runtimeClassName: nvidia}")).message
+        message = denied(on, policies(STRICT + "placement: {runtimeClassName: nvidia}")).message
         assert message.isprintable()
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.policies.pods import container, granted, pod, policies, refused
+from tests.policies.pods import container, denied, granted, pod, policies
 
 NODE = policies("mps: {attach: node}")
 SLICED = policies("strategy: time-slicing")
@@ -20,8 +20,8 @@ def host_path(path: str) -> dict[str, Any]:
 
 
 @EVERY
-def test_a_pod_that_sees_the_processes_of_the_node_is_refused(by: Any) -> None:
-    assert refused(pod("0.2", hostPID=True), by).code == "PrivilegedContainer"
+def test_a_pod_that_sees_the_processes_of_the_node_is_denied(by: Any) -> None:
+    assert denied(pod("0.2", hostPID=True), by).code == "PrivilegedContainer"
     granted(pod("0.2", hostPID=False), by)
 
 
@@ -29,10 +29,10 @@ def test_a_pod_that_sees_the_processes_of_the_node_is_refused(by: Any) -> None:
     "name", ["SYS_ADMIN", "CAP_SYS_ADMIN", "sys_admin", "cap_sys_rawio", "ALL", "all", "SYS_MODULE"]
 )
 @pytest.mark.parametrize("group", ["containers", "initContainers"])
-def test_a_capability_that_reaches_past_a_share_is_refused(name: str, group: str) -> None:
+def test_a_capability_that_reaches_past_a_share_is_denied(name: str, group: str) -> None:
     bad = container("bad", securityContext={"capabilities": {"add": ["CHOWN", name]}})
     on = pod("0.2", container(), bad) if group == "containers" else pod("0.2", initContainers=[bad])
-    assert refused(on).code == "PrivilegedContainer"
+    assert denied(on).code == "PrivilegedContainer"
 
 
 @pytest.mark.parametrize("capabilities", [None, {}, {"add": None}, {"add": ["NET_ADMIN"]}, {"drop": ["ALL"]}])
@@ -64,8 +64,8 @@ def test_other_capabilities_pass(capabilities: dict[str, Any] | None) -> None:
         "///dev",
     ],
 )
-def test_a_folder_of_the_node_by_which_a_share_can_be_left_is_refused(path: str, by: Any) -> None:
-    assert refused(host_path(path), by).code == "ConflictingRequest"
+def test_a_folder_of_the_node_by_which_a_share_can_be_left_is_denied(path: str, by: Any) -> None:
+    assert denied(host_path(path), by).code == "ConflictingRequest"
 
 
 @EVERY
@@ -95,7 +95,7 @@ def test_other_folders_of_the_node_pass(path: str, by: Any) -> None:
 )
 def test_nothing_lies_where_a_container_meets_its_mps_server(path: str, by: Any) -> None:
     # The kubelet takes a path without a leading slash for one from the root.
-    assert refused(mounting(path), by).code == "ConflictingRequest"
+    assert denied(mounting(path), by).code == "ConflictingRequest"
 
 
 @EVERY
@@ -120,7 +120,7 @@ def test_a_container_without_a_share_may_mount_what_it_likes() -> None:
 def test_a_part_of_the_pipes_is_not_the_pipes(field: str) -> None:
     pipes = {"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps"}}
     granted(mounting("/tmp/nvidia-mps", pipes))
-    assert refused(mounting("/tmp/nvidia-mps", pipes, **{field: "elsewhere"})).code == "ConflictingRequest"
+    assert denied(mounting("/tmp/nvidia-mps", pipes, **{field: "elsewhere"})).code == "ConflictingRequest"
 
 
 def test_long_paths_of_hostile_pods_are_not_kept_in_memory() -> None:
@@ -132,11 +132,11 @@ def test_long_paths_of_hostile_pods_are_not_kept_in_memory() -> None:
     assert held < 5_000_000
 
 
-def test_variables_from_elsewhere_are_warned_about_or_refused() -> None:
+def test_variables_from_elsewhere_are_warned_about_or_denied() -> None:
     on = pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))
     (warning,) = granted(on).warnings
     assert "envFrom" in warning
-    deny = refused(on, policies("environment: {envFrom: deny}"))
+    deny = denied(on, policies("environment: {envFrom: deny}"))
     assert deny.code == "ReservedEnvironment"
     assert "(_default.yaml:1)" in deny.message
 
@@ -146,11 +146,11 @@ def test_no_variables_from_elsewhere_are_no_matter() -> None:
 
 
 @pytest.mark.parametrize("policy", ["mps: {attach: node}", "strategy: time-slicing"])
-def test_the_hosts_ipc_is_refused_where_the_share_does_not_bring_it(policy: str) -> None:
-    deny = refused(pod("0.2", hostIPC=True), policies(policy))
+def test_the_hosts_ipc_is_denied_where_the_share_does_not_bring_it(policy: str) -> None:
+    deny = denied(pod("0.2", hostIPC=True), policies(policy))
     assert (deny.code, "hostIPC" in deny.message) == ("ConflictingRequest", True)
 
 
-def test_a_mount_that_hides_where_it_lies_is_refused() -> None:
+def test_a_mount_that_hides_where_it_lies_is_denied() -> None:
     mounted = container(volumeMounts=[{"name": "v", "mountPath": "/data/../dev/shm"}])
-    assert "without .." in refused(pod("0.2", mounted, volumes=[{"name": "v", "emptyDir": {}}])).message
+    assert "without .." in denied(pod("0.2", mounted, volumes=[{"name": "v", "emptyDir": {}}])).message

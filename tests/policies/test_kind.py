@@ -13,6 +13,7 @@ from tests.policies.pods import (
     TIMESLICED,
     VGPU,
     container,
+    denied,
     environment,
     granted,
     limited,
@@ -20,7 +21,6 @@ from tests.policies.pods import (
     only_container,
     pod,
     policies,
-    refused,
     untouched,
     vgpus,
 )
@@ -117,7 +117,7 @@ def test_placement_holds_for_whole_gpus_too() -> None:
     by = policies("share: {whole: gpus}\nplacement: {nodeSelector: {gpu: h200}, runtimeClassName: nvidia}")
     spec = mutated(pod("1"), by)["spec"]
     assert (spec["nodeSelector"], spec["runtimeClassName"]) == ({"gpu": "h200"}, "nvidia")
-    assert refused(pod("1", runtimeClassName="kata"), by).code == "ConflictingRequest"
+    assert denied(pod("1", runtimeClassName="kata"), by).code == "ConflictingRequest"
 
 
 @pytest.mark.parametrize("image", ["tensorflow/tensorflow", "lmsysorg/sglang", "cupy/cupy", "pytorch/pytorch:2.10.0"])
@@ -136,17 +136,17 @@ def test_a_memory_setting_above_all_of_the_gpu_is_lowered() -> None:
 @pytest.mark.parametrize("field", ["limits", "requests"])
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
 @pytest.mark.parametrize("quantity", [1, "1", "1k", "0.5", "nonsense"])
-def test_the_whole_resource_is_refused_where_whole_gpus_are_given_as_vgpus(
+def test_the_whole_resource_is_denied_where_whole_gpus_are_given_as_vgpus(
     where: str, field: str, quantity: Any
 ) -> None:
     asking = container("greedy", resources={field: {GPU: quantity}})
     on = pod(None, asking) if where == "containers" else pod(None, initContainers=[asking])
-    deny = refused(on, policies(team="mode: enforce\nshare: {whole: vgpus}"))
+    deny = denied(on, policies(team="mode: enforce\nshare: {whole: vgpus}"))
     assert deny.code == "ConflictingRequest"
     assert f'"greedy" asks for {GPU}' in deny.message
     assert "(team.yaml:2)" in deny.message
     assert deny.message.endswith(f'Ask for 10 {VGPU} for each GPU, or by the annotation gpu-share: "1".')
-    assert "(built-in default)" in refused(on).message
+    assert "(built-in default)" in denied(on).message
 
 
 CONFLICTS: list[tuple[dict[str, Any], str]] = [
@@ -175,14 +175,14 @@ CONFLICTS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("on", "words"), CONFLICTS)
 def test_a_pod_gets_one_kind_of_gpus_and_agrees_with_itself(on: dict[str, Any], words: str) -> None:
-    deny = refused(on, GPUS)
+    deny = denied(on, GPUS)
     assert deny.code == "ConflictingRequest"
     assert words in deny.message
 
 
 @pytest.mark.parametrize("quantity", ["0.5", "-1", "NaN", "two", "500m", "9" * 50])
-def test_a_limit_that_is_no_whole_number_of_gpus_is_refused(quantity: str) -> None:
-    deny = refused(pod(None, limited(quantity=quantity, resource=GPU)), GPUS)
+def test_a_limit_that_is_no_whole_number_of_gpus_is_denied(quantity: str) -> None:
+    deny = denied(pod(None, limited(quantity=quantity, resource=GPU)), GPUS)
     assert deny.code == "ShareMalformed"
     assert "which counts GPUs" in deny.message
 
@@ -203,14 +203,14 @@ def test_a_limit_of_zero_gpus_asks_for_nothing() -> None:
     ],
 )
 def test_a_refusal_names_the_line_that_forbids_it(on: dict[str, Any], code: str, line: int, words: str) -> None:
-    deny = refused(on, policies(team="share:\n  maximum: '2'\n  podMaximum: '3'\n  whole: gpus"))
+    deny = denied(on, policies(team="share:\n  maximum: '2'\n  podMaximum: '3'\n  whole: gpus"))
     assert (deny.code, f"(team.yaml:{line})" in deny.message) == (code, True)
     assert words in deny.message
 
 
 def test_a_whole_gpu_is_too_little_where_the_smallest_share_is_more() -> None:
     by = policies("share: {minimum: '2', maximum: '4', whole: gpus}")
-    assert refused(pod(None, limited(quantity=1, resource=GPU)), by).code == "ShareBelowMinimum"
+    assert denied(pod(None, limited(quantity=1, resource=GPU)), by).code == "ShareBelowMinimum"
     assert vgpus(granted(pod("2"), by)) == {"main": 2}
 
 
@@ -218,7 +218,7 @@ def test_whole_gpus_run_one_after_the_other_in_init_containers() -> None:
     by = policies("share: {whole: gpus}")
     granted(pod("1", initContainers=[limited("i", 1, GPU)]), by)
     sidecar = [limited("i", 1, GPU, restartPolicy="Always")]
-    assert refused(pod("1", initContainers=sidecar), by).code == "PodShareAboveMaximum"
+    assert denied(pod("1", initContainers=sidecar), by).code == "PodShareAboveMaximum"
 
 
 def test_a_cluster_may_call_whole_gpus_otherwise() -> None:
@@ -227,7 +227,7 @@ def test_a_cluster_may_call_whole_gpus_otherwise() -> None:
     assert granted(pod("1"), by).resource == "example.com/card"
     assert vgpus(granted(asking, by)) == {"main": 1}
     untouched(pod(None, limited(quantity=1, resource=GPU)), by)
-    assert "Ask for 7 gpu-share.dev/vgpu" in refused(asking, policies(cluster=cluster)).message
+    assert "Ask for 7 gpu-share.dev/vgpu" in denied(asking, policies(cluster=cluster)).message
 
 
 HOSTILE = ["x" * 10_000, "a\nb", "\x1b[31m", "\U0001f600" * 300, 'say "hi"', "\u202e"]
@@ -246,5 +246,5 @@ def test_a_hostile_name_breaks_no_message(name: str) -> None:
         pod(None, limited(name, "1e99", long)),
         pod(None, limited(name, name, long)),
     ):
-        assert refused(on, by).message.isprintable()
-        assert refused(on, policies(cluster=named_long)).message.isprintable()
+        assert denied(on, by).message.isprintable()
+        assert denied(on, policies(cluster=named_long)).message.isprintable()

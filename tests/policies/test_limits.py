@@ -5,13 +5,14 @@ import pytest
 
 from policies.policy_set import PolicySet
 from tests.policies.pods import (
+    GPU,
     container,
+    denied,
     granted,
     limited,
     mutated,
     pod,
     policies,
-    refused,
     untouched,
     vgpus,
 )
@@ -40,13 +41,57 @@ def test_the_bounds_themselves_are_allowed(share: str) -> None:
         (pod(None, limited("a", 3), limited("b", "4")), "PodShareAboveMaximum", "team.yaml:4"),
     ],
 )
-def test_a_share_outside_the_bounds_is_refused_where_the_bound_is_written(
+def test_a_share_outside_the_bounds_is_denied_where_the_bound_is_written(
     on: dict[str, Any], code: str, field: str
 ) -> None:
     by = policies(team="share:\n  minimum: '0.1'\n  maximum: '0.5'\n  podMaximum: '0.6'\n")
-    deny = refused(on, by)
+    deny = denied(on, by)
     assert deny.code == code
     assert f"({field})" in deny.message
+
+
+@pytest.mark.parametrize(
+    ("on", "rules", "words", "fix"),
+    [
+        (
+            pod(None, limited(quantity=12)),
+            "",
+            "asks for 12 vGPUs, at most 10 (1 of a GPU) is",
+            "Ask for 10 vGPUs or less.",
+        ),
+        (pod(None, limited(quantity=6)), "maximum: '0.55'", "6 vGPUs, at most 5 (0.55 of a GPU)", "Ask for 5 vGPUs or"),
+        (
+            pod(None, limited(quantity=1)),
+            "maximum: '0.05'",
+            "1 vGPU, at most 0.05 of a GPU",
+            '"0.05" or less by the ann',
+        ),
+        (
+            pod(None, limited(quantity=1)),
+            "minimum: '0.15'",
+            "1 vGPU, at least 2 (0.15 of a GPU)",
+            "Ask for 2 vGPUs or m",
+        ),
+        (pod("0.7"), "maximum: '0.5'", "asks for 0.7 of a GPU, at most 0.5 is allowed", 'Ask for "0.5" or less.'),
+        (pod("0.2"), "minimum: '0.5'", "asks for 0.2 of a GPU, at least 0.5 is allowed", 'Ask for "0.5" or more.'),
+        (
+            pod(None, limited("a", 4), limited("b", 3)),
+            "podMaximum: '0.6'",
+            "together ask for 7 vGPUs, at most 6 (0.6 of a GPU) per pod",
+            "Bring the sum to 6 vGPUs or less.",
+        ),
+        (
+            pod(None, limited(quantity=2, resource=GPU)),
+            "whole: gpus",
+            "asks for 2 whole GPUs, at most 1 is allowed",
+            "Ask for 1 whole GPU or less.",
+        ),
+    ],
+)
+def test_a_bound_is_said_in_the_unit_of_what_is_asked(on: dict[str, Any], rules: str, words: str, fix: str) -> None:
+    message = denied(on, policies(f"share: {{{rules}}}")).message
+    assert words in message
+    assert fix in message
 
 
 @pytest.mark.parametrize(("share", "count"), [("1", 10), ("2", 20), ("0.95", 10), ("0.901", 10)])
@@ -56,7 +101,7 @@ def test_whole_gpus(share: str, count: int) -> None:
 
 @pytest.mark.parametrize("quantity", [11, "15", "19000m"])
 def test_more_than_one_gpu_is_whole_gpus(quantity: Any) -> None:
-    deny = refused(pod(None, limited(quantity=quantity)), TWO_GPUS)
+    deny = denied(pod(None, limited(quantity=quantity)), TWO_GPUS)
     assert deny.code == "ShareMalformed"
     assert "whole GPUs" in deny.message
 
@@ -71,8 +116,8 @@ def test_more_than_one_gpu_is_whole_gpus(quantity: Any) -> None:
         ("0.7", THIRDS, 'Ask for "1".'),
     ],
 )
-def test_a_share_that_is_not_exact_is_refused_with_the_nearest_that_are(share: str, by: PolicySet, fix: str) -> None:
-    deny = refused(pod(share), by)
+def test_a_share_that_is_not_exact_is_denied_with_the_nearest_that_are(share: str, by: PolicySet, fix: str) -> None:
+    deny = denied(pod(share), by)
     assert deny.code == "NotWholeVgpus"
     assert fix in deny.message
     assert "_default.yaml:" in deny.message
@@ -81,7 +126,7 @@ def test_a_share_that_is_not_exact_is_refused_with_the_nearest_that_are(share: s
 @pytest.mark.parametrize(("share", "bounds"), [("0.55", "maximum: '0.55'"), ("0.15", "minimum: '0.15'")])
 def test_a_share_that_is_proposed_would_be_granted(share: str, bounds: str) -> None:
     by = policies(f"share: {{rounding: exact, {bounds}}}")
-    message = refused(pod(share), by).message
+    message = denied(pod(share), by).message
     for proposed in re.findall(r"0\.[0-9]+", message.partition("Ask for")[2]):
         granted(pod(proposed), by)
 
@@ -120,11 +165,11 @@ def test_a_pod_is_added_up_as_the_scheduler_does(
     if fits:
         granted(on)
     else:
-        assert refused(on).code == "PodShareAboveMaximum"
+        assert denied(on).code == "PodShareAboveMaximum"
 
 
 def test_the_sum_is_said_with_its_limit() -> None:
-    deny = refused(pod("0.6", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.5"}))
+    deny = denied(pod("0.6", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.5"}))
     assert deny.code == "PodShareAboveMaximum"
     assert "1.1 of a GPU" in deny.message
     assert "at most 1 per pod" in deny.message
@@ -132,7 +177,7 @@ def test_the_sum_is_said_with_its_limit() -> None:
 
 def test_the_sum_that_is_said_is_above_its_limit_in_thirds_too() -> None:
     by = policies(cluster="vgpusPerGpu: 3")
-    deny = refused(pod(None, limited("a", 1), container("b"), annotations={"container.gpu-share.dev/b": "0.667"}), by)
+    deny = denied(pod(None, limited("a", 1), container("b"), annotations={"container.gpu-share.dev/b": "0.667"}), by)
     assert deny.code == "PodShareAboveMaximum"
     assert "ask for 1 of a GPU" not in deny.message
 
@@ -141,7 +186,7 @@ def test_the_sum_that_is_said_is_above_its_limit_in_thirds_too() -> None:
 def test_no_container_of_the_pod_may_be_privileged(group: str) -> None:
     bad = container("bad", securityContext={"privileged": True})
     on = pod("0.2", container(), bad) if group == "containers" else pod("0.2", initContainers=[bad])
-    deny = refused(on)
+    deny = denied(on)
     assert deny.code == "PrivilegedContainer"
     assert '"bad"' in deny.message
 
@@ -166,7 +211,7 @@ def test_a_user_namespace_excludes_host_ipc_alone(policy: str, users: bool | Non
     if fits:
         granted(on, policies(policy))
         return
-    deny = refused(on, policies(policy))
+    deny = denied(on, policies(policy))
     assert deny.code == "HostUsersConflict"
     assert "attach: node" in deny.message
 
@@ -186,8 +231,8 @@ PLACED = policies(
         ({"schedulerName": "other"}, 4, "schedulerName"),
     ],
 )
-def test_a_pod_that_says_otherwise_than_the_placement_is_refused(spec: dict[str, Any], line: int, words: str) -> None:
-    deny = refused(pod("0.2", **spec), PLACED)
+def test_a_pod_that_says_otherwise_than_the_placement_is_denied(spec: dict[str, Any], line: int, words: str) -> None:
+    deny = denied(pod("0.2", **spec), PLACED)
     assert deny.code == "ConflictingRequest"
     assert f"_default.yaml:{line}" in deny.message
     assert words in deny.message
@@ -236,7 +281,7 @@ def test_nothing_else_may_stand_where_the_pipes_are(volume: dict[str, Any], path
     if fits:
         granted(on)
     else:
-        assert refused(on).code == "ConflictingRequest"
+        assert denied(on).code == "ConflictingRequest"
 
 
 def test_a_mirror_pod_is_left_alone() -> None:

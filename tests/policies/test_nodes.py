@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.cluster import Cluster, NodeRule
-from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES, Offer
+from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES, SharingStrategy
 from policies.errors import Problem
 from policies.reading.layers import read_layer
 from tests.policies.pods import policies
@@ -25,8 +25,10 @@ def cluster(nodes: str) -> Cluster:
     return policies(cluster=f"nodes: {nodes}").cluster
 
 
-def offered(by: Cluster, *, node: str = "n", model: str = H200, index: int = 0, otherwise: Offer = "mps") -> str | None:
-    return by.offer(node=node, model=model, index=index, otherwise=otherwise)
+def offered(
+    by: Cluster, *, node: str = "n", model: str = H200, index: int = 0, otherwise: SharingStrategy = "mps"
+) -> str | None:
+    return by.strategy(node=node, model=model, index=index, otherwise=otherwise)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def offered(by: Cluster, *, node: str = "n", model: str = H200, index: int = 0, 
         ('nodes: [{offer: none, node: "a\\n"}]', 1, "nodes[0].node", "expected the name of nodes"),
         (f"nodes: [{{offer: none, node: {'x' * 101}}}]", 1, "nodes[0].node", "at most 100 characters"),
         (f"nodes: [{{offer: none, model: {'x' * 101}}}]", 1, "nodes[0].model", "such as *H200*"),
-        ("nodes: [{offer: none, model: 200}]", 1, "nodes[0].model", "expected a text, got the number 200"),
+        ("nodes: [{offer: none, model: 200}]", 1, "nodes[0].model", "expected a string, got the number 200"),
         ("nodes: [{offer: none, indexes: []}]", 1, "nodes[0].indexes", "at least one GPU"),
         ("nodes: [{offer: none, indexes: 0}]", 1, "nodes[0].indexes", "expected a list, got the number 0"),
         ("nodes:\n- offer: none\n  indexes:\n  - 0\n  - -1", 5, "nodes[0].indexes[1]", "the number -1"),
@@ -101,7 +103,7 @@ def test_an_entry_fits_if_all_that_it_says_fits() -> None:
     by = cluster("[{node: a, model: '*T4', indexes: [3], offer: none}]")
     assert offered(by, node="a", model=T4, index=3) is None
     for otherwise in ({"node": "b"}, {"model": H200}, {"index": 0}):
-        assert by.offer(**{"node": "a", "model": T4, "index": 3, "otherwise": "mps", **otherwise}) == "mps"  # type: ignore[arg-type]
+        assert by.strategy(**{"node": "a", "model": T4, "index": 3, "otherwise": "mps", **otherwise}) == "mps"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_an_entry_fits_if_all_that_it_says_fits() -> None:
     ],
 )
 def test_a_model_is_a_glob_whose_case_does_not_matter(glob: str, model: str, *, fits: bool) -> None:
-    assert NodeRule(model=glob, offer="whole").fits(node="n", model=model, index=0) is fits
+    assert NodeRule(model=glob, strategy="whole").fits(node="n", model=model, index=0) is fits
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_a_model_is_a_glob_whose_case_does_not_matter(glob: str, model: str, *, 
     [("gpu-*", "gpu-1.example", True), ("GPU-*", "gpu-1", False), ("*.b", "a.b", True), ("a", "a.b", False)],
 )
 def test_a_node_is_a_glob_whose_case_matters(glob: str, node: str, *, fits: bool) -> None:
-    assert NodeRule(node=glob, offer="whole").fits(node=node, model=H200, index=0) is fits
+    assert NodeRule(node=glob, strategy="whole").fits(node=node, model=H200, index=0) is fits
 
 
 @pytest.mark.parametrize(
@@ -147,14 +149,14 @@ def test_a_node_is_a_glob_whose_case_matters(glob: str, node: str, *, fits: bool
 )
 def test_a_hostile_glob_is_matched_in_one_go(glob: str, *, fits: bool) -> None:
     # With a matcher that tries all ways to share a name out among the stars, this test would not end.
-    rule = NodeRule(node=glob, model=glob, offer="none")
+    rule = NodeRule(node=glob, model=glob, strategy="none")
     name = "a" * 253 + "-"
     assert rule.fits(node=name, model=name, index=0) is fits
 
 
 @given(st.text(st.sampled_from("*?[]!-^&|~\\(a.0"), min_size=1, max_size=100), st.text(max_size=40))
-def test_no_glob_is_refused_by_the_matcher(glob: str, name: str) -> None:
-    assert NodeRule(node=glob, model=glob, offer="none").fits(node=name, model=name, index=0) in (True, False)
+def test_no_glob_is_denied_by_the_matcher(glob: str, name: str) -> None:
+    assert NodeRule(node=glob, model=glob, strategy="none").fits(node=name, model=name, index=0) in (True, False)
 
 
 def test_the_example_in_the_shipped_file_can_be_taken_as_it_stands() -> None:

@@ -7,12 +7,12 @@ from tests.policies.pods import (
     TIMESLICED,
     VGPU,
     container,
+    denied,
     granted,
     limited,
     only,
     pod,
     policies,
-    refused,
     untouched,
     vgpus,
 )
@@ -63,8 +63,8 @@ def test_an_init_container_and_a_sidecar_can_be_named() -> None:
         {"gpu-share.dev/share": "0.3", "container.gpu-share.dev/web": "20%"},
     ],
 )
-def test_two_annotations_that_disagree_are_refused(annotations: dict[str, str]) -> None:
-    deny = refused(pod(None, *TWO, annotations=annotations))
+def test_two_annotations_that_disagree_are_denied(annotations: dict[str, str]) -> None:
+    deny = denied(pod(None, *TWO, annotations=annotations))
     assert deny.code == "ConflictingRequest"
     assert "0.2 by" in deny.message
     assert "0.3 by" in deny.message
@@ -79,8 +79,8 @@ def test_two_annotations_that_disagree_are_refused(annotations: dict[str, str]) 
         ({"gpu-share": "0.2", "framework.gpu-share.dev/gone": "vllm"}, "gone"),
     ],
 )
-def test_a_container_that_is_not_there_is_refused(annotations: dict[str, str], name: str) -> None:
-    deny = refused(pod(None, *TWO, annotations=annotations))
+def test_a_container_that_is_not_there_is_denied(annotations: dict[str, str], name: str) -> None:
+    deny = denied(pod(None, *TWO, annotations=annotations))
     assert deny.code == "UnknownContainer"
     assert name in deny.message
 
@@ -92,8 +92,8 @@ def test_a_pod_without_containers_is_left_to_the_api_server(spec: dict[str, Any]
 
 @pytest.mark.parametrize("text", ["", "0", "0,2", "1.5", "0.2\n", "\u0660.\u0662", "200m", "two", "0" * 10_000])
 @pytest.mark.parametrize("key", ["gpu-share", "gpu-share.dev/share", "container.gpu-share.dev/main"])
-def test_a_malformed_share_is_refused_under_every_key(key: str, text: str) -> None:
-    deny = refused(pod(None, annotations={key: text}))
+def test_a_malformed_share_is_denied_under_every_key(key: str, text: str) -> None:
+    deny = denied(pod(None, annotations={key: text}))
     assert deny.code == "ShareMalformed"
     assert key in deny.message
     assert deny.message.isprintable()
@@ -153,15 +153,15 @@ def test_a_limit_asks_without_an_annotation(quantity: Any) -> None:
 
 
 @pytest.mark.parametrize("quantity", ["0.5", 0.5, "-1", -1, "NaN", "", "two", "500m", "9" * 50])
-def test_a_limit_that_is_no_whole_number_is_refused(quantity: Any) -> None:
-    deny = refused(pod(None, limited("web", quantity)))
+def test_a_limit_that_is_no_whole_number_is_denied(quantity: Any) -> None:
+    deny = denied(pod(None, limited("web", quantity)))
     assert deny.code == "ShareMalformed"
     assert VGPU in deny.message
 
 
 @pytest.mark.parametrize("quantity", [0, "0", "0.0", "0m", 0.0, "0k", "00", "0e0"])
 def test_a_limit_of_zero_asks_for_nothing(quantity: Any) -> None:
-    assert untouched(pod(None, limited("web", quantity))).refused is None
+    assert untouched(pod(None, limited("web", quantity))).denied is None
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_annotation_and_limit_may_agree(share: str, quantity: Any) -> None:
 
 
 @pytest.mark.parametrize(("share", "quantity"), [("0.2", "3"), ("0.25", "2"), ("0.2", 0), ("1", "1"), ("0.2", "1k")])
-def test_annotation_and_limit_that_disagree_are_refused(share: str, quantity: Any) -> None:
-    deny = refused(pod(share, limited("web", quantity)))
+def test_annotation_and_limit_that_disagree_are_denied(share: str, quantity: Any) -> None:
+    deny = denied(pod(share, limited("web", quantity)))
     assert deny.code == "ConflictingRequest"
     assert share in deny.message
     assert VGPU in deny.message
@@ -188,8 +188,8 @@ def test_annotation_and_limit_that_disagree_are_refused(share: str, quantity: An
         {"requests": {VGPU: "2"}},
     ],
 )
-def test_a_request_that_is_not_its_limit_is_refused(resources: dict[str, Any]) -> None:
-    assert refused(pod("0.2", container(resources=resources))).code == "ConflictingRequest"
+def test_a_request_that_is_not_its_limit_is_denied(resources: dict[str, Any]) -> None:
+    assert denied(pod("0.2", container(resources=resources))).code == "ConflictingRequest"
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_a_request_that_is_not_its_limit_is_refused(resources: dict[str, Any]) -
 )
 @pytest.mark.parametrize("other", [False, True])
 @pytest.mark.parametrize("field", ["limits", "requests"])
-def test_another_gpu_resource_beside_a_share_is_refused(resource: str, field: str, *, other: bool) -> None:
+def test_another_gpu_resource_beside_a_share_is_denied(resource: str, field: str, *, other: bool) -> None:
     greedy = container("beside" if other else "main", resources={field: {resource: 1}})
-    deny = refused(pod("0.2", *([container(), greedy] if other else [greedy])))
+    deny = denied(pod("0.2", *([container(), greedy] if other else [greedy])))
     assert deny.code == "ConflictingRequest"
     assert resource in deny.message
 
@@ -243,6 +243,6 @@ def test_time_slicing_has_its_own_resource() -> None:
     sliced = policies("strategy: time-slicing")
     assert granted(pod("0.2"), sliced).resource == TIMESLICED
     assert vgpus(granted(pod(None, limited("web", 2, TIMESLICED)), sliced)) == {"web": 2}
-    deny = refused(pod(None, limited("web", 2)), sliced)
+    deny = denied(pod(None, limited("web", 2)), sliced)
     assert deny.code == "ConflictingRequest"
     assert "(_default.yaml:1)" in deny.message  # where the strategy stands

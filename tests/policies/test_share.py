@@ -102,7 +102,7 @@ def test_a_share_is_read_exactly(text: str, milli: int) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_no_share_is_refused_with_one_short_printable_sentence(text: str) -> None:
+def test_what_is_no_share_is_denied_with_one_short_printable_sentence(text: str) -> None:
     with pytest.raises(ShareError) as caught:
         Share.parse(text)
     sentence = str(caught.value)
@@ -119,7 +119,7 @@ def test_what_is_no_share_is_refused_with_one_short_printable_sentence(text: str
         ("0.000%", "is zero"),
         ("1.5", "is above 1 and not a whole number of GPUs"),
         ("0.05%", "is finer than a thousandth of a GPU"),
-        ("half", "is no decimal with at most three places, no percentage and no whole number"),
+        ("half", "is not a decimal with at most three places, a percentage or a whole number"),
     ],
 )
 def test_the_reason_fits_the_fault(text: str, reason: str) -> None:

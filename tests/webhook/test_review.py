@@ -98,7 +98,7 @@ def test_an_event_carries_names_and_numbers_never_the_pod() -> None:
 @pytest.mark.parametrize(
     ("on", "policy", "expected"),
     [
-        (pod("0,2"), "", ("refused", "ShareMalformed", "built-in")),
+        (pod("0,2"), "", ("denied", "ShareMalformed", "built-in")),
         (pod(None), "", ("untouched", "", "")),
         (pod("0,2"), "mode: warn", ("untouched", "ShareMalformed", "_default")),
     ],

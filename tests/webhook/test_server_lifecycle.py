@@ -101,9 +101,9 @@ def test_each_review_is_a_line_of_its_names_and_nothing_of_the_pod(server: Serve
 
 def test_a_refusal_is_logged_with_its_code(server: Server) -> None:
     with server.caller() as caller:
-        assert not caller.allowed(review_of("0.9", uid="refused"))
-    (line,) = [line for line in server.lines("review") if line["uid"] == "refused"]
-    assert (line["decision"], line["code"]) == ("refused", "ShareAboveMaximum")
+        assert not caller.allowed(review_of("0.9", uid="denied"))
+    (line,) = [line for line in server.lines("review") if line["uid"] == "denied"]
+    assert (line["decision"], line["code"]) == ("denied", "ShareAboveMaximum")
 
 
 def run(**options: object) -> subprocess.CompletedProcess[str]:

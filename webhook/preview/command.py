@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from policies.decision import decide
-from policies.grant import Decision, Grant, Refused
+from policies.grant import Decision, Denied, Grant
 from policies.policy_set import PolicySet
 from webhook.patch import Operation, operations
 from webhook.preview.explain import explain, reasons
@@ -70,14 +70,14 @@ def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> 
     return Previewed(workload, place, decision, made, patch_pod(workload.pod, made))
 
 
-def examples(folder: Path, policies: PolicySet) -> Iterator[SentExample]:
+def examples(directory: Path, policies: PolicySet) -> Iterator[SentExample]:
     """
-    Read the pods of a folder's files as the API server would send them to the webhook.
+    Read the pods of a directory's files as the API server would send them to the webhook.
 
     Raises:
         UnreadableError: If a file cannot be read.
     """
-    for file in sorted(folder.glob("*.yaml")):
+    for file in sorted(directory.glob("*.yaml")):
         for one in preview(read_input(file.read_text(), file.name), policies, None):
             metadata: dict[str, Any] = {"namespace": one.namespace, **one.pod.get("metadata", {})}
             if one.workload.kind != "Pod":
@@ -94,8 +94,8 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         match one.decision:
             case Grant():
                 verdict = "granted"
-            case Refused(_, deny):
-                verdict = f"refused, {deny.code}"
+            case Denied(_, deny):
+                verdict = f"denied, {deny.code}"
             case _:
                 verdict = "untouched"
         yield f"{one.title}: {verdict}"
@@ -114,7 +114,7 @@ def show_diff(pods: list[Previewed]) -> Iterator[str]:
 
 
 def show_yaml(given: Input, pods: list[Previewed]) -> Iterator[str]:
-    """Yield the documents with their pods as admitted; what has no pod, and what is refused, as written."""
+    """Yield the documents with their pods as admitted; what has no pod, and what is denied, as written."""
     for one in pods:
         one.workload.replace_pod(one.patched)
     for index, document in enumerate(given.documents):
@@ -140,7 +140,7 @@ def run(inputs: list[tuple[str, str]], policies: PolicySet, *, namespace: str | 
     Preview *inputs*, pairs of a name and a text, on standard output.
 
     Returns:
-        The exit code: 0 if all is admitted, 1 if a pod is refused, 2 if an input cannot be read.
+        The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input cannot be read.
     """
     try:
         read = [read_input(text, name) for name, text in inputs]
@@ -156,7 +156,7 @@ def run(inputs: list[tuple[str, str]], policies: PolicySet, *, namespace: str | 
         click.echo(f"gpu-share: -o patch takes one pod, got {len(pods)}: give one, or use -o yaml", err=True)
         return 2
     _print(given, pods, output)
-    return 1 if any(isinstance(one.decision, Refused) for one in pods) else 0
+    return 1 if any(isinstance(one.decision, Denied) for one in pods) else 0
 
 
 def _print(given: Input, pods: list[Previewed], output: Output) -> None:
@@ -165,9 +165,9 @@ def _print(given: Input, pods: list[Previewed], output: Output) -> None:
             click.echo(line)
         return
     for one in pods:
-        if isinstance(one.decision, Refused):
+        if isinstance(one.decision, Denied):
             deny = one.decision.deny
-            click.echo(f"gpu-share: {one.title}: refused with {deny.code}: {deny.message}", err=True)
+            click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
         else:
             for warning in one.decision.warnings:
                 click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
@@ -177,6 +177,6 @@ def _print(given: Input, pods: list[Previewed], output: Output) -> None:
     elif output == "yaml":
         lines = show_yaml(given, pods)
     else:
-        lines = () if isinstance(pods[0].decision, Refused) else show_patch(pods)
+        lines = () if isinstance(pods[0].decision, Denied) else show_patch(pods)
     for line in lines:
         click.echo(line)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from policies.contract import MILLI_PER_GPU, MPS, WHOLE
-from policies.grant import ContainerGrant, Decision, Grant, Refused, Untouched
+from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
 from policies.policy import EffectivePolicy
 from policies.share import milli_text
 from webhook.patch import Operation
@@ -23,9 +23,9 @@ def reasons(decision: Decision) -> Iterator[str]:
         case Untouched(reason, warnings):
             yield f"The pod is admitted as it is: {reason}."
             yield from (f"Warning: {warning}" for warning in warnings)
-        case Refused(policy, deny):
+        case Denied(policy, deny):
             yield _policy(policy)
-            yield f"The pod is refused with {deny.code}: {deny.message}"
+            yield f"The pod is denied with {deny.code}: {deny.message}"
         case Grant():
             yield _policy(decision.policy)
             for container in decision.containers:
@@ -48,8 +48,10 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
-        asked = f"{vgpus} of {per_gpu} vGPUs" if grant.strategy != WHOLE else f"{vgpus} whole GPU{'s' * (vgpus > 1)}"
-        yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}; {allowed}.'
+        is_whole = grant.strategy == WHOLE
+        asked = f"{vgpus} {'whole GPU' if is_whole else 'vGPU'}{'s' * (vgpus > 1)}"
+        share = "" if is_whole else f", that is {granted.share_text} of a GPU"
+        yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
         yield f"  Whole GPUs: {vgpus} x {grant.resource}."
@@ -91,7 +93,7 @@ def _is_whole(granted: ContainerGrant, grant: Grant) -> bool:
 def _pod(grant: Grant) -> Iterator[str]:
     yield from _kind(grant)
     if grant.attaches_in_pod:
-        yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would refuse it."
+        yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would reject it."
     elif grant.strategy == MPS:
         yield "The device plugin mounts the MPS pipe (mps.attach: node); nothing is attached in the pod."
     elif grant.strategy == WHOLE:
@@ -112,7 +114,7 @@ def _kind(grant: Grant) -> Iterator[str]:
     if grant.strategy == WHOLE:
         yield f"The pod gets whole GPUs, since all its shares are whole numbers ({place})."
     elif says == "vgpus":
-        yield f"A whole GPU is given as all its vGPUs here ({place})."
+        yield f"A whole GPU is allocated as all its vGPUs here ({place})."
     elif not all(one.share is None or one.share.is_whole for one in grant.containers):
         yield f"One of its shares is a part of a GPU, so the pod gets vGPUs for all and no whole GPUs ({place})."
     else:

@@ -22,7 +22,7 @@ class UnreadableError(GpuShareError):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # which one depends on the machine
-    """YAML as the API machinery reads it: a date is a text, and 12:30:45 no number."""
+    """YAML as the API machinery reads it: a date is a string, and 12:30:45 no number."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -48,7 +48,7 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
     Yield each document that is not empty, as a value and as the node it was made of.
 
     Raises:
-        UnreadableError: If *text* is no YAML or JSON; *file* is its name there.
+        UnreadableError: If *text* is invalid YAML or JSON; *file* is its name there.
     """
     if text.lstrip()[:1] in ("{", "["):  # JSON writes some characters as a pair of escapes, which YAML does not know
         text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
@@ -94,7 +94,7 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
 
 
 def _check_keys(node: yaml.Node, file: str) -> None:
-    """Refuse what the API server refuses and YAML would pass over: a key that stands twice."""
+    """Reject what the API server rejects and YAML would accept: a duplicate key."""
     waiting, looked_at = [node], set()
     while waiting:
         one = waiting.pop()

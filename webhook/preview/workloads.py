@@ -65,7 +65,7 @@ def read_input(text: str, file: str) -> Input:
     Read a stream of documents; *file* is its name for messages.
 
     Raises:
-        UnreadableError: If it is no YAML or JSON, or a pod in it has a field of the wrong type.
+        UnreadableError: If it is invalid YAML or JSON, or a pod in it has a field of the wrong type.
     """
     documents: list[Any] = []
     workloads: list[Workload] = []
@@ -133,7 +133,7 @@ def _is_share(key: object) -> bool:
 
 
 def _check_annotations(pod: dict[str, Any], node: yaml.Node, file: str) -> None:
-    """Name the mistake that everybody makes first: a share without quotes, which the API server refuses."""
+    """Name the mistake that everybody makes first: a share without quotes, which the API server rejects."""
     metadata = pod.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     if not isinstance(annotations, dict):
@@ -144,13 +144,13 @@ def _check_annotations(pod: dict[str, Any], node: yaml.Node, file: str) -> None:
         line = line_of(node, ["metadata", "annotations", key])
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         raise UnreadableError(
-            f"{file}:{line}: metadata.annotations.{key}: expected a text, got {shown} without quotes, which the API "
-            f'server refuses: write {key}: "{shown}"'
+            f"{file}:{line}: metadata.annotations.{key}: expected a string, got {shown} without quotes, which the API "
+            f'server rejects: write {key}: "{shown}"'
         )
 
 
 def _fill_empty_texts(pod: dict[str, Any]) -> None:
-    """A label, annotation or selector with nothing behind it is an empty text to the API server."""
+    """A label, annotation or selector with nothing behind it is an empty string to the API server."""
     metadata, spec = pod.get("metadata"), pod.get("spec")
     for holder, fields in ((metadata, ("annotations", "labels")), (spec, ("nodeSelector",))):
         for field in fields:
@@ -175,7 +175,7 @@ def _in_words(message: str) -> str:
     if missing := re.search(r"missing required field (\w+)", message):
         return f"{missing[1]} is missing: add it"
     if found := re.search(r"Expected str.*got (int|float|bool)", message):
-        return f"expected a text, got {'true or false' if found[1] == 'bool' else 'a number'}: put it in quotes"
+        return f"expected a string, got {'true or false' if found[1] == 'bool' else 'a number'}: put it in quotes"
     return f"{message}: correct it"
 
 

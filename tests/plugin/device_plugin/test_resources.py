@@ -13,7 +13,7 @@ from plugin.shares.strategy import Mps, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.cluster import Cluster
-from policies.contract import Offer
+from policies.contract import SharingStrategy
 from tests.plugin.health.watched_node import SETTINGS, resources_of
 
 GPUS = simulated_gpus("4xH200")
@@ -22,7 +22,7 @@ GPUS = simulated_gpus("4xH200")
 @dataclass(frozen=True)
 class Seen:
     gpu: Gpu
-    strategy: Offer
+    strategy: SharingStrategy
     why: str = ""
 
 
@@ -31,7 +31,7 @@ def advertising(served: list[Resource], **changed: object) -> Resources:
     return resources_of(settings, Cluster(vgpus_per_gpu=4), serve=served.append)
 
 
-def seen(*gpus: Gpu, why: str = "", strategy: Offer = "mps") -> list[Seen]:
+def seen(*gpus: Gpu, why: str = "", strategy: SharingStrategy = "mps") -> list[Seen]:
     return [Seen(gpu, strategy, why) for gpu in gpus]
 
 
@@ -42,7 +42,7 @@ def healthy(resource: Resource) -> list[bool]:
 def test_each_kind_is_a_resource_of_its_own_shared_in_its_own_way() -> None:
     served: list[Resource] = []
     known = advertising(served)
-    kinds: tuple[Offer, ...] = ("mps", "whole", "time-slicing", "mps")
+    kinds: tuple[SharingStrategy, ...] = ("mps", "whole", "time-slicing", "mps")
     known.publish([Seen(gpu, kind) for gpu, kind in zip(GPUS, kinds, strict=True)])
     assert [(type(resource.sharing), len(healthy(resource))) for resource in served] == [
         (Mps, 8),

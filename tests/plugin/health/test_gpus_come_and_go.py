@@ -43,7 +43,7 @@ def test_a_gpu_that_is_ill_when_it_appears_is_never_healthy_before(
 
 
 def test_a_resource_appears_with_its_first_gpu(start: StartNode, nvml: Nvml, script: Script) -> None:
-    node = start(nvml=nvml, rules=(NodeRule(indexes=(2,), offer="whole"), NodeRule(indexes=(3,), offer="none")))
+    node = start(nvml=nvml, rules=(NodeRule(indexes=(2,), strategy="whole"), NodeRule(indexes=(3,), strategy="none")))
     assert [resource.name for resource in node.resources] == ["gpu-share.dev/vgpu-timesliced"]
     script.say("count 4")
     wait_until(lambda: node.allocatable().get("gpu-share.dev/gpu") == [1])

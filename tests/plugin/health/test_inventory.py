@@ -10,7 +10,7 @@ from plugin.health.reports import SILENT_SECONDS, Event, Look, NvmlFailure, Prob
 from plugin.health.rules import Moment
 from plugin.health.state import ApplicationFault, NodeHealth
 from plugin.simulated.gpus import simulated_gpus
-from policies.contract import DEFAULT_RESOURCE_NAMES, MPS, TIME_SLICING, Offer
+from policies.contract import DEFAULT_RESOURCE_NAMES, MPS, TIME_SLICING, SharingStrategy
 
 GPUS = simulated_gpus("3xH200")
 FIRST, SECOND, THIRD = (gpu.uuid for gpu in GPUS)
@@ -18,7 +18,7 @@ APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 GOOD = Look(recovery_action=0)
 
 
-def inventory(*, strategies: tuple[Offer | None, ...] = (MPS, MPS, None), **options: Any) -> GpuInventory:
+def inventory(*, strategies: tuple[SharingStrategy | None, ...] = (MPS, MPS, None), **options: Any) -> GpuInventory:
     arguments = {"application_xids": APPLICATION_XIDS, "before": None, **options}
     return GpuInventory(strategy_of=lambda gpu: strategies[gpu.index], **arguments)
 

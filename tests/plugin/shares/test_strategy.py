@@ -6,10 +6,10 @@ from policies.cluster import Cluster, NodeRule
 
 GPUS = simulated_gpus("4xH200")
 RULES = (
-    NodeRule(node="node*", indexes=(0,), offer="whole"),
-    NodeRule(model="*h200", indexes=(1,), offer="time-slicing"),
-    NodeRule(indexes=(2,), offer="none"),
-    NodeRule(node="another", offer="none"),
+    NodeRule(node="node*", indexes=(0,), strategy="whole"),
+    NodeRule(model="*h200", indexes=(1,), strategy="time-slicing"),
+    NodeRule(indexes=(2,), strategy="none"),
+    NodeRule(node="another", strategy="none"),
 )
 
 

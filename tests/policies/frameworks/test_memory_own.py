@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.policies.pods import container, environment, granted, mutated, only_container, pod, policies, refused
+from tests.policies.pods import container, denied, environment, granted, mutated, only_container, pod, policies
 
 DENY = policies("frameworks: {onConflict: deny}")
 VLLM = "vllm/vllm-openai:v0.11.0"
@@ -43,8 +43,8 @@ def test_an_own_value_is_kept_within_the_share_and_lowered_above_it(flag: str, o
 
 @pytest.mark.parametrize("flag", SPELLINGS)
 @pytest.mark.parametrize("written", ["{}=0.9", "{} 0.9"])
-def test_an_own_value_above_the_share_is_refused_where_the_policy_says_so(flag: str, written: str) -> None:
-    deny = refused(vllm(*written.format(flag).split()), DENY)
+def test_an_own_value_above_the_share_is_denied_where_the_policy_says_so(flag: str, written: str) -> None:
+    deny = denied(vllm(*written.format(flag).split()), DENY)
     assert deny.code == "MemoryArgumentAboveShare"
     assert '"0.9"' in deny.message
     assert "(_default.yaml:1)" in deny.message
@@ -58,7 +58,7 @@ def test_an_own_value_above_the_share_is_refused_where_the_policy_says_so(flag: 
 )  # fmt: skip
 def test_what_is_not_shown_to_be_within_the_share_is_lowered(value: str) -> None:
     assert after(vllm(f"{FLAG}={value}")) == [f"{FLAG}=0.2"]
-    assert refused(vllm(f"{FLAG}={value}"), DENY).code == "MemoryArgumentAboveShare"
+    assert denied(vllm(f"{FLAG}={value}"), DENY).code == "MemoryArgumentAboveShare"
 
 
 @pytest.mark.parametrize("value", ["0", "0.0", "0.2", "0.20000", "2e-1", "1e-999999", ".1", "$(GPU_SHARE_FRACTION)"])
@@ -124,7 +124,7 @@ def test_another_argument_is_not_mistaken_for_it(word: str) -> None:
 )
 def test_a_value_in_a_shells_text_is_read_but_never_rewritten(command: list[str]) -> None:
     high = vllm(command=[word.replace("{}", "0.9") for word in command])
-    assert refused(high).code == "MemoryArgumentAboveShare"
+    assert denied(high).code == "MemoryArgumentAboveShare"
     low = vllm(command=[word.replace("{}", "0.2") for word in command])
     assert after(low) == [word.replace("{}", "0.2") for word in command]
     assert granted(low).warnings == ()
@@ -164,11 +164,11 @@ def test_an_argument_that_is_called_like_a_shell_is_none(word: str) -> None:
     assert after(vllm("--served-model-name", word))[-1] == f"{FLAG}=0.2"
 
 
-def test_a_variable_from_elsewhere_is_replaced_or_refused() -> None:
+def test_a_variable_from_elsewhere_is_replaced_or_denied() -> None:
     own = [{"name": "XLA_CLIENT_MEM_FRACTION", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
     on = pod("0.2", container(image="nvidia/jax", env=own))
     assert only_container(mutated(on))["env"] == [{"name": "XLA_CLIENT_MEM_FRACTION", "value": "0.2"}]
-    assert refused(on, DENY).code == "MemoryArgumentAboveShare"
+    assert denied(on, DENY).code == "MemoryArgumentAboveShare"
 
 
 def test_triton_keeps_its_other_backend_settings() -> None:

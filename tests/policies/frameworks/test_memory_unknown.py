@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.policies.pods import container, environment, granted, mutated, only_container, pod, policies, refused
+from tests.policies.pods import container, denied, environment, granted, mutated, only_container, pod, policies
 
 TRITON = "--backend-config=tensorflow,gpu-memory-fraction="
 OWN = "registry.example/team/server:3"
@@ -40,7 +40,7 @@ def test_a_variable_in_an_unknown_image_is_lowered(name: str, value: str, after:
 
 def test_a_shell_in_an_unknown_image_is_read_too() -> None:
     on = pod("0.2", container(image=OWN, command=["sh", "-c", "vllm serve m --gpu-memory-utilization 0.9"]))
-    assert refused(on).code == "MemoryArgumentAboveShare"
+    assert denied(on).code == "MemoryArgumentAboveShare"
 
 
 def test_an_unknown_image_without_a_setting_is_left_alone() -> None:

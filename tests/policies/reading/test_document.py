@@ -71,11 +71,11 @@ def test_every_value_knows_its_line_and_that_of_its_key() -> None:
         ("a: 1\nb: 2\na: 3", 3, '"a" stands here twice'),
         ("a: {b: 1,\n b: 2}", 2, '"b" stands here twice'),
         ('a: 1\n"a": 2', 2, '"a" stands here twice'),
-        ("1: a", 1, "a key must be a text"),
-        ("true: a", 1, "a key must be a text"),
-        ("null: a", 1, "a key must be a text"),
-        ("? [a]\n: b", 1, "a key must be a text"),
-        ("? {a: b}\n: b", 1, "a key must be a text"),
+        ("1: a", 1, "a key must be a string"),
+        ("true: a", 1, "a key must be a string"),
+        ("null: a", 1, "a key must be a string"),
+        ("? [a]\n: b", 1, "a key must be a string"),
+        ("? {a: b}\n: b", 1, "a key must be a string"),
         ("a: 1\n---\nb: 2", 2, "one document"),
         ("---\n---\n", 2, "one document"),
         ("a: [", 2, "not YAML"),
@@ -89,7 +89,7 @@ def test_every_value_knows_its_line_and_that_of_its_key() -> None:
         ("a: `x`", 1, "not YAML"),
     ],
 )
-def test_what_is_no_acceptable_document_is_refused_at_its_line(text: str, line: int, words: str) -> None:
+def test_what_is_no_acceptable_document_is_denied_at_its_line(text: str, line: int, words: str) -> None:
     with pytest.raises(DocumentError) as caught:
         read(text)
     assert words in caught.value.message
@@ -110,9 +110,9 @@ def test_what_is_no_acceptable_document_is_refused_at_its_line(text: str, line: 
     ],
     ids=["lists", "mappings", "closed", "nested", "dashes", "keys", "indented"],
 )
-def test_brackets_by_the_thousand_are_refused_at_once(text: str) -> None:
+def test_brackets_by_the_thousand_are_denied_at_once(text: str) -> None:
     start = time.monotonic()
-    with pytest.raises(DocumentError, match=f"more than {DEEPEST} levels|a key must be a text"):
+    with pytest.raises(DocumentError, match=f"more than {DEEPEST} levels|a key must be a string"):
         read(text)
     assert time.monotonic() - start < 2
 
@@ -123,7 +123,7 @@ def test_depth_ends_at_the_limit() -> None:
         read("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1))
 
 
-def test_too_many_values_are_refused() -> None:
+def test_too_many_values_are_denied() -> None:
     with pytest.raises(DocumentError, match=f"more than {MOST_NODES} values"):
         read("[" + "a," * (MOST_NODES + 1) + "]")
 

@@ -11,7 +11,7 @@ from tests.webhook.commands import preview
 
 TWO = pod("1", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.5"})
 MANY = "maximum: '4', podMaximum: '4'"
-KINDS = ("The pod gets whole GPUs", "A whole GPU is given as", "One of its shares is a part", "A limit names")
+KINDS = ("The pod gets whole GPUs", "A whole GPU is allocated as", "One of its shares is a part", "A limit names")
 
 
 def explained(on: dict[str, Any], rules: str, folder: Path, code: int = 0) -> str:
@@ -25,8 +25,8 @@ def explained(on: dict[str, Any], rules: str, folder: Path, code: int = 0) -> st
     [
         (pod("1"), f"whole: gpus, {MANY}", "The pod gets whole GPUs, since all its shares are whole numbers"),
         (pod(None, limited(quantity=2, resource=GPU)), f"whole: gpus, {MANY}", "The pod gets whole GPUs, since all"),
-        (pod("1"), f"whole: vgpus, {MANY}", "A whole GPU is given as all its vGPUs here"),
-        (pod(None, limited(quantity=20)), f"whole: vgpus, {MANY}", "A whole GPU is given as all its vGPUs here"),
+        (pod("1"), f"whole: vgpus, {MANY}", "A whole GPU is allocated as all its vGPUs here"),
+        (pod(None, limited(quantity=20)), f"whole: vgpus, {MANY}", "A whole GPU is allocated as all its vGPUs here"),
         (TWO, f"whole: gpus, {MANY}", "One of its shares is a part of a GPU, so the pod gets vGPUs for all"),
         (pod(None, limited(quantity=10)), f"whole: gpus, {MANY}", f"A limit names {VGPU}, so the pod gets vGPUs"),
         (pod("1", limited(quantity=10)), f"whole: gpus, {MANY}", f"A limit names {VGPU}, so the pod gets vGPUs"),
