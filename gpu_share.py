@@ -1,5 +1,6 @@
 """The front door: the `gpu-share` command. Each subcommand's room is imported only when it is called."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -43,7 +44,7 @@ def demo(*, policies: Path) -> None:
         for one in examples(_EXAMPLES, loaded(policies))
     ]
     try:
-        run(made, policies=policies, console=Console())
+        run(made, policies=policies, console=Console(soft_wrap=not sys.stdout.isatty()))
     except DemoError as error:
         end(str(error), FAILED)
 

@@ -8,7 +8,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
     │   └── ControlError    one does not answer, or not as documented
     ├── SimulationError     `--simulate` names no GPUs
-    ├── SocketError         no socket can be served in the kubelet's folder
+    ├── SocketError         no socket can be served in the kubelet's directory
     └── TenantsError        the kubelet does not say who holds which vGPUs
 """
 
@@ -42,7 +42,7 @@ class SimulationError(PluginError):
 
 
 class SocketError(PluginError):
-    """A folder in which no socket can be served."""
+    """A directory in which no socket can be served."""
 
 
 class TenantsError(PluginError):

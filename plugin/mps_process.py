@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 _FAILED = 1
 _BAD_INPUT = 2
 _MODES_FILE = "compute-modes.json"
-_LOG_FOLDER = "mps-log"
+_LOG_DIRECTORY = "mps-log"
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
 
@@ -109,13 +109,13 @@ class _Process:
         try:
             self._supervisor.adopt(self._shared(_discover()))
         except PluginError as error:
-            self._warn("GPUs not looked at", str(error))
+            self._warn("discovery failed, the known GPUs stay", str(error))
         self._supervisor.hold_modes()
 
     def _set_ceilings(self) -> None:
         self._store.refresh()
         if error := self._store.newest_error:
-            self._warn("policies not read, the last good ones hold", " ".join(str(error).split()))
+            self._warn("policies not read, the last good ones stay in force", " ".join(str(error).split()))
         self._supervisor.set_ceilings(self._store.current)
 
     def _shared(self, found: Discovered) -> list[Gpu]:
@@ -144,7 +144,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
     return SupervisorContext(
         place=Place(
             pipe_directory=Path(cluster.mps.pipe_directory),
-            log_directory=settings.state_dir / _LOG_FOLDER,
+            log_directory=settings.state_dir / _LOG_DIRECTORY,
             program=settings.control,
             multi_user=settings.multi_user,
         ),

@@ -48,7 +48,7 @@ def answers(path: Path) -> bool:
     return True
 
 
-def socket_path(folder: Path, resource_name: str) -> Path:
+def socket_path(directory: Path, resource_name: str) -> Path:
     """
     Name our socket for *resource_name*, one for each resource: a domain has no underscore.
 
@@ -56,7 +56,7 @@ def socket_path(folder: Path, resource_name: str) -> Path:
         SocketError: If the path is too long for a socket.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]", "-", resource_name.replace("/", "_"))
-    path = folder / f"{safe}.sock"
+    path = directory / f"{safe}.sock"
     length_bytes = len(str(path).encode())
     if length_bytes > _LONGEST_PATH_BYTES:
         raise SocketError(

@@ -46,7 +46,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     The content is not forced to the disk: what is written here is worth nothing after a crash of the machine.
 
     Raises:
-        OSError: If the folder is not there or cannot be written to; the old file stays.
+        OSError: If the directory is not there or cannot be written to; the old file stays.
     """
     unseen = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:

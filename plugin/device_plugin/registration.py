@@ -73,7 +73,7 @@ def register(
     kubelet: Path, *, endpoint: str, resource_name: str, wake: Event, stopping: Callable[[], bool]
 ) -> str | None:
     """
-    Tell the kubelet that *endpoint*, in its own folder, serves *resource_name*.
+    Tell the kubelet that *endpoint*, in its own directory, serves *resource_name*.
 
     The kubelet calls back before it answers, so we must be serving. *wake* is set when there is
     something to look at; where *stopping* says so then, the call is given up.
@@ -160,7 +160,7 @@ class ResourceServer:
     def _register(self, session: Session, kubelet: SocketIdentity | None) -> SocketIdentity | None:
         """Register if it is time to; the kubelet that knows us then, None if none does."""
         if kubelet is None:
-            self._say("waiting for the kubelet", reason=f"{self._kubelet} is not there")
+            self._say("waiting for the kubelet", reason=f"{self._kubelet} does not exist")
             return None
         if not self._pace.allows(kubelet):
             return None

@@ -150,7 +150,7 @@ def _answered(answer: Callable[[], _Answer], context: grpc.ServicerContext) -> _
     try:
         return answer()
     except AllocationError as error:
-        _log.warning("vGPUs refused", extra={"reason": str(error)})
+        _log.warning("allocation denied", extra={"reason": str(error)})
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
     except Exception:  # noqa: BLE001 - a traceback must reach the log and nobody else
         _log.exception("a call failed inside the plugin")

@@ -69,7 +69,7 @@ class Session:
 
     @property
     def owns_socket(self) -> bool:
-        """Whether the socket in the kubelet's folder is still the one that this session serves."""
+        """Whether the socket in the kubelet's directory is still the one that this session serves."""
         return identify(self._socket) == self._identity
 
     @property

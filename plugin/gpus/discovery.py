@@ -175,7 +175,7 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
         raise NotShareableError(f"{uuid} is in MIG mode, its instances are shared by NVIDIA's own plugin")
     memory = if_there(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     if memory is None or memory.total <= 0:
-        raise NotShareableError(f"{uuid} reports no memory of its own that could be shared out")
+        raise NotShareableError(f"{uuid} reports no memory of its own to share")
     return Gpu(
         uuid=uuid,
         index=index,

@@ -124,7 +124,7 @@ class Monitor:
 
     def _listen(self, session: NvmlConnection) -> None:
         for uuid in sorted(session.listen()):
-            self._warn("the driver does not tell of XIDs", f"GPU {uuid}")
+            self._warn("the driver does not report XIDs", f"GPU {uuid}")
 
     def _follow(self, session: NvmlConnection, *, probed_seconds: float) -> None:
         """Take events until it is time to probe: at once where one asks for it, unless the last was a moment ago."""
@@ -161,10 +161,10 @@ class Monitor:
     def _fail_to_wait(self, session: NvmlConnection, error: Exception) -> None:
         """Have the probe say what is wrong and listen anew, ever slower if that does not help."""
         session.stop_listening()
-        self._warn("NVML does not wait for events, looking instead", explained(error))
+        self._warn("NVML does not deliver events, polling instead", explained(error))
         if self._wait_failures:
             pause_seconds = self._periods.first_retry_seconds * 2 ** (self._wait_failures - 1)
             self._ended.wait(min(pause_seconds, self._periods.probe_seconds))
         self._wait_failures += 1
         if self._wait_failures >= _MANY_FAILURES:
-            self._unheard = f"NVML does not wait for events: {explained(error)}"
+            self._unheard = f"NVML does not deliver events: {explained(error)}"

@@ -56,7 +56,7 @@ class Event:
 Report = Probe | NvmlFailure | Event
 
 SILENT_SECONDS = 30.0  # a driver that answers takes less for a probe
-SILENT = f"NVML has not answered for more than {SILENT_SECONDS:.0f} s: see what the kernel's log says of the driver"
+SILENT = f"NVML has not answered for more than {SILENT_SECONDS:.0f} s: see the kernel's log for the driver"
 
 _RETRY_SECONDS = 0.5  # between two looks for the first probe, once it is known that there is no GPU yet
 

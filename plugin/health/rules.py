@@ -89,7 +89,7 @@ def looked_at(
 ) -> GpuState:
     """Apply what a probe of NVML's *generation* saw; None if NVML does not list the GPU."""
     if look is None:
-        gone = _Opened(source="gone", why="NVML lists it no more", comes_back="once NVML lists it again")
+        gone = _Opened(source="gone", why="NVML no longer lists it", comes_back="once NVML lists it again")
         state = _with(state, gone, at)
     elif look.problem:
         comes_back = "once NVML reaches it again: reset the GPU, or reboot the node"
@@ -178,7 +178,7 @@ def _reset_below_mj(state: GpuState) -> int | None:
 
 def _with_seen_faults(state: GpuState, look: Look, at: Moment) -> GpuState:
     if look.unheard:
-        state = _with(state, _Opened(source="nvml", why=look.unheard, comes_back="once NVML does"), at)
+        state = _with(state, _Opened(source="nvml", why=look.unheard, comes_back="once NVML delivers events"), at)
     if look.in_mig_mode:
         mig = _Opened(source="mig", why="it is in MIG mode", comes_back="once its MIG mode is off")
         state = _with(state, mig, at)

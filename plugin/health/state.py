@@ -71,7 +71,7 @@ def write_node_health(state_dir: Path, health: NodeHealth) -> None:
     Replace the file in *state_dir*.
 
     Raises:
-        OSError: If the folder is not there or cannot be written to; the old file stays.
+        OSError: If the directory is not there or cannot be written to; the old file stays.
     """
     write_atomically(state_dir / NODE_FILE, msgspec.json.encode(health))
 

@@ -76,9 +76,9 @@ def _running(state_dir: Path) -> tuple[NodeHealth, float]:
         )
     age_seconds = boot_seconds() - node.heartbeat_seconds
     if not 0 <= age_seconds <= FRESH_SECONDS:
-        when = f"{_duration(age_seconds)} ago" if age_seconds > 0 else "at a time that has not come yet"
+        when = f"{_duration(age_seconds)} ago" if age_seconds > 0 else "at a time in the future"
         raise _NoPluginError(
-            f"the plugin has ended or hangs: {path} was last written {when} by process {node.pid}, expected every few "
+            f"the plugin has ended or hangs: {path} was last updated {when} by process {node.pid}, expected every few "
             "seconds: see the plugin's log, and start it again"
         )
     return node, age_seconds
@@ -88,7 +88,7 @@ def _why_unread(path: Path, shown: str) -> str:
     try:
         forbidden = stat.S_ISREG(path.lstat().st_mode) and not os.access(path, os.R_OK, effective_ids=True)
     except FileNotFoundError:
-        return f"no plugin runs here: {shown} is not there: start gpu-share plugin, or name its folder with --state-dir"
+        return f"no plugin runs here: {shown} does not exist: start gpu-share plugin, or give its --state-dir"
     except PermissionError:
         forbidden = True
     except (OSError, ValueError):
@@ -134,7 +134,7 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, *, now: d
     driver = _safe(node.driver) or "unknown"
     yield (
         f"GPUs: {len(gpus)}, {unhealthy or 'none'} of them unhealthy; driver: {driver}; "
-        f"the plugin wrote this {_duration(age_seconds)} ago"
+        f"last updated {_duration(age_seconds)} ago"
     )
     rows = [_row(gpu.health, now) for gpu in gpus]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -153,15 +153,15 @@ def _row(gpu: GpuHealth, now: datetime) -> tuple[str, ...]:
 
 def _more(gpu: _Gpu, now: datetime) -> Iterator[str]:
     for fault in gpu.health.faults:
-        yield f"why: {_safe(fault.why)} ({_since(fault.since, now)})"
-        yield f"     comes back {_safe(fault.comes_back)}"
+        yield f"cause: {_safe(fault.why)} ({_since(fault.since, now)})"
+        yield f"       recovers {_safe(fault.comes_back)}"
     if gpu.daemon and all(fault.source != "mps" for fault in gpu.health.faults):
         ready = "ready" if gpu.daemon.fault is None else f"not ready, {_safe(gpu.daemon.fault)}"
         yield f"MPS daemon: {ready} ({_since(gpu.daemon.since, now)})"
     if last := gpu.health.application_fault:
-        tenants = ", ".join(map(_safe, last.tenants)) or "nobody that is known"
+        tenants = ", ".join(map(_safe, last.tenants)) or "no known tenant"
         at = _moment(last.at, now, "{} ago")
-        yield f"last fault of a program: XID {last.xid} at {at}; on the GPU then: {tenants}"
+        yield f"last application fault: XID {last.xid} at {at}; on the GPU then: {tenants}"
 
 
 def _since(text: str, now: datetime) -> str:

@@ -119,7 +119,7 @@ class ClientLimits:
                 return
             del self._told[question]  # even if it cannot be told just now
             _log.warning(
-                "somebody changed an MPS limit: set again",
+                "an MPS limit was changed: set again",
                 extra={
                     "gpu": self._gpu_uuid,
                     "question": question,
@@ -140,4 +140,4 @@ def _warn_if_not_kept(gpu_uuid: str, command: str, answer: str) -> None:
     else:
         kept = re.search(r"[1-9]", answer.replace(gpu_uuid, "")) is not None
     if not kept:
-        _log.warning("MPS limit not kept", extra={"gpu": gpu_uuid, "command": command, "answer": excerpt(answer)})
+        _log.warning("MPS limit not in force", extra={"gpu": gpu_uuid, "command": command, "answer": excerpt(answer)})

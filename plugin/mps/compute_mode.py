@@ -42,7 +42,7 @@ class ComputeModes:
         """Set EXCLUSIVE_PROCESS where it is not in force; one sentence for each GPU where it cannot be."""
         with self._lock:
             if self._ended:
-                return dict.fromkeys(gpu_uuids, "compute modes were put back: gpu-share mps ends")
+                return dict.fromkeys(gpu_uuids, "compute modes were restored: gpu-share mps ends")
             return self._each(gpu_uuids, self._hold_one)
 
     def release(self, *, keep: Collection[str]) -> dict[str, str]:
@@ -103,5 +103,5 @@ class ComputeModes:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"the compute mode found cannot be remembered, so it stays: {error}"
+        return f"the compute mode found cannot be recorded, so it is not changed: {error}"
     return f"the compute mode cannot be changed: {explained(error, changing=True)}"

@@ -92,7 +92,7 @@ _INHERITED = ("PATH", "LD_LIBRARY_PATH")
 
 
 class Control:
-    """Speaks with the daemon of one pipe folder."""
+    """Speaks with the daemon of one pipe directory."""
 
     def __init__(self, program: str, environment: Mapping[str, str], *, timeout_seconds: float) -> None:
         """Use *program*, by name or path, with *environment*, and nothing of ours that a daemon might take up."""

@@ -1,4 +1,4 @@
-"""The MPS control daemon of one GPU: whatever process holds that GPU's pipe folder, from this run or an earlier one."""
+"""The MPS control daemon of one GPU: whatever process holds its pipe directory, from this run or an earlier one."""
 
 import logging
 import os
@@ -63,14 +63,14 @@ class Daemon:
         self._gpu_uuid = gpu_uuid
         self._place = place
         self._timing = timing
-        self._folder = place.pipe_directory / gpu_uuid
+        self._directory = place.pipe_directory / gpu_uuid
         self._logs = place.log_directory / gpu_uuid
         self._seen: set[int] = set()  # PIDs, until they are dead
         self.control = Control(
             place.program,
             {
                 CUDA_VISIBLE_DEVICES: gpu_uuid,
-                MPS_PIPE_DIRECTORY: str(self._folder),
+                MPS_PIPE_DIRECTORY: str(self._directory),
                 "CUDA_MPS_LOG_DIRECTORY": str(self._logs),
                 "CUDA_MPS_PROTOCOL_VERSION": "2",
             },
@@ -79,7 +79,7 @@ class Daemon:
 
     def start(self) -> None:
         """
-        Start the daemon, after an end of whatever holds its folder.
+        Start the daemon, after an end of whatever holds its directory.
 
         Raises:
             MpsError: If it does not run then; nothing is left of it.
@@ -112,7 +112,7 @@ class Daemon:
     def look(self) -> Gone | NoAnswer | Answered:
         """See how the daemon and its servers are."""
         self._trim_logs()
-        with suppress(MpsError):  # a tenant can have closed the folder to its neighbours
+        with suppress(MpsError):  # a tenant can have closed the directory to its neighbours
             prepare(self._place.pipe_directory, self._gpu_uuid)
         if not self._is_alive():
             return Gone()
@@ -147,13 +147,13 @@ class Daemon:
             raise MpsError(
                 f"the MPS processes {pids} cannot be killed, they hang in the driver: reset the GPU, or reboot"
             )
-        if self._folder.is_dir():
+        if self._directory.is_dir():
             clear(self._place.pipe_directory, self._gpu_uuid)
 
     def _listens_within(self, seconds: float) -> None:
         """Wait as long as that for the daemon's socket: what one that starts late is told at once would be lost."""
         deadline = time.monotonic() + seconds
-        while not (self._folder / _SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
+        while not (self._directory / _SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
 
     def _servers(self) -> dict[int, ServerState]:
@@ -173,7 +173,7 @@ class Daemon:
     def _is_alive(self) -> bool:
         # Of thousands of processes, first those that it was.
         known = (holder(pid, logs=str(self._logs)) for pid in list(self._seen))
-        if any(one and one.role == "daemon" and one.folder == str(self._folder) for one in known):
+        if any(one and one.role == "daemon" and one.directory == str(self._directory) for one in known):
             return True
         for _ in range(_SCANS):
             if any(one.role == "daemon" for one in self._holders()):
@@ -182,7 +182,7 @@ class Daemon:
         return False
 
     def _holders(self) -> Sequence[Holder]:
-        found = [one for one in holders(logs=str(self._logs)) if one.folder == str(self._folder)]
+        found = [one for one in holders(logs=str(self._logs)) if one.directory == str(self._directory)]
         alive = {one.pid for one in found}
         for pid in self._seen - alive:
             reap(pid)  # where there is no other parent left, it is this process
@@ -190,7 +190,7 @@ class Daemon:
         return found
 
     def _gone_within(self, seconds: float) -> None:
-        """Wait until the processes that hold the folder now have ended, as long as that."""
+        """Wait until the processes that hold the directory now have ended, as long as that."""
         deadline = time.monotonic() + seconds
         waited_for = self._holders()
         while any(holder(one.pid, logs=str(self._logs)) == one for one in waited_for) and time.monotonic() < deadline:

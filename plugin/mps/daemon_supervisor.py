@@ -60,7 +60,7 @@ class DaemonSupervisor:
                 self._turn(seen or self._look(), ending)
                 pause_seconds = self._watch.pause_seconds(boot_seconds(), longest=pause_seconds)
             except Exception:  # noqa: BLE001 - a supervisor that dies unseen would leave a daemon that nobody looks at
-                _log.exception("keeping the MPS daemon failed", extra={"gpu": self.gpu.uuid})
+                _log.exception("supervising the MPS daemon failed", extra={"gpu": self.gpu.uuid})
                 self._report("failed", "an error in gpu-share itself: see the log of gpu-share mps")
             seen = None
             ending.wait(pause_seconds)
@@ -106,7 +106,7 @@ class DaemonSupervisor:
             self._daemon.start_server()
         except ControlError as error:
             _log.warning(
-                "no MPS server before the first client: until then a program can go past MPS",
+                "no MPS server before the first client: until then a program can bypass MPS",
                 extra={"gpu": self.gpu.uuid, "reason": str(error)},
             )
 

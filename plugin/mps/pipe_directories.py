@@ -1,9 +1,9 @@
 """
-The folders that MPS daemons listen in.
+The directories that MPS daemons listen in.
 
 Tenants reach them as root of their container: under `attach: pod` all of them, under `attach: node` that of their GPU.
-So whatever lies in them may have been planted; nothing is followed, and nothing is reused but the folders themselves,
-which containers have mounted.
+So whatever lies in them may have been planted; nothing is followed, and nothing is reused but the directories
+themselves, which containers have mounted.
 """
 
 import errno
@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 _ENTERED_BY_ALL = 0o755
 _LONGEST_SOCKET_BYTES = 107  # of a unix socket's path
 _LONGEST_SOCKET = "control_privileged"  # that a daemon makes
-_DEEPEST = 100_000  # folders in each other, that are removed at a time
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 100_000  # directories in each other, that are removed at a time
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SELINUX = Path("/sys/fs/selinux/enforce")
 _SELINUX_ATTRIBUTE = "security.selinux"
 _SELINUX_LABEL = b"system_u:object_r:container_file_t:s0"  # what containers may use
@@ -31,30 +31,30 @@ _SELINUX_LABEL = b"system_u:object_r:container_file_t:s0"  # what containers may
 
 def prepare_pipe_directory(path: Path) -> None:
     """
-    Make the folder of all pipe folders, for everyone to enter and for us alone to write to.
+    Make the directory of all pipe directories, for everyone to enter and for us alone to write to.
 
     Raises:
         MpsError: If it cannot be had, or users other than root cannot reach it.
     """
     try:
         path.mkdir(mode=_ENTERED_BY_ALL, parents=True, exist_ok=True)
-        with _opened(path) as folder:
-            _take(folder)
+        with _opened(path) as directory:
+            _take(directory)
     except OSError as error:
         raise MpsError(
-            f"mps.pipeDirectory {path}: expected a folder that can be written to, and no link: {error.strerror}"
+            f"mps.pipeDirectory {path}: expected a directory that can be written to, and no link: {error.strerror}"
         ) from error
     closed = next((parent for parent in path.parents if not parent.stat().st_mode & stat.S_IXOTH), None)
     if closed is not None:
         raise MpsError(
             f"mps.pipeDirectory {path}: users other than root cannot enter {closed}, so their programs would not reach "
-            f"MPS: chmod o+x {closed}, or name another folder in _cluster.yaml"
+            f"MPS: chmod o+x {closed}, or name another directory in _cluster.yaml"
         )
 
 
 def prepare(pipe_directory: Path, name: str) -> Path:
     """
-    Make a folder below, in place of whatever else has its name. One that is there stays, with its content.
+    Make a directory below, in place of whatever else has its name. One that is there stays, with its content.
 
     Raises:
         MpsError: If it cannot be had.
@@ -66,36 +66,36 @@ def prepare(pipe_directory: Path, name: str) -> Path:
             "name a shorter mps.pipeDirectory in _cluster.yaml"
         )
     try:
-        with opened_child(pipe_directory, name) as folder:
-            _take(folder)
+        with opened_child(pipe_directory, name) as directory:
+            _take(directory)
     except OSError as error:
-        raise MpsError(f"{path}: cannot be made a folder of ours: {error.strerror}") from error
+        raise MpsError(f"{path}: cannot be taken over: {error.strerror}") from error
     return path
 
 
 def clear(pipe_directory: Path, name: str) -> None:
     """
-    Remove what a folder below holds: stale sockets and pid file, or what was planted.
+    Remove what a directory below holds: stale sockets and pid file, or what was planted.
 
     Raises:
         MpsError: If something cannot be removed.
     """
     try:
-        with opened_child(pipe_directory, name) as folder:
-            _empty(folder)
+        with opened_child(pipe_directory, name) as directory:
+            _empty(directory)
     except OSError as error:
         raise MpsError(f"{pipe_directory / name}: cannot be emptied: {error.strerror}: empty it by hand") from error
 
 
-def label(folder: int, *, selinux: Path = _SELINUX) -> None:
-    """Let containers use an open folder and what is made in it, where SELinux would not; a failure is logged."""
+def label(directory: int, *, selinux: Path = _SELINUX) -> None:
+    """Let containers use an open directory and what is made in it, where SELinux would not; a failure is logged."""
     if not selinux.exists():
         return
     with suppress(OSError):  # it has none
-        if os.getxattr(folder, _SELINUX_ATTRIBUTE).rstrip(b"\0") == _SELINUX_LABEL:
+        if os.getxattr(directory, _SELINUX_ATTRIBUTE).rstrip(b"\0") == _SELINUX_LABEL:
             return
     try:
-        os.setxattr(folder, _SELINUX_ATTRIBUTE, _SELINUX_LABEL)
+        os.setxattr(directory, _SELINUX_ATTRIBUTE, _SELINUX_LABEL)
     except OSError as error:
         _log.warning("SELinux label not set: pods may not reach MPS", extra={"reason": error.strerror})
 
@@ -103,22 +103,22 @@ def label(folder: int, *, selinux: Path = _SELINUX) -> None:
 @contextmanager
 def opened_child(pipe_directory: Path, name: str) -> Iterator[int]:
     """
-    Open a folder below; made if there is none, in place of a file or a link.
+    Open a directory below; made if there is none, in place of a file or a link.
 
     Raises:
         OSError: If it cannot be had.
     """
-    with _opened(pipe_directory) as parent, _child(parent, name) as folder:
-        yield folder
+    with _opened(pipe_directory) as parent, _child(parent, name) as directory:
+        yield directory
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    folder = os.open(path, _FOLDER)
+    directory = os.open(path, _DIRECTORY)
     try:
-        yield folder
+        yield directory
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
 @contextmanager
@@ -126,51 +126,51 @@ def _child(parent: int, name: str) -> Iterator[int]:
     with suppress(FileExistsError):
         os.mkdir(name, _ENTERED_BY_ALL, dir_fd=parent)
     try:
-        folder = os.open(name, _FOLDER, dir_fd=parent)
+        directory = os.open(name, _DIRECTORY, dir_fd=parent)
     except NotADirectoryError:  # a link, too
         os.unlink(name, dir_fd=parent)
         os.mkdir(name, _ENTERED_BY_ALL, dir_fd=parent)
-        folder = os.open(name, _FOLDER, dir_fd=parent)
+        directory = os.open(name, _DIRECTORY, dir_fd=parent)
     try:
-        yield folder
+        yield directory
     finally:
-        os.close(folder)
+        os.close(directory)
 
 
-def _take(folder: int) -> None:
-    status = os.fstat(folder)
+def _take(directory: int) -> None:
+    status = os.fstat(directory)
     if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-        os.fchown(folder, os.geteuid(), os.getegid())
+        os.fchown(directory, os.geteuid(), os.getegid())
     if stat.S_IMODE(status.st_mode) != _ENTERED_BY_ALL:  # for a new one that is the umask's doing
-        os.fchmod(folder, _ENTERED_BY_ALL)
-    label(folder)
+        os.fchmod(directory, _ENTERED_BY_ALL)
+    label(directory)
 
 
-def _empty(folder: int) -> None:
+def _empty(directory: int) -> None:
     """
-    Remove all content, however deep it is: what lies in a folder below is moved up first.
+    Remove all content, however deep it is: what lies in a directory below is moved up first.
 
     Raises:
         OSError: If something cannot be removed, or somebody puts more there all the while.
     """
     for _ in range(_DEEPEST):
-        below = _without_files(folder)
+        below = _without_files(directory)
         if not below:
             return
         for name in below:
-            with _child(folder, name) as emptied:
+            with _child(directory, name) as emptied:
                 for deeper in _without_files(emptied):
-                    os.rename(deeper, token_hex(), src_dir_fd=emptied, dst_dir_fd=folder)
-            os.rmdir(name, dir_fd=folder)
+                    os.rename(deeper, token_hex(), src_dir_fd=emptied, dst_dir_fd=directory)
+            os.rmdir(name, dir_fd=directory)
     raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
 
 
-def _without_files(folder: int) -> list[str]:
-    """Remove all but the folders from an open one; their names."""
-    with os.scandir(folder) as entries:
+def _without_files(directory: int) -> list[str]:
+    """Remove all but the directories from an open one; their names."""
+    with os.scandir(directory) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
-        if not is_folder:
+    for name, is_directory in found:
+        if not is_directory:
             with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
-    return [name for name, is_folder in found if is_folder]
+                os.unlink(name, dir_fd=directory)
+    return [name for name, is_directory in found if is_directory]

@@ -1,10 +1,10 @@
 """
 The processes of MPS daemons, as /proc shows them.
 
-The pid file that a daemon writes is in a folder where tenants may write, so it proves nothing. What a process is called
-and the pipe folder in the environment that it was started with do, for a process of our own PID namespace: tenants'
+The pid file that a daemon writes is where tenants may write, so it proves nothing. What a process is called and the
+pipe directory in the environment that it was started with do, for a process of our own PID namespace: tenants'
 processes have the same variable and can take the name, but they are in the namespaces of their containers. A program
-that is run by an interpreter goes by another name; it writes to a log folder that nobody else is told of.
+that is run by an interpreter goes by another name; it writes to a log directory that nobody else is told of.
 """
 
 import os
@@ -28,15 +28,15 @@ _LARGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds a pipe folder."""
+    """A process that holds a pipe directory."""
 
     pid: int
     role: Literal["daemon", "server"]
-    folder: str
+    directory: str
 
 
 def holders(proc: Path = _PROC, *, logs: str = "") -> Iterator[Holder]:
-    """Yield the daemons and servers of all pipe folders, in no order; what is dead is none, reaped or not."""
+    """Yield the daemons and servers of all pipe directories, in no order; what is dead is none, reaped or not."""
     with os.scandir(proc) as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdecimal()]
     for pid in pids:
@@ -48,7 +48,7 @@ def holder(pid: int, proc: Path = _PROC, *, logs: str = "") -> Holder | None:
     """
     Look at one process; None if it is gone, dead, or something else.
 
-    One that has the log folder *logs* need not have the name.
+    One that has the log directory *logs* need not have the name.
     """
     try:
         named = _read(proc / f"{pid}/comm").rstrip(b"\n") == _NAME
@@ -58,11 +58,11 @@ def holder(pid: int, proc: Path = _PROC, *, logs: str = "") -> Holder | None:
         variables = dict(text.partition(b"=")[::2] for text in _read(proc / f"{pid}/environ").split(b"\0"))
     except OSError:
         return None
-    folder = variables.get(MPS_PIPE_DIRECTORY.encode())  # none when dead
-    if folder is None or not (named or variables.get(_LOG_DIRECTORY) == os.fsencode(logs)):
+    directory = variables.get(MPS_PIPE_DIRECTORY.encode())  # none when dead
+    if directory is None or not (named or variables.get(_LOG_DIRECTORY) == os.fsencode(logs)):
         return None
     role = _role(arguments)
-    return Holder(pid, role, os.fsdecode(folder)) if role else None
+    return Holder(pid, role, os.fsdecode(directory)) if role else None
 
 
 def _role(arguments: list[bytes]) -> Literal["daemon", "server"] | None:

@@ -22,7 +22,7 @@ Action = Literal["wait", "start", "kill"]
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """No daemon holds the pipe folder."""
+    """No daemon holds the pipe directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _answered(watch: DaemonStatus, servers: Collection[ServerState], now_seconds
         why = "a fatal fault of one client ended the contexts of all; the server serves again once all of them are gone"
         return _not_good(watch, "fault", why)
     if "UNKNOWN" in servers:
-        return _not_good(watch, "failed", "its server says a state that no document knows: see get_server_status")
+        return _not_good(watch, "failed", "its server reports an unknown state: see get_server_status")
     if "INITIALIZING" not in servers:
         return _good(replace(watch, initializing_since_seconds=None), now_seconds)
     since_seconds = watch.initializing_since_seconds

@@ -16,7 +16,7 @@ from plugin.mps.pipe_directories import label, opened_child
 
 _log = logging.getLogger(__name__)
 
-FOLDER = "shm"  # as `limits` mounts it
+DIRECTORY = "shm"  # as `limits` mounts it
 _SOURCE = "gpu-share"  # how our tmpfs is told from one that an administrator mounted there
 _OPTIONS = "mode=1777,size=50%"
 _SERVERS = Path("/dev/shm")  # noqa: S108 - where CUDA looks
@@ -33,13 +33,13 @@ def provide(pipe_directory: Path) -> None:
     shared = _place(pipe_directory)
     try:
         if not any(one.point == str(shared) for one in mounts.mounts()):
-            with opened_child(pipe_directory, FOLDER) as folder:
+            with opened_child(pipe_directory, DIRECTORY) as directory:
                 # By descriptor, so that no link is followed.
-                target = f"/proc/self/fd/{folder}"
+                target = f"/proc/self/fd/{directory}"
                 flags = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
                 mounts.mount(_SOURCE, target, kind="tmpfs", flags=flags, options=_OPTIONS)
-            with opened_child(pipe_directory, FOLDER) as folder:
-                label(folder)
+            with opened_child(pipe_directory, DIRECTORY) as directory:
+                label(directory)
         if _SERVERS.stat().st_dev == shared.stat().st_dev:
             return
         if not shows_to_us_alone(str(_SERVERS), mounts.mounts(), _first_mounts(), pid=os.getpid()):
@@ -63,12 +63,12 @@ def withdraw(pipe_directory: Path) -> None:
         if any(one.point == shared and one.source == _SOURCE for one in mounts.mounts()):
             mounts.unmount(shared)
     except OSError as error:
-        _log.warning("shared memory not unmounted", extra={"folder": shared, "reason": error.strerror})
+        _log.warning("shared memory not unmounted", extra={"directory": shared, "reason": error.strerror})
 
 
 def _place(pipe_directory: Path) -> Path:
-    """Resolve the folder as the list of mounts has it; a link in its own place is not followed."""
-    return pipe_directory.resolve() / FOLDER
+    """Resolve the directory as the list of mounts has it; a link in its own place is not followed."""
+    return pipe_directory.resolve() / DIRECTORY
 
 
 def shows_to_us_alone(

@@ -48,7 +48,7 @@ def write_state(state_dir: Path, state: MpsState) -> None:
     Publish *state*.
 
     Raises:
-        OSError: If the folder is not there or cannot be written to; what was published before stays.
+        OSError: If the directory is not there or cannot be written to; what was published before stays.
     """
     write_atomically(state_dir / STATE_FILE, msgspec.json.encode(state))
 
@@ -61,14 +61,14 @@ def read_state(state_dir: Path) -> MpsState | None:
 def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id: str) -> str | None:
     """Say why no container may start on a GPU that is shared by MPS; None if its daemon was good a moment ago."""
     if state is None or state.boot_id != boot_id:
-        return "no MPS daemon is looked after on this node: is gpu-share mps running?"
+        return "no MPS daemon is supervised on this node: is gpu-share mps running?"
     gpu = state.gpus.get(gpu_uuid)
     if gpu is None:
         return "gpu-share mps runs no daemon for this GPU: has it the same policies and --strategy as the plugin?"
     if gpu.state == "stopped":
         return "gpu-share mps has ended, and the MPS daemon with it"
     if not 0 <= now_seconds - gpu.checked_seconds <= FRESH_SECONDS:
-        return f"gpu-share mps has not looked at the MPS daemon for more than {FRESH_SECONDS:.0f} s: see its log"
+        return f"gpu-share mps has not checked the MPS daemon for more than {FRESH_SECONDS:.0f} s: see its log"
     if gpu.state != "ready":
         return f"MPS daemon {gpu.state}: {gpu.why}"
     return None
@@ -85,13 +85,13 @@ def alone(state_dir: Path) -> Iterator[None]:
     Hold the node: two of us would end each other's daemons.
 
     Raises:
-        MpsError: If another one runs, or the folder cannot be used.
+        MpsError: If another one runs, or the directory cannot be used.
     """
     try:
         state_dir.mkdir(mode=_READ_BY_ALL, parents=True, exist_ok=True)
         lock = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise MpsError(f"--state-dir {state_dir}: not a folder that can be written to: {error.strerror}") from error
+        raise MpsError(f"--state-dir {state_dir}: not a directory that can be written to: {error.strerror}") from error
     try:
         try:
             fcntl.fcntl(lock, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
@@ -119,7 +119,7 @@ def has_ended(state_dir: Path) -> bool:
 
 MpsFaults = Callable[[Collection[str]], Mapping[str, str]]  # UUIDs: why, by UUID
 
-_ENDED = "gpu-share mps does not run any more, and the MPS daemons with it: see the log of its last run"
+_ENDED = "gpu-share mps no longer runs, and the MPS daemons with it: see the log of its last run"
 
 
 class PublishedMpsFaults:

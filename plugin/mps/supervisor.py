@@ -58,14 +58,14 @@ class Supervisor:
     def clean_up(self, *, keep: Iterable[str]) -> None:
         """End what an earlier run left on GPUs other than *keep*, and put back their compute modes."""
         kept = set(keep)
-        folders = {Path(one.folder) for one in holders()}
-        for folder in folders:
-            if folder.parent == self._context.place.pipe_directory and folder.name not in kept:
-                _log.info("ending an MPS daemon of an earlier run", extra={"folder": str(folder)})
+        directories = {Path(one.directory) for one in holders()}
+        for directory in directories:
+            if directory.parent == self._context.place.pipe_directory and directory.name not in kept:
+                _log.info("ending an MPS daemon of an earlier run", extra={"directory": str(directory)})
                 try:
-                    Daemon(folder.name, self._context.place, self._context.timing).stop()
+                    Daemon(directory.name, self._context.place, self._context.timing).stop()
                 except MpsError as error:
-                    _log.warning("an MPS daemon of an earlier run is left", extra={"reason": str(error)})
+                    _log.warning("an MPS daemon of an earlier run cannot be ended", extra={"reason": str(error)})
         self._log_left(lambda: self._context.modes.release(keep=kept))
 
     def hold_modes(self) -> None:
@@ -123,7 +123,7 @@ class Supervisor:
         releasing.start()
         releasing.join(self._context.timing.answer)
         if releasing.is_alive():
-            _log.warning("compute modes not put back: NVML does not answer; the next start tries again")
+            _log.warning("compute modes not restored: NVML does not answer; the next start tries again")
         if self._prepared and not kept:
             shared_memory.withdraw(self._context.place.pipe_directory)
         self.publish()
@@ -139,7 +139,7 @@ class Supervisor:
         kept = frozenset(supervisor.gpu.uuid for supervisor in self._now() if supervisor.gpu.uuid in held)
         for uuid in kept:
             _log.warning(
-                "compute mode kept, since containers hold shares of the GPU: a later end without them puts it back",
+                "compute mode stays exclusive while containers hold shares: restored at a later end without them",
                 extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.vgpus_on(uuid)]},
             )
         return kept
@@ -163,7 +163,7 @@ class Supervisor:
 
     def _log_left(self, release: Callable[[], Mapping[str, str]]) -> None:
         for uuid, reason in release().items():
-            _log.warning("compute mode not put back", extra={"gpu": uuid, "reason": reason})
+            _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
 
 
 def every(seconds: float, first: Callable[[], None], then: Callable[[], None], ending: Event) -> None:
@@ -173,6 +173,6 @@ def every(seconds: float, first: Callable[[], None], then: Callable[[], None], e
         try:
             act()
         except Exception:  # noqa: BLE001 - the next time may be better, and daemons do not depend on it
-            _log.exception("keeping up failed")
+            _log.exception("a periodic check failed")
         act = then
         ending.wait(seconds)

@@ -55,7 +55,7 @@ def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: f
             answer = lister.List(api_pb2.ListPodResourcesRequest(), timeout=timeout_seconds)
         except grpc.RpcError as error:
             reason = " ".join(f"{error.code().name}: {error.details()}".split())
-            raise TenantsError(f"{socket}: the kubelet does not say who holds what: {reason}") from error
+            raise TenantsError(f"{socket}: the kubelet did not list pod resources: {reason}") from error
     tenants = (
         Tenant(namespace=pod.namespace, pod=pod.name, container=container.name, vgpus=_vgpus(container, resources))
         for pod in answer.pod_resources

@@ -1,4 +1,4 @@
-"""The folder in which a container runtime looks for CDI specifications: ours come and go, no others are touched."""
+"""The directory in which a container runtime looks for CDI specifications: ours come and go, no others are touched."""
 
 import logging
 import re
@@ -18,37 +18,37 @@ _SPECIFICATION = r"gpu-share_[a-z0-9-]+(\.[a-z0-9-]+)+_[A-Za-z][A-Za-z0-9_-]*\.j
 _OURS = re.compile(rf"{_SPECIFICATION}|\.{_SPECIFICATION}\.[0-9]+\.new", re.ASCII)
 
 
-def write_specification(folder: Path, resource: str, content: bytes) -> None:
+def write_specification(directory: Path, resource: str, content: bytes) -> None:
     """
-    Put the specification of *resource* into *folder*, which is made if it is not there.
+    Put the specification of *resource* into *directory*, which is made if it is not there.
 
     A file that has this content is left alone: runtimes read all specifications anew at each change.
 
     Raises:
-        HandoverError: If the folder cannot be made or written to.
+        HandoverError: If the directory cannot be made or written to.
     """
-    path = folder / file_name(resource)
-    with _failures_named(folder):
-        if not folder.is_dir():
-            folder.mkdir(parents=True)
-            folder.chmod(_MODE)  # whatever the umask
+    path = directory / file_name(resource)
+    with _failures_named(directory):
+        if not directory.is_dir():
+            directory.mkdir(parents=True)
+            directory.chmod(_MODE)  # whatever the umask
         if not _has(path, content):
             write_atomically(path, content)
             _log.info("CDI specification written", extra={"file": str(path), "resource": resource})
 
 
-def remove_stale(folder: Path, resources: Collection[str]) -> None:
+def remove_stale(directory: Path, resources: Collection[str]) -> None:
     """
     Remove our specifications of all but *resources*, and what a killed run left half written.
 
     Raises:
-        HandoverError: If the folder cannot be read or written to.
+        HandoverError: If the directory cannot be read or written to.
     """
     kept = {file_name(resource) for resource in resources}
-    with _failures_named(folder):
-        if not folder.is_dir():
+    with _failures_named(directory):
+        if not directory.is_dir():
             return
-        for path in folder.iterdir():
+        for path in directory.iterdir():
             if path.name not in kept and _OURS.fullmatch(path.name) and not path.is_dir():
                 path.unlink()
                 _log.info("CDI specification removed", extra={"file": str(path)})
@@ -68,11 +68,11 @@ def _has(path: Path, content: bytes) -> bool:
 
 
 @contextmanager
-def _failures_named(folder: Path) -> Iterator[None]:
+def _failures_named(directory: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise HandoverError(
-            f"--cdi-dir {folder}: CDI specifications cannot be written there: {error.strerror or error}: "
-            "give the plugin this folder of the host, writable, or leave cdi out of --device-handover"
+            f"--cdi-dir {directory}: CDI specifications cannot be written there: {error.strerror or error}: "
+            "give the plugin this directory of the host, writable, or leave cdi out of --device-handover"
         ) from error

@@ -14,13 +14,13 @@ from policies import contract
 
 _MIB = 1024 * 1024
 _FRACTION_UNIT = 10_000  # four places
-_SHM_FOLDER = "shm"  # beside the pipe directories of the GPUs
+_SHM_DIRECTORY = "shm"  # beside the pipe directories of the GPUs
 _SHM_PATH = "/dev/shm"  # noqa: S108 - where CUDA looks for the memory it shares with the MPS server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder of the host in the container, writable."""
+    """A directory of the host in the container, writable."""
 
     host_path: str
     container_path: str
@@ -85,7 +85,7 @@ def _mps_limits(allocation: Allocation, *, told: dict[str, str], pipe_directory:
         },
         mounts=(
             Mount(host_path=pipe, container_path=pipe),
-            Mount(host_path=str(pipe_directory / _SHM_FOLDER), container_path=_SHM_PATH),
+            Mount(host_path=str(pipe_directory / _SHM_DIRECTORY), container_path=_SHM_PATH),
         ),
     )
 

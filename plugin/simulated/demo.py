@@ -1,7 +1,7 @@
 """
 The whole chain on one machine: the real webhook over TLS, the real plugin over its socket, a simulated kubelet.
 
-Everything is a process or a file in a temporary folder, and is gone when the demo ends.
+Everything is a process or a file in a temporary directory, and is gone when the demo ends.
 """
 
 import json
@@ -60,17 +60,17 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
     """
     cluster = load(policies).cluster
     with TemporaryDirectory(prefix="gpu-share-") as name, ExitStack() as stack:
-        folder = Path(name)
-        port = stack.enter_context(_webhook(folder, policies))
-        (folder / "kubelet").mkdir()
+        directory = Path(name)
+        port = stack.enter_context(_webhook(directory, policies))
+        (directory / "kubelet").mkdir()
         kubelet = SimulatedKubelet(
-            folder / "kubelet",
+            directory / "kubelet",
             random=Random(4),  # noqa: S311 - a demo
-            pod_resources=folder / "pod-resources.sock",
+            pod_resources=directory / "pod-resources.sock",
         )
         stack.enter_context(kubelet)
         resource = cluster.resource_names["mps"]
-        with _plugin(folder, policies, simulate=SIMULATED):
+        with _plugin(directory, policies, simulate=SIMULATED):
             devices = kubelet.wait_for(resource, timeout_seconds=_START_SECONDS)
             console.print(
                 f"A webhook on https://localhost:{port}, a device plugin with [bold]{SIMULATED}[/bold] "
@@ -79,10 +79,15 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
             for number, example in enumerate(examples, start=1):
                 show_title(console, number=number, title=example.title)
                 _send(
-                    example, port=port, ca=folder / "certs" / "ca.crt", kubelet=kubelet, resource=resource, to=console
+                    example,
+                    port=port,
+                    ca=directory / "certs" / "ca.crt",
+                    kubelet=kubelet,
+                    resource=resource,
+                    to=console,
                 )
         show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
-        _let_a_gpu_fail(folder, policies, kubelet=kubelet, resource=resource, console=console)
+        _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
     show_end(console)
 
 
@@ -101,30 +106,30 @@ def _send(  # noqa: PLR0913 - the whole chain
 
 
 def _let_a_gpu_fail(
-    folder: Path, policies: Path, *, kubelet: SimulatedKubelet, resource: str, console: Console
+    directory: Path, policies: Path, *, kubelet: SimulatedKubelet, resource: str, console: Console
 ) -> None:
     """Start the plugin anew, with a script in which the first GPU fails, and show what the node then says."""
-    script = folder / "failing.yaml"
+    script = directory / "failing.yaml"
     script.write_text(_FAILING)
     vgpus = kubelet.capacity(resource)
-    with _plugin(folder, policies, simulate=str(script)):
+    with _plugin(directory, policies, simulate=str(script)):
         left = kubelet.wait_until(
             lambda: kubelet.allocatable(resource) if kubelet.allocatable(resource) < vgpus else 0,
             timeout_seconds=_START_SECONDS,
         )
-        show_fault(console, left=left, vgpus=vgpus, status=_status(folder))
+        show_fault(console, left=left, vgpus=vgpus, status=_status(directory))
 
 
-def _status(folder: Path) -> str:
+def _status(directory: Path) -> str:
     """Ask the command how the GPUs are, until it has heard what the kubelet knows already."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        command = [*_command("plugin", "status"), "--state-dir", str(folder / "state")]
+        command = [*_command("plugin", "status"), "--state-dir", str(directory / "state")]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
         if ran.returncode == _UNHEALTHY:
             return ran.stdout
         if time.monotonic() > deadline:
-            raise DemoError(f"gpu-share plugin status does not tell of the fault: {ran.stdout}{ran.stderr}".strip())
+            raise DemoError(f"gpu-share plugin status does not show the fault: {ran.stdout}{ran.stderr}".strip())
 
 
 def _admit(kubelet: SimulatedKubelet, title: str, pod: dict[str, Any], resource: str) -> dict[str, Received | str]:
@@ -170,22 +175,22 @@ def _call(port: int, ca: Path, example: Example) -> dict[str, Any]:
 
 
 @contextmanager
-def _webhook(folder: Path, policies: Path) -> Iterator[int]:
+def _webhook(directory: Path, policies: Path) -> Iterator[int]:
     """Issue certificates and start the webhook; yields its port."""
-    certs = folder / "certs"
+    certs = directory / "certs"
     subprocess.run([*_command("certs", "issue"), "--out", str(certs)], check=True)  # noqa: S603 - our own command
     options = ["--policies", str(policies), "--cert", str(certs / "tls.crt"), "--key", str(certs / "tls.key")]
-    with _process(folder / "webhook.log", "webhook", *options, "--bind", "localhost:0") as process:
-        line = _wait_for_line(process, folder / "webhook.log", "serving")
+    with _process(directory / "webhook.log", "webhook", *options, "--bind", "localhost:0") as process:
+        line = _wait_for_line(process, directory / "webhook.log", "serving")
         yield int(line["address"].rpartition(":")[2])
 
 
 @contextmanager
-def _plugin(folder: Path, policies: Path, *, simulate: str) -> Iterator[None]:
-    options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(folder / "kubelet")]
-    options += ["--state-dir", str(folder / "state"), "--cdi-dir", str(folder / "cdi")]
-    options += ["--pod-resources", str(folder / "pod-resources.sock")]
-    with _process(folder / "plugin.log", "plugin", *options):
+def _plugin(directory: Path, policies: Path, *, simulate: str) -> Iterator[None]:
+    options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(directory / "kubelet")]
+    options += ["--state-dir", str(directory / "state"), "--cdi-dir", str(directory / "cdi")]
+    options += ["--pod-resources", str(directory / "pod-resources.sock")]
+    with _process(directory / "plugin.log", "plugin", *options):
         yield
 
 

@@ -26,7 +26,7 @@ def show_title(console: Console, *, number: int, title: str) -> None:
 
 def show_refusal(console: Console, *, status: Mapping[str, Any], why: Sequence[str]) -> None:
     """Show what the user would see."""
-    console.print(f"[red]refused[/red], {status['code']} [bold]{escape(status['reason'])}[/bold]")
+    console.print(f"[red]denied[/red], {status['code']} [bold]{escape(status['reason'])}[/bold]")
     console.print(f"  {escape(status['message'])}", highlight=False, soft_wrap=True)
     _show_why(console, why[:1])
 
@@ -87,7 +87,7 @@ def show_fault(console: Console, *, left: int, vgpus: int, status: str) -> None:
     console.print()
     console.print(Rule("[bold]A GPU fails[/bold]", align="left"))
     console.print(
-        f"The driver reports XID 79 on GPU 0. Its pods stay, and no other gets there: {left} of {vgpus} vGPUs are "
+        f"The driver reports XID 79 on GPU 0. Its pods stay, no new one is placed there: {left} of {vgpus} vGPUs are "
         "left. On the node, [bold]gpu-share plugin status[/bold] says",
         highlight=False,
         soft_wrap=True,
@@ -116,7 +116,7 @@ def _cell(pods: Sequence[str], holder: tuple[str, str] | None) -> tuple[str, str
 def _vgpu(device: str) -> VGpuId:
     vgpu = VGpuId.parse(device)
     if vgpu is None:
-        raise ValueError(f"the plugin offered a device that is no vGPU: {device}")
+        raise ValueError(f"the plugin advertised an invalid device ID: {device}")
     return vgpu
 
 

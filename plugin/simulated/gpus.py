@@ -88,7 +88,7 @@ def simulated_node(specification: str) -> SimulatedNode:
     if match and not path.exists():
         return SimulatedNode(gpus=_gpus_of_model(match["model"], count=int(match["count"])))
     if match is None and not path.is_file():
-        raise SimulationError(f"--simulate {specification}: neither a file nor like 2xH200")
+        raise SimulationError(f"--simulate {specification}: expected a file, or a count and model such as 2xH200")
     try:
         return _node_of_file(_read(path))
     except (OSError, ValueError, document.DocumentError) as error:

@@ -2,7 +2,7 @@
 A kubelet that is not there: what a device plugin meets on a node of Kubernetes 1.36, over real sockets.
 
 It dials back while a plugin registers, follows the list of devices, disconnects by resource name, removes every
-socket in its folder when it starts, and picks devices as `simulated_manager` says.
+socket in its directory when it starts, and picks devices as `simulated_manager` says.
 """
 
 import re
@@ -33,16 +33,16 @@ _RESOURCE_NAME = re.compile(
 
 class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
     """
-    Serves in *folder* from `start` to `stop`, or in a `with` statement.
+    Serves in *directory* from `start` to `stop`, or in a `with` statement.
 
     Who holds which device outlives a restart, as the real kubelet's checkpoint does.
     """
 
-    def __init__(self, folder: Path, *, random: Random | None = None, pod_resources: Path | None = None) -> None:
-        """Register plugins in *folder*, and say on the socket *pod_resources* who holds what."""
-        self.socket = folder / KUBELET_SOCKET
+    def __init__(self, directory: Path, *, random: Random | None = None, pod_resources: Path | None = None) -> None:
+        """Register plugins in *directory*, and say on the socket *pod_resources* who holds what."""
+        self.socket = directory / KUBELET_SOCKET
         self.registrations: list[str] = []  # the resource of each accepted one, in order
-        self._folder = folder
+        self._directory = directory
         self._pod_resources = pod_resources
         self._manager = DeviceManager(random or Random())  # noqa: S311 - chance, not secrecy
         self._changed = Condition()  # guards the manager and the clients
@@ -61,8 +61,8 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
         self.stop()
 
     def start(self) -> None:
-        """Remove every socket in the folder, as the kubelet does, and listen."""
-        for path in self._folder.iterdir():
+        """Remove every socket in the directory, as the kubelet does, and listen."""
+        for path in self._directory.iterdir():
             if path.is_socket():
                 path.unlink(missing_ok=True)
         self._listen()
@@ -150,7 +150,7 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
         if name is None or name["domain"].endswith("kubernetes.io"):
             context.abort(grpc.StatusCode.UNKNOWN, f"the resource name {request.resource_name} is invalid")
         try:
-            client = PluginClient.dial(request.resource_name, self._folder / request.endpoint)
+            client = PluginClient.dial(request.resource_name, self._directory / request.endpoint)
         except (grpc.RpcError, grpc.FutureTimeoutError) as error:
             context.abort(grpc.StatusCode.UNKNOWN, f"cannot dial {request.endpoint} back: {type(error).__name__}")
         follower = Thread(target=self._follow, args=[client], name=f"follow {request.resource_name}")

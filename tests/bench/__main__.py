@@ -18,15 +18,15 @@ POLICIES = ROOT / "policies" / "files"
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        issue_to_folder(folder / "certs", dns_names=("localhost",))
+        directory = Path(name)
+        issue_to_folder(directory / "certs", dns_names=("localhost",))
         webhook = (
             in_process.measure(POLICIES),
-            in_process.measure_policies(folder, POLICIES),
+            in_process.measure_policies(directory, POLICIES),
             served.measure_cold_start(ROOT / "policies" / "examples" / "1-tensorflow-serving.yaml"),
-            served.measure(POLICIES, folder / "certs", folder),
+            served.measure(POLICIES, directory / "certs", directory),
         )
-        parts = {"webhook": webhook, "node": (node.measure(folder),)}
+        parts = {"webhook": webhook, "node": (node.measure(directory),)}
         for lines in chain.from_iterable(parts[name] for name in sys.argv[1:] or parts):
             for line in lines:
                 sys.stdout.write(f"{line}\n")

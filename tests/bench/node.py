@@ -32,23 +32,26 @@ _UNTIL_IT_HANGS_SECONDS = 6.0  # the plugin looks at the GPUs every 5
 _WATCH_SECONDS = 15.0
 
 
-def measure(folder: Path) -> Iterator[str]:
-    policies = folder / "hundred"
+def measure(directory: Path) -> Iterator[str]:
+    policies = directory / "hundred"
     policies.mkdir()
     (policies / "_cluster.yaml").write_text("vgpusPerGpu: 100\n")
-    yield from _measure_calls(folder, policies)
-    yield from _measure_over_nvml(folder, policies)
+    yield from _measure_calls(directory, policies)
+    yield from _measure_over_nvml(directory, policies)
     yield from _measure_supervisor()
-    yield from _measure_starts(folder)
-    yield from _measure_restarts(folder)
+    yield from _measure_starts(directory)
+    yield from _measure_restarts(directory)
     yield from _walk()
 
 
-def _measure_calls(folder: Path, policies: Path) -> Iterator[str]:
-    with _node(folder / "calls") as kubelet, _plugin(folder / "calls", "8xH200", "--policies", str(policies)) as plugin:
+def _measure_calls(directory: Path, policies: Path) -> Iterator[str]:
+    with (
+        _node(directory / "calls") as kubelet,
+        _plugin(directory / "calls", "8xH200", "--policies", str(policies)) as plugin,
+    ):
         kubelet.wait_for(NAME)
         ids = [device.id for device in kubelet.devices(NAME)]
-        socket = folder / "calls" / "gpu-share.dev_vgpu.sock"
+        socket = directory / "calls" / "gpu-share.dev_vgpu.sock"
         with grpc.insecure_channel(target(socket)) as channel:
             stub = api_pb2_grpc.DevicePluginStub(channel)
             wanted = api_pb2.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=20)
@@ -70,19 +73,19 @@ def _measure_calls(folder: Path, policies: Path) -> Iterator[str]:
         yield f"memory of the plugin, 8 simulated GPUs x 100 vGPUs: {_memory(plugin.pid)} (goal 45)"
 
 
-def _measure_over_nvml(folder: Path, policies: Path) -> Iterator[str]:
+def _measure_over_nvml(directory: Path, policies: Path) -> Iterator[str]:
     """Allocate while the driver hangs: a call of NVML in it would never return."""
-    library, script = build(folder), Script(folder)
+    library, script = build(directory), Script(directory)
     script.say("count 8")
     name = "gpu-share.dev/vgpu-timesliced"
     environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": "healthy", **script.environment}
     arguments = ("--policies", str(policies), "--strategy", "time-slicing")
-    with _node(folder / "nvml") as kubelet, _plugin(folder / "nvml", None, *arguments, **environment) as plugin:
+    with _node(directory / "nvml") as kubelet, _plugin(directory / "nvml", None, *arguments, **environment) as plugin:
         kubelet.wait_for(name)
         yield f"memory of the plugin over NVML's bindings: {_memory(plugin.pid)} (goal 45)"
         wanted = api_pb2.ContainerAllocateRequest(devices_ids=[device.id for device in kubelet.devices(name)][:20])
         allocate = api_pb2.AllocateRequest(container_requests=[wanted])
-        with grpc.insecure_channel(target(folder / "nvml" / "gpu-share.dev_vgpu-timesliced.sock")) as channel:
+        with grpc.insecure_channel(target(directory / "nvml" / "gpu-share.dev_vgpu-timesliced.sock")) as channel:
             stub = api_pb2_grpc.DevicePluginStub(channel)
             before, _ = _latency(lambda: stub.Allocate(allocate))
             script.say("hang")
@@ -105,13 +108,13 @@ def _measure_supervisor() -> Iterator[str]:
         )
 
 
-def _measure_starts(folder: Path) -> Iterator[str]:
+def _measure_starts(directory: Path) -> Iterator[str]:
     seconds = []
     python = []
     for number in range(_STARTS):
-        with _node(folder / f"start-{number}") as kubelet:
+        with _node(directory / f"start-{number}") as kubelet:
             began = time.perf_counter()
-            with _plugin(folder / f"start-{number}", "8xH200"):
+            with _plugin(directory / f"start-{number}", "8xH200"):
                 kubelet.wait_for(NAME)
                 seconds.append(time.perf_counter() - began)
         began = time.perf_counter()
@@ -121,10 +124,10 @@ def _measure_starts(folder: Path) -> Iterator[str]:
     yield f"start to registered: {median:.2f} s (goal 1.5), of which python itself {bare:.2f} s"
 
 
-def _measure_restarts(folder: Path) -> Iterator[str]:
+def _measure_restarts(directory: Path) -> Iterator[str]:
     seconds = []
     away = Random(6)  # noqa: S311 - no secret
-    with _node(folder / "restarts") as kubelet, _plugin(folder / "restarts", "2xH200") as plugin:
+    with _node(directory / "restarts") as kubelet, _plugin(directory / "restarts", "2xH200") as plugin:
         kubelet.wait_for(NAME)
         before = _held(plugin.pid)
         for _ in range(_RESTARTS):
@@ -158,16 +161,16 @@ def _walk() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _node(folder: Path) -> Iterator[SimulatedKubelet]:
-    folder.mkdir()
-    with SimulatedKubelet(folder, random=Random(1)) as kubelet:  # noqa: S311 - the same devices in every run
+def _node(directory: Path) -> Iterator[SimulatedKubelet]:
+    directory.mkdir()
+    with SimulatedKubelet(directory, random=Random(1)) as kubelet:  # noqa: S311 - the same devices in every run
         yield kubelet
 
 
 @contextlib.contextmanager
-def _plugin(folder: Path, gpus: str | None, *more: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def _plugin(directory: Path, gpus: str | None, *more: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     arguments = ["--simulate", gpus] if gpus else []
-    arguments += ["--kubelet-dir", str(folder), "--state-dir", str(folder / "state"), *more]
+    arguments += ["--kubelet-dir", str(directory), "--state-dir", str(directory / "state"), *more]
     process = subprocess.Popen(
         [sys.executable, "-m", "gpu_share", "plugin", *arguments],
         env=os.environ | environment,

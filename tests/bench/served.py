@@ -15,12 +15,12 @@ from tests.webhook.serving import Server, start, wait_for
 _MIB = 1024
 
 
-def measure(policies: Path, certificates: Path, folder: Path) -> Iterator[str]:
+def measure(policies: Path, certificates: Path, directory: Path) -> Iterator[str]:
     body = review_of(SIZES["typical"])
     with contextlib.ExitStack() as stack:
-        ours = start(policies, certificates, folder / "ours.log")
+        ours = start(policies, certificates, directory / "ours.log")
         stack.callback(ours.stop)
-        empty = _start_empty(policies, certificates, folder / "empty.log")
+        empty = _start_empty(policies, certificates, directory / "empty.log")
         stack.callback(empty.stop)
         spent: dict[str, list[float]] = {"ours": [], "empty": []}
         for _ in range(5):
@@ -36,7 +36,7 @@ def measure(policies: Path, certificates: Path, folder: Path) -> Iterator[str]:
                 f"(empty route {base50:.2f} and {base99:.2f}, ratio of p99 {p99 / base99:.2f})"
             )
     for workers in (1, 2):
-        server = start(policies, certificates, folder / f"{workers}.log", workers=workers)
+        server = start(policies, certificates, directory / f"{workers}.log", workers=workers)
         _cpu_per_call(server, body)
         yield f"memory with {workers} worker{'s'[: workers - 1]}: {_memory_mib(server):.0f} MiB (PSS, master included)"
         server.stop()

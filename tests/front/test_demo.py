@@ -42,7 +42,7 @@ def _command_lines() -> list[str]:
 
 
 def test_every_example_is_shown_with_its_verdict(shown: str) -> None:
-    for number, verdict in enumerate(["granted"] * 4 + ["refused"] * 3, start=1):
+    for number, verdict in enumerate(["granted"] * 4 + ["denied"] * 3, start=1):
         section = shown.partition(f"\n{number}. ")[2].splitlines()
         assert section[1].startswith(verdict)
 
@@ -55,7 +55,7 @@ def test_what_a_container_receives_is_shown(shown: str) -> None:
 
 def test_refusals_say_code_and_fix(shown: str) -> None:
     for code in ("ShareAboveMaximum", "ShareMalformed", "ReservedEnvironment"):
-        assert f"refused, 403 {code}" in shown
+        assert f"denied, 403 {code}" in shown
     assert 'Ask for "0.5" or less.' in shown
 
 
@@ -73,5 +73,5 @@ def test_the_picture_of_the_readme_is_the_demos(shown: str) -> None:
 
 def test_a_gpu_that_fails_is_told_as_status_tells_it(shown: str) -> None:
     assert "10 of 20 vGPUs are left" in shown
-    assert "why: the driver reported XID 79" in shown
-    assert "comes back once" in shown
+    assert "cause: the driver reported XID 79" in shown
+    assert "recovers once" in shown

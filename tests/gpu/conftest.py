@@ -29,7 +29,7 @@ def gpu() -> Gpu:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))  # short, for sockets
     path.chmod(0o755)
     yield path
@@ -37,13 +37,13 @@ def _folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def folder(gpu: Gpu) -> Iterator[Path]:  # noqa: ARG001 - where there is no GPU, nothing is made
-    with _folder() as path:
+def directory(gpu: Gpu) -> Iterator[Path]:  # noqa: ARG001 - where there is no GPU, nothing is made
+    with _directory() as path:
         yield path
 
 
 @pytest.fixture(scope="module")
 def node(gpu: Gpu) -> Iterator[Node]:
     """Give a GPU under MPS whose daemon sets no default limit: every tenant could have all of it."""
-    with _folder() as path, running(gpu, path) as node:
+    with _directory() as path, running(gpu, path) as node:
         yield node

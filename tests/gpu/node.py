@@ -31,19 +31,19 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True)
 class Node:
-    """A GPU whose MPS daemon runs below *folder*, in the mount namespace of *supervisor*."""
+    """A GPU whose MPS daemon runs below *directory*, in the mount namespace of *supervisor*."""
 
     gpu: Gpu
-    folder: Path
+    directory: Path
     supervisor: subprocess.Popen[bytes]
 
     @property
     def pipe_directory(self) -> str:
-        return str(self.folder / "mps")
+        return str(self.directory / "mps")
 
     def fault(self) -> str | None:
         """Say what the plugin would say of the daemon now."""
-        state = read_state(self.folder / "state")
+        state = read_state(self.directory / "state")
         return fault(state, self.gpu.uuid, now_seconds=boot_seconds(), boot_id=boot_id())
 
     def environment(self, vgpus: int) -> dict[str, str]:
@@ -94,25 +94,25 @@ def runs(client: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running(gpu: Gpu, folder: Path, *more: str, policy: str = "") -> Iterator[Node]:
+def running(gpu: Gpu, directory: Path, *more: str, policy: str = "") -> Iterator[Node]:
     """Run `gpu-share mps` for *gpu* in a mount namespace of its own until the end of the block."""
-    policies = folder / "policies"
+    policies = directory / "policies"
     policies.mkdir()
     (policies / "_cluster.yaml").write_text(
-        f"mps: {{pipeDirectory: {folder / 'mps'}}}\nvgpusPerGpu: {VGPUS_PER_GPU}\n"
+        f"mps: {{pipeDirectory: {directory / 'mps'}}}\nvgpusPerGpu: {VGPUS_PER_GPU}\n"
         f"nodes:\n- {{indexes: [{gpu.index}], offer: mps}}\n- {{offer: none}}\n"
     )
     (policies / "_default.yaml").write_text(policy or "enabled: true\n")
     command = ["unshare", "--mount", sys.executable, "-m", "gpu_share", "mps", *more]
-    command += ["--policies", str(policies), "--state-dir", str(folder / "state")]
-    command += ["--pod-resources", str(folder / "kubelet.sock")]
+    command += ["--policies", str(policies), "--state-dir", str(directory / "state")]
+    command += ["--pod-resources", str(directory / "kubelet.sock")]
     # Where nobody says who holds what, the daemon has to let a client take anything.
-    with kubelet(folder / "kubelet.sock"), (folder / "log").open("wb") as log:
+    with kubelet(directory / "kubelet.sock"), (directory / "log").open("wb") as log:
         supervisor = subprocess.Popen(command, cwd=ROOT, stderr=log)
-        node = Node(gpu=gpu, folder=folder, supervisor=supervisor)
+        node = Node(gpu=gpu, directory=directory, supervisor=supervisor)
         try:
             wait_until(lambda: supervisor.poll() is not None or node.fault() is None, timeout_seconds=_START_SECONDS)
-            assert supervisor.poll() is None, (folder / "log").read_text()
+            assert supervisor.poll() is None, (directory / "log").read_text()
             yield node
         finally:
             supervisor.terminate()

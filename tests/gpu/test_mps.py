@@ -53,7 +53,7 @@ def test_managed_memory_against_the_share(node: Node) -> None:
         pytest.xfail("managed memory passes the share: docs/security.md has to say so")
 
 
-def test_a_process_without_its_pipe_folder_finds_the_gpu_taken(node: Node) -> None:
+def test_a_process_without_its_pipe_directory_finds_the_gpu_taken(node: Node) -> None:
     environment = {**node.environment(2), MPS_PIPE_DIRECTORY: "/nowhere"}
     assert node.ask("info", environment=environment)["error"] == DEVICE_UNAVAILABLE  # before the first client, too
     holder = node.start("hold", environment=node.environment(2))

@@ -13,17 +13,17 @@ pytestmark = pytest.mark.xdist_group("gpu")
 A_FIFTH_AT_MOST = 'share: {maximum: "0.2"}\n'
 
 
-def test_a_limit_that_names_a_gpu_it_cannot_see_does_not_pass_the_daemons_own(gpu: Gpu, folder: Path) -> None:
+def test_a_limit_that_names_a_gpu_it_cannot_see_does_not_pass_the_daemons_own(gpu: Gpu, directory: Path) -> None:
     escape = {MPS_MEMORY_LIMIT: f"{gpu.uuid}=1000000M,GPU-00000000-0000-0000-0000-000000000000=4G"}
-    with running(gpu, folder, policy=A_FIFTH_AT_MOST) as node:
+    with running(gpu, directory, policy=A_FIFTH_AT_MOST) as node:
         answer = node.ask("allocate", str(EVERYTHING_MIB), environment={**node.environment(2), **escape})
     assert answer["allocated_mib"] > 0
     if answer["allocated_mib"] > gpu.memory_bytes // 5 // (1 << 20):
         pytest.xfail("an entry for an unseen GPU lifts the daemon's default as well: docs/security.md says so")
 
 
-def test_a_process_that_removes_its_limits_keeps_the_daemons_defaults(gpu: Gpu, folder: Path) -> None:
-    with running(gpu, folder, policy=A_FIFTH_AT_MOST) as node:
+def test_a_process_that_removes_its_limits_keeps_the_daemons_defaults(gpu: Gpu, directory: Path) -> None:
+    with running(gpu, directory, policy=A_FIFTH_AT_MOST) as node:
         bare = {
             name: value
             for name, value in node.environment(2).items()
@@ -35,8 +35,8 @@ def test_a_process_that_removes_its_limits_keeps_the_daemons_defaults(gpu: Gpu, 
     assert whole["free_mib"] <= gpu.memory_bytes // 5 // (1 << 20)
 
 
-def test_with_multi_user_processes_of_two_users_run_side_by_side(gpu: Gpu, folder: Path) -> None:
-    with running(gpu, folder, "--multi-user") as node:
+def test_with_multi_user_processes_of_two_users_run_side_by_side(gpu: Gpu, directory: Path) -> None:
+    with running(gpu, directory, "--multi-user") as node:
         holder = node.start("hold", environment=node.environment(2))
         runs(holder)
         assert node.ask("info", environment=node.environment(2), user=65534)["error"] == 0

@@ -22,8 +22,8 @@ StartPlugin = Callable[[Resource], ResourceServer]
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    # pytest's own folders are too deep for a unix socket.
+def directory() -> Iterator[Path]:
+    # pytest's own directories are too deep for a unix socket.
     path = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
     yield path
     shutil.rmtree(path)
@@ -45,19 +45,19 @@ def resource(pool: Pool) -> Resource:
 
 
 @pytest.fixture
-def kubelet(folder: Path) -> Iterator[SimulatedKubelet]:
-    kubelet = SimulatedKubelet(folder, random=Random(1))  # noqa: S311 - the same devices in every run
+def kubelet(directory: Path) -> Iterator[SimulatedKubelet]:
+    kubelet = SimulatedKubelet(directory, random=Random(1))  # noqa: S311 - the same devices in every run
     yield kubelet
     kubelet.stop()
 
 
 @pytest.fixture
-def start_plugin(folder: Path, caplog: pytest.LogCaptureFixture) -> Iterator[StartPlugin]:
+def start_plugin(directory: Path, caplog: pytest.LogCaptureFixture) -> Iterator[StartPlugin]:
     caplog.set_level(logging.INFO)
     with ExitStack() as stack:
 
         def start(resource: Resource) -> ResourceServer:
-            server = ResourceServer(resource, folder)
+            server = ResourceServer(resource, directory)
             thread = Thread(target=server.run)
             thread.start()
             stack.callback(thread.join)
@@ -77,12 +77,12 @@ def registered(kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: R
 
 
 @pytest.fixture
-def start(folder: Path, tmp_path: Path) -> Iterator[Start]:
+def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(*arguments: str, **variables: str) -> Plugin:
-            folders = ("--kubelet-dir", str(folder), "--state-dir", str(tmp_path))
-            plugin = Plugin(*folders, *arguments, **variables)
+            directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path))
+            plugin = Plugin(*directories, *arguments, **variables)
             stack.callback(plugin.close)
             return plugin
 

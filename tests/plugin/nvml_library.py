@@ -16,10 +16,10 @@ _SOURCE = Path(__file__).with_name("fake_nvml.c")
 _COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 
-def build(folder: Path, *options: str) -> Path:
+def build(directory: Path, *options: str) -> Path:
     if _COMPILER is None:
         pytest.skip("no C compiler: the NVML bindings have nothing to load")
-    library = folder / "libnvidia-ml.so.1"
+    library = directory / "libnvidia-ml.so.1"
     command = [_COMPILER, "-Wall", "-Werror", "-shared", "-fPIC", *options, "-o", str(library), str(_SOURCE)]
     subprocess.run(command, check=True)
     return library
@@ -41,9 +41,9 @@ def bound(library: Path) -> Iterator[Nvml]:
 class Script:
     """The file that the library reads; see fake_nvml_script.h for what can stand in it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "script"
-        self.calls_path = folder / "calls"
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "script"
+        self.calls_path = directory / "calls"
         self._lines: list[str] = []
         self._write()
 

@@ -12,7 +12,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from grpc_tools import protoc
 
 _ROOT = Path(__file__).parents[2]
-_FOLDERS = ("plugin/device_plugin/v1beta1", "plugin/pod_resources/v1")  # relative to the root, as the stubs import them
+_DIRECTORYS = (
+    "plugin/device_plugin/v1beta1",
+    "plugin/pod_resources/v1",
+)  # relative to the root, as the stubs import them
 _COMMAND = "python -m tests.plugin.stubs"
 
 
@@ -34,7 +37,7 @@ def main(arguments: list[str], *, into: Path = _ROOT) -> int:
 
 def generated_files() -> dict[str, str]:
     """
-    Run the generators in a folder of their own.
+    Run the generators in a directory of their own.
 
     Returns:
         Path relative to the root to text, for every generated file.
@@ -42,19 +45,19 @@ def generated_files() -> dict[str, str]:
     Raises:
         RuntimeError: If an api.proto does not compile; the compiler has then printed why.
     """
-    return {name: text for folder in _FOLDERS for name, text in _generated(folder).items()}
+    return {name: text for directory in _DIRECTORYS for name, text in _generated(directory).items()}
 
 
-def _generated(folder: str) -> dict[str, str]:
+def _generated(directory: str) -> dict[str, str]:
     with TemporaryDirectory() as name:
         outputs = [f"--{kind}_out={name}" for kind in ("python", "pyi", "grpc_python")]
         descriptors = Path(name) / "descriptors"
-        options = ["protoc", f"-I{_ROOT}", *outputs, f"--descriptor_set_out={descriptors}", f"{folder}/api.proto"]
+        options = ["protoc", f"-I{_ROOT}", *outputs, f"--descriptor_set_out={descriptors}", f"{directory}/api.proto"]
         if protoc.main(options):
-            raise RuntimeError(f"{folder}/api.proto does not compile")
-        files = {f"{folder}/{path.name}": path.read_text(encoding="utf-8") for path in Path(name).rglob("api_pb2*")}
+            raise RuntimeError(f"{directory}/api.proto does not compile")
+        files = {f"{directory}/{path.name}": path.read_text(encoding="utf-8") for path in Path(name).rglob("api_pb2*")}
         (api,) = FileDescriptorSet.FromString(descriptors.read_bytes()).file
-    return {**files, f"{folder}/api_pb2_grpc.pyi": _grpc_types(api, package=folder.replace("/", "."))}
+    return {**files, f"{directory}/api_pb2_grpc.pyi": _grpc_types(api, package=directory.replace("/", "."))}
 
 
 def _grpc_types(api: FileDescriptorProto, *, package: str) -> str:

@@ -18,9 +18,9 @@ NAME = "gpu-share.dev/vgpu"
 
 
 def test_a_pod_gets_its_share_from_the_real_command_before_and_after_a_restart_of_the_kubelet(
-    start: Start, folder: Path
+    start: Start, directory: Path
 ) -> None:
-    with SimulatedKubelet(folder) as kubelet:
+    with SimulatedKubelet(directory) as kubelet:
         plugin = start("--simulate", "2xH200")
         kubelet.wait_for(NAME)
         first = kubelet.allocate(Request(pod="default/a", container="main", resource=NAME, count=2))
@@ -31,12 +31,12 @@ def test_a_pod_gets_its_share_from_the_real_command_before_and_after_a_restart_o
         assert second.environment["GPU_SHARE_FRACTION"] == "0.8"
         assert kubelet.registrations == [NAME, NAME]
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
-        assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
+        assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
 
 
-def test_a_time_sliced_node_offers_its_own_resource_and_holds_nobody(start: Start, folder: Path) -> None:
+def test_a_time_sliced_node_offers_its_own_resource_and_holds_nobody(start: Start, directory: Path) -> None:
     resource = "gpu-share.dev/vgpu-timesliced"
-    with SimulatedKubelet(folder) as kubelet:
+    with SimulatedKubelet(directory) as kubelet:
         start("--simulate", "1xL4", "--strategy", "time-slicing")
         kubelet.wait_for(resource)
         received = kubelet.allocate(Request(pod="default/a", container="main", resource=resource, count=2))
@@ -44,22 +44,22 @@ def test_a_time_sliced_node_offers_its_own_resource_and_holds_nobody(start: Star
     assert received.mounts == ()
 
 
-def test_the_start_says_what_is_in_force_and_which_gpus_there_are(start: Start, folder: Path) -> None:
+def test_the_start_says_what_is_in_force_and_which_gpus_there_are(start: Start, directory: Path) -> None:
     line = start("--simulate", "1xL4", "--allocation-policy", "spread").logged("starting")
     assert line["settings"]["allocation_policy"] == "spread"
-    assert line["settings"]["kubelet_dir"] == str(folder)
+    assert line["settings"]["kubelet_dir"] == str(directory)
     assert (line["vgpus_per_gpu"], line["pipe_directory"]) == (10, "/tmp/nvidia-mps")
     assert [(gpu["model"], gpu["memory_bytes"], gpu["resource"]) for gpu in line["gpus"]] == [("L4", 23034 << 20, NAME)]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_without_a_trace_while_there_is_no_kubelet(start: Start, folder: Path, ending: int) -> None:
+def test_a_signal_ends_it_without_a_trace_while_there_is_no_kubelet(start: Start, directory: Path, ending: int) -> None:
     plugin = start("--simulate", "1xL4")
     plugin.logged("waiting for the kubelet")
     code, written = plugin.ends(by=ending)
     assert code == 0
     assert [json.loads(line)["message"] for line in written.splitlines()] == ["ending"]
-    assert list(folder.iterdir()) == []
+    assert list(directory.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_pat
         "plugin.health.monitor.Monitor.run",
     ],
 )
-def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying: str) -> None:
+def test_a_thread_that_dies_ends_the_process(directory: Path, tmp_path: Path, dying: str) -> None:
     program = (
         "import sys\n"
         "from pkgutil import resolve_name\n"
@@ -109,7 +109,7 @@ def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying
         "setattr(resolve_name(f'{module}:{name}'), method, die)\n"
         "gpu_share.main()"
     )
-    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(folder), "--state-dir", str(tmp_path)]
+    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
     ended = subprocess.run(
         [sys.executable, "-c", program, *arguments, dying],
         cwd=ROOT,
@@ -123,7 +123,7 @@ def test_a_thread_that_dies_ends_the_process(folder: Path, tmp_path: Path, dying
     assert "RuntimeError: died" in next(line["traceback"] for line in lines if line["message"] == "the plugin failed")
 
 
-def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(folder: Path, tmp_path: Path) -> None:
+def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(directory: Path, tmp_path: Path) -> None:
     program = (
         "import gpu_share\n"
         "from plugin.health.reconciler import Reconciler\n"
@@ -132,7 +132,7 @@ def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(folder: Path, t
         "Reconciler.run, Monitor.stop = die, lambda self: None\n"
         "gpu_share.main()"
     )
-    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(folder), "--state-dir", str(tmp_path)]
+    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
     command = [sys.executable, "-c", program, *arguments]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False)
     assert ended.returncode == 1

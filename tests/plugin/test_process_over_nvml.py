@@ -20,7 +20,7 @@ FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in 
 
 @pytest.fixture(scope="module")
 def build_nvml(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
-    """Compile a libnvidia-ml.so.1; gives the folder that it lies in."""
+    """Compile a libnvidia-ml.so.1; gives the directory that it lies in."""
     return lambda *options: str(build(tmp_path_factory.mktemp("nvml"), *options).parent)
 
 
@@ -99,13 +99,13 @@ def test_it_waits_for_gpus_where_told_to_and_can_be_ended_meanwhile(start: Start
 
 
 def test_a_critical_xid_reaches_the_kubelet_and_is_known_to_the_next_plugin(
-    start: Start, nvml: str, folder: Path, tmp_path: Path
+    start: Start, nvml: str, directory: Path, tmp_path: Path
 ) -> None:
     name = "gpu-share.dev/vgpu-timesliced"
     script = Script(tmp_path)
     script.say("tells_nothing")
     arguments = ("--strategy", "time-slicing")
-    with SimulatedKubelet(folder) as kubelet:
+    with SimulatedKubelet(directory) as kubelet:
         plugin = start(*arguments, LD_LIBRARY_PATH=nvml, **script.environment)
         kubelet.wait_until(lambda: kubelet.allocatable(name) == 20)
         script.say("xid 1 79")
@@ -121,9 +121,9 @@ def test_a_critical_xid_reaches_the_kubelet_and_is_known_to_the_next_plugin(
 
 
 def test_a_gpu_shared_by_mps_is_offered_once_its_daemon_is_ready(
-    start: Start, nvml: str, folder: Path, tmp_path: Path
+    start: Start, nvml: str, directory: Path, tmp_path: Path
 ) -> None:
-    with SimulatedKubelet(folder) as kubelet:
+    with SimulatedKubelet(directory) as kubelet:
         plugin = start(LD_LIBRARY_PATH=nvml)
         assert "gpu-share mps" in plugin.logged("GPU unhealthy")["why"]
         kubelet.wait_until(lambda: kubelet.capacity(NAME) == 20)
@@ -134,7 +134,7 @@ def test_a_gpu_shared_by_mps_is_offered_once_its_daemon_is_ready(
 
 
 def test_one_process_serves_a_node_that_offers_each_gpu_in_its_own_way(
-    start: Start, folder: Path, tmp_path: Path
+    start: Start, directory: Path, tmp_path: Path
 ) -> None:
     policies = tmp_path / "policies"
     policies.mkdir()
@@ -145,7 +145,7 @@ def test_one_process_serves_a_node_that_offers_each_gpu_in_its_own_way(
         "- {model: H200, indexes: [2], offer: none}\n"
     )
     (policies / "_default.yaml").write_text((ROOT / "policies/files/_default.yaml").read_text())
-    with SimulatedKubelet(folder) as kubelet:
+    with SimulatedKubelet(directory) as kubelet:
         plugin = start("--simulate", "4xH200", "--policies", str(policies))
         names = ("gpu-share.dev/gpu", "gpu-share.dev/vgpu-timesliced", NAME)
         assert [kubelet.wait_for(name) for name in names] == [1, 10, 10]
@@ -154,7 +154,7 @@ def test_one_process_serves_a_node_that_offers_each_gpu_in_its_own_way(
         resources = [gpu["resource"] for gpu in plugin.logged("starting")["gpus"]]
         assert resources == [names[0], names[1], None, names[2]]
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
-        assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
+        assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])

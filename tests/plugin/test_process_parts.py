@@ -47,10 +47,10 @@ def test_a_real_node_takes_its_mps_daemons_from_their_supervisor(tmp_path: Path)
     assert "is gpu-share mps running?" in node.mps_faults(["GPU-0"])["GPU-0"]
 
 
-def remember(folder: Path, boot: str) -> None:
+def remember(directory: Path, boot: str) -> None:
     fault = Fault(source="xid", why="XID 79", since="then", comes_back="never", xid=79)
     gpu = GpuHealth(uuid=GPUS[0].uuid, index=0, model="H200", resource="r", since="then", faults=(fault,))
-    write_node_health(folder, NodeHealth(boot_id=boot, heartbeat_seconds=0, pid=1, driver="", gpus=(gpu,)))
+    write_node_health(directory, NodeHealth(boot_id=boot, heartbeat_seconds=0, pid=1, driver="", gpus=(gpu,)))
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def remember(folder: Path, boot: str) -> None:
 def test_the_plugin_goes_on_with_what_was_known_since_this_start_of_the_machine(
     tmp_path: Path, *, same_start: bool, simulate: str | None, why: str | None
 ) -> None:
-    folder = tmp_path / "made" / "by us"
-    folder.mkdir(parents=True)
-    remember(folder, boot_id() if same_start else "an earlier one")
-    chosen = settings(state_dir=folder, simulate=simulate)
+    directory = tmp_path / "made" / "by us"
+    directory.mkdir(parents=True)
+    remember(directory, boot_id() if same_start else "an earlier one")
+    chosen = settings(state_dir=directory, simulate=simulate)
     resources = list[Resource]()
     looks = {gpu.uuid: Look() for gpu in GPUS}
     probe = Probe(seconds=1, generation=1, looks=looks, gpus=GPUS, skipped=(), driver="")
@@ -71,7 +71,7 @@ def test_the_plugin_goes_on_with_what_was_known_since_this_start_of_the_machine(
     assert resources[0].devices.fault(GPUS[0].uuid) == why
 
 
-def test_the_folder_for_the_state_is_made(tmp_path: Path) -> None:
+def test_the_directory_for_the_state_is_made(tmp_path: Path) -> None:
     chosen = settings(state_dir=tmp_path / "run" / "gpu-share", simulate="2xH200")
     reconciler_of(chosen, serve=lambda _: None)
     assert chosen.state_dir.is_dir()

@@ -19,26 +19,26 @@ NAME = "gpu-share.dev/vgpu"
 SOCKET = "gpu-share.dev_vgpu.sock"
 
 
-def test_the_end_leaves_a_successors_socket_alone(resource: Resource, folder: Path) -> None:
-    ours, theirs = (Session(resource, folder / SOCKET, wake=Event()) for _ in range(2))
+def test_the_end_leaves_a_successors_socket_alone(resource: Resource, directory: Path) -> None:
+    ours, theirs = (Session(resource, directory / SOCKET, wake=Event()) for _ in range(2))
     with theirs:
         ours.__enter__()
-        theirs_again = Session(resource, folder / SOCKET, wake=Event())
+        theirs_again = Session(resource, directory / SOCKET, wake=Event())
         with theirs_again:
             ours.__exit__(None, None, None)
             assert theirs_again.owns_socket
-            assert answers(folder / SOCKET)
-    assert list(folder.iterdir()) == []
+            assert answers(directory / SOCKET)
+    assert list(directory.iterdir()) == []
 
 
 def test_with_two_plugins_at_once_the_end_of_the_first_stream_disconnects_the_second(
-    kubelet: SimulatedKubelet, resource: Resource, folder: Path
+    kubelet: SimulatedKubelet, resource: Resource, directory: Path
 ) -> None:
     kubelet.start()
-    with Session(resource, folder / "b.sock", wake=Event()) as second:
-        with Session(resource, folder / "a.sock", wake=Event()):
-            assert call_register(folder, "a.sock") is None
-            assert call_register(folder, "b.sock") is None
+    with Session(resource, directory / "b.sock", wake=Event()) as second:
+        with Session(resource, directory / "a.sock", wake=Event()):
+            assert call_register(directory, "a.sock") is None
+            assert call_register(directory, "b.sock") is None
             wait_until(lambda: second.is_watched)
         wait_until(lambda: second.stream_ended)
         assert kubelet.allocatable(NAME) == 0
@@ -63,8 +63,8 @@ def test_the_simulated_kubelet_is_as_strict_as_the_real_one(
     assert sentence in (refusal.value.details() or "")
 
 
-def test_a_path_that_is_no_uri_is_served_all_the_same(folder: Path, resource: Resource) -> None:
-    strange = folder / "a b%20#?ü"
+def test_a_path_that_is_no_uri_is_served_all_the_same(directory: Path, resource: Resource) -> None:
+    strange = directory / "a b%20#?ü"
     strange.mkdir()
     with SimulatedKubelet(strange) as kubelet, Session(resource, strange / SOCKET, wake=Event()):
         assert call_register(strange, SOCKET) is None
@@ -81,8 +81,8 @@ def test_two_resources_never_share_a_socket() -> None:
     assert socket_path(Path("/"), "a.b/c-d") != socket_path(Path("/"), "a.b-c/d")
 
 
-def test_an_identity_changes_with_the_socket_and_not_with_its_labels(folder: Path) -> None:
-    path = folder / "some.sock"
+def test_an_identity_changes_with_the_socket_and_not_with_its_labels(directory: Path) -> None:
+    path = directory / "some.sock"
     identities = set()
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as server:
@@ -123,7 +123,7 @@ def test_the_pace_is_slower_with_each_refusal_and_fresh_with_a_new_kubelet() -> 
     assert pace.allows(new)
 
 
-def call_register(folder: Path, endpoint: str) -> str | None:
+def call_register(directory: Path, endpoint: str) -> str | None:
     return register(
-        folder / "kubelet.sock", endpoint=endpoint, resource_name=NAME, wake=Event(), stopping=lambda: False
+        directory / "kubelet.sock", endpoint=endpoint, resource_name=NAME, wake=Event(), stopping=lambda: False
     )

@@ -58,6 +58,6 @@ def test_a_file_that_says_something_else_is_nothing(tmp_path: Path, content: byt
 def test_what_is_no_file_is_nothing(tmp_path: Path) -> None:
     (tmp_path / "good").write_text('{"word": "one"}')
     (tmp_path / "link").symlink_to(tmp_path / "good")
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "directory").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    assert [read_json(tmp_path / name, Said) for name in ("link", "folder", "pipe", "absent")] == [None] * 4
+    assert [read_json(tmp_path / name, Said) for name in ("link", "directory", "pipe", "absent")] == [None] * 4

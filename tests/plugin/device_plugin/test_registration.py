@@ -55,10 +55,10 @@ def test_it_registers_when_a_dead_kubelets_socket_is_answered_again(
 
 
 def test_a_socket_that_is_bound_and_only_later_listened_on_is_not_given_up(
-    folder: Path, start_plugin: StartPlugin, resource: Resource, caplog: pytest.LogCaptureFixture
+    directory: Path, start_plugin: StartPlugin, resource: Resource, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.socket(socket.AF_UNIX) as kubelet:
-        kubelet.bind(str(folder / "kubelet.sock"))
+        kubelet.bind(str(directory / "kubelet.sock"))
         start_plugin(resource)
         wait_until(lambda: "waiting for the kubelet" in caplog.messages)
         kubelet.listen()
@@ -81,37 +81,39 @@ def test_a_crash_of_the_kubelet_leads_to_one_registration(registered: SimulatedK
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_new_kubelet_socket_is_enough_even_if_the_stream_goes_on(folder: Path) -> None:
-    with SimulatedKubelet(folder) as successor:  # removes all sockets, and the first one's stream stays open
+def test_a_new_kubelet_socket_is_enough_even_if_the_stream_goes_on(directory: Path) -> None:
+    with SimulatedKubelet(directory) as successor:  # removes all sockets, and the first one's stream stays open
         wait_for_registration(successor, 1)
 
 
-def test_a_kubelet_that_leaves_our_socket_alone_is_seen_by_its_own(registered: SimulatedKubelet, folder: Path) -> None:
+def test_a_kubelet_that_leaves_our_socket_alone_is_seen_by_its_own(
+    registered: SimulatedKubelet, directory: Path
+) -> None:
     registered.socket.unlink()
-    successor = SimulatedKubelet(folder)
+    successor = SimulatedKubelet(directory)
     successor._listen()
     wait_for_registration(successor, 1)
     successor.stop()
 
 
 def test_a_kubelet_that_is_slow_to_see_the_end_of_a_stream_does_not_disconnect_the_next(
-    folder: Path, start_plugin: StartPlugin, resource: Resource
+    directory: Path, start_plugin: StartPlugin, resource: Resource
 ) -> None:
     class Slow(SimulatedKubelet):
         def _disconnect(self, resource: str) -> None:
             Event().wait(0.1)
             super()._disconnect(resource)
 
-    with Slow(folder) as kubelet:
+    with Slow(directory) as kubelet:
         server = start_plugin(resource)
         wait_for_registration(kubelet, 1)
-        (folder / SOCKET).unlink()
+        (directory / SOCKET).unlink()
         wait_for_registration(kubelet, 2)
         server.stop()
 
 
 def test_a_kubelet_that_says_no_and_follows_all_the_same_is_not_asked_again(
-    folder: Path, start_plugin: StartPlugin, resource: Resource
+    directory: Path, start_plugin: StartPlugin, resource: Resource
 ) -> None:
     class Late(SimulatedKubelet):
         def Register(self, request: api_pb2.RegisterRequest, context: grpc.ServicerContext) -> api_pb2.Empty:  # noqa: N802
@@ -119,25 +121,25 @@ def test_a_kubelet_that_says_no_and_follows_all_the_same_is_not_asked_again(
             self.wait_for(NAME)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "too late")
 
-    with Late(folder) as kubelet:
+    with Late(directory) as kubelet:
         start_plugin(resource)
         wait_for_registration(kubelet, 1)
 
 
 def test_its_own_socket_that_was_removed_is_made_again_and_registered_once(
-    registered: SimulatedKubelet, folder: Path
+    registered: SimulatedKubelet, directory: Path
 ) -> None:
-    (folder / SOCKET).unlink()
+    (directory / SOCKET).unlink()
     wait_for_registration(registered, 2)
-    assert answers(folder / SOCKET)
+    assert answers(directory / SOCKET)
 
 
 def test_its_own_socket_that_was_replaced_is_made_again_and_registered_once(
-    registered: SimulatedKubelet, folder: Path
+    registered: SimulatedKubelet, directory: Path
 ) -> None:
     with socket.socket(socket.AF_UNIX) as other:
-        other.bind(str(folder / "other"))
-        (folder / "other").replace(folder / SOCKET)
+        other.bind(str(directory / "other"))
+        (directory / "other").replace(directory / SOCKET)
         wait_for_registration(registered, 2)
 
 
@@ -147,7 +149,7 @@ def test_a_stream_that_the_kubelet_ended_leads_to_one_registration(registered: S
 
 
 def test_a_kubelet_that_refuses_is_quoted_once_and_asked_again_ever_slower(
-    folder: Path, start_plugin: StartPlugin, resource: Resource, caplog: pytest.LogCaptureFixture
+    directory: Path, start_plugin: StartPlugin, resource: Resource, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked: list[float] = []
 
@@ -156,7 +158,7 @@ def test_a_kubelet_that_refuses_is_quoted_once_and_asked_again_ever_slower(
             asked.append(monotonic())
             return super().Register(request, context)
 
-    with Refusing(folder):
+    with Refusing(directory):
         start_plugin(replace(resource, name="no-extended-resource"))
         wait_until(lambda: len(asked) == 3)
     refusals = [record for record in caplog.records if record.message == "not registered, trying again"]
@@ -166,7 +168,7 @@ def test_a_kubelet_that_refuses_is_quoted_once_and_asked_again_ever_slower(
 
 
 def test_a_call_to_a_kubelet_that_never_answers_does_not_delay_the_end(
-    folder: Path, start_plugin: StartPlugin, resource: Resource
+    directory: Path, start_plugin: StartPlugin, resource: Resource
 ) -> None:
     called, release = Event(), Event()
 
@@ -176,57 +178,57 @@ def test_a_call_to_a_kubelet_that_never_answers_does_not_delay_the_end(
             release.wait(20)
             return api_pb2.Empty()
 
-    with Hanging(folder):
+    with Hanging(directory):
         server = start_plugin(resource)
         assert called.wait(5)
         started = monotonic()
         server.stop()
-        wait_until(lambda: not (folder / SOCKET).exists())
+        wait_until(lambda: not (directory / SOCKET).exists())
         assert monotonic() - started < 2
         release.set()
 
 
 def test_the_end_removes_its_own_socket_and_nothing_else(
-    kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: Resource, folder: Path
+    kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: Resource, directory: Path
 ) -> None:
     kubelet.start()
-    (folder / "kubelet_internal_checkpoint").touch()
+    (directory / "kubelet_internal_checkpoint").touch()
     server = start_plugin(resource)
     kubelet.wait_for(NAME)
-    assert stat.S_IMODE((folder / SOCKET).lstat().st_mode) == 0o600
+    assert stat.S_IMODE((directory / SOCKET).lstat().st_mode) == 0o600
     server.stop()
-    wait_until(lambda: not (folder / SOCKET).exists())
+    wait_until(lambda: not (directory / SOCKET).exists())
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 0)
-    assert {path.name for path in folder.iterdir()} == {"kubelet.sock", "kubelet_internal_checkpoint"}
+    assert {path.name for path in directory.iterdir()} == {"kubelet.sock", "kubelet_internal_checkpoint"}
     assert kubelet.capacity(NAME) == 20
 
 
 def test_a_socket_that_a_killed_process_left_is_replaced(
-    kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: Resource, folder: Path
+    kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: Resource, directory: Path
 ) -> None:
     kubelet.start()
-    (folder / SOCKET).with_suffix(".new").touch()
+    (directory / SOCKET).with_suffix(".new").touch()
     with socket.socket(socket.AF_UNIX) as left_behind:
-        left_behind.bind(str(folder / SOCKET))
+        left_behind.bind(str(directory / SOCKET))
     start_plugin(resource)
     wait_for_registration(kubelet, 1)
 
 
-def test_a_folder_that_vanishes_is_survived(
+def test_a_directory_that_vanishes_is_survived(
     kubelet: SimulatedKubelet,
     start_plugin: StartPlugin,
     resource: Resource,
-    folder: Path,
+    directory: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    elsewhere = folder.with_name(folder.name + "-moved")
+    elsewhere = directory.with_name(directory.name + "-moved")
     start_plugin(resource)
-    wait_until((folder / SOCKET).exists)
-    folder.rename(elsewhere)
+    wait_until((directory / SOCKET).exists)
+    directory.rename(elsewhere)
     try:
         wait_until(lambda: "cannot serve, trying again" in caplog.messages)
     finally:
-        elsewhere.rename(folder)
+        elsewhere.rename(directory)
     kubelet.start()
     kubelet.wait_for(NAME)
 

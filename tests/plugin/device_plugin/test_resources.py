@@ -118,12 +118,12 @@ def test_a_gpu_that_cannot_be_handed_over_is_not_offered_but_its_neighbours_faul
     assert healthy(served[0]) == [False] * 4 + [True] * 4
 
 
-def test_resources_are_served_from_the_start_on_and_at_once_later(folder: Path, resource: Resource) -> None:
+def test_resources_are_served_from_the_start_on_and_at_once_later(directory: Path, resource: Resource) -> None:
     threads = Threads(on_death=lambda: None)
-    servers = Servers(folder, threads)
-    with SimulatedKubelet(folder) as kubelet:
+    servers = Servers(directory, threads)
+    with SimulatedKubelet(directory) as kubelet:
         servers.add(resource)
-        assert [path.name for path in folder.iterdir()] == ["kubelet.sock"]
+        assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
         servers.start()
         kubelet.wait_for(resource.name)
         other = Resource(
@@ -135,10 +135,10 @@ def test_resources_are_served_from_the_start_on_and_at_once_later(folder: Path, 
         servers.add(other)
         kubelet.wait_for(other.name)
         assert threads.end()
-    assert list(folder.iterdir()) == []
+    assert list(directory.iterdir()) == []
 
 
-def test_a_socket_whose_path_is_too_long_is_refused(folder: Path, resource: Resource) -> None:
-    servers = Servers(folder / ("x" * 100), Threads(on_death=lambda: None))
+def test_a_socket_whose_path_is_too_long_is_refused(directory: Path, resource: Resource) -> None:
+    servers = Servers(directory / ("x" * 100), Threads(on_death=lambda: None))
     with pytest.raises(SocketError):
         servers.add(resource)

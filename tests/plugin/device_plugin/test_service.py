@@ -35,15 +35,15 @@ DELIVERIES = [
 
 
 @pytest.fixture
-def stub(folder: Path, resource: Resource) -> Iterator[api_pb2_grpc.DevicePluginStub]:
-    with served(folder, resource) as stub:
+def stub(directory: Path, resource: Resource) -> Iterator[api_pb2_grpc.DevicePluginStub]:
+    with served(directory, resource) as stub:
         yield stub
 
 
 class served:  # noqa: N801 - reads as what it gives
-    def __init__(self, folder: Path, resource: Resource) -> None:
-        self._session = Session(resource, folder / "plugin.sock", wake=Event())
-        self._channel = grpc.insecure_channel(target(folder / "plugin.sock"))
+    def __init__(self, directory: Path, resource: Resource) -> None:
+        self._session = Session(resource, directory / "plugin.sock", wake=Event())
+        self._channel = grpc.insecure_channel(target(directory / "plugin.sock"))
 
     def __enter__(self) -> api_pb2_grpc.DevicePluginStub:
         self._session.__enter__()
@@ -79,11 +79,11 @@ def test_all_vgpus_are_listed_at_once_with_their_numa_node(stub: api_pb2_grpc.De
     stream.cancel()
 
 
-def test_a_gpu_without_numa_node_has_no_topology(folder: Path, resource: Resource, pool: Pool) -> None:
+def test_a_gpu_without_numa_node_has_no_topology(directory: Path, resource: Resource, pool: Pool) -> None:
     gpus = tuple(replace(gpu, numa_node=None) for gpu in pool.gpus)
 
     bare = replace(resource, devices=Devices(Pool(gpus=gpus, vgpus_per_gpu=10)))
-    with served(folder, bare) as stub:
+    with served(directory, bare) as stub:
         stream = stub.ListAndWatch(api_pb2.Empty())
         assert not any(device.HasField("topology") for device in next(stream).devices)
         stream.cancel()
@@ -119,10 +119,10 @@ def test_streams_that_were_cancelled_hold_no_thread(stub: api_pb2_grpc.DevicePlu
     assert stub.GetDevicePluginOptions(api_pb2.Empty(), timeout=5).get_preferred_allocation_available
 
 
-def test_many_gpus_of_many_vgpus_fit_into_one_message(folder: Path, resource: Resource) -> None:
+def test_many_gpus_of_many_vgpus_fit_into_one_message(directory: Path, resource: Resource) -> None:
 
     large = Pool(gpus=simulated_gpus("64xH200"), vgpus_per_gpu=100)
-    with served(folder, replace(resource, devices=Devices(large))) as stub:
+    with served(directory, replace(resource, devices=Devices(large))) as stub:
         stream = stub.ListAndWatch(api_pb2.Empty())
         assert len(next(stream).devices) == 6400
         stream.cancel()
@@ -141,8 +141,8 @@ def test_each_container_of_a_request_gets_its_own_answer(stub: api_pb2_grpc.Devi
     assert (list(first.devices), list(first.cdi_devices)) == ([], [])  # by variable alone
 
 
-def test_a_time_sliced_resource_mounts_nothing(folder: Path, resource: Resource, pool: Pool) -> None:
-    with served(folder, replace(resource, sharing=TimeSlicing())) as stub:
+def test_a_time_sliced_resource_mounts_nothing(directory: Path, resource: Resource, pool: Pool) -> None:
+    with served(directory, replace(resource, sharing=TimeSlicing())) as stub:
         (answer,) = stub.Allocate(allocate_request(ids(pool, 0, 3))).container_responses
     assert not answer.mounts
     assert set(answer.envs) == {"NVIDIA_VISIBLE_DEVICES", "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB"}
@@ -150,9 +150,9 @@ def test_a_time_sliced_resource_mounts_nothing(folder: Path, resource: Resource,
 
 @pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda delivery: "+".join(sorted(delivery.ways)))
 def test_the_pipes_of_the_own_gpu_alone_are_mounted_by_every_way_to_hand_it_over(
-    folder: Path, resource: Resource, pool: Pool, delivery: Delivery
+    directory: Path, resource: Resource, pool: Pool, delivery: Delivery
 ) -> None:
-    with served(folder, replace(resource, delivery=delivery)) as stub:
+    with served(directory, replace(resource, delivery=delivery)) as stub:
         (answer,) = stub.Allocate(allocate_request(ids(pool, 1, 3))).container_responses
     own = f"/tmp/nvidia-mps/{pool.gpus[1].uuid}"
     mounts = {(mount.host_path, mount.container_path, mount.read_only) for mount in answer.mounts}
@@ -160,10 +160,10 @@ def test_the_pipes_of_the_own_gpu_alone_are_mounted_by_every_way_to_hand_it_over
     assert mounts == (set() if by_cdi_alone else {(own, own, False), ("/tmp/nvidia-mps/shm", "/dev/shm", False)})
 
 
-def test_device_nodes_may_be_read_and_written_and_not_made(folder: Path, resource: Resource, pool: Pool) -> None:
+def test_device_nodes_may_be_read_and_written_and_not_made(directory: Path, resource: Resource, pool: Pool) -> None:
     real = Pool(gpus=tuple(replace(gpu, minor=gpu.index) for gpu in pool.gpus), vgpus_per_gpu=10)
     delivery = Delivery(ways=frozenset({"devices"}), common_nodes=NODES)
-    with served(folder, replace(resource, devices=Devices(real), delivery=delivery)) as stub:
+    with served(directory, replace(resource, devices=Devices(real), delivery=delivery)) as stub:
         (answer,) = stub.Allocate(allocate_request(ids(real, 1, 3))).container_responses
     assert [(node.host_path, node.container_path, node.permissions) for node in answer.devices] == [
         (path, path, "rw") for path in (*NODES, "/dev/nvidia1")
@@ -171,9 +171,9 @@ def test_device_nodes_may_be_read_and_written_and_not_made(folder: Path, resourc
     assert not answer.cdi_devices
 
 
-def test_each_container_gets_the_cdi_device_of_its_share(folder: Path, resource: Resource, pool: Pool) -> None:
+def test_each_container_gets_the_cdi_device_of_its_share(directory: Path, resource: Resource, pool: Pool) -> None:
     delivery = Delivery(ways=frozenset({"cdi"}), cdi_kind=KIND)
-    with served(folder, replace(resource, delivery=delivery)) as stub:
+    with served(directory, replace(resource, delivery=delivery)) as stub:
         answers = stub.Allocate(allocate_request(ids(pool, 0, 3), ids(pool, 1, *range(10)))).container_responses
     assert [[device.name for device in answer.cdi_devices] for answer in answers] == [
         [f"{KIND}={pool.gpus[0].uuid}-1of10"],
@@ -205,10 +205,10 @@ def test_a_refusal_is_a_failed_precondition_with_the_sentence(stub: api_pb2_grpc
 
 
 def test_a_failure_of_ours_is_one_sentence_and_never_a_traceback(
-    folder: Path, resource: Resource, pool: Pool, caplog: pytest.LogCaptureFixture
+    directory: Path, resource: Resource, pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
-        served(folder, replace(resource, devices=cast("Devices", None))) as stub,
+        served(directory, replace(resource, devices=cast("Devices", None))) as stub,
         pytest.raises(grpc.RpcError) as failure,
     ):
         stub.Allocate(allocate_request(ids(pool, 0, 3)))

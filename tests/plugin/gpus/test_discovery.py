@@ -88,12 +88,12 @@ def no_memory_of_its_own(handle: int) -> Any:
     return SimpleNamespace(total=1 << 30)
 
 
-def sysfs(folder: Path, **numa_nodes: str) -> Path:
+def sysfs(directory: Path, **numa_nodes: str) -> Path:
     for bus_id, node in numa_nodes.items():
-        device = folder / "bus/pci/devices" / f"0000:{bus_id}:00.0"
+        device = directory / "bus/pci/devices" / f"0000:{bus_id}:00.0"
         device.mkdir(parents=True)
         (device / "numa_node").write_text(f"{node}\n")
-    return folder
+    return directory
 
 
 def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ Lines = Callable[[], list[tuple[str, str]]]
 
 @dataclass
 class Bench:
-    folder: Path
+    directory: Path
     strategy: str = "mps"
     seconds: float = 1000.0
     mps: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Bench:
         inventory = GpuInventory(strategy_of=strategies_of(settings, cluster), application_xids={31}, before=None)
         context = ReconcilerContext(
             boot_id="boot",
-            state_dir=self.folder,
+            state_dir=self.directory,
             mps_faults=lambda uuids: {uuid: why for uuid, why in self.mps.items() if uuid in uuids},
             tenants=self._tenants,
             publish=self.advertised.publish,

@@ -48,7 +48,7 @@ def test_a_driver_that_tells_of_no_events_is_looked_at(
     script.say("recovery 1 1")
     node.becomes(10, 0)
     assert script.calls["wait"] == 0
-    assert len(logged(caplog, "the driver does not tell of XIDs")) == 2
+    assert len(logged(caplog, "the driver does not report XIDs")) == 2
 
 
 def test_only_events_that_a_gpu_supports_are_asked_for(start: StartNode, nvml: Nvml, script: Script) -> None:

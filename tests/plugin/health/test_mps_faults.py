@@ -17,9 +17,9 @@ from plugin.mps.state import (
 NOW = 1000.0
 
 
-def publish(folder: Path, name: StateName = "ready", *, checked_seconds: float = NOW, boot_id: str = "boot") -> None:
+def publish(directory: Path, name: StateName = "ready", *, checked_seconds: float = NOW, boot_id: str = "boot") -> None:
     gpu = MpsGpu(state=name, since="2026-01-01T00:00:00+00:00", why="died", checked_seconds=checked_seconds)
-    write_state(folder, MpsState(boot_id=boot_id, gpus={"GPU-0": gpu}))
+    write_state(directory, MpsState(boot_id=boot_id, gpus={"GPU-0": gpu}))
 
 
 def test_a_daemon_is_good_while_its_supervisor_says_so(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_what_is_published_while_it_is_looked_for_is_not_of_the_future(
 ) -> None:
     seconds = [NOW]
 
-    def read(folder: Path) -> MpsState | None:
+    def read(directory: Path) -> MpsState | None:
         seconds[0] += 0.001  # the supervisor is faster
-        publish(folder, checked_seconds=seconds[0])
-        return read_state(folder)
+        publish(directory, checked_seconds=seconds[0])
+        return read_state(directory)
 
     monkeypatch.setattr("plugin.mps.state.read_state", read)
     publish(tmp_path)

@@ -20,7 +20,7 @@ def test_a_programs_fault_names_those_on_the_gpu_and_is_remembered(
     line = vars(caplog.records[-1])
     assert (line["message"], line["gpu"], line["xid"], line["times"]) == ("application fault on a GPU", FIRST, 31, 3)
     assert line["tenants"] == ("team/a/main", "team/c/main")
-    health = read_node_health(bench.folder)
+    health = read_node_health(bench.directory)
     assert health is not None
     remembered = health.gpus[0].application_fault
     assert remembered is not None

@@ -83,7 +83,7 @@ def test_one_more_fault_of_an_unhealthy_gpu_is_told_with_all_of_them(
 
 
 def written(bench: Bench) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((bench.folder / NODE_FILE).read_text())
+    found: dict[str, Any] = json.loads((bench.directory / NODE_FILE).read_text())
     return found
 
 
@@ -100,17 +100,17 @@ def test_the_state_is_written_when_it_changes_and_as_a_heartbeat(bench: Bench) -
     assert written(bench)["gpus"][0]["faults"][0]["xid"] == 79
 
 
-def test_a_folder_that_cannot_be_written_to_is_said_once_and_stops_nothing(
+def test_a_directory_that_cannot_be_written_to_is_said_once_and_stops_nothing(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.folder.joinpath(NODE_FILE).mkdir()
+    bench.directory.joinpath(NODE_FILE).mkdir()
     bench.look(bench.probe())
     bench.look(bench.xid(FIRST, 79))
     assert list(bench.faults()) == [FIRST]
     messages = [record.message for record in caplog.records]
     assert messages == ["the state of the GPUs cannot be written", "GPU unhealthy"]
     assert vars(caplog.records[0])["reason"].startswith(
-        f"--state-dir {bench.folder}: Is a directory: the GPUs are served"
+        f"--state-dir {bench.directory}: Is a directory: the GPUs are served"
     )
 
 
@@ -120,7 +120,7 @@ def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
     bench.look(bench.probe())
 
     def refused(*_: object) -> None:
-        raise HandoverError("the folder is full")
+        raise HandoverError("the directory is full")
 
     monkeypatch.setattr("plugin.device_plugin.resources.prepare", refused)
     running = Thread(target=bench.reconciler.run)
@@ -134,4 +134,4 @@ def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
     wait_until(lambda: len(bench.resources[0].devices.pool.gpus) == 3)
     bench.reconciler.stop()
     running.join()
-    assert lines().count(("a GPU that appeared is not shared", "the folder is full")) == 1
+    assert lines().count(("a GPU that appeared is not shared", "the directory is full")) == 1

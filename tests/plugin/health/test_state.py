@@ -97,7 +97,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert read_node_health(tmp_path) is None
 
 
-def test_nobody_waits_for_a_pipe_a_folder_or_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_nobody_waits_for_a_pipe_a_directory_or_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert read_node_health(tmp_path) is None
     os.mkfifo(tmp_path / NODE_FILE)
     assert read_node_health(tmp_path) is None
@@ -122,9 +122,9 @@ def test_a_pipe_is_not_read_whatever_is_in_it(tmp_path: Path) -> None:
 def test_no_damage_to_the_file_raises(
     tmp_path_factory: pytest.TempPathFactory, begin: int, end: int, damage: bytes
 ) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    write_node_health(folder, NODE)
-    written = (folder / NODE_FILE).read_bytes()
-    (folder / NODE_FILE).write_bytes(written[:begin] + damage + written[end:])
-    found = read_node_health(folder)
+    directory = tmp_path_factory.getbasetemp()
+    write_node_health(directory, NODE)
+    written = (directory / NODE_FILE).read_bytes()
+    (directory / NODE_FILE).write_bytes(written[:begin] + damage + written[end:])
+    found = read_node_health(directory)
     assert found is None or isinstance(found, NodeHealth)

@@ -35,7 +35,7 @@ def test_a_healthy_node_is_one_line_for_each_gpu_and_0(tmp_path: Path) -> None:
     ran = status(tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     head, first, second = ran.stdout.splitlines()
-    assert head.startswith("GPUs: 2, none of them unhealthy; driver: 580.95.05; the plugin wrote this ")
+    assert head.startswith("GPUs: 2, none of them unhealthy; driver: 580.95.05; last updated ")
     for index, line in enumerate((first, second)):
         assert line.startswith(f"GPU {index}  GPU-{index}  H200  gpu-share.dev/vgpu  healthy  since 20")
         assert line.endswith(" UTC, for 3 h")
@@ -50,11 +50,11 @@ def test_an_unhealthy_gpu_says_each_reason_since_when_and_what_brings_it_back_an
     assert first.startswith("GPU 0  GPU-0  H200      gpu-share.dev/vgpu  healthy    since ")
     assert second.startswith("GPU 1  GPU-1  H200 NVL  gpu-share.dev/vgpu  UNHEALTHY  since ")
     assert second.endswith(" UTC, for 2 min")
-    assert more[0].startswith("  why: XID 79: fell off the bus (since 20")
+    assert more[0].startswith("  cause: XID 79: fell off the bus (since 20")
     assert more[0].endswith(" UTC, for 2 min)")
-    assert more[1] == "       comes back once the GPU is reset"
-    assert more[2].startswith("  why: the GPU is lost (since 20")
-    assert more[3] == "       comes back once it answers again"
+    assert more[1] == "         recovers once the GPU is reset"
+    assert more[2].startswith("  cause: the GPU is lost (since 20")
+    assert more[3] == "         recovers once it answers again"
     assert more[4:] == ["not shared: GPU 2 of 3 cannot be shared: it is in MIG mode"]
 
 
@@ -66,9 +66,9 @@ def test_the_last_fault_of_a_program_is_told_with_who_was_on_the_gpu(
     write_node_health(tmp_path, node(healthy(0, application_fault=told), healthy(1, application_fault=untold)))
     assert show(tmp_path, output="text") == 0
     _, _, first, _, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("  last fault of a program: XID 31 at 20")
+    assert first.startswith("  last application fault: XID 31 at 20")
     assert first.endswith(", 2 d ago; on the GPU then: team-a/one/main, team-b/two/main")
-    assert second.endswith("; on the GPU then: nobody that is known")
+    assert second.endswith("; on the GPU then: no known tenant")
 
 
 def test_the_mps_daemon_of_a_gpu_is_told_where_there_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_a_daemon_that_nobody_looks_after_any_more_is_not_ready(
     write_state(tmp_path, daemons(GPU_0=MpsGpu(state="ready", since=ago(hours=1), checked_seconds=seen)))
     write_node_health(tmp_path, node(healthy(0)))
     assert show(tmp_path, output="text") == 0
-    assert "MPS daemon: not ready, gpu-share mps has not looked at" in capsys.readouterr().out
+    assert "MPS daemon: not ready, gpu-share mps has not checked" in capsys.readouterr().out
 
 
 def test_what_the_plugin_says_of_the_daemon_is_not_said_twice(

@@ -13,11 +13,11 @@ from plugin.state_files import boot_seconds
 from tests.plugin.health.told import healthy, node, status
 
 
-def refused(capsys: pytest.CaptureFixture[str], folder: Path) -> str:
+def refused(capsys: pytest.CaptureFixture[str], directory: Path) -> str:
     """Ask for the status in both forms; the one line that refuses it."""
     said = []
     for output in ("text", "json"):
-        assert show(folder, output=output) == 2
+        assert show(directory, output=output) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
         assert captured.err.count("\n") == 1
@@ -30,8 +30,8 @@ def test_without_a_plugin_the_command_ends_with_2_and_one_line(tmp_path: Path) -
     ran = status(tmp_path / "missing")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == (
-        f"gpu-share plugin status: no plugin runs here: {tmp_path}/missing/plugin.json is not there: "
-        "start gpu-share plugin, or name its folder with --state-dir\n"
+        f"gpu-share plugin status: no plugin runs here: {tmp_path}/missing/plugin.json does not exist: "
+        "start gpu-share plugin, or give its --state-dir\n"
     )
 
 
@@ -47,7 +47,7 @@ def test_a_plugin_that_was_ended_is_said_at_once(tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize(
     ("age_seconds", "words"),
-    [(21, "last written 21 s ago by process 7"), (7300, "2 h ago"), (-30, "at a time that has not come yet")],
+    [(21, "last updated 21 s ago by process 7"), (7300, "2 h ago"), (-30, "at a time in the future")],
 )
 def test_a_file_without_a_fresh_heartbeat_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], age_seconds: float, words: str
@@ -61,9 +61,9 @@ def test_a_file_without_a_fresh_heartbeat_is_refused(
 def test_a_file_that_is_written_while_the_command_starts_is_not_of_the_future(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(folder: Path) -> NodeHealth | None:
-        write_node_health(folder, node(healthy(0)))
-        return read_node_health(folder)
+    def read(directory: Path) -> NodeHealth | None:
+        write_node_health(directory, node(healthy(0)))
+        return read_node_health(directory)
 
     monkeypatch.setattr("plugin.health.status.read_node_health", read)
     assert show(tmp_path, output="text") == 0
@@ -92,7 +92,7 @@ def test_what_no_plugin_wrote_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "was not written by a plugin: remove it" in refused(capsys, tmp_path)
 
 
-def test_links_pipes_and_folders_are_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_pipes_and_directories_are_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plugin.json"
     path.symlink_to(tmp_path / "elsewhere")
     assert "was not written by a plugin" in refused(capsys, tmp_path)
@@ -106,11 +106,11 @@ def test_links_pipes_and_folders_are_refused_at_once(tmp_path: Path, capsys: pyt
 
 @pytest.mark.parametrize("closed", ["plugin.json", "."])
 def test_a_file_that_only_others_may_read_is_named_as_such(
-    capsys: pytest.CaptureFixture[str], folder: Path, closed: str
+    capsys: pytest.CaptureFixture[str], directory: Path, closed: str
 ) -> None:
-    folder.chmod(0o755)
-    write_node_health(folder, node(healthy(0)))
-    (folder / closed).chmod(0)
+    directory.chmod(0o755)
+    write_node_health(directory, node(healthy(0)))
+    (directory / closed).chmod(0)
     with another_user():
-        assert "may not be read by this user: run this as root" in refused(capsys, folder)
-    folder.chmod(0o700)
+        assert "may not be read by this user: run this as root" in refused(capsys, directory)
+    directory.chmod(0o700)

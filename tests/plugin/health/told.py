@@ -27,10 +27,21 @@ def node(*gpus: GpuHealth, **replaced: object) -> NodeHealth:
     return msgspec.structs.replace(made, **replaced)
 
 
-def status(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def status(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the real command."""
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "gpu_share", "plugin", "status", "--state-dir", str(folder), *arguments],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "gpu_share",
+            "plugin",
+            "status",
+            "--state-dir",
+            str(directory),
+            *arguments,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -22,13 +22,13 @@ UUID = "GPU-00000000-0000-0000-0000-000000000000"
 QUICK = Timing(look=0.05, answer=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05)
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
 
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    # pytest's own folders are too deep for a unix socket, and other users cannot enter them.
+    # pytest's own directories are too deep for a unix socket, and other users cannot enter them.
     path = Path(tempfile.mkdtemp(prefix="gs-", dir="/tmp"))
     path.chmod(0o755)
     yield path

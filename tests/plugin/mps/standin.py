@@ -153,18 +153,18 @@ signal.pause()
 class StandIn:
     """The program, what it is told, and what is left of it."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self.program = folder / "nvidia-cuda-mps-control"
-        for path, text in ((self.program, _CONTROL), (folder / "nvidia-cuda-mps-server", _SERVER)):
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._directory = directory
+        self.program = directory / "nvidia-cuda-mps-control"
+        for path, text in ((self.program, _CONTROL), (directory / "nvidia-cuda-mps-server", _SERVER)):
             path.write_text(text.format(python=sys.executable))
             path.chmod(0o755)
         self.behave()
 
     def behave(self, **behaviour: Any) -> None:
         """Do from now on what the keywords say, and otherwise what is right."""
-        write_atomically(self._folder / "behaviour", json.dumps(behaviour).encode())
+        write_atomically(self._directory / "behaviour", json.dumps(behaviour).encode())
 
     def starts(self) -> list[dict[str, Any]]:
         return [entry for entry in self._journal() if "start" in entry]
@@ -173,18 +173,18 @@ class StandIn:
         return [entry["command"] for entry in self._journal() if "command" in entry and entry["gpu"].startswith(gpu)]
 
     def forget(self) -> None:
-        (self._folder / "journal").unlink(missing_ok=True)
+        (self._directory / "journal").unlink(missing_ok=True)
 
     def _journal(self) -> list[dict[str, Any]]:
         try:
-            text = (self._folder / "journal").read_text()
+            text = (self._directory / "journal").read_text()
         except FileNotFoundError:
             return []
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def alive(below: Path) -> Iterator[Holder]:
-    return (one for one in holders() if Path(one.folder).is_relative_to(below))
+    return (one for one in holders() if Path(one.directory).is_relative_to(below))
 
 
 def kill_all(below: Path) -> None:

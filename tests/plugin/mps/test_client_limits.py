@@ -63,7 +63,7 @@ def test_a_daemon_that_starts_no_server_by_itself_is_good_all_the_same(
     standin.behave(hang=["start_server"])
     with running(DaemonSupervisor(gpu, replace(context, timing=replace(QUICK, start=1.0)))) as supervisor:
         is_now(supervisor, "ready")
-    (warning,) = said(caplog, "no MPS server before the first client: until then a program can go past MPS")
+    (warning,) = said(caplog, "no MPS server before the first client: until then a program can bypass MPS")
     assert warning["reason"] == "start_server -uid 0: no answer within 1 s"
 
 
@@ -102,7 +102,7 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
         standin.forget()
         supervisor._daemon.control.ask("set_default_active_thread_percentage 100")  # as a tenant can
         wait_until(lambda: "set_default_active_thread_percentage 20" in standin.commands())
-    (line,) = said(caplog, "somebody changed an MPS limit: set again")
+    (line,) = said(caplog, "an MPS limit was changed: set again")
     assert (line["expected"], line["got"]) == ("20.0", "'100.0'")
 
 
@@ -119,7 +119,7 @@ def test_a_limit_that_a_daemon_does_not_keep_is_a_warning_and_the_gpu_is_ready_a
 ) -> None:
     standin.behave(lie=lie)
     with running(supervisor):
-        wait_until(lambda: bool(said(caplog, "MPS limit not kept")))
+        wait_until(lambda: bool(said(caplog, "MPS limit not in force")))
         is_now(supervisor, "ready")
 
 

@@ -91,7 +91,7 @@ def test_after_the_end_nobody_sets_a_mode_again(root: Path) -> None:
     held = modes(nvml, root)
     held.hold(["GPU-a"])
     assert held.end(keep=()) == {}
-    assert held.hold(["GPU-a"]) == {"GPU-a": "compute modes were put back: gpu-share mps ends"}
+    assert held.hold(["GPU-a"]) == {"GPU-a": "compute modes were restored: gpu-share mps ends"}
     assert nvml.modes == {"GPU-a": DEFAULT}
 
 
@@ -122,7 +122,7 @@ def test_a_gpu_whose_mode_cannot_be_set_says_why_and_the_others_are_held(root: P
 def test_nothing_is_changed_that_could_not_be_remembered(root: Path) -> None:
     nvml = FakeModes({"GPU-a": DEFAULT})
     faults = modes(nvml, root / "missing").hold(["GPU-a"])
-    assert "cannot be remembered" in faults["GPU-a"]
+    assert "cannot be recorded" in faults["GPU-a"]
     assert nvml.modes == {"GPU-a": DEFAULT}
 
 

@@ -179,7 +179,7 @@ def test_nobody_but_the_processes_of_the_gpu_is_ended(place: Place, pipes: Path)
     daemon = Daemon(UUID, place, QUICK)
     daemon.start()
     daemon.stop()
-    assert {one.folder for one in alive(pipes)} == {f"{pipes}/GPU-other"}
+    assert {one.directory for one in alive(pipes)} == {f"{pipes}/GPU-other"}
     assert other.look() == Answered({})
 
 
@@ -197,7 +197,7 @@ def test_processes_that_survive_everything_are_named(
     assert holder(found.pid) == found
 
 
-def test_a_folder_that_a_tenant_closed_to_its_neighbours_is_opened_again(daemon: Daemon, pipes: Path) -> None:
+def test_a_directory_that_a_tenant_closed_to_its_neighbours_is_opened_again(daemon: Daemon, pipes: Path) -> None:
     daemon.start()
     (pipes / UUID).chmod(0o700)
     assert daemon.look() == Answered({})

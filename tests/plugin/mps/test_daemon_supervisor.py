@@ -59,7 +59,7 @@ def test_a_daemon_that_hangs_is_not_ready_at_once_and_ended_after_five_looks(
         standin.behave()
         is_now(supervisor, "ready")
     assert len(standin.starts()) == 2
-    assert caplog.text.count("keeping the MPS daemon failed") == 0
+    assert caplog.text.count("supervising the MPS daemon failed") == 0
 
 
 def test_one_silence_does_not_end_anyones_context(supervisor: DaemonSupervisor, standin: StandIn, pipes: Path) -> None:

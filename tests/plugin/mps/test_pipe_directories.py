@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import MpsError
-from plugin.mps import pipe_directories as folders
+from plugin.mps import pipe_directories as directories
 from plugin.mps.pipe_directories import clear, label, prepare, prepare_pipe_directory
 from tests.plugin.mps.conftest import UUID, names
 
@@ -15,7 +15,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o7777
 
 
-def test_the_folders_can_be_entered_by_all_and_written_to_by_us_whatever_the_umask(root: Path) -> None:
+def test_the_directories_can_be_entered_by_all_and_written_to_by_us_whatever_the_umask(root: Path) -> None:
     before = os.umask(0o077)
     try:
         prepare_pipe_directory(root / "p")
@@ -25,21 +25,21 @@ def test_the_folders_can_be_entered_by_all_and_written_to_by_us_whatever_the_uma
     assert (mode(root / "p"), mode(pipe)) == (0o755, 0o755)
 
 
-def test_a_folder_that_was_made_for_all_to_write_to_is_taken_back(pipes: Path) -> None:
+def test_a_directory_that_was_made_for_all_to_write_to_is_taken_back(pipes: Path) -> None:
     pipes.chmod(0o777)
     (pipes / UUID).mkdir(mode=0o700)
     prepare_pipe_directory(pipes)
     assert (mode(pipes), mode(prepare(pipes, UUID))) == (0o755, 0o755)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_that_was_given_away_is_taken_back(pipes: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_that_was_given_away_is_taken_back(pipes: Path) -> None:
     os.chown(pipes, 1234, 1234)
     prepare_pipe_directory(pipes)
     assert (pipes.stat().st_uid, pipes.stat().st_gid) == (os.geteuid(), os.getegid())
 
 
-def test_a_pipe_folder_that_containers_have_mounted_stays_the_same_one(pipes: Path) -> None:
+def test_a_pipe_directory_that_containers_have_mounted_stays_the_same_one(pipes: Path) -> None:
     inode = prepare(pipes, UUID).stat().st_ino
     clear(pipes, UUID)
     assert prepare(pipes, UUID).stat().st_ino == inode
@@ -58,11 +58,13 @@ def test_a_pipe_directory_that_is_something_else_is_refused(root: Path, planted:
         (root / "p").symlink_to(root / "elsewhere")
     else:
         (root / "p").write_text("")
-    with pytest.raises(MpsError, match="expected a folder that can be written to, and no link"):
+    with pytest.raises(MpsError, match="expected a directory that can be written to, and no link"):
         prepare_pipe_directory(root / "p")
 
 
-def test_a_link_in_a_pipe_folders_place_is_replaced_and_what_it_names_is_left_alone(root: Path, pipes: Path) -> None:
+def test_a_link_in_a_pipe_directories_place_is_replaced_and_what_it_names_is_left_alone(
+    root: Path, pipes: Path
+) -> None:
     elsewhere = root / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     (elsewhere / "file").write_text("")
@@ -75,7 +77,7 @@ def test_a_link_in_a_pipe_folders_place_is_replaced_and_what_it_names_is_left_al
     assert (mode(elsewhere), names(elsewhere)) == (0o700, ["file"])
 
 
-def test_clearing_removes_sockets_pipes_links_and_folders_and_follows_nothing(root: Path, pipes: Path) -> None:
+def test_clearing_removes_sockets_pipes_links_and_directories_and_follows_nothing(root: Path, pipes: Path) -> None:
     pipe, elsewhere = prepare(pipes, UUID), root / "elsewhere"
     (elsewhere / "below").mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -118,7 +120,7 @@ def test_a_socket_path_that_is_too_long_is_refused_before_a_daemon_fails_over_it
         prepare(root / ("x" * 40), UUID)
 
 
-def test_where_selinux_is_the_folder_is_labelled_for_containers(
+def test_where_selinux_is_the_directory_is_labelled_for_containers(
     root: Path, pipes: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     descriptor = os.open(pipes, os.O_RDONLY)
@@ -147,5 +149,5 @@ def test_no_file_stays_open(pipes: Path) -> None:
     prepare(pipes, UUID)
     clear(pipes, UUID)
     with pytest.raises(MpsError):
-        folders.prepare(pipes / "missing", UUID)
+        directories.prepare(pipes / "missing", UUID)
     assert len(names(Path("/proc/self/fd"))) == before

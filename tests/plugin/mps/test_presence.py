@@ -58,7 +58,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "other").touch()
     (tmp_path / LOCK_FILE).symlink_to(tmp_path / "other")
     assert not has_ended(tmp_path)
-    with pytest.raises(MpsError, match="not a folder that can be written to"), alone(tmp_path):
+    with pytest.raises(MpsError, match="not a directory that can be written to"), alone(tmp_path):
         pass
 
 
@@ -70,4 +70,4 @@ def test_what_a_supervisor_said_last_is_worth_nothing_once_it_has_ended(
     faults = PublishedMpsFaults(tmp_path, boot_id="boot", clock=lambda: 1001.0)
     assert faults(["GPU-0"]) == {}
     end(holder)
-    assert "does not run any more" in faults(["GPU-0"])["GPU-0"]
+    assert "no longer runs" in faults(["GPU-0"])["GPU-0"]

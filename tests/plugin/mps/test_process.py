@@ -33,7 +33,7 @@ def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_
         assert (bench.mode(A), bench.mode(B)) == (3, 3)
         assert {path.stat().st_mode & 0o777 for path in (bench.state_dir, bench.pipes / A)} == {0o755}
         assert (bench.state_dir / STATE_FILE).stat().st_mode & 0o777 == 0o644
-        assert sorted(one.folder for one in alive(bench.pipes)) == [f"{bench.pipes}/{uuid}" for uuid in (A, B)]
+        assert sorted(one.directory for one in alive(bench.pipes)) == [f"{bench.pipes}/{uuid}" for uuid in (A, B)]
         code, log, other = running.ends(by=signal.SIGTERM)
     finally:
         running.close()
@@ -143,7 +143,7 @@ def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(bench: 
         bench.is_now("ready", A, B)
         code, log, _ = first.ends(by=signal.SIGTERM)
         assert (code, bench.mode(A), bench.mode(B)) == (0, 3, 0)
-        (kept,) = [line for line in log if line["message"].startswith("compute mode kept")]
+        (kept,) = [line for line in log if line["message"].startswith("compute mode stays exclusive")]
         assert (kept["gpu"], kept["tenants"]) == (A, ["team/a/main"])
         tenants.clear()
         second = start()
@@ -192,7 +192,7 @@ def test_policies_that_break_while_it_runs_are_said_once_and_change_nothing(benc
     wait_until(lambda: len(bench.standin.commands()) > looks + 8)
     assert bench.faults(A, B) == [None, None]
     _, log, _ = running.ends(by=signal.SIGINT)
-    (said,) = [line for line in log if line["message"] == "policies not read, the last good ones hold"]
+    (said,) = [line for line in log if line["message"] == "policies not read, the last good ones stay in force"]
     assert "nonsense" in said["reason"]
 
 

@@ -51,7 +51,7 @@ def test_a_nvml_that_hangs_later_keeps_no_daemon_from_its_watch_and_the_process_
     bench.is_now("ready", A, B)
     (bench.nvml / "hangs").write_text("1")
     for one in alive(bench.pipes):
-        if one.folder.endswith(A):
+        if one.directory.endswith(A):
             os.kill(one.pid, signal.SIGKILL)
     bench.is_now("starting", A)
     checked = bench.state().gpus[B].checked_seconds
@@ -59,7 +59,7 @@ def test_a_nvml_that_hangs_later_keeps_no_daemon_from_its_watch_and_the_process_
     assert bench.faults(B) == [None]
     code, log, _ = running.ends(by=signal.SIGTERM)
     assert code == 0
-    assert log[-1]["message"].startswith("compute modes not put back: NVML does not answer")
+    assert log[-1]["message"].startswith("compute modes not restored: NVML does not answer")
     assert list(alive(bench.pipes)) == []
 
 
@@ -85,7 +85,7 @@ def test_without_nvidias_program_it_ends_with_one_line(bench: Bench, start: Star
     [
         ("no gpu", 1, "gpu-share mps: no GPU to share: NVML sees no GPU"),
         ("policies", 2, "gpu-share mps: "),
-        ("state dir", 1, "not a folder that can be written to"),
+        ("state dir", 1, "not a directory that can be written to"),
     ],
 )
 def test_what_cannot_be_used_is_one_line(bench: Bench, start: Start, wrong: str, code: int, sentence: str) -> None:

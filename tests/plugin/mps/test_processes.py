@@ -27,12 +27,12 @@ def process(
     arguments: list[str] = DAEMON,
     variables: str = PIPE,
 ) -> None:
-    folder = proc / str(pid)
-    folder.mkdir()
-    (folder / "comm").write_text(name + "\n")
-    (folder / "status").write_text(f"Name:\tx\nNSpid:\t{pids}\nVmRSS:\t1 kB\n")
-    (folder / "cmdline").write_text("".join(argument + "\0" for argument in arguments))
-    (folder / "environ").write_text(f"PATH=/bin\0{variables}\0")
+    directory = proc / str(pid)
+    directory.mkdir()
+    (directory / "comm").write_text(name + "\n")
+    (directory / "status").write_text(f"Name:\tx\nNSpid:\t{pids}\nVmRSS:\t1 kB\n")
+    (directory / "cmdline").write_text("".join(argument + "\0" for argument in arguments))
+    (directory / "environ").write_text(f"PATH=/bin\0{variables}\0")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def process(
 def test_a_daemon_and_its_servers_are_told_apart(tmp_path: Path, arguments: list[str], role: str) -> None:
     process(tmp_path, arguments=arguments)
     (found,) = holders(tmp_path)
-    assert (found.pid, found.role, found.folder) == (42, role, "/p/GPU-a")
+    assert (found.pid, found.role, found.directory) == (42, role, "/p/GPU-a")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ LOGS = f"{PIPE}\0CUDA_MPS_LOG_DIRECTORY=/logs/GPU-a"
         (INTERPRETED[:2], None),  # a command of ours has the same variables
     ],
 )
-def test_what_an_interpreter_runs_is_known_by_the_log_folder(
+def test_what_an_interpreter_runs_is_known_by_the_log_directory(
     tmp_path: Path, arguments: list[str], role: str | None
 ) -> None:
     process(tmp_path, name="python3", arguments=arguments, variables=LOGS)
@@ -90,7 +90,7 @@ def test_what_an_interpreter_runs_is_known_by_the_log_folder(
     assert list(holders(tmp_path)) == []
 
 
-def test_a_tenant_that_knows_the_log_folder_is_in_its_container_all_the_same(tmp_path: Path) -> None:
+def test_a_tenant_that_knows_the_log_directory_is_in_its_container_all_the_same(tmp_path: Path) -> None:
     process(tmp_path, name="python3", arguments=INTERPRETED, variables=LOGS, pids="42\t7")
     assert list(holders(tmp_path, logs="/logs/GPU-a")) == []
 

@@ -62,7 +62,7 @@ def test_a_server_in_a_state_that_a_newer_driver_may_have_is_not_ready_and_ends_
     looks: Looks = [(0, Gone()), *((second, Answered({1: "ACTIVE", 2: "UNKNOWN"})) for second in range(1, 20))]
     watch, actions = watched(*looks)
     assert (watch.state, "kill" in actions) == ("failed", False)
-    assert "no document knows" in watch.why
+    assert "unknown state" in watch.why
     assert after(*looks, (20, ACTIVE)).state == "ready"
 
 

@@ -36,7 +36,7 @@ def test_what_is_no_state_is_not_there(tmp_path: Path, content: bytes) -> None:
     assert read_state(tmp_path) is None
 
 
-def test_neither_a_link_nor_a_pipe_nor_a_folder_nor_nothing_is_read(tmp_path: Path) -> None:
+def test_neither_a_link_nor_a_pipe_nor_a_directory_nor_nothing_is_read(tmp_path: Path) -> None:
     assert read_state(tmp_path) is None
     write_state(tmp_path, state())
     (tmp_path / STATE_FILE).rename(tmp_path / "elsewhere")
@@ -53,9 +53,9 @@ def test_neither_a_link_nor_a_pipe_nor_a_folder_nor_nothing_is_read(tmp_path: Pa
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_content_makes_reading_fail(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    (folder / STATE_FILE).write_bytes(content)
-    read_state(folder)
+    directory = tmp_path_factory.getbasetemp()
+    (directory / STATE_FILE).write_bytes(content)
+    read_state(directory)
 
 
 @pytest.mark.parametrize("now_seconds", [100.0, 120.0])
@@ -69,9 +69,9 @@ def test_containers_may_start_where_the_daemon_was_good_a_moment_ago(now_seconds
         (None, 100.0, "is gpu-share mps running"),
         (MpsState(boot_id="another", gpus=state().gpus), 100.0, "is gpu-share mps running"),
         (MpsState(boot_id="this", gpus={}), 100.0, "runs no daemon for this GPU"),
-        (state(), 120.1, "not looked at the MPS daemon for more than 20 s"),
-        (state(), 99.0, "not looked at"),
-        (state(checked_seconds=float("inf")), 100.0, "not looked at"),
+        (state(), 120.1, "not checked the MPS daemon for more than 20 s"),
+        (state(), 99.0, "not checked"),
+        (state(checked_seconds=float("inf")), 100.0, "not checked"),
         (state("failed", why="the daemon is gone"), 101.0, "MPS daemon failed: the daemon is gone"),
         (state("fault", why="a client failed"), 101.0, "MPS daemon fault: a client failed"),
         (state("starting", why="not yet"), 101.0, "MPS daemon starting: not yet"),

@@ -18,14 +18,14 @@ Allow = Callable[..., PolicySet]
 
 @pytest.fixture
 def allow(root: Path) -> Allow:
-    folder = root / "policies"
-    folder.mkdir()
+    directory = root / "policies"
+    directory.mkdir()
 
     def allow(maximum: str, *, vgpus_per_gpu: int = 10) -> PolicySet:
         """Give policies with which no container has more than that."""
-        (folder / "_cluster.yaml").write_text(f"vgpusPerGpu: {vgpus_per_gpu}\n")
-        (folder / "_default.yaml").write_text(f'share: {{maximum: "{maximum}"}}\n')
-        return load(folder)
+        (directory / "_cluster.yaml").write_text(f"vgpusPerGpu: {vgpus_per_gpu}\n")
+        (directory / "_default.yaml").write_text(f'share: {{maximum: "{maximum}"}}\n')
+        return load(directory)
 
     return allow
 

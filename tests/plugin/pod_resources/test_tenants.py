@@ -46,7 +46,7 @@ def pod(name: str, *devices: tuple[str, list[str]]) -> api_pb2.PodResources:
     return api_pb2.PodResources(name=name, namespace="team", containers=[container])
 
 
-def test_the_containers_that_hold_vgpus_are_named_with_them(folder: Path) -> None:
+def test_the_containers_that_hold_vgpus_are_named_with_them(directory: Path) -> None:
     answer = api_pb2.ListPodResourcesResponse(
         pod_resources=[
             pod("a", (VGPU, ["GPU-1::3"]), (VGPU, ["GPU-1::1", "GPU-2::0"])),
@@ -55,28 +55,28 @@ def test_the_containers_that_hold_vgpus_are_named_with_them(folder: Path) -> Non
             pod("none"),
         ]
     )
-    with kubelet(folder / "kubelet.sock", answer):
-        first, second = read_tenants(folder / "kubelet.sock", {VGPU, "gpu-share.dev/gpu"})
+    with kubelet(directory / "kubelet.sock", answer):
+        first, second = read_tenants(directory / "kubelet.sock", {VGPU, "gpu-share.dev/gpu"})
     vgpus = (VGpuId("GPU-1", 1), VGpuId("GPU-1", 3), VGpuId("GPU-2", 0))
     assert first == Tenant(namespace="team", pod="a", container="main", vgpus=vgpus)
     assert (first.name, first.vgpus_on("GPU-1"), first.vgpus_on("GPU-9")) == ("team/a/main", 2, 0)
     assert second.name == "team/b/main"
 
 
-def test_device_ids_that_are_not_ours_are_left_out(folder: Path) -> None:
+def test_device_ids_that_are_not_ours_are_left_out(directory: Path) -> None:
     answer = api_pb2.ListPodResourcesResponse(pod_resources=[pod("a", (VGPU, ["nonsense", "GPU-1::01"]))])
-    with kubelet(folder / "kubelet.sock", answer):
-        assert read_tenants(folder / "kubelet.sock", {VGPU}) == ()
+    with kubelet(directory / "kubelet.sock", answer):
+        assert read_tenants(directory / "kubelet.sock", {VGPU}) == ()
 
 
-def test_a_kubelet_that_refuses_is_one_sentence(folder: Path) -> None:
+def test_a_kubelet_that_refuses_is_one_sentence(directory: Path) -> None:
     with (
-        kubelet(folder / "kubelet.sock", None),
+        kubelet(directory / "kubelet.sock", None),
         pytest.raises(TenantsError, match=r"RESOURCE_EXHAUSTED: rejected by rate limit of the kubelet$"),
     ):
-        read_tenants(folder / "kubelet.sock", {VGPU})
+        read_tenants(directory / "kubelet.sock", {VGPU})
 
 
-def test_a_kubelet_that_is_not_there_is_one_sentence(folder: Path) -> None:
-    with pytest.raises(TenantsError, match=r"kubelet\.sock: the kubelet does not say who holds what: UNAVAILABLE"):
-        read_tenants(folder / "kubelet.sock", {VGPU})
+def test_a_kubelet_that_is_not_there_is_one_sentence(directory: Path) -> None:
+    with pytest.raises(TenantsError, match=r"kubelet\.sock: the kubelet did not list pod resources: UNAVAILABLE"):
+        read_tenants(directory / "kubelet.sock", {VGPU})

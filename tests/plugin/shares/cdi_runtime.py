@@ -25,10 +25,10 @@ def read(content: bytes) -> dict[str, Any]:
     return specification
 
 
-def read_folder(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read what a runtime reads of a folder: all files with one of the two endings. Gives the edits of each device."""
+def read_directory(directory: Path) -> dict[str, dict[str, Any]]:
+    """Read what a runtime reads of a directory: all files of the two endings. Gives the edits of each device."""
     edits: dict[str, dict[str, Any]] = {}
-    for path in folder.iterdir():
+    for path in directory.iterdir():
         if path.suffix in {".json", ".yaml"}:
             specification = read(path.read_bytes())
             for device in specification["devices"]:
@@ -63,7 +63,7 @@ class Started:
         return dict(entry.split("=", 1) for entry in self.env)
 
     def lies_at(self, path: str) -> str | None:
-        """Name the folder of the host that is seen at *path*; None if no mount covers it."""
+        """Name the directory of the host that is seen at *path*; None if no mount covers it."""
         for inside, on_host in reversed(self.mounts):
             clean = _clean(inside)
             if path == clean or path.startswith(f"{clean.rstrip('/')}/"):

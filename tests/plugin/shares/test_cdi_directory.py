@@ -10,7 +10,7 @@ from plugin.shares.cdi import specification
 from plugin.shares.cdi_directory import file_name, remove_stale, write_specification
 from plugin.shares.strategy import Mps, Whole
 from plugin.simulated.gpus import simulated_gpus
-from tests.plugin.shares.cdi_runtime import read_folder
+from tests.plugin.shares.cdi_runtime import read_directory
 
 NAME = "gpu-share.dev/vgpu"
 FILE = "gpu-share_gpu-share.dev_vgpu.json"
@@ -21,19 +21,19 @@ def content(gpus: str = "1xH200", *, vgpus_per_gpu: int = 10, name: str = NAME) 
     return specification(name, pool, Whole() if vgpus_per_gpu == 1 else Mps("/tmp/nvidia-mps"))
 
 
-def test_a_specification_lies_in_a_folder_that_everyone_can_read(tmp_path: Path) -> None:
-    folder = tmp_path / "var/run/cdi"
+def test_a_specification_lies_in_a_directory_that_everyone_can_read(tmp_path: Path) -> None:
+    directory = tmp_path / "var/run/cdi"
     before = os.umask(0o027)
     try:
-        write_specification(folder, NAME, content())
+        write_specification(directory, NAME, content())
     finally:
         os.umask(before)
-    assert [path.name for path in folder.iterdir()] == [FILE]
-    assert folder.stat().st_mode & 0o777 == 0o755
-    assert len(read_folder(folder)) == 10
+    assert [path.name for path in directory.iterdir()] == [FILE]
+    assert directory.stat().st_mode & 0o777 == 0o755
+    assert len(read_directory(directory)) == 10
 
 
-def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_directory_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     write_specification(tmp_path, NAME, content())
     assert tmp_path.stat().st_mode & 0o777 == 0o700
@@ -43,7 +43,7 @@ def test_each_resource_has_its_own_file(tmp_path: Path) -> None:
     names = [NAME, "gpu-share.dev/vgpu.x", "gpu-share.dev/vgpu-x", "other.dev/vgpu", "gpu-share.dev/gpu"]
     for name in names:
         write_specification(tmp_path, name, content(name=name))
-    assert len(read_folder(tmp_path)) == 10 * len(names)
+    assert len(read_directory(tmp_path)) == 10 * len(names)
 
 
 def test_a_specification_is_written_anew_only_if_it_says_something_new(tmp_path: Path) -> None:
@@ -74,13 +74,13 @@ def test_a_runtime_that_looks_while_a_specification_is_written_sees_the_old_one(
         assert written.read_bytes() == content("2xH200")
         assert (
             written.parent == place.parent
-        )  # runtimes hear of a file that is renamed within the folder, and of no other
-        seen.append(len(read_folder(tmp_path)))
+        )  # runtimes hear of a file that is renamed within the directory, and of no other
+        seen.append(len(read_directory(tmp_path)))
         return put_in_place(written, place)
 
     monkeypatch.setattr(Path, "replace", look_and_put_in_place)
     write_specification(tmp_path, NAME, content("2xH200"))
-    assert (seen, len(read_folder(tmp_path))) == ([10], 20)
+    assert (seen, len(read_directory(tmp_path))) == ([10], 20)
 
 
 def test_what_this_node_no_longer_offers_is_removed_and_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -97,50 +97,50 @@ def test_what_this_node_no_longer_offers_is_removed_and_nothing_else_is_touched(
     ]
     for name in others:
         (tmp_path / name).touch()
-    (tmp_path / "gpu-share_gpu-share.dev_folder.json").mkdir()
+    (tmp_path / "gpu-share_gpu-share.dev_directory.json").mkdir()
     for name in (NAME, "gpu-share.dev/old", "nvidia.com/gpu.shared"):
         write_specification(tmp_path, name, content(name=name))
     remove_stale(tmp_path, [NAME, "gpu-share.dev/gpu"])
-    assert {path.name for path in tmp_path.iterdir()} == {*others, FILE, "gpu-share_gpu-share.dev_folder.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {*others, FILE, "gpu-share_gpu-share.dev_directory.json"}
 
 
 @pytest.mark.parametrize("left_behind", [f".{FILE}.4711.new", f".{file_name('a.b/old.x')}.1.new"])
 def test_what_a_killed_run_left_half_written_is_not_read_and_is_removed(tmp_path: Path, left_behind: str) -> None:
     (tmp_path / left_behind).write_bytes(content()[:100])
-    assert read_folder(tmp_path) == {}
+    assert read_directory(tmp_path) == {}
     remove_stale(tmp_path, [NAME])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_has_nothing_stale(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_there_has_nothing_stale(tmp_path: Path) -> None:
     remove_stale(tmp_path / "cdi", [NAME])
     assert list(tmp_path.iterdir()) == []
 
 
-def _a_file(folder: Path) -> None:
-    folder.touch()
+def _a_file(directory: Path) -> None:
+    directory.touch()
 
 
-def _below_a_file(folder: Path) -> None:
-    folder.parent.rmdir()
-    folder.parent.touch()
+def _below_a_file(directory: Path) -> None:
+    directory.parent.rmdir()
+    directory.parent.touch()
 
 
-def _with_a_folder_for_a_file(folder: Path) -> None:
-    (folder / FILE).mkdir(parents=True)
+def _with_a_directory_for_a_file(directory: Path) -> None:
+    (directory / FILE).mkdir(parents=True)
 
 
-@pytest.mark.parametrize("broken", [_a_file, _below_a_file, _with_a_folder_for_a_file])
-def test_a_folder_that_cannot_be_written_to_is_one_sentence_with_the_way_out(
+@pytest.mark.parametrize("broken", [_a_file, _below_a_file, _with_a_directory_for_a_file])
+def test_a_directory_that_cannot_be_written_to_is_one_sentence_with_the_way_out(
     tmp_path: Path, broken: Callable[[Path], None]
 ) -> None:
-    folder = tmp_path / "run" / "cdi"
-    folder.parent.mkdir()
-    broken(folder)
+    directory = tmp_path / "run" / "cdi"
+    directory.parent.mkdir()
+    broken(directory)
     with pytest.raises(
-        HandoverError, match=rf"^--cdi-dir {folder}: .*, writable, or leave cdi out of --device-handover$"
+        HandoverError, match=rf"^--cdi-dir {directory}: .*, writable, or leave cdi out of --device-handover$"
     ):
-        write_specification(folder, NAME, content())
+        write_specification(directory, NAME, content())
 
 
 def test_a_file_that_cannot_be_removed_is_the_same_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

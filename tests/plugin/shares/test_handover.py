@@ -22,7 +22,7 @@ from plugin.shares.handover import (
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
-from tests.plugin.shares.cdi_runtime import Started, created, read_folder
+from tests.plugin.shares.cdi_runtime import Started, created, read_directory
 
 NAME = "gpu-share.dev/vgpu"
 MPS = Mps("/tmp/nvidia-mps")
@@ -37,8 +37,8 @@ TOLD = {"GPU_SHARE_FRACTION": "0.2", "GPU_SHARE_MEMORY_MIB": "28754"}
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
 
 
-def settings(folder: Path, ways: frozenset[Handover]) -> HandoverSettings:
-    return HandoverSettings(ways=ways, cdi_dir=folder / "cdi")
+def settings(directory: Path, ways: frozenset[Handover]) -> HandoverSettings:
+    return HandoverSettings(ways=ways, cdi_dir=directory / "cdi")
 
 
 @pytest.fixture(params=EVERY_SET, ids=lambda ways: "+".join(sorted(ways)))
@@ -134,9 +134,9 @@ def test_the_kubelet_can_always_expand_what_the_container_is_told(
     assert {"GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "NVIDIA_VISIBLE_DEVICES"} <= set(environment)
 
 
-def started(told: Answer, folder: Path, *, runtime_knows_cdi: bool) -> Started:
+def started(told: Answer, directory: Path, *, runtime_knows_cdi: bool) -> Started:
     """Start a container whose image wants all GPUs."""
-    edits = read_folder(folder)[told.cdi_devices[0]] if told.cdi_devices and runtime_knows_cdi else {}
+    edits = read_directory(directory)[told.cdi_devices[0]] if told.cdi_devices and runtime_knows_cdi else {}
     return created(
         image={"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100"},
         requested=list(told.environment.items()),
@@ -175,7 +175,7 @@ def test_every_cdi_device_that_can_be_answered_lies_ready(tmp_path: Path) -> Non
     made = prepare(settings(tmp_path, frozenset({"cdi"})), NAME, POOL, MPS)
     shares = [Allocation(gpus=(gpu,), vgpus=vgpus, vgpus_per_gpu=10) for gpu in POOL.gpus for vgpus in range(1, 11)]
     named = {answer(share, MPS, made).cdi_devices[0] for share in shares}
-    assert named == set(read_folder(tmp_path / "cdi"))
+    assert named == set(read_directory(tmp_path / "cdi"))
 
 
 def test_the_shares_of_a_gpu_that_appears_lie_ready_before_it_is_offered(tmp_path: Path) -> None:
@@ -184,13 +184,13 @@ def test_the_shares_of_a_gpu_that_appears_lie_ready_before_it_is_offered(tmp_pat
     first = prepare(chosen, NAME, alone, MPS)
     again = prepare(chosen, NAME, replace(alone, gpus=(A, B)), MPS)
     assert again == first
-    devices = read_folder(tmp_path / "cdi")
+    devices = read_directory(tmp_path / "cdi")
     assert {f"{NAME}={gpu.uuid}-1of10" for gpu in (A, B)} <= set(devices)
     told = answer(Allocation(gpus=(B,), vgpus=1, vgpus_per_gpu=10), MPS, first)
     assert told.device_nodes[-1] == "/dev/nvidia1"
 
 
-def test_without_cdi_the_folder_is_left_as_it_is(tmp_path: Path) -> None:
+def test_without_cdi_the_directory_is_left_as_it_is(tmp_path: Path) -> None:
     prepare(settings(tmp_path, frozenset({"cdi"})), NAME, POOL, MPS)
     before = (tmp_path / "cdi" / "gpu-share_gpu-share.dev_vgpu.json").stat()
     by_variable = settings(tmp_path, frozenset({"envvar", "devices"}))
@@ -204,7 +204,7 @@ def test_with_cdi_what_is_no_longer_offered_is_cleared_up(tmp_path: Path) -> Non
     for name in (NAME, "gpu-share.dev/gpu"):
         prepare(chosen, name, POOL, MPS)
     forget_others(chosen, [NAME])
-    assert {name.partition("=")[0] for name in read_folder(tmp_path / "cdi")} == {NAME}
+    assert {name.partition("=")[0] for name in read_directory(tmp_path / "cdi")} == {NAME}
 
 
 def test_a_resource_without_gpus_has_no_specification(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_resource_without_gpus_has_no_specification(tmp_path: Path) -> None:
     assert not (tmp_path / "cdi").exists()
 
 
-def test_a_folder_that_cannot_be_written_to_is_an_error_of_the_handover(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_to_is_an_error_of_the_handover(tmp_path: Path) -> None:
     (tmp_path / "cdi").touch()
     with pytest.raises(HandoverError, match=r"^--cdi-dir "):
         prepare(settings(tmp_path, frozenset({"cdi"})), NAME, POOL, MPS)

@@ -39,9 +39,9 @@ def test_a_file_lists_the_gpus(tmp_path: Path) -> None:
     [
         ("2xH999", "unknown model, known are A10, .*H200"),
         ("65xH200", "at most 64 GPUs"),
-        ("0xH200", "neither a file nor like 2xH200"),
-        ("", "neither a file nor like 2xH200"),
-        ("/nowhere.yaml", "neither a file nor like 2xH200"),
+        ("0xH200", "expected a file, or a count and model such as 2xH200"),
+        ("", "expected a file, or a count and model such as 2xH200"),
+        ("/nowhere.yaml", "expected a file, or a count and model such as 2xH200"),
     ],
 )
 def test_a_wrong_specification_is_named(specification: str, sentence: str) -> None:

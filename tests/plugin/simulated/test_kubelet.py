@@ -14,14 +14,14 @@ from plugin.simulated.kubelet import SimulatedKubelet
 
 
 @pytest.fixture
-def socket(folder: Path) -> Path:
-    (folder / "pod-resources").mkdir()
-    return folder / "pod-resources" / "kubelet.sock"
+def socket(directory: Path) -> Path:
+    (directory / "pod-resources").mkdir()
+    return directory / "pod-resources" / "kubelet.sock"
 
 
 @pytest.fixture
-def kubelet(folder: Path, socket: Path) -> Iterator[SimulatedKubelet]:
-    kubelet = SimulatedKubelet(folder, random=Random(1), pod_resources=socket)  # noqa: S311 - the same in every run
+def kubelet(directory: Path, socket: Path) -> Iterator[SimulatedKubelet]:
+    kubelet = SimulatedKubelet(directory, random=Random(1), pod_resources=socket)  # noqa: S311 - the same in every run
     yield kubelet
     kubelet.stop()
 
