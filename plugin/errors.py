@@ -4,7 +4,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     PluginError
     ├── AllocationError     the kubelet asks for vGPUs that cannot be held to a share
     ├── HandoverError       containers cannot be given their GPU in the way that was asked for
-    ├── DiscoveryError      no GPU to offer: no NVML, no driver, none usable
+    ├── DiscoveryError      no GPU to share: no NVML, no driver, none usable
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
     │   └── ControlError    one does not answer, or not as documented
     ├── SimulationError     `--simulate` names no GPUs
@@ -26,7 +26,7 @@ class HandoverError(PluginError):
 
 
 class DiscoveryError(PluginError):
-    """No GPU to offer; the sentence says why and what to do."""
+    """No GPU to share; the sentence says why and what to do."""
 
 
 class MpsError(PluginError):

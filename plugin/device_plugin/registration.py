@@ -36,7 +36,7 @@ _SETTLE_SECONDS = 0.2
 
 
 class Pace:
-    """When to call the kubelet: at once where it is new, ever slower where it refuses."""
+    """When to call the kubelet: at once where it is new, ever slower where it rejects."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -48,7 +48,7 @@ class Pace:
         """Whether *kubelet* may be called now."""
         return kubelet != self._kubelet or self._clock() >= self._not_before_seconds
 
-    def refused_by(self, kubelet: SocketIdentity) -> None:
+    def rejected_by(self, kubelet: SocketIdentity) -> None:
         """Leave *kubelet* alone for a while, for longer each time."""
         if kubelet != self._kubelet:
             self._retry_seconds = _FIRST_RETRY_SECONDS
@@ -109,7 +109,7 @@ _SERVE_AGAIN_SECONDS = 0.25  # a kubelet that starts may remove our socket while
 
 class ResourceServer:
     """
-    Offers one resource to the kubelet in *kubelet_dir*.
+    Advertises one resource to the kubelet in *kubelet_dir*.
 
     Raises:
         SocketError: If the path of our socket in *kubelet_dir* is too long.
@@ -167,7 +167,7 @@ class ResourceServer:
         if not answers(self._kubelet):
             self._say("waiting for the kubelet", reason=f"{self._kubelet} does not answer")
             return None
-        refusal = register(
+        rejection = register(
             self._kubelet,
             endpoint=self._socket.name,
             resource_name=self._resource.name,
@@ -175,9 +175,9 @@ class ResourceServer:
             stopping=lambda: self._stopping,
         )
         # A kubelet that answers too late may have registered us all the same, and then follows us.
-        if refusal and not session.is_watched:
-            self._pace.refused_by(kubelet)
-            self._say("not registered, trying again", reason=refusal)
+        if rejection and not session.is_watched:
+            self._pace.rejected_by(kubelet)
+            self._say("not registered, trying again", reason=rejection)
             return None
         self._pace.registered_with(kubelet)
         self._say("registered with the kubelet", socket=str(self._socket))

@@ -176,12 +176,12 @@ def _topology_message(numa_node: int | None) -> api_pb2.TopologyInfo | None:
     return api_pb2.TopologyInfo(nodes=[api_pb2.NUMANode(ID=numa_node)])
 
 
-def _container_message(told: Answer) -> api_pb2.ContainerAllocateResponse:
+def _container_message(given: Answer) -> api_pb2.ContainerAllocateResponse:
     return api_pb2.ContainerAllocateResponse(
-        envs=told.environment,
-        mounts=[api_pb2.Mount(host_path=one.host_path, container_path=one.container_path) for one in told.mounts],
+        envs=given.environment,
+        mounts=[api_pb2.Mount(host_path=one.host_path, container_path=one.container_path) for one in given.mounts],
         devices=[
-            api_pb2.DeviceSpec(host_path=path, container_path=path, permissions="rw") for path in told.device_nodes
+            api_pb2.DeviceSpec(host_path=path, container_path=path, permissions="rw") for path in given.device_nodes
         ],
-        cdi_devices=[api_pb2.CDIDevice(name=name) for name in told.cdi_devices],
+        cdi_devices=[api_pb2.CDIDevice(name=name) for name in given.cdi_devices],
     )

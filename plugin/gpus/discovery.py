@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from plugin.errors import DiscoveryError
 from plugin.gpus.gpu import Gpu, VGpuId
-from plugin.gpus.nvml import NvmlGpus, explained, if_there, if_told, initialised, of_one_gpu, text_of
+from plugin.gpus.nvml import NvmlGpus, explained, if_answered, if_there, initialised, of_one_gpu, text_of
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
@@ -122,7 +122,7 @@ def not_shared(index: int, count: int, error: Exception) -> str:
 
 def driver_version(nvml: NvmlGpus) -> str:
     """Ask for the driver's version; empty if it is unknown."""
-    return text_of(if_told(nvml, nvml.nvmlSystemGetDriverVersion) or "")
+    return text_of(if_answered(nvml, nvml.nvmlSystemGetDriverVersion) or "")
 
 
 def uuid_of(nvml: NvmlGpus, handle: Any) -> str:
@@ -146,13 +146,13 @@ def in_mig_mode(nvml: NvmlGpus, handle: Any) -> bool:
 
 def minor_of(nvml: NvmlGpus, handle: Any) -> int | None:
     """Ask for the number of a GPU's device node; None if there is none."""
-    minor: int | None = if_told(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle))
+    minor: int | None = if_answered(nvml, lambda: nvml.nvmlDeviceGetMinorNumber(handle))
     return minor
 
 
 def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
     """Ask where on the PCI bus a GPU is, as the kernel writes it; None if it is not known."""
-    info = if_told(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
+    info = if_answered(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
     if info is None:
         return None
     # NVML writes 00000000:3B:00.0, the kernel 0000:3b:00.0.
@@ -212,7 +212,7 @@ def _numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:
     """
     node = _sysfs_numa_node(nvml, handle, sysfs=sysfs)
     if node is None:
-        node = if_told(nvml, lambda: nvml.nvmlDeviceGetNumaNodeId(handle))
+        node = if_answered(nvml, lambda: nvml.nvmlDeviceGetNumaNodeId(handle))
     return node if node is not None and node >= 0 else None
 
 

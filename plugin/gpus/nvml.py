@@ -138,7 +138,7 @@ def if_there(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
         return None
 
 
-def if_told(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
+def if_answered(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
     """Ask for what can be done without; None if there is no answer, unless the GPU is away or NVML as a whole fails."""
     try:
         return call()

@@ -140,22 +140,22 @@ class Monitor:
         """Wait for an event; False asks for a probe."""
         began = self._clock()
         try:
-            told = session.wait(seconds)
+            event = session.wait(seconds)
         except self._nvml.NVMLError as error:
             self._fail_to_wait(session, error)
             return False
         self._wait_failures = 0
         self._unheard = ""
-        if told is None:
+        if event is None:
             self._events_in_a_row = 0
             self._ended.wait(began + seconds - self._clock())  # nothing, if NVML has waited
             return True
         self._events_in_a_row += 1
         if self._events_in_a_row > self._periods.unpaced_events:
             self._ended.wait(self._periods.between_events_seconds)
-        if told == "look":
+        if event == "look":
             return False
-        self._report(told)
+        self._report(event)
         return True
 
     def _fail_to_wait(self, session: NvmlConnection, error: Exception) -> None:

@@ -22,7 +22,7 @@ from plugin.gpus.discovery import (
     uuid_of,
 )
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.nvml import AWAY, NvmlHealth, if_told, number_of, of_one_gpu
+from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, of_one_gpu
 from plugin.health.reports import Event, Look, Probe
 
 # NVML's numbers.
@@ -130,19 +130,19 @@ class NvmlConnection:
     def wait(self, seconds: float) -> Event | Literal["look"] | None:
         """Wait that long for the driver; "look" is the advice to probe, None that nothing came."""
         try:
-            told = self._nvml.nvmlEventSetWait_v2(self._events, max(1, int(seconds * 1000)))
+            event = self._nvml.nvmlEventSetWait_v2(self._events, max(1, int(seconds * 1000)))
         except self._nvml.NVMLError as error:
             if number_of(error) == _TIMEOUT:
                 return None
             raise
-        critical = f"XID {told.eventData}" if told.eventType == _XID else _CRITICAL.get(told.eventType)
+        critical = f"XID {event.eventData}" if event.eventType == _XID else _CRITICAL.get(event.eventType)
         if critical is None:
             return "look"
         try:
-            uuid = uuid_of(self._nvml, told.device)
+            uuid = uuid_of(self._nvml, event.device)
         except errors_of_one(self._nvml):
             return "look"
-        xid = int(told.eventData) if told.eventType == _XID else None
+        xid = int(event.eventData) if event.eventType == _XID else None
         return Event(seconds=self._clock(), gpu_uuid=uuid, what=critical, xid=xid)
 
     def stop_listening(self) -> None:
@@ -171,12 +171,12 @@ class NvmlConnection:
     def _look(self, handle: Any, *, unheard: str) -> Look:
         try:
             self._nvml.nvmlDeviceGetMemoryInfo(handle)  # unlike its UUID, not known by heart
-            recovery_action = if_told(self._nvml, lambda: self._recovery_action(handle))
+            recovery_action = if_answered(self._nvml, lambda: self._recovery_action(handle))
             return Look(
-                in_mig_mode=bool(if_told(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
+                in_mig_mode=bool(if_answered(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
                 recovery_action=recovery_action,
                 unheard=unheard if recovery_action is None else "",
-                energy_mj=if_told(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
+                energy_mj=if_answered(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             )
         except self._nvml.NVMLError as error:
             return _unreached(of_one_gpu(error))

@@ -80,7 +80,7 @@ class Reconciler:
         Reconciler once, with *reports* as what has come since the last time.
 
         Raises:
-            PluginError: If a GPU that is new cannot be offered; all else is done.
+            PluginError: If a GPU that is new cannot be advertised; all else is done.
         """
         at = self._now()
         for report in reports:

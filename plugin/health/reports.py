@@ -30,7 +30,7 @@ class Probe:
     seconds: float  # `boot_clock.boot_seconds` at its end
     generation: int  # how often NVML had been initialised by then
     looks: Mapping[str, Look]  # by UUID
-    gpus: tuple[Gpu, ...]  # those that can be shared or handed out whole, in NVML's order
+    gpus: tuple[Gpu, ...]  # those that can be shared or allocated whole, in NVML's order
     skipped: tuple[str, ...]  # one sentence for each other
     driver: str  # version; empty if unknown
 

@@ -43,7 +43,7 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str
     index: int  # NVML's number
     model: str
-    resource: str  # that its vGPUs are offered as
+    resource: str  # that its vGPUs are advertised as
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     faults: tuple[Fault, ...] = ()
     application_fault: ApplicationFault | None = None  # the last one

@@ -52,9 +52,9 @@ def next_vgpus(before: int | None, *, allowed: int, held: int | None, vgpus_per_
 
 def commands(ceiling: Ceiling, gpu_uuid: str, servers: tuple[int, ...]) -> dict[str, str]:
     """
-    Say how a daemon is told, and what it is asked to see whether that still holds: question to command.
+    Say by which commands a daemon is set, and by which questions it is checked: question to command.
 
-    The defaults reach servers that are started later, so each running one is told by itself; its clients of
+    The defaults reach servers that are started later, so each running one is set by itself; its clients of
     now keep what they came with.
     """
     percent, memory = str(ceiling.thread_percentage), f"{ceiling.memory_mib}M"
@@ -75,14 +75,14 @@ class ClientLimits:
         self._gpu_uuid = gpu_uuid
         self._control = control
         self._timing = timing
-        self._told: dict[str, tuple[str, str]] = {}  # by question: the command, and the answer after it
+        self._in_force: dict[str, tuple[str, str]] = {}  # by question: the command, and the answer after it
         self._unchecked: set[str] = set()  # questions of which the answer may have changed
         self._check_due_seconds = 0.0
         self._failure = ""
 
     def forget(self) -> None:
-        """Take note of a new daemon, which was told nothing yet."""
-        self._told.clear()
+        """Forget what was set: the daemon is a new one."""
+        self._in_force.clear()
 
     def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> None:
         """
@@ -92,9 +92,9 @@ class ClientLimits:
         """
         begun_seconds = boot_seconds()
         wanted = commands(ceiling, self._gpu_uuid, servers)
-        self._told = {question: told for question, told in self._told.items() if question in wanted}
+        self._in_force = {question: pair for question, pair in self._in_force.items() if question in wanted}
         if begun_seconds >= self._check_due_seconds:
-            self._unchecked = set(self._told)
+            self._unchecked = set(self._in_force)
             self._check_due_seconds = begun_seconds + self._timing.limits
         try:
             for question, command in wanted.items():
@@ -109,15 +109,15 @@ class ClientLimits:
         self._failure = ""
 
     def _hold_one(self, question: str, command: str) -> None:
-        told, expected = self._told.get(question, ("", ""))
-        if told == command:
+        in_force, expected = self._in_force.get(question, ("", ""))
+        if in_force == command:
             if question not in self._unchecked:
                 return
             answer = self._control.ask(question)
             self._unchecked.discard(question)
             if answer == expected:
                 return
-            del self._told[question]  # even if it cannot be told just now
+            del self._in_force[question]  # even if it cannot be set just now
             _log.warning(
                 "an MPS limit was changed: set again",
                 extra={
@@ -129,7 +129,7 @@ class ClientLimits:
             )
         self._control.ask(command)
         answer = self._control.ask(question)
-        self._told[question] = (command, answer)
+        self._in_force[question] = (command, answer)
         _warn_if_not_kept(self._gpu_uuid, command, answer)
 
 

@@ -33,7 +33,7 @@ _NEEDED = ("nvidiactl", "nvidia-uvm")  # CUDA does not start without them
 _OPTIONAL = ("nvidia-uvm-tools", "nvidia-modeset")  # profilers and graphics; not every driver makes them
 
 
-_TOLD = (SHARE_FRACTION, SHARE_MEMORY_MIB)
+_EXPANDABLE = (SHARE_FRACTION, SHARE_MEMORY_MIB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ BY_VARIABLE = Delivery(ways=frozenset({"envvar"}))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the kubelet is told about one container."""
+    """What the kubelet is answered about one container."""
 
     environment: dict[str, str]
     mounts: tuple[Mount, ...] = ()
@@ -109,8 +109,8 @@ def answer(allocation: Allocation, sharing: Sharing, delivery: Delivery) -> Answ
     held = limits(allocation, sharing)
     cdi_devices = _cdi_devices(allocation, delivery)
     if cdi_devices and delivery.ways == {"cdi"}:
-        told = {name: held.environment[name] for name in _TOLD}
-        return Answer(environment={**told, VISIBLE_DEVICES: NO_DEVICES}, cdi_devices=cdi_devices)
+        variables = {name: held.environment[name] for name in _EXPANDABLE}
+        return Answer(environment={**variables, VISIBLE_DEVICES: NO_DEVICES}, cdi_devices=cdi_devices)
     by_variable = "envvar" in delivery.ways or ("cdi" in delivery.ways and not cdi_devices)
     return Answer(
         environment=held.environment if by_variable else {**held.environment, VISIBLE_DEVICES: NO_DEVICES},

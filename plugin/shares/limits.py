@@ -43,12 +43,12 @@ def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
     either, since nobody else can be on them. If an MPS server still holds one of them, CUDA says
     "device busy or unavailable" there.
     """
-    told = _told(allocation)
+    variables = _share_variables(allocation)
     match sharing:
         case Mps(pipe_directory) if len(allocation.gpus) == 1:
-            return _mps_limits(allocation, told=told, pipe_directory=PurePosixPath(pipe_directory))
+            return _mps_limits(allocation, variables=variables, pipe_directory=PurePosixPath(pipe_directory))
         case Mps() | TimeSlicing() | Whole():
-            return ContainerLimits(environment=told)
+            return ContainerLimits(environment=variables)
         case _:
             assert_never(sharing)
 
@@ -64,7 +64,7 @@ def thread_percentage(allocation: Allocation) -> int:
     return max(1, 100 * allocation.vgpus // allocation.vgpus_per_gpu)
 
 
-def _told(allocation: Allocation) -> dict[str, str]:
+def _share_variables(allocation: Allocation) -> dict[str, str]:
     return {
         contract.VISIBLE_DEVICES: ",".join(gpu.uuid for gpu in allocation.gpus),
         contract.SHARE_FRACTION: _fraction_text(allocation),
@@ -72,12 +72,12 @@ def _told(allocation: Allocation) -> dict[str, str]:
     }
 
 
-def _mps_limits(allocation: Allocation, *, told: dict[str, str], pipe_directory: PurePosixPath) -> ContainerLimits:
+def _mps_limits(allocation: Allocation, *, variables: dict[str, str], pipe_directory: PurePosixPath) -> ContainerLimits:
     (gpu,) = allocation.gpus
     pipe = str(pipe_directory / gpu.uuid)
     return ContainerLimits(
         environment={
-            **told,
+            **variables,
             contract.MPS_PIPE_DIRECTORY: pipe,
             contract.MPS_THREAD_PERCENTAGE: str(thread_percentage(allocation)),
             # By UUID: an ordinal that the process cannot see would lift every limit.

@@ -1,7 +1,7 @@
 """
 Which free vGPUs a container should get, so that its share lies on one GPU.
 
-A refusal here would fail the pod, so there is none: whatever arrives, as many IDs as were asked for
+A rejection here would fail the pod, so there is none: whatever arrives, as many IDs as were asked for
 come back, or as many as there are. Where no GPU has room they are still the same ones each time, and
 `allocation` says no to them with the reason.
 """
@@ -18,7 +18,7 @@ AllocationPolicy = Literal["pack", "spread"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A GPU as the kubelet offers it for one container."""
+    """A GPU as the kubelet sees it for one container."""
 
     position: int  # in the inventory
     free: tuple[str, ...]  # IDs that may be taken, by index, the included ones too
@@ -44,7 +44,7 @@ def preferred_ids(
     included = dict.fromkeys(must_include)
     candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool=pool)
     ordered = _ordered(candidates, size=size, policy=policy)
-    # Unknown IDs last: Allocate will refuse them, but the number must be right.
+    # Unknown IDs last: Allocate will reject them, but the number must be right.
     wanted = chain(included, *(candidate.free for candidate in ordered), available)
     return list(dict.fromkeys(wanted))[: max(size, 0)]
 

@@ -22,7 +22,7 @@ from typing import Any
 import jsonpatch
 from rich.console import Console
 
-from plugin.simulated.demo_view import show_allocation, show_end, show_fault, show_node, show_refusal, show_title
+from plugin.simulated.demo_view import show_allocation, show_denial, show_end, show_fault, show_node, show_title
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.reading.store import load
@@ -97,7 +97,7 @@ def _send(  # noqa: PLR0913 - the whole chain
     """Send a pod through the webhook and, if it is granted, to the kubelet; show what becomes of it."""
     response = _call(port, ca, example)
     if not response["allowed"]:
-        show_refusal(to, status=response["status"], why=example.why)
+        show_denial(to, status=response["status"], why=example.why)
         return
     patch = json.loads(b64decode(response["patch"])) if "patch" in response else []
     patched = jsonpatch.apply_patch(example.pod, patch)

@@ -24,7 +24,7 @@ def show_title(console: Console, *, number: int, title: str) -> None:
     console.print(Rule(f"[bold]{number}. {escape(title)}[/bold]", align="left"))
 
 
-def show_refusal(console: Console, *, status: Mapping[str, Any], why: Sequence[str]) -> None:
+def show_denial(console: Console, *, status: Mapping[str, Any], why: Sequence[str]) -> None:
     """Show what the user would see."""
     console.print(f"[red]denied[/red], {status['code']} [bold]{escape(status['reason'])}[/bold]")
     console.print(f"  {escape(status['message'])}", highlight=False, soft_wrap=True)

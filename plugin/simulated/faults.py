@@ -1,5 +1,5 @@
 """
-What goes wrong with GPUs that are not there, as the file of `--simulate` says it beside `gpus`.
+What goes wrong with simulated GPUs, as the file of `--simulate` says it beside `gpus`.
 
     faults:                                          # at, recovers: seconds since the start
     - {at: 5, gpu: 1, xid: 31}                       # a program's: the driver asks for nothing

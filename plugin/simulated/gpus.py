@@ -1,5 +1,5 @@
 """
-GPUs that are not there, for `--simulate`: `2xH200`, or a file that lists them, and what goes wrong with them.
+Simulated GPUs, for `--simulate`: `2xH200`, or a file that lists them, and what goes wrong with them.
 
     gpus:
     - {model: H200, numaNode: 0}

@@ -1,5 +1,5 @@
 """
-A kubelet that is not there: what a device plugin meets on a node of Kubernetes 1.36, over real sockets.
+A simulated kubelet: what a device plugin meets on a node of Kubernetes 1.36, over real sockets.
 
 It dials back while a plugin registers, follows the list of devices, disconnects by resource name, removes every
 socket in its directory when it starts, and picks devices as `simulated_manager` says.

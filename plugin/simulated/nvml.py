@@ -1,6 +1,6 @@
 # ruff: noqa: D102, N802 - the names are NVML's, and what they do too
 """
-An NVML that is not there: the part of the module `pynvml` that the plugin uses, over a simulated node.
+A simulated NVML: the part of the module `pynvml` that the plugin uses, over a simulated node.
 
 Where GPUs fail it does as the real one: a GPU that was lost, or an NVML that has failed, stays so for whoever has
 initialised it, until it is initialised anew; waiting for events of a lost GPU fails at once; a reset lets the energy

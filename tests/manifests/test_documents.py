@@ -14,7 +14,7 @@ from policies.cluster import Cluster
 from policies.reading.store import load
 from tests.command_line import options
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
-from tests.plugin.health.told import ago, healthy, node, status
+from tests.plugin.health.published import ago, healthy, node, status
 
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
 EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -34,7 +34,7 @@ def test_a_pod_gets_its_share_from_the_real_command_before_and_after_a_restart_o
         assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
 
 
-def test_a_time_sliced_node_offers_its_own_resource_and_holds_nobody(start: Start, directory: Path) -> None:
+def test_a_time_sliced_node_advertises_its_own_resource_and_holds_nobody(start: Start, directory: Path) -> None:
     resource = "gpu-share.dev/vgpu-timesliced"
     with SimulatedKubelet(directory) as kubelet:
         start("--simulate", "1xL4", "--strategy", "time-slicing")

@@ -29,7 +29,7 @@ def nvml(build_nvml: Callable[..., str]) -> str:
     return build_nvml()
 
 
-def test_the_gpus_of_nvml_are_offered_with_their_numa_nodes(start: Start, nvml: str, tmp_path: Path) -> None:
+def test_the_gpus_of_nvml_are_shared_with_their_numa_nodes(start: Start, nvml: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     plugin = start(LD_LIBRARY_PATH=nvml, FAKE_NVML="healthy", FAKE_NVML_CALLS=str(calls))
     line = plugin.logged("starting")
@@ -120,7 +120,7 @@ def test_a_critical_xid_reaches_the_kubelet_and_is_known_to_the_next_plugin(
         assert following.logged("GPU unhealthy")["gpu"] == SECOND
 
 
-def test_a_gpu_shared_by_mps_is_offered_once_its_daemon_is_ready(
+def test_a_gpu_shared_by_mps_is_shared_once_its_daemon_is_ready(
     start: Start, nvml: str, directory: Path, tmp_path: Path
 ) -> None:
     with SimulatedKubelet(directory) as kubelet:
@@ -133,7 +133,7 @@ def test_a_gpu_shared_by_mps_is_offered_once_its_daemon_is_ready(
         kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
 
 
-def test_one_process_serves_a_node_that_offers_each_gpu_in_its_own_way(
+def test_one_process_serves_a_node_that_shares_each_gpu_in_its_own_way(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
     policies = tmp_path / "policies"

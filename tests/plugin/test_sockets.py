@@ -58,9 +58,9 @@ def test_the_simulated_kubelet_is_as_strict_as_the_real_one(
 ) -> None:
     kubelet.start()
     request = api_pb2.RegisterRequest(version=version, endpoint=endpoint, resource_name=name)
-    with grpc.insecure_channel(target(kubelet.socket)) as channel, pytest.raises(grpc.RpcError) as refusal:
+    with grpc.insecure_channel(target(kubelet.socket)) as channel, pytest.raises(grpc.RpcError) as rejection:
         api_pb2_grpc.RegistrationStub(channel).Register(request)
-    assert sentence in (refusal.value.details() or "")
+    assert sentence in (rejection.value.details() or "")
 
 
 def test_a_path_that_is_no_uri_is_served_all_the_same(directory: Path, resource: Resource) -> None:
@@ -71,7 +71,7 @@ def test_a_path_that_is_no_uri_is_served_all_the_same(directory: Path, resource:
         kubelet.wait_for(NAME)
 
 
-def test_a_path_too_long_for_a_socket_is_refused_with_its_length() -> None:
+def test_a_path_too_long_for_a_socket_is_rejected_with_its_length() -> None:
     with pytest.raises(SocketError, match="at most 107 bytes, this has 108: choose a shorter --kubelet-dir"):
         socket_path(Path("/" + "d" * 83), NAME)
     assert socket_path(Path("/" + "d" * 82), NAME).name == SOCKET
@@ -102,14 +102,14 @@ def file_system_time_moved_on(since: Path) -> bool:
     return probe.lstat().st_mtime_ns > since.lstat().st_mtime_ns
 
 
-def test_the_pace_is_slower_with_each_refusal_and_fresh_with_a_new_kubelet() -> None:
+def test_the_pace_is_slower_with_each_rejection_and_fresh_with_a_new_kubelet() -> None:
     now = 100.0
     pace = Pace(lambda: now)
     old, new = SocketIdentity(1, 1, 1), SocketIdentity(1, 1, 2)
     waits = []
     for _ in range(6):
         assert pace.allows(old)
-        pace.refused_by(old)
+        pace.rejected_by(old)
         assert not pace.allows(old)
         assert pace.allows(new)
         wait = 0.0
@@ -118,7 +118,7 @@ def test_the_pace_is_slower_with_each_refusal_and_fresh_with_a_new_kubelet() -> 
             now += 0.5
         waits.append(wait)
     assert waits == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
-    pace.refused_by(new)
+    pace.rejected_by(new)
     now += 0.5
     assert pace.allows(new)
 

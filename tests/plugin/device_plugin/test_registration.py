@@ -148,22 +148,22 @@ def test_a_stream_that_the_kubelet_ended_leads_to_one_registration(registered: S
     wait_for_registration(registered, 2)
 
 
-def test_a_kubelet_that_refuses_is_quoted_once_and_asked_again_ever_slower(
+def test_a_kubelet_that_rejects_is_quoted_once_and_asked_again_ever_slower(
     directory: Path, start_plugin: StartPlugin, resource: Resource, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked: list[float] = []
 
-    class Refusing(SimulatedKubelet):
+    class Rejecting(SimulatedKubelet):
         def Register(self, request: api_pb2.RegisterRequest, context: grpc.ServicerContext) -> api_pb2.Empty:  # noqa: N802
             asked.append(monotonic())
             return super().Register(request, context)
 
-    with Refusing(directory):
+    with Rejecting(directory):
         start_plugin(replace(resource, name="no-extended-resource"))
         wait_until(lambda: len(asked) == 3)
-    refusals = [record for record in caplog.records if record.message == "not registered, trying again"]
-    (refusal,) = refusals
-    assert vars(refusal)["reason"] == "UNKNOWN: the resource name no-extended-resource is invalid"
+    rejections = [record for record in caplog.records if record.message == "not registered, trying again"]
+    (rejection,) = rejections
+    assert vars(rejection)["reason"] == "UNKNOWN: the resource name no-extended-resource is invalid"
     assert 0.5 <= asked[1] - asked[0] < 0.95 * (asked[2] - asked[1])
 
 

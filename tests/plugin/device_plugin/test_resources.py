@@ -57,7 +57,7 @@ def test_all_gpus_of_the_start_are_in_a_resource_before_it_is_served() -> None:
     states: list[list[bool]] = []
     settings = Settings(**SETTINGS)
     known = resources_of(settings, Cluster(vgpus_per_gpu=2), serve=lambda resource: states.append(healthy(resource)))
-    known.publish([*seen(GPUS[0]), *seen(GPUS[1], why="ill")])
+    known.publish([*seen(GPUS[0]), *seen(GPUS[1], why="XID 79")])
     assert states == [[True, True, False, False]]
 
 
@@ -65,9 +65,9 @@ def test_faults_are_followed_and_a_resource_is_served_once() -> None:
     served: list[Resource] = []
     known = advertising(served)
     known.publish(seen(*GPUS[:2]))
-    known.publish([*seen(GPUS[0], why="ill"), *seen(GPUS[1])])
+    known.publish([*seen(GPUS[0], why="XID 79"), *seen(GPUS[1])])
     (resource,) = served
-    assert resource.devices.fault(GPUS[0].uuid) == "ill"
+    assert resource.devices.fault(GPUS[0].uuid) == "XID 79"
     assert healthy(resource) == [False] * 4 + [True] * 4
     known.publish(seen(*GPUS[:2]))
     assert all(healthy(resource))
@@ -79,7 +79,7 @@ def test_a_gpu_that_appears_ill_is_never_seen_healthy() -> None:
     known.publish(seen(GPUS[0]))
     states = iter(served[0].devices.watch())
     next(states)
-    known.publish([*seen(GPUS[0]), *seen(GPUS[1], why="ill")])
+    known.publish([*seen(GPUS[0]), *seen(GPUS[1], why="XID 79")])
     assert [device.healthy for device in next(states)] == [True] * 4 + [False] * 4
 
 
@@ -102,7 +102,7 @@ def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_p
     assert GPUS[1].uuid in file.read_text()
 
 
-def test_a_gpu_that_cannot_be_handed_over_is_not_offered_but_its_neighbours_faults_are(tmp_path: Path) -> None:
+def test_a_gpu_that_cannot_be_handed_over_is_not_shared_but_its_neighbours_faults_are(tmp_path: Path) -> None:
     served: list[Resource] = []
     known = advertising(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
     known.publish(seen(GPUS[0]))
@@ -111,10 +111,10 @@ def test_a_gpu_that_cannot_be_handed_over_is_not_offered_but_its_neighbours_faul
     tmp_path.rmdir()
     tmp_path.touch()
     with pytest.raises(HandoverError):
-        known.publish([*seen(GPUS[0], why="ill"), *seen(GPUS[1])])
+        known.publish([*seen(GPUS[0], why="XID 79"), *seen(GPUS[1])])
     assert healthy(served[0]) == [False] * 4
     tmp_path.unlink()
-    known.publish([*seen(GPUS[0], why="ill"), *seen(GPUS[1])])
+    known.publish([*seen(GPUS[0], why="XID 79"), *seen(GPUS[1])])
     assert healthy(served[0]) == [False] * 4 + [True] * 4
 
 
@@ -138,7 +138,7 @@ def test_resources_are_served_from_the_start_on_and_at_once_later(directory: Pat
     assert list(directory.iterdir()) == []
 
 
-def test_a_socket_whose_path_is_too_long_is_refused(directory: Path, resource: Resource) -> None:
+def test_a_socket_whose_path_is_too_long_is_rejected(directory: Path, resource: Resource) -> None:
     servers = Servers(directory / ("x" * 100), Threads(on_death=lambda: None))
     with pytest.raises(SocketError):
         servers.add(resource)

@@ -197,11 +197,11 @@ def test_before_a_start_there_is_nothing_to_do(stub: api_pb2_grpc.DevicePluginSt
     assert stub.PreStartContainer(api_pb2.PreStartContainerRequest()) == api_pb2.PreStartContainerResponse()
 
 
-def test_a_refusal_is_a_failed_precondition_with_the_sentence(stub: api_pb2_grpc.DevicePluginStub, pool: Pool) -> None:
-    with pytest.raises(grpc.RpcError) as refusal:
+def test_a_rejection_is_a_failed_precondition_with_a_sentence(stub: api_pb2_grpc.DevicePluginStub, pool: Pool) -> None:
+    with pytest.raises(grpc.RpcError) as rejection:
         stub.Allocate(allocate_request([*ids(pool, 0, 3), *ids(pool, 1, 0)]))
-    assert refusal.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-    assert "must lie on one GPU, or be whole GPUs" in (refusal.value.details() or "")
+    assert rejection.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert "must lie on one GPU, or be whole GPUs" in (rejection.value.details() or "")
 
 
 def test_a_failure_of_ours_is_one_sentence_and_never_a_traceback(
@@ -239,7 +239,7 @@ def test_an_allocation_is_one_log_line_with_ids_and_no_more(
     }
 
 
-def test_the_refusal_reaches_the_pod_as_the_kubelet_words_it(registered: SimulatedKubelet, resource: Resource) -> None:
+def test_a_rejection_reaches_the_pod_as_the_kubelet_words_it(registered: SimulatedKubelet, resource: Resource) -> None:
     for number in range(4):
         registered.allocate(Request(pod=f"default/{number}", container="main", resource=resource.name, count=4))
     with pytest.raises(

@@ -169,5 +169,5 @@ def test_pods_faults_and_restarts_in_any_order_break_no_promise(policy: Allocati
     node = RandomNode(pool=Pool(gpus=simulated_gpus("4xL4"), vgpus_per_gpu=10), random=Random(4), policy=policy)  # noqa: S311 - the same steps in every run
     for _ in range(2500):
         node.step()
-    assert min(node.steps[kind] for kind in ("allocation", "release", "refusal", "fault", "recovery")) > 50
+    assert min(node.steps[kind] for kind in ("allocation", "release", "rejection", "fault", "recovery")) > 50
     assert node.steps["restart of the plugin"] > 10

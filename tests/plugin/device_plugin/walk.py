@@ -33,7 +33,7 @@ class _AbortedError(Exception):
 
 
 class _Context:
-    """What the service needs of gRPC's context: a refusal that ends the call."""
+    """What the service needs of gRPC's context: a rejection that ends the call."""
 
     def abort(self, code: grpc.StatusCode, details: str) -> None:
         raise _AbortedError(f"{code.name}: {details}")
@@ -58,8 +58,8 @@ class ServiceAsPlugin:
         request = api_pb2.AllocateRequest(container_requests=[api_pb2.ContainerAllocateRequest(devices_ids=device_ids)])
         try:
             (answer,) = self.service.Allocate(request, _context()).container_responses
-        except _AbortedError as refusal:
-            raise PluginCallError(str(refusal)) from refusal
+        except _AbortedError as rejection:
+            raise PluginCallError(str(rejection)) from rejection
         return Received(device_ids=tuple(device_ids), environment=dict(answer.envs), mounts=())
 
 
@@ -117,7 +117,7 @@ class RandomNode:
             )
         except UnexpectedAdmissionError:
             self._manager.free(name)
-            self.steps["refusal"] += 1
+            self.steps["rejection"] += 1
             return
         sick = {_gpu(device) for device in received.device_ids} & self._faults.keys()
         assert not sick, f"{name} was put on {sick}, which is unhealthy"
@@ -147,7 +147,7 @@ class RandomNode:
     def _check(self) -> None:
         held = Counter(device for received in self._running.values() for device in received.device_ids)
         twice = [device for device, times in held.items() if times > 1]
-        assert not twice, f"handed out twice: {twice}"
+        assert not twice, f"allocated twice: {twice}"
         promised: Counter[tuple[str, str]] = Counter()
         for received in self._running.values():
             environment: dict[str, Any] = received.environment

@@ -52,7 +52,7 @@ def test_a_driver_that_tells_of_no_events_is_looked_at(
 
 
 def test_only_events_that_a_gpu_supports_are_asked_for(start: StartNode, nvml: Nvml, script: Script) -> None:
-    script.say("events 0 8")  # the library refuses others
+    script.say("events 0 8")  # the library rejects others
     node = start(nvml=nvml)
     script.say("recovery 0 1", "xid 0 79")
     wait_until(lambda: set(node.sources(0)) == {"xid", "recovery"})

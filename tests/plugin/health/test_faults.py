@@ -181,7 +181,7 @@ def test_a_reboot_ends_what_an_earlier_plugin_knew(nvml: Nvml, script: Script, t
         assert node.healthy() == [10, 10]
 
 
-def test_a_driver_that_hangs_holds_up_no_judgement_and_is_noticed(start: StartNode, nvml: Nvml, script: Script) -> None:
+def test_a_driver_that_hangs_holds_up_no_news_and_is_noticed(start: StartNode, nvml: Nvml, script: Script) -> None:
     seconds = [1000.0]
     mps: dict[str, str] = {}
     node = start(nvml=nvml, strategy="mps", mps_faults=lambda _: dict(mps), clock=lambda: seconds[0])

@@ -24,7 +24,7 @@ def first(*reports: Report, wait: bool = False, strategy_of: StrategyOf = lambda
     return first_probe(queue, strategy_of, wait=wait, ended=lambda _: queue.empty())
 
 
-def test_the_first_probe_that_shows_a_gpu_to_offer_is_given() -> None:
+def test_the_first_probe_that_shows_a_gpu_to_share_is_given() -> None:
     assert first(FOUND, NONE) is FOUND
     assert first(EVENT, FOUND) is FOUND
 
@@ -42,7 +42,7 @@ def test_without_a_gpu_there_is_one_sentence_that_says_why(report: Report, sente
         first(report, FOUND)
 
 
-def test_a_node_whose_gpus_are_left_to_others_has_nothing_to_offer() -> None:
+def test_a_node_whose_gpus_are_left_to_others_has_nothing_to_share() -> None:
     with pytest.raises(DiscoveryError, match=r"_cluster\.yaml leaves all 2 GPUs of this node to others"):
         first(FOUND, strategy_of=lambda _: None)
     assert first(FOUND, strategy_of=lambda gpu: MPS if gpu.index == 1 else None) is FOUND

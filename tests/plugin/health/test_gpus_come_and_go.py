@@ -11,7 +11,7 @@ from tests.plugin.waiting import wait_until
 
 
 @pytest.mark.parametrize("line", ["lost 0", "nameless 0"])
-def test_a_gpu_that_is_lost_from_the_start_is_offered_once_it_is_found(
+def test_a_gpu_that_is_lost_from_the_start_is_shared_once_it_is_found(
     start: StartNode, nvml: Nvml, script: Script, line: str
 ) -> None:
     script.say(line)
@@ -22,7 +22,7 @@ def test_a_gpu_that_is_lost_from_the_start_is_offered_once_it_is_found(
     node.becomes(10, 10)
 
 
-def test_a_gpu_that_appears_is_offered(start: StartNode, nvml: Nvml, script: Script) -> None:
+def test_a_gpu_that_appears_is_shared(start: StartNode, nvml: Nvml, script: Script) -> None:
     script.say("tells_nothing")  # so that its events must be heard
     node = start(nvml=nvml)
     script.say("count 3")
@@ -70,7 +70,7 @@ def test_a_gpu_that_is_put_into_mig_mode_is_marked(start: StartNode, nvml: Nvml,
     node.becomes(10, 10)
 
 
-def test_a_gpu_in_mig_mode_from_the_start_is_offered_once_it_is_off(
+def test_a_gpu_in_mig_mode_from_the_start_is_shared_once_it_is_off(
     start: StartNode, nvml: Nvml, script: Script, caplog: pytest.LogCaptureFixture
 ) -> None:
     script.say("mig 0 1")

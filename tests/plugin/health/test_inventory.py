@@ -37,7 +37,7 @@ def xid(seconds: float, uuid: str, number: int) -> Event:
     return Event(seconds=seconds, gpu_uuid=uuid, what=f"XID {number}", xid=number)
 
 
-def ill(known: GpuInventory) -> list[str]:
+def unhealthy(known: GpuInventory) -> list[str]:
     return [entry.gpu.uuid for entry in known.entries if entry.why]
 
 
@@ -45,7 +45,7 @@ def test_gpus_that_are_shared_are_known_and_no_others() -> None:
     known = inventory()
     known.take(probe(1), at(1))
     assert [(entry.gpu, entry.strategy) for entry in known.entries] == [(GPUS[0], MPS), (GPUS[1], MPS)]
-    assert (known.skipped, known.driver, ill(known)) == (("one",), "580", [])
+    assert (known.skipped, known.driver, unhealthy(known)) == (("one",), "580", [])
 
 
 def test_the_strategy_of_a_gpu_stays_when_its_number_changes() -> None:
@@ -64,7 +64,7 @@ def test_only_xids_that_are_no_programs_change_a_gpu_and_each_one_does(events: l
     for seconds, (uuid, number) in enumerate(events, start=2):
         known.take(xid(seconds, uuid, number), at(seconds))
     critical = {uuid for uuid, number in events if number not in APPLICATION_XIDS}
-    assert ill(known) == [uuid for uuid in (FIRST, SECOND) if uuid in critical]
+    assert unhealthy(known) == [uuid for uuid in (FIRST, SECOND) if uuid in critical]
     programs = [(uuid, number) for uuid, number in events if number in APPLICATION_XIDS and uuid in (FIRST, SECOND)]
     counted = known.programs_faults()
     assert set(counted) == set(programs)
@@ -77,14 +77,14 @@ def test_an_administrator_can_say_which_xids_are_a_programs() -> None:
     known.take(probe(1), at(1))
     known.take(xid(2, FIRST, 79), at(2))
     known.take(xid(2, SECOND, 31), at(2))
-    assert ill(known) == [SECOND]
+    assert unhealthy(known) == [SECOND]
 
 
 def test_what_is_no_xid_is_never_a_programs() -> None:
     known = inventory(application_xids=frozenset({0, 13}))
     known.take(probe(1), at(1))
     known.take(Event(seconds=2, gpu_uuid=FIRST, what="a double-bit ECC error", xid=None), at(2))
-    assert ill(known) == [FIRST]
+    assert unhealthy(known) == [FIRST]
 
 
 def test_a_driver_that_is_silent_for_too_long_hides_every_gpu_until_it_has_answered_for_a_while() -> None:
@@ -92,14 +92,14 @@ def test_a_driver_that_is_silent_for_too_long_hides_every_gpu_until_it_has_answe
     known.expect_nvml(at(1000))
     known.take(probe(1), at(1))
     known.expect_nvml(at(1 + SILENT_SECONDS))
-    assert ill(known) == []
+    assert unhealthy(known) == []
     known.expect_nvml(at(2 + SILENT_SECONDS))
-    assert ill(known) == [FIRST, SECOND]
+    assert unhealthy(known) == [FIRST, SECOND]
     for seconds in (100, 105, 110):
         known.take(probe(seconds), at(seconds))
-    assert ill(known) == [FIRST, SECOND]
+    assert unhealthy(known) == [FIRST, SECOND]
     known.take(probe(115), at(115))
-    assert ill(known) == []
+    assert unhealthy(known) == []
 
 
 def test_a_failure_is_an_answer_too() -> None:
@@ -115,9 +115,9 @@ def test_mps_concerns_only_gpus_that_are_shared_by_it() -> None:
     known = inventory(strategies=(MPS, TIME_SLICING, None))
     known.take(probe(1), at(1))
     known.set_mps_faults({FIRST: "dead", SECOND: "dead", THIRD: "dead"}, at(2))
-    assert ill(known) == [FIRST]
+    assert unhealthy(known) == [FIRST]
     known.set_mps_faults({}, at(3))
-    assert ill(known) == []
+    assert unhealthy(known) == []
 
 
 def test_it_is_written_down_since_when_a_gpu_is_as_it_is() -> None:
@@ -152,7 +152,7 @@ def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin(
     written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
     following = inventory(before=written)
     following.take(probe(50, g0=Look(recovery_action=0), g1=Look(recovery_action=1)), at(50))
-    assert ill(following) == [SECOND]
+    assert unhealthy(following) == [SECOND]
     assert following.health(DEFAULT_RESOURCE_NAMES)[0].since == "at 50"
 
 
@@ -161,4 +161,4 @@ def test_what_is_seen_of_one_gpu_says_nothing_of_another(source_look: Look) -> N
     known = inventory()
     known.take(probe(1), at(1))
     known.take(probe(2, g1=source_look), at(2))
-    assert ill(known) == [SECOND]
+    assert unhealthy(known) == [SECOND]

@@ -79,7 +79,7 @@ def test_a_driver_that_does_not_say_its_version_is_used(trouble: Exception) -> N
 
 @pytest.mark.parametrize("call", ["nvmlDeviceGetMinorNumber", "nvmlDeviceGetPciInfo", "nvmlDeviceGetNumaNodeId"])
 @pytest.mark.parametrize("value", [2, 4, 999])
-def test_what_a_gpu_can_be_offered_without_keeps_none_from_being_offered(call: str, value: int) -> None:
+def test_what_a_gpu_can_be_shared_without_keeps_none_from_being_shared(call: str, value: int) -> None:
     assert len(break_call(session(), call, value).probe().gpus) == 2
 
 

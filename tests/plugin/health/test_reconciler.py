@@ -12,7 +12,7 @@ from tests.plugin.health.reconciler_bench import FIRST, SECOND, Bench, Lines
 from tests.plugin.waiting import wait_until
 
 
-def test_the_first_look_offers_no_vgpu_whose_mps_daemon_is_not_good(bench: Bench) -> None:
+def test_the_first_look_advertises_no_vgpu_whose_mps_daemon_is_not_good(bench: Bench) -> None:
     bench.mps[SECOND] = "no daemon"
     bench.look(bench.probe())
     (resource,) = bench.resources
@@ -119,10 +119,10 @@ def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
 ) -> None:
     bench.look(bench.probe())
 
-    def refused(*_: object) -> None:
+    def rejected(*_: object) -> None:
         raise HandoverError("the directory is full")
 
-    monkeypatch.setattr("plugin.device_plugin.resources.prepare", refused)
+    monkeypatch.setattr("plugin.device_plugin.resources.prepare", rejected)
     running = Thread(target=bench.reconciler.run)
     running.start()
     for number in (79, 48):

@@ -10,7 +10,7 @@ from plugin.health.state import ApplicationFault, Fault, GpuHealth, write_node_h
 from plugin.health.status import show
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.state_files import boot_id, boot_seconds
-from tests.plugin.health.told import ago, healthy, node, status
+from tests.plugin.health.published import ago, healthy, node, status
 
 
 def sick() -> GpuHealth:

@@ -10,8 +10,8 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from tests.plugin.mps.conftest import QUICK, UUID
-from tests.plugin.mps.kept import is_now, running, said
 from tests.plugin.mps.standin import StandIn, alive
+from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.waiting import wait_until
 
 

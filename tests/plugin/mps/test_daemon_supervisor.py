@@ -15,8 +15,8 @@ from plugin.pod_resources.tenants import Tenancy
 from plugin.state_files import boot_seconds
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
-from tests.plugin.mps.kept import is_now, running, said
 from tests.plugin.mps.standin import StandIn, alive
+from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.waiting import wait_until
 

@@ -52,7 +52,7 @@ def test_a_parent_that_others_cannot_enter_is_named_with_the_fix(root: Path) -> 
 
 
 @pytest.mark.parametrize("planted", ["link", "file"])
-def test_a_pipe_directory_that_is_something_else_is_refused(root: Path, planted: str) -> None:
+def test_a_pipe_directory_that_is_something_else_is_rejected(root: Path, planted: str) -> None:
     if planted == "link":
         (root / "elsewhere").mkdir()
         (root / "p").symlink_to(root / "elsewhere")
@@ -115,7 +115,7 @@ def test_what_cannot_be_removed_is_an_error_that_says_so(pipes: Path, monkeypatc
         clear(pipes, UUID)
 
 
-def test_a_socket_path_that_is_too_long_is_refused_before_a_daemon_fails_over_it(root: Path) -> None:
+def test_a_socket_path_that_is_too_long_is_rejected_before_a_daemon_fails_over_it(root: Path) -> None:
     with pytest.raises(MpsError, match=r"control_privileged: longer than the 107 bytes .* mps\.pipeDirectory"):
         prepare(root / ("x" * 40), UUID)
 

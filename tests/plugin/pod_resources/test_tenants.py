@@ -69,7 +69,7 @@ def test_device_ids_that_are_not_ours_are_left_out(directory: Path) -> None:
         assert read_tenants(directory / "kubelet.sock", {VGPU}) == ()
 
 
-def test_a_kubelet_that_refuses_is_one_sentence(directory: Path) -> None:
+def test_a_kubelet_that_rejects_is_one_sentence(directory: Path) -> None:
     with (
         kubelet(directory / "kubelet.sock", None),
         pytest.raises(TenantsError, match=r"RESOURCE_EXHAUSTED: rejected by rate limit of the kubelet$"),

@@ -39,7 +39,7 @@ def read_directory(directory: Path) -> dict[str, dict[str, Any]]:
 
 
 def needed_version(specification: dict[str, Any]) -> str:
-    """Say which CDI version a specification needs; runtimes refuse a file that says an older one."""
+    """Say which CDI version a specification needs; runtimes reject a file that says an older one."""
     devices = specification["devices"]
     all_edits = [specification.get("containerEdits", {}), *(device["containerEdits"] for device in devices)]
     if any("annotations" in one for one in (specification, *devices)) or "." in specification["kind"].split("/")[1]:

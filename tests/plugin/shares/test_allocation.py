@@ -39,23 +39,23 @@ def test_all_vgpus_of_several_gpus_are_whole_gpus_in_inventory_order() -> None:
         ([*ids(A, 0, 1, 2, 3), *ids(B, 0)], "got 4 of 4 on GPU-a, 1 of 4 on GPU-b: .* and"),
     ],
 )
-def test_what_cannot_be_held_is_refused_with_the_ids_and_the_reason(device_ids: list[str], sentence: str) -> None:
+def test_what_cannot_be_held_is_rejected_with_the_ids_and_the_reason(device_ids: list[str], sentence: str) -> None:
     with pytest.raises(AllocationError, match=sentence.removesuffix(" and")):
         allocate(device_ids, POOL)
 
 
-def test_a_refusal_stays_short_however_many_ids_there_are() -> None:
+def test_a_rejection_stays_short_however_many_ids_there_are() -> None:
     pool = Pool(gpus=(A, B), vgpus_per_gpu=100)
     device_ids = [str(vgpu) for vgpu, _ in pool.vgpus()][:150]
-    with pytest.raises(AllocationError, match="GPU-a::5 and 144 more") as refusal:
+    with pytest.raises(AllocationError, match="GPU-a::5 and 144 more") as rejection:
         allocate(device_ids, pool)
-    assert len(str(refusal.value)) < 256
+    assert len(str(rejection.value)) < 256
 
 
 def test_unprintable_ids_are_named_in_ascii() -> None:
-    with pytest.raises(AllocationError) as refusal:
+    with pytest.raises(AllocationError) as rejection:
         allocate(["\x1b[2J\n"], POOL)
-    assert str(refusal.value).isprintable()
+    assert str(rejection.value).isprintable()
 
 
 @given(device_ids=st.lists(st.sampled_from([*EVERY_ID, "GPU-x::0", "", "GPU-a::9"]), max_size=14))

@@ -94,7 +94,7 @@ def test_the_same_gpus_give_the_same_bytes() -> None:
     vgpus_per_gpu=st.integers(1, 20) | st.just(100),
     sharing=st.sampled_from([MPS, Mps("/run/a.b_c-d"), TimeSlicing(), Whole()]),
 )
-def test_whatever_is_offered_is_a_valid_specification_that_says_the_oldest_version_there_is(
+def test_whatever_is_shared_is_a_valid_specification_that_says_the_oldest_version_there_is(
     name: str, specified: str, vgpus_per_gpu: int, sharing: Sharing
 ) -> None:
     found = read(specification(name, Pool(gpus=simulated_gpus(specified), vgpus_per_gpu=vgpus_per_gpu), sharing))
@@ -118,7 +118,7 @@ def test_whatever_is_offered_is_a_valid_specification_that_says_the_oldest_versi
         {"note": "ours"},
     ],
 )
-def test_the_schema_takes_nothing_that_a_runtime_refuses(broken: dict[str, Any]) -> None:
+def test_the_schema_takes_nothing_that_a_runtime_rejects(broken: dict[str, Any]) -> None:
     good = read(specification(NAME, Pool(gpus=(A,), vgpus_per_gpu=1), MPS))
     assert VALIDATOR.is_valid(good)
     assert not VALIDATOR.is_valid(good | broken)

@@ -83,7 +83,7 @@ def test_a_runtime_that_looks_while_a_specification_is_written_sees_the_old_one(
     assert (seen, len(read_directory(tmp_path))) == ([10], 20)
 
 
-def test_what_this_node_no_longer_offers_is_removed_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_what_this_node_no_longer_has_is_removed_and_nothing_else_is_touched(tmp_path: Path) -> None:
     others = [
         "nvidia.yaml",
         "nvidia.com-gpu.json",
@@ -144,10 +144,10 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence_with_the_way_out(
 
 
 def test_a_file_that_cannot_be_removed_is_the_same_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> None:
+    def reject(path: Path) -> None:
         raise PermissionError(1, "Operation not permitted", str(path))
 
     (tmp_path / FILE).touch()
-    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(Path, "unlink", reject)
     with pytest.raises(HandoverError, match=rf"^--cdi-dir {tmp_path}: .* Operation not permitted: "):
         remove_stale(tmp_path, [])

@@ -178,7 +178,7 @@ def test_every_cdi_device_that_can_be_answered_lies_ready(tmp_path: Path) -> Non
     assert named == set(read_directory(tmp_path / "cdi"))
 
 
-def test_the_shares_of_a_gpu_that_appears_lie_ready_before_it_is_offered(tmp_path: Path) -> None:
+def test_the_shares_of_a_gpu_that_appears_lie_ready_before_it_is_shared(tmp_path: Path) -> None:
     chosen = settings(tmp_path, frozenset({"cdi", "devices"}))
     alone = Pool(gpus=(A,), vgpus_per_gpu=10)
     first = prepare(chosen, NAME, alone, MPS)

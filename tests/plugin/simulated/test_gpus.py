@@ -68,10 +68,10 @@ def test_a_wrong_specification_is_named(specification: str, sentence: str) -> No
 def test_a_wrong_file_is_named_with_the_field_in_one_line(tmp_path: Path, text: str, sentence: str) -> None:
     file = tmp_path / "node.yaml"
     file.write_text(text)
-    with pytest.raises(SimulationError, match=sentence) as refusal:
+    with pytest.raises(SimulationError, match=sentence) as rejection:
         simulated_gpus(str(file))
-    assert str(file) in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+    assert str(file) in str(rejection.value)
+    assert "\n" not in str(rejection.value)
 
 
 TWO_GPUS = "gpus: [{model: T4, uuid: GPU-00000000}, {model: T4, uuid: GPU-00000001}]\n"
@@ -146,13 +146,13 @@ def test_an_mps_daemon_is_at_fault_from_the_beginning_until_it_recovers(
 def test_a_wrong_fault_is_named_with_its_field_in_one_line(tmp_path: Path, entry: str, sentence: str) -> None:
     file = tmp_path / "node.yaml"
     file.write_text(f"{TWO_GPUS}faults:\n- {{at: 1, gpu: 0, xid: 79}}\n- {entry}\n")
-    with pytest.raises(SimulationError, match=sentence) as refusal:
+    with pytest.raises(SimulationError, match=sentence) as rejection:
         simulated_gpus(str(file))
-    assert str(file) in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+    assert str(file) in str(rejection.value)
+    assert "\n" not in str(rejection.value)
 
 
-def test_more_faults_than_anybody_scripts_are_refused(tmp_path: Path) -> None:
+def test_more_faults_than_anybody_scripts_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text(f"{TWO_GPUS}faults:\n" + "- {at: 1, gpu: 0, xid: 79}\n" * 1001)
     with pytest.raises(SimulationError, match="length <= 1000"):

@@ -1,4 +1,4 @@
-"""The NVML that is not there: what a script says, in the shape in which a driver would say it."""
+"""The simulated NVML: what a script says, in the shape in which a driver would say it."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_an_event_waits_for_somebody_who_listens_to_its_gpu_and_type() -> None:
     assert clock() == 5
 
 
-def test_an_event_type_that_no_gpu_has_is_refused() -> None:
+def test_an_event_type_that_no_gpu_has_is_rejected() -> None:
     nvml, _ = started()
     handle = nvml.nvmlDeviceGetHandleByIndex(0)
     assert nvml.nvmlDeviceGetSupportedEventTypes(handle) & XID_EVENT

@@ -1,4 +1,4 @@
-"""The NVML that is not there, where a GPU is lost or all of it fails."""
+"""The simulated NVML, where a GPU is lost or all of it fails."""
 
 from collections.abc import Callable
 from typing import Any

@@ -10,11 +10,11 @@ import pytest
 from plugin.health.state import NodeHealth, read_node_health, write_node_health
 from plugin.health.status import show
 from plugin.state_files import boot_seconds
-from tests.plugin.health.told import healthy, node, status
+from tests.plugin.health.published import healthy, node, status
 
 
-def refused(capsys: pytest.CaptureFixture[str], directory: Path) -> str:
-    """Ask for the status in both forms; the one line that refuses it."""
+def rejected(capsys: pytest.CaptureFixture[str], directory: Path) -> str:
+    """Ask for the status in both forms; the one line that rejects it."""
     said = []
     for output in ("text", "json"):
         assert show(directory, output=output) == 2
@@ -35,25 +35,25 @@ def test_without_a_plugin_the_command_ends_with_2_and_one_line(tmp_path: Path) -
     )
 
 
-def test_a_file_from_before_the_node_started_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_from_before_the_node_started_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_node_health(tmp_path, node(healthy(0), boot_id="another"))
-    assert "is from before this node started: start gpu-share plugin" in refused(capsys, tmp_path)
+    assert "is from before this node started: start gpu-share plugin" in rejected(capsys, tmp_path)
 
 
 def test_a_plugin_that_was_ended_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_node_health(tmp_path, node(healthy(0), ended=True))
-    assert "says that process 7 was ended: start gpu-share plugin" in refused(capsys, tmp_path)
+    assert "says that process 7 was ended: start gpu-share plugin" in rejected(capsys, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("age_seconds", "words"),
     [(21, "last updated 21 s ago by process 7"), (7300, "2 h ago"), (-30, "at a time in the future")],
 )
-def test_a_file_without_a_fresh_heartbeat_is_refused(
+def test_a_file_without_a_fresh_heartbeat_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], age_seconds: float, words: str
 ) -> None:
     write_node_health(tmp_path, node(healthy(0), heartbeat_seconds=boot_seconds() - age_seconds))
-    said = refused(capsys, tmp_path)
+    said = rejected(capsys, tmp_path)
     assert words in said
     assert "see the plugin's log" in said
 
@@ -87,21 +87,21 @@ def another_user() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[" * 100_000, b"{}", b" " * (1024 * 1024 + 1)])
-def test_what_no_plugin_wrote_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+def test_what_no_plugin_wrote_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
     (tmp_path / "plugin.json").write_bytes(content)
-    assert "was not written by a plugin: remove it" in refused(capsys, tmp_path)
+    assert "was not written by a plugin: remove it" in rejected(capsys, tmp_path)
 
 
-def test_links_pipes_and_directories_are_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_pipes_and_directories_are_rejected_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plugin.json"
     path.symlink_to(tmp_path / "elsewhere")
-    assert "was not written by a plugin" in refused(capsys, tmp_path)
+    assert "was not written by a plugin" in rejected(capsys, tmp_path)
     path.unlink()
     os.mkfifo(path)
-    assert "was not written by a plugin" in refused(capsys, tmp_path)
+    assert "was not written by a plugin" in rejected(capsys, tmp_path)
     path.unlink()
     path.mkdir()
-    assert "was not written by a plugin" in refused(capsys, tmp_path)
+    assert "was not written by a plugin" in rejected(capsys, tmp_path)
 
 
 @pytest.mark.parametrize("closed", ["plugin.json", "."])
@@ -112,5 +112,5 @@ def test_a_file_that_only_others_may_read_is_named_as_such(
     write_node_health(directory, node(healthy(0)))
     (directory / closed).chmod(0)
     with another_user():
-        assert "may not be read by this user: run this as root" in refused(capsys, directory)
+        assert "may not be read by this user: run this as root" in rejected(capsys, directory)
     directory.chmod(0o700)
