@@ -143,7 +143,15 @@ class NvmlConnection:
         except errors_of_one(self._nvml):
             return "look"
         xid = int(event.eventData) if event.eventType == _XID else None
-        return Event(seconds=self._clock(), gpu_uuid=uuid, what=critical, xid=xid)
+        energy_mj = self._energy_mj(event.device)
+        return Event(seconds=self._clock(), gpu_uuid=uuid, what=critical, xid=xid, energy_mj=energy_mj)
+
+    def _energy_mj(self, handle: Any) -> int | None:
+        """Ask what the GPU has counted by now; whatever fails, the event is not lost."""
+        try:
+            return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        except self._nvml.NVMLError:
+            return None
 
     def stop_listening(self) -> None:
         """Give up what `listen` has set up."""

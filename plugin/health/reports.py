@@ -50,7 +50,8 @@ class Event:
     seconds: float
     gpu_uuid: str
     what: str  # such as XID 79
-    xid: int | None  # None for what is no XID
+    xid: int | None  # None for another kind of event
+    energy_mj: int | None = None  # total then; None if the GPU does not count, or does not say
 
 
 Report = Probe | NvmlFailure | Event

@@ -81,7 +81,8 @@ def struck(state: GpuState, event: Event, at: Moment) -> GpuState:
         else "once the GPU has been reset, which alone is evidence with this driver"
     )
     opened = _Opened(source="xid", why=f"the driver reported {event.what}", comes_back=comes_back, xid=event.xid)
-    return replace(_nothing_proven(_with(state, opened, at)), away_in=None)
+    # Not the energy of the last probe: a reset between that and the event would look like one after it.
+    return replace(_with(state, opened, at), was_reset=False, reset_below_mj=event.energy_mj, away_in=None)
 
 
 def looked_at(

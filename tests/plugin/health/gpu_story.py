@@ -48,8 +48,10 @@ class Story:
     def counts(self, energies_mj: Iterable[int], look: Look = OLD) -> "Story":
         return self.looks(*[replace(look, energy_mj=energy_mj) for energy_mj in energies_mj])
 
-    def xid(self, number: int) -> "Story":
-        event = Event(seconds=self.seconds, gpu_uuid="GPU-0", what=f"XID {number}", xid=number)
+    def xid(self, number: int, *, energy_mj: int | None = None) -> "Story":
+        """Hear of an XID; the GPU says its energy then, if it is not given, as at the last look."""
+        energy_mj = self.state.energy_mj if energy_mj is None else energy_mj
+        event = Event(seconds=self.seconds, gpu_uuid="GPU-0", what=f"XID {number}", xid=number, energy_mj=energy_mj)
         self.state = struck(self.state, event, self.now)
         return self
 

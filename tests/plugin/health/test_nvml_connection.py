@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plugin.health.nvml_connection import Known, NvmlConnection
+from plugin.health.reports import Event
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
 from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
 
@@ -134,6 +135,21 @@ def test_an_event_is_told_with_its_gpu_or_a_reason_to_look(told: tuple[int, int]
         assert found == heard
     else:
         assert ((found.what, found.xid), found.gpu_uuid, found.seconds) == (heard, SECOND, 7.0)
+
+
+@pytest.mark.parametrize("value", [3, 15, 1])
+def test_an_event_says_what_the_gpu_has_counted_by_then_and_is_not_lost_where_it_does_not(value: int) -> None:
+    event = SimpleNamespace(device=GPUS[1], eventType=8, eventData=79)
+    known = session(nvmlEventSetWait_v2=lambda *_: event)
+    known.probe()
+    known.listen()
+    found = known.wait(1)
+    assert isinstance(found, Event)
+    assert found.energy_mj == known._nvml.nvmlDeviceGetTotalEnergyConsumption(GPUS[1])
+    break_call(known, "nvmlDeviceGetTotalEnergyConsumption", value, of=SECOND)
+    found = known.wait(1)
+    assert isinstance(found, Event)
+    assert (found.what, found.energy_mj) == ("XID 79", None)
 
 
 def test_an_event_of_a_gpu_that_cannot_say_who_it_is_is_a_reason_to_look() -> None:

@@ -67,6 +67,18 @@ def test_on_an_old_driver_an_energy_counter_that_began_anew_is_evidence(
     assert Story(OLD).xid(79).counts(energies_mj).sources == becomes
 
 
+def test_a_reset_before_the_xid_that_no_probe_saw_is_no_evidence_against_it() -> None:
+    story = Story(replace(OLD, energy_mj=50_000)).xid(79, energy_mj=3)  # was reset since the last probe
+    assert story.counts([10, 20, 30, 40]).sources == ["xid"]
+    assert story.counts([1, 2, 3, 4]).faults == ()
+
+
+def test_without_an_energy_at_the_xid_a_reset_after_the_next_probe_is_evidence() -> None:
+    story = Story(replace(OLD, energy_mj=None)).xid(79)
+    assert story.counts([50, 60, 70, 80]).sources == ["xid"]
+    assert story.counts([1, 2, 3, 4]).faults == ()
+
+
 def test_a_reset_before_the_xid_is_no_evidence_for_it() -> None:
     story = Story(OLD).xid(48).counts([50_000, 10, 20])  # was reset, nearly back
     assert story.xid(79).counts([30, 40, 50, 60, 70]).sources == ["xid"]

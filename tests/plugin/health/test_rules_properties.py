@@ -52,7 +52,7 @@ class TrueGpu:
         getattr(self, f"_{step}")()
 
     def _xid(self) -> None:
-        self.story.xid(79)
+        self.story.xid(79, energy_mj=self.energy_mj if self.counts_energy else None)
         self.asks = 1
         self.reset_since_xid = False
         self.evidence_since = None
