@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench lock protocol readme manifests format image image-test clean
+.PHONY: demo test check bench lock protocol documents manifests format image image-test clean
 
 demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
@@ -15,7 +15,7 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.plugin.stubs --check
-	@$(BIN)/python -m tests.readme --check
+	@$(BIN)/python -m tests.docs.generate --check
 	@$(BIN)/python -m tests.manifests.render --check
 
 format: .venv/.development
@@ -37,8 +37,8 @@ protocol: .venv/.development ## the stubs of the kubelet's protocols
 manifests: .venv/.development ## manifests/install.yaml, out of the folders beside it
 	@$(BIN)/python -m tests.manifests.render
 
-readme: .venv/.development ## the generated tables of README.md
-	@$(BIN)/python -m tests.readme
+documents: .venv/.development ## the generated tables of README.md
+	@$(BIN)/python -m tests.docs.generate
 
 lock: .venv/.development ## newest versions within pyproject.toml's ranges, with hashes
 	@$(BIN)/uv pip compile -q --upgrade pyproject.toml --group dev $(LOCK) -o requirements-dev.lock

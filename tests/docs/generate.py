@@ -1,5 +1,5 @@
 """
-The generated tables of README.md: `python -m tests.readme` writes them, `--check` says whether they are up to date.
+Generate the tables of README.md: `python -m tests.docs.generate` writes them, `--check` says if they are out of date.
 
 They stand between comments `<!-- name -->` and `<!-- end of name -->`.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from policies.frameworks.catalogue import BUILT_IN
 from policies.reading.reference import framework_table, table
 
-README = Path(__file__).parent.parent / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
         wanted = between.sub(lambda found, text=text: f"{found[1]}{text}\n{found[2]}", wanted)  # type: ignore[misc] # bound at once
     if "--check" in sys.argv[1:]:
         if wanted != written:
-            sys.stderr.write("README.md: the tables are out of date: run make readme\n")
+            sys.stderr.write("README.md: the tables are out of date: run make documents\n")
             return 1
         return 0
     README.write_text(wanted)
