@@ -18,8 +18,8 @@ def main() -> int:
     written = README.read_text()
     wanted = written
     for name, text in (
-        ("policy fields", table(cluster=False)),
-        ("cluster fields", table(cluster=True)),
+        ("policy fields", table("Policy")),
+        ("cluster fields", table("Cluster")),
         ("frameworks", framework_table(BUILT_IN)),
     ):
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
