@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpu_share import main
+from tests.command_line import options
 from tests.docs.pages import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -64,6 +64,6 @@ def test_the_licence_is_the_one_that_the_project_declares() -> None:
 
 @pytest.mark.parametrize("page", ["docs/operations.md", "docs/decisions/0009-a-gpu-comes-back-on-evidence.md"])
 def test_the_xids_of_programs_are_those_of_the_option(page: str) -> None:
-    (default,) = (one.default for one in main.commands["plugin"].params if one.name == "application_xids")
+    (default,) = (option.default for _, option in options() if option.name == "application_xids")
     assert re.findall(r"\d+", XIDS) == str(default).split(",")
     assert XIDS in (ROOT / page).read_text()
