@@ -72,11 +72,10 @@ def _values(field: dict[str, Any]) -> str:
         return f"list of {'entries' if '$ref' in items else _values(items)}"
     if field["type"] == "integer" and "minimum" in field:
         return f"{field['minimum']} to {field['maximum']}"
-    if field["type"] == "string" and "examples" in field:
-        return "such as " + ", ".join(f'`"{example}"`' for example in field["examples"])
     most = field.get("maxLength")
     longest = f" of at most {most} character{'s' if most > 1 else ''}" if most else ""
-    return _TYPES[field["type"]] + longest
+    examples = ", ".join(f'`"{example}"`' for example in field.get("examples", ()))
+    return f"{_TYPES[field['type']]}{longest}{', such as ' if examples else ''}{examples}"
 
 
 def _default(field: dict[str, Any]) -> str:

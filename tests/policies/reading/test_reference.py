@@ -20,21 +20,28 @@ def _row(model: Model, field: str) -> list[str]:
     [
         ("Policy", "enabled", "`true`, `false`", "`true`"),
         ("Policy", "share.rounding", "`exact`, `up`", "`up`"),
-        ("Policy", "share.maximum", 'such as `"0.2"`, `"20%"`, `"1"`', '`"1"`'),
-        ("Policy", "share.podMaximum", 'such as `"0.2"`, `"20%"`, `"1"` or `null`', "`null`"),
+        ("Policy", "share.maximum", 'text, such as `"0.2"`, `"20%"`, `"1"`', '`"1"`'),
+        ("Policy", "share.podMaximum", 'text, such as `"0.2"`, `"20%"`, `"1"` or `null`', "`null`"),
         ("Policy", "placement.nodeSelector", "mapping", "`{}`"),
         ("Policy", "placement.tolerations", "list of entries", "`[]`"),
         ("Cluster", "vgpusPerGpu", "1 to 100", "`10`"),
-        ("Cluster", "mps.pipeDirectory", "text of at most 46 characters", '`"/tmp/nvidia-mps"`'),
         ("Cluster", "nodes[].indexes", "list of 0 to 1023 or `null`", "`null`"),
         ("Cluster", "nodes[].offer", "`mps`, `none`, `time-slicing`, `whole`", "required"),
         ("Framework", "memory", "fields below or `null`", "`null`"),
-        ("Framework", "memory.spellings[].separator", "text of at most 1 character", '`""`'),
         ("Framework", "constants[].strategies", "list of `mps`, `time-slicing`", '`["mps","time-slicing"]`'),
     ],
 )
 def test_a_row_says_values_and_default(model: Model, field: str, values: str, default: str) -> None:
     assert _row(model, field)[1:3] == [values, default]
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "longest"),
+    [("Cluster", "mps.pipeDirectory", "46 characters"), ("Framework", "memory.spellings[].separator", "1 character")],
+)
+def test_a_row_says_how_long_a_text_may_be(model: Model, field: str, longest: str) -> None:
+    values = _row(model, field)[1]
+    assert values == f"text of at most {longest}" or values.startswith(f"text of at most {longest}, such as ")
 
 
 @pytest.mark.parametrize("model", ["Policy", "Cluster"])
