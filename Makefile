@@ -1,10 +1,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench lock protocol readme manifests format image image-test clean
+.PHONY: demo help test check bench lock protocol documents manifests format image image-test clean
 
 demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
+
+help: ## this list
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 test: .venv/.development ## all tests
 	@$(BIN)/pytest -n 2 --dist loadgroup
@@ -15,10 +18,10 @@ check: .venv/.development ## style, types, import contracts, generated files
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m tests.plugin.stubs --check
-	@$(BIN)/python -m tests.readme --check
+	@$(BIN)/python -m tests.docs.generate --check
 	@$(BIN)/python -m tests.manifests.render --check
 
-format: .venv/.development
+format: .venv/.development ## what of the style can be corrected by itself
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
@@ -34,11 +37,11 @@ image-test: .venv/.development ## the image on a Debian of its own, built with b
 protocol: .venv/.development ## the stubs of the kubelet's protocols
 	@$(BIN)/python -m tests.plugin.stubs
 
-manifests: .venv/.development ## manifests/install.yaml, out of the folders beside it
+manifests: .venv/.development ## manifests/install.yaml, out of the directories beside it
 	@$(BIN)/python -m tests.manifests.render
 
-readme: .venv/.development ## the generated tables of README.md
-	@$(BIN)/python -m tests.readme
+documents: .venv/.development ## the generated tables and outputs in the documents
+	@$(BIN)/python -m tests.docs.generate
 
 lock: .venv/.development ## newest versions within pyproject.toml's ranges, with hashes
 	@$(BIN)/uv pip compile -q --upgrade pyproject.toml --group dev $(LOCK) -o requirements-dev.lock
@@ -64,5 +67,5 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-header --no-ann
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
-clean:
+clean: ## remove .venv and all caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,6 +12,14 @@ from policies.reading.schema import cluster_schema, policy_schema
 from policies.share import Headroom, Share
 
 _COLUMN = 44  # where the sources stand
+_ELSEWHERE = ("Framework", "Toleration")  # entries with a table of their own, here or in Kubernetes' documents
+_TYPES = {
+    "boolean": "`true`, `false`",
+    "integer": "whole number",
+    "null": "`null`",
+    "object": "mapping",
+    "string": "text",
+}
 
 
 def show(namespace: str, policy: EffectivePolicy) -> Iterator[str]:
@@ -28,22 +36,61 @@ def show(namespace: str, policy: EffectivePolicy) -> Iterator[str]:
             yield _line(policy, name, f"  {inner.encode_name}", getattr(value, inner.name))
 
 
-def table(*, cluster: bool) -> str:
-    """Write all fields of a policy file, or of `_cluster.yaml`, as a Markdown table."""
-    schema = cluster_schema() if cluster else policy_schema()
-    rows = _rows(schema, schema["$defs"]["Cluster" if cluster else "Policy"], "")
-    return "\n".join(["| field | default | meaning |", "| --- | --- | --- |", *rows])
+def table(model: Literal["Policy", "Cluster", "Framework"]) -> str:
+    """Write all fields of a policy file, of `_cluster.yaml` or of a framework as a Markdown table."""
+    schema = policy_schema() if model == "Policy" else cluster_schema()
+    rows = _rows(schema["$defs"], model, "")
+    return "\n".join(["| field | values | default | meaning |", "| --- | --- | --- | --- |", *rows])
 
 
-def _rows(schema: dict[str, Any], model: dict[str, Any], path: str) -> Iterator[str]:
-    for name, field in model["properties"].items():
-        here = f"{path}.{name}" if path else name
+def _rows(models: dict[str, Any], model: str, path: str) -> Iterator[str]:
+    for name, field in models[model]["properties"].items():
+        here = f"{path}{name}"
         if "$ref" in field:
-            yield from _rows(schema, schema["$defs"][field["$ref"].rpartition("/")[2]], here)
+            yield from _rows(models, _named(field), f"{here}.")
             continue
-        default = msgspec.json.encode(field["default"]).decode() if "default" in field else ""
-        meaning = re.sub(r"\s+", " ", field.get("description", "")).replace("|", "\\|")
-        yield f"| `{here}` | `{default}` | {meaning} |"
+        default = _default(field) if "default" in field else "required"
+        alternatives = [field, *field.get("anyOf", ())]
+        entries = [one.get("items", one) for one in alternatives if "$ref" in one.get("items", one)]
+        described = (one["description"] for one in alternatives if "description" in one)
+        meaning = next(described, models[_named(entries[0])]["description"] if entries else "")
+        yield f"| `{here}` | {_values(field)} | {default} | {_escaped(meaning)} |"
+        if entries and _named(entries[0]) not in _ELSEWHERE:
+            yield from _rows(models, _named(entries[0]), f"{here}." if entries[0] in alternatives else f"{here}[].")
+
+
+def _values(field: dict[str, Any]) -> str:
+    """Say in a few words what the schema allows."""
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(map(_values, field["anyOf"]))
+    if "$ref" in field:
+        return "fields below"
+    if field["type"] == "array":
+        items = field["items"]
+        return f"list of {'entries' if '$ref' in items else _values(items)}"
+    if field["type"] == "integer" and "minimum" in field:
+        return f"{field['minimum']} to {field['maximum']}"
+    most = field.get("maxLength")
+    longest = f" of at most {most} character{'s' if most > 1 else ''}" if most else ""
+    examples = ", ".join(f'`"{example}"`' for example in field.get("examples", ()))
+    return f"{_TYPES[field['type']]}{longest}{', such as ' if examples else ''}{examples}"
+
+
+def _default(field: dict[str, Any]) -> str:
+    default = field["default"]
+    return f"`{default}`" if "enum" in field else f"`{msgspec.json.encode(default).decode()}`"
+
+
+def _escaped(text: str) -> str:
+    """Write what is no code such that Markdown shows it as it is."""
+    parts = re.sub(r"\s+", " ", text).replace("|", "\\|").split("`")
+    return "`".join(part if index % 2 else part.replace("*", "\\*") for index, part in enumerate(parts))
+
+
+def _named(reference: dict[str, Any]) -> str:
+    return str(reference["$ref"].rpartition("/")[2])
 
 
 def _line(policy: EffectivePolicy, field: str, label: str, value: Any) -> str:

@@ -5,19 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from plugin.health.reports import Event
-from plugin.health.rules import GpuState, Moment, struck
-from plugin.health.state import write_node_health
-from plugin.mps.state import MpsGpu, MpsState, write_state
-from plugin.state_files import boot_id, boot_seconds
 from policies.cluster import Cluster
 from policies.reading.store import load
 from tests.command_line import options
+from tests.docs.pages import PAGES, name
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, identity, render, templates
-from tests.plugin.health.published import ago, healthy, node, status
 
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
-EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=name)
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +20,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     (example,) = re.findall(
         r"```yaml\n(# _cluster.yaml\n.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL
     )
-    folder = tmp_path_factory.mktemp("policies")
-    (folder / "_cluster.yaml").write_text(example)
-    return load(folder).cluster
+    directory = tmp_path_factory.mktemp("policies")
+    (directory / "_cluster.yaml").write_text(example)
+    return load(directory).cluster
 
 
 @pytest.mark.parametrize(
@@ -80,44 +74,6 @@ def test_every_overlay_of_the_documents_is_there(page: Path) -> None:
     assert named <= {folder.name for folder in OVERLAYS}
 
 
-def test_every_decision_is_in_the_list_of_them() -> None:
-    folder = ROOT / "docs" / "decisions"
-    pages = sorted(page for page in folder.glob("*.md") if page.name != "README.md")
-    titles = [page.read_text().partition("\n")[0].removeprefix("# ") for page in pages]
-    rows = re.findall(r"^\| (\d+) \| \[(.*)\]\((.*)\) \|$", (folder / "README.md").read_text(), re.MULTILINE)
-    assert rows == [(str(int(page.name[:4])), title, page.name) for page, title in zip(pages, titles, strict=True)]
-
-
-def test_the_status_that_is_shown_is_what_a_node_says(tmp_path: Path) -> None:
-    (shown,) = re.findall(r"```\n(GPUs: .*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
-    sick, well = re.findall(r"GPU-[0-9a-f-]{36}", shown)
-    moment = Moment(seconds=0, text=ago(minutes=5))
-    state = struck(GpuState(tells_recovery=True), Event(seconds=0, gpu_uuid=sick, what="XID 79", xid=79), moment)
-    gpus = (
-        healthy(0, uuid=sick, model="NVIDIA H200", since=moment.text, faults=state.faults),
-        healthy(1, uuid=well, model="NVIDIA H200", since=ago(hours=4)),
-    )
-    write_node_health(tmp_path, node(*gpus, heartbeat_seconds=boot_seconds() - 2))
-    ready = MpsGpu(state="ready", since=ago(hours=4), checked_seconds=boot_seconds())
-    write_state(tmp_path, MpsState(boot_id=boot_id(), gpus={sick: ready, well: ready}))
-    assert _timeless(status(tmp_path).stdout) == _timeless(shown)
-
-
-def _timeless(text: str) -> str:
-    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|wrote this \d+ s", "", text)
-
-
 def test_every_overlay_is_in_the_documents() -> None:
     text = (ROOT / "docs" / "install.md").read_text()
     assert not [folder.name for folder in OVERLAYS if f"manifests/overlays/{folder.name}" not in text]
-
-
-@EVERY_PAGE
-def test_every_link_between_the_documents_leads_somewhere(page: Path) -> None:
-    for target, anchor in re.findall(r"\]\((?!https?:)([\w./-]*)#?([\w-]*)\)", page.read_text()):
-        to = (page.parent / target).resolve() if target else page
-        assert to.exists(), target
-        if anchor:
-            headings = re.findall(r"^#+ (.*)$", to.read_text(), re.MULTILINE)
-            slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-            assert anchor in slugs, anchor

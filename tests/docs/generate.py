@@ -1,0 +1,61 @@
+"""
+The generated parts of the documents: `python -m tests.docs.generate` writes them, `--check` says if one is out of date.
+
+They stand between the comments `<!-- name -->` and `<!-- end of name -->`. The outputs in console blocks are those of
+the commands above them.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from policies.frameworks.catalogue import BUILT_IN
+from policies.reading.reference import framework_table, table
+from tests.docs import shown
+from tests.docs.pages import PAGES, name, with_outputs
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "policy fields": partial(table, "Policy"),
+    "cluster fields": partial(table, "Cluster"),
+    "framework fields": partial(table, "Framework"),
+    "frameworks": partial(framework_table, BUILT_IN),
+    "denied pod": shown.denied_pod,
+    "denied deployment": shown.denied_deployment,
+    "pod without a grant": shown.pod_without_a_grant,
+    "fragmented pod": shown.fragmented_pod,
+    "status of a node": shown.status_of_a_node,
+}
+_PART = re.compile(r"^<!-- ([a-z ]+) -->\n(.*?)^<!-- end of \1 -->$", re.DOTALL | re.MULTILINE)
+_TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d+ ?s(?= ago)")
+
+
+def generated(text: str) -> str:
+    """Write the generated parts of a page anew."""
+    return with_outputs(_PART.sub(_part, text))
+
+
+def timeless(text: str) -> str:
+    """Leave out the times, which are others at each run."""
+    return _TIMES.sub("", text)
+
+
+def _part(found: re.Match[str]) -> str:
+    part, written = found.groups()
+    new = f"{PARTS[part]()}\n"
+    return f"<!-- {part} -->\n{written if timeless(new) == timeless(written) else new}<!-- end of {part} -->"
+
+
+def main() -> int:
+    outdated = {page: text for page in PAGES if (text := generated(page.read_text())) != page.read_text()}
+    if "--check" in sys.argv[1:]:
+        if outdated:
+            sys.stderr.write(f"out of date: {', '.join(map(name, outdated))}: run make documents\n")
+        return bool(outdated)
+    for page, text in outdated.items():
+        page.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What a user of a cluster sees, in the words of our own programs: the messages in docs/troubleshooting.md."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plugin.errors import AllocationError
+from plugin.gpus.gpu import Pool
+from plugin.health.reports import Event
+from plugin.health.rules import GpuState, Moment, struck
+from plugin.health.state import write_node_health
+from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.shares.allocation import allocate
+from plugin.simulated.gpus import simulated_gpus
+from plugin.state_files import boot_id, boot_seconds
+from policies.reading.store import load
+from tests.docs.pages import ROOT
+from tests.plugin.health.published import ago, healthy, node, status
+from tests.webhook.reviews import answer, call
+
+_FAILED, _FINE = (gpu.uuid for gpu in simulated_gpus("2xH200"))
+_TOO_LARGE = "policies/examples/5-too-large.yaml"
+
+
+def denied_pod() -> str:
+    denial = _denial()
+    where = f'Error from server ({denial["reason"]}): error when creating "{_TOO_LARGE}"'
+    return _block(f"$ kubectl create -f {_TOO_LARGE}\n{where}: {_by_webhook(denial['message'])}")
+
+
+def denied_deployment() -> str:
+    return _block(
+        "$ kubectl -n team-vision describe replicaset\n"
+        "...\n"
+        "Events:\n"
+        "  Type     Reason        Age              From                   Message\n"
+        "  ----     ------        ----             ----                   -------\n"
+        "  Warning  FailedCreate  1s (x9 over 2s)  replicaset-controller  "
+        f"Error creating: {_by_webhook(_denial()['message'])}"
+    )
+
+
+def pod_without_a_grant() -> str:
+    policy = next(yaml.safe_load_all((ROOT / "manifests/base/admission-policy.yaml").read_text()))
+    message = policy["spec"]["validations"][0]["message"]
+    name = policy["metadata"]["name"]
+    denied = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {message}"
+    return _block(f'The pods "resnet" is invalid: : {denied}')
+
+
+def fragmented_pod() -> str:
+    free = [f"{_FAILED}::{index}" for index in (7, 8, 9)] + [f"{_FINE}::9"]
+    with pytest.raises(AllocationError) as rejected:
+        allocate(free, Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10))
+    failure = f"rpc error: code = FailedPrecondition desc = {rejected.value}"
+    return _block(
+        "Status:           Failed\n"
+        "Reason:           UnexpectedAdmissionError\n"
+        f"Message:          Pod was rejected: Allocate failed due to {failure}, which is unexpected"
+    )
+
+
+def status_of_a_node() -> str:
+    moment = Moment(seconds=0, text=ago(minutes=5))
+    state = struck(GpuState(tells_recovery=True), Event(seconds=0, gpu_uuid=_FAILED, what="XID 79", xid=79), moment)
+    gpus = (
+        healthy(0, uuid=_FAILED, model="NVIDIA H200", since=moment.text, faults=state.faults),
+        healthy(1, uuid=_FINE, model="NVIDIA H200", since=ago(hours=4)),
+    )
+    ready = MpsGpu(state="ready", since=ago(hours=4), checked_seconds=boot_seconds())
+    with tempfile.TemporaryDirectory() as directory:
+        write_node_health(Path(directory), node(*gpus, heartbeat_seconds=boot_seconds() - 2))
+        write_state(Path(directory), MpsState(boot_id=boot_id(), gpus={_FAILED: ready, _FINE: ready}))
+        return _block(status(Path(directory)).stdout)
+
+
+def _denial() -> dict[str, str]:
+    """Ask the webhook about the example that is too large."""
+    pod = yaml.safe_load((ROOT / _TOO_LARGE).read_text())
+    called = call(pod, namespace=pod["metadata"]["namespace"])
+    denial: dict[str, str] = answer(called, load(ROOT / "policies" / "files"))["status"]
+    return denial
+
+
+def _by_webhook(message: str) -> str:
+    return f'admission webhook "pods.gpu-share.dev" denied the request: {message}'
+
+
+def _block(text: str) -> str:
+    return f"```\n{text.rstrip()}\n```"
