@@ -304,7 +304,7 @@ def certs() -> None:
 @option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
 def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     """Write a certificate authority and a serving certificate signed by it."""
-    from certs.authority import IssueError, issue_to_folder
+    from certs.issuer import IssueError, issue_to_folder
 
     try:
         issue_to_folder(out, dns_names=dns)

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from certs.authority import IssueError, check_names
 from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, connect
+from certs.issuer import IssueError, check_names
 from certs.log import start_logging
 from certs.rotation import Rules, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME

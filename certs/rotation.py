@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 
-from certs.authority import Authority, Pair, new_authority
+from certs.issuer import Authority, Pair, new_authority
 from certs.pem import (
     dns_names,
     fingerprint,

@@ -9,7 +9,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_folder
 from tests.bench import in_process, node, served
 
 ROOT = Path(__file__).parent.parent.parent

@@ -1,7 +1,7 @@
 import pytest
 
 from certs.rotation import State
-from tests.certs.states import installed
+from tests.certs.rotation_states import installed
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from kubernetes import client
 from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
 from policies.contract import AUTHORITY_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
-from tests.certs.api_server import ApiServer, Call, RefusedError
-from tests.certs.reaching import client_in_memory, over_http
-from tests.certs.world import RULES, World, configuration
+from tests.certs.api_transports import client_in_memory, over_http
+from tests.certs.simulated_api_server import ApiServer, Call, RefusedError
+from tests.certs.simulated_cluster import RULES, World, configuration
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RIGHTS = {

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from tests.certs.hands import HANDS
-from tests.certs.moments import comes_to_rest
-from tests.certs.world import Pass, World
+from tests.certs.manual_changes import HANDS
+from tests.certs.rotation_stages import comes_to_rest
+from tests.certs.simulated_cluster import Pass, World
 
 
 class Cluster(RuleBasedStateMachine):

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION
-from tests.certs.api_server import ApiServer
-from tests.certs.reaching import over_http
-from tests.certs.world import configuration
+from tests.certs.api_transports import over_http
+from tests.certs.simulated_api_server import ApiServer
+from tests.certs.simulated_cluster import configuration
 
 
 def ensure(*options: str, kubeconfig: Path, **variables: str) -> subprocess.CompletedProcess[str]:

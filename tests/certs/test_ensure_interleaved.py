@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.certs.hands import HANDS
-from tests.certs.moments import MOMENTS, comes_to_rest, world_at
-from tests.certs.orders import all_schedules
-from tests.certs.world import World
+from tests.certs.interleavings import all_schedules
+from tests.certs.manual_changes import HANDS
+from tests.certs.rotation_stages import MOMENTS, comes_to_rest, world_at
+from tests.certs.simulated_cluster import World
 
 each_moment = pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.__name__)
 

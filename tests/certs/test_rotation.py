@@ -3,10 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from certs.authority import new_authority
+from certs.issuer import new_authority
 from certs.pem import dns_names, read_certificates, write_certificates
 from certs.rotation import PUBLISHED, State, WriteAuthority, WriteServing, next_write
-from tests.certs.states import (
+from tests.certs.rotation_states import (
     ALMOST,
     EMPTY,
     NAMES,

@@ -1,7 +1,7 @@
 import time
 from pathlib import Path
 
-from tests.certs.rotating import rotating
+from tests.certs.rotating_webhook import rotating
 
 CONNECTIONS = 20_000
 POLICIES = Path(__file__).parent.parent.parent / "policies" / "files"

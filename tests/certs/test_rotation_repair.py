@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from certs.authority import Authority, new_authority
+from certs.issuer import Authority, new_authority
 from certs.pem import dns_names, read_certificates
 from certs.rotation import SERVED, State, WriteAuthority, WriteServing, next_write
-from tests.certs.states import (
+from tests.certs.rotation_states import (
     ALMOST,
     NAMES,
     NOW,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_folder
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.image.container import Image

@@ -16,7 +16,7 @@ from typing import Any
 import jsonpatch
 import yaml
 
-from tests.manifests.written import written
+from tests.manifests.yaml_file import written
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from policies import contract
 from policies.grant import Refused
 from tests.manifests.admission import BASE, policy, policy_spec, selects, stored
-from tests.manifests.granted import GRANTED, examples, first_sharing, grant_of, granted, one
+from tests.manifests.granted_pods import GRANTED, examples, first_sharing, grant_of, granted, one
 from tests.manifests.render import Object
 from tests.policies.pods import GPU, TIMESLICED, VGPU, container, decided, limited, pod
 

@@ -18,7 +18,7 @@ from tests.manifests.render import (
     pod_template,
     render,
 )
-from tests.manifests.written import written
+from tests.manifests.yaml_file import written
 
 EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 KUBECTL = shutil.which("kubectl")

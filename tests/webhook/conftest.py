@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_folder
 from tests.webhook import serving
 from tests.webhook.serving import Server
 

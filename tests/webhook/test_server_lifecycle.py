@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_folder
 from tests.webhook.serving import Server, review_of, wait_for
 
 Start = Callable[..., Server]

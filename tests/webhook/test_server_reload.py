@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import Authority, new_authority
+from certs.issuer import Authority, new_authority
 from tests.webhook.serving import Caller, Load, Server, Volume, review_of, wait_for
 
 UP_TO_HALF = {"_default.yaml": b'share: {maximum: "0.5"}\n'}

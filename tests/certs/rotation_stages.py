@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import lru_cache
 
-from tests.certs.world import RULES, World
+from tests.certs.simulated_cluster import RULES, World
 
 SETTLED = RULES.settle + timedelta(seconds=1)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tests.certs.api_server import Call
-from tests.certs.world import World
+from tests.certs.simulated_api_server import Call
+from tests.certs.simulated_cluster import World
 
 # Without a bound there are 3,196 orders of two first passes, 324 when an authority is due, and 38 and 44 when it
 # has settled. They take minutes, and passed when this was written.

@@ -17,8 +17,8 @@ from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
 from certs.rotation import Rules
 from policies.contract import AUTHORITY_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
-from tests.certs.api_server import ApiServer, Call, Object
-from tests.certs.reaching import client_in_memory
+from tests.certs.api_transports import client_in_memory
+from tests.certs.simulated_api_server import ApiServer, Call, Object
 
 NAME = "gpu-share-webhook.gpu-share.svc"
 RULES = Rules(names=(NAME, f"{NAME}.cluster.local"), settle=timedelta(minutes=10))

@@ -1,9 +1,9 @@
 import json
 
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
-from tests.certs.api_server import ApiServer
+from tests.certs.simulated_api_server import ApiServer
+from tests.certs.simulated_cluster import configuration
 from tests.certs.test_cluster import RIGHTS
-from tests.certs.world import configuration
 
 
 def test_a_patch_over_a_changed_object_is_refused_by_the_stand_in_as_by_the_real_one() -> None:

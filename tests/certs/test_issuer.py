@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from certs.authority import IssueError, Pair, issue_to_folder, new_authority
+from certs.issuer import IssueError, Pair, issue_to_folder, new_authority
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NAMES = ("gpu-share.gpu-share.svc", "127.0.0.1", "::1")

@@ -6,7 +6,7 @@ from policies import contract
 from policies.grant import Refused
 from policies.policy_set import PolicySet
 from tests.manifests.admission import BASE, policy, policy_spec, stored
-from tests.manifests.granted import GPUS, GRANTED, NODE, SLICED, first_sharing, one
+from tests.manifests.granted_pods import GPUS, GRANTED, NODE, SLICED, first_sharing, one
 from tests.manifests.render import Object
 from tests.policies.pods import container, decided, mutated, only_container, pod, policies
 

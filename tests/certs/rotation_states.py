@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from certs.authority import Pair
+from certs.issuer import Pair
 from certs.pem import read_certificates
 from certs.rotation import Rules, State, Write, WriteAuthority, WriteBundle, WriteServing, next_write
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from certs.authority import Pair, new_authority
+from certs.issuer import Pair, new_authority
 from policies.contract import AUTHORITY_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION
-from tests.certs.world import NAME, World, configuration
+from tests.certs.simulated_cluster import NAME, World, configuration
 
 GARBAGE = b"-----BEGIN CERTIFICATE-----\nbm90aGluZw==\n-----END CERTIFICATE-----\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.rest import RESTResponse
 
-from tests.certs.api_server import ApiServer
+from tests.certs.simulated_api_server import ApiServer
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Self
 
 from certs.rotation import Rules
 from policies.contract import AUTHORITY_SECRET, SERVING_SECRET
-from tests.certs.world import World
+from tests.certs.simulated_cluster import World
 from tests.webhook.serving import Server, Volume, review_of, start
 
 TICK_SECONDS = 0.05
