@@ -243,7 +243,7 @@ def test_every_refusal_says_in_one_sentence_what_is_wrong_and_what_to_do() -> No
             assert "\n" not in text
             assert text.rstrip("'").endswith(".")
             assert text.count(". ") == 0
-            assert len(text) <= 330
+            assert len(text) <= 256
 
 
 def test_a_namespace_on_trial_is_warned_instead() -> None:

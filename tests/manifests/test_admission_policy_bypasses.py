@@ -23,7 +23,9 @@ def test_no_container_with_a_share_sets_a_reserved_variable(variable: str, sourc
     for name in GRANTED:
         on = one(name)
         first_sharing(on).setdefault("env", []).append({"name": variable, **source})
-        assert any("decides what it is held to" in text for text in POLICY.refusals(on)), name
+        assert any("A container with a GPU share sets a reserved variable" in text for text in POLICY.refusals(on)), (
+            name
+        )
 
 
 @pytest.mark.parametrize("group", ["containers", "initContainers"])
@@ -32,7 +34,7 @@ def test_no_other_container_of_the_pod_sets_a_reserved_variable(variable: str, g
     on = one("one")
     on["spec"].setdefault(group, []).append(container("other", env=[{"name": variable, "value": "all"}]))
     (said,) = POLICY.refusals(on)
-    assert said.startswith("A container without a share, in a pod with one, sets a variable that shows it GPUs")
+    assert said.startswith("A container without a GPU share, in a pod with one, sets a reserved variable")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_no_gpu_of_another_plugin_stands_beside_a_share(resource: str, fields: t
         container("other", resources={field: {"cpu": "1", resource: "1"} for field in fields})
     )
     assert POLICY.refusals(on) == [
-        "A pod has GPUs of gpu-share or of another device plugin, never both; remove one of the two requests."
+        "A pod has GPUs of gpu-share or of another device plugin, never both: remove one of the two from its resources."
     ]
 
 
@@ -80,7 +82,7 @@ def test_host_ipc_needs_a_grant_that_says_so(name: str) -> None:
     on = one(name)
     on["spec"]["hostIPC"] = True
     (said,) = POLICY.refusals(on)
-    assert said.startswith("hostIPC goes with a GPU share only where gpu-share granted it")
+    assert said.startswith("A pod with a GPU share may have hostIPC only where the namespace's policy says")
     on["spec"]["hostIPC"] = False
     assert POLICY.refusals(on) == []
 
@@ -188,7 +190,9 @@ def test_webhook_and_policy_agree_on_privileges(change: Object, group: str) -> N
 def test_host_pid_is_refused() -> None:
     on = one("one")
     on["spec"]["hostPID"] = True
-    assert POLICY.refusals(on) == ["hostPID shows a pod with a GPU share the processes of others; remove hostPID."]
+    assert POLICY.refusals(on) == [
+        "A pod with a GPU share may not have hostPID, which gives access to processes of other pods: remove hostPID."
+    ]
 
 
 def test_every_variable_of_every_container_is_looked_at() -> None:

@@ -12,7 +12,7 @@ from tests.policies.pods import container, mutated, pod
 
 POLICY = policy(BASE, "gpu-share-changes")
 RUNNING = stored(mutated(pod("0.2", container(), container("b"), annotations={"container.gpu-share.dev/b": "0.1"})))
-FIXED = "The GPU share of a pod cannot be changed while it exists"
+FIXED = "The GPU share of an existing pod cannot be changed"
 
 
 def changed(change: Callable[[Object], object], of: Object = RUNNING) -> list[str]:
@@ -79,7 +79,7 @@ def test_all_annotations_at_once_cannot_be_dropped() -> None:
 )
 def test_the_label_stays(change: Callable[[Object], object]) -> None:
     (said,) = changed(change)
-    assert said.startswith("The label gpu-share.dev/shared says which pods have a GPU share")
+    assert said.startswith("The label gpu-share.dev/shared, which marks pods with a GPU share, cannot be changed")
 
 
 def test_a_pod_without_a_share_is_none_of_its_business() -> None:
@@ -105,7 +105,7 @@ def debugged(**fields: object) -> list[str]:
 )
 def test_a_debugging_container_sets_no_reserved_variable(variable: str) -> None:
     (said,) = debugged(env=[{"name": variable, "value": "all"}])
-    assert said.startswith("A debugging container of a pod with a GPU share sets a variable")
+    assert said.startswith("An ephemeral container of a pod with a GPU share sets a reserved variable")
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_a_debugging_container_sets_no_reserved_variable(variable: str) -> None:
 )
 def test_a_debugging_container_has_no_privileges(security: Object) -> None:
     (said,) = debugged(securityContext=security)
-    assert said.startswith("A debugging container of a pod with a GPU share may not be privileged")
+    assert said.startswith("An ephemeral container of a pod with a GPU share may not be privileged")
 
 
 def test_a_debugging_container_hides_the_gpus_as_we_do_or_not_at_all() -> None:
     (said,) = debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}])
-    assert said.startswith("A debugging container of a pod with a GPU share sets a variable")
+    assert said.startswith("An ephemeral container of a pod with a GPU share sets a reserved variable")
 
 
 def test_an_ordinary_debugging_container_passes() -> None:
