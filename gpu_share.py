@@ -304,10 +304,10 @@ def certs() -> None:
 @option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
 def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     """Write a certificate authority and a serving certificate signed by it."""
-    from certs.issuer import IssueError, issue_to_folder
+    from certs.issuer import IssueError, issue_to_directory
 
     try:
-        issue_to_folder(out, dns_names=dns)
+        issue_to_directory(out, dns_names=dns)
     except IssueError as error:
         _end(str(error), REFUSED)
 

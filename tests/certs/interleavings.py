@@ -1,32 +1,32 @@
-"""Two passes at once: every order of their calls that can make a difference."""
+"""Interleavings of two passes: every order of their calls that can make a difference."""
 
 from collections.abc import Iterator
 
 from tests.certs.simulated_api_server import Call
-from tests.certs.simulated_cluster import World
+from tests.certs.simulated_cluster import SimulatedCluster
 
-# Without a bound there are 3,196 orders of two first passes, 324 when an authority is due, and 38 and 44 when it
-# has settled. They take minutes, and passed when this was written.
+# Without a bound there are 3,196 interleavings of two first passes, 324 when a CA is due for renewal, and 38 and 44
+# when the new one has settled. They take minutes, and passed when this was written.
 MOST_SWITCHES = 3
 
 
 def commute(done: Call, next_: Call) -> bool:
-    """Whether two calls of two passes give the same in either order."""
+    """Whether two calls of two passes have the same result in either order."""
     reads = (done.verb == "get") + (next_.verb == "get")
     return reads == 2 or (reads == 1 and done.name != next_.name)
 
 
-class Schedule:
-    """Two passes at once, in an order of calls that is told at first, and left to each pass in turn then."""
+class Interleaving:
+    """Two passes at once: their calls in the order of *prefix*, and after that as few switches as possible."""
 
-    def __init__(self, world: World, told: tuple[int, ...]) -> None:
-        self.world, self.told, self.order = world, told, list[int]()
-        self.others: list[tuple[int, ...]] = []  # orders that branch off this one
-        self.passes = [world.start(), world.start()]
-        self.switches = 0  # from a pass that could have gone on
+    def __init__(self, cluster: SimulatedCluster, prefix: tuple[int, ...]) -> None:
+        self.cluster, self.prefix, self.order = cluster, prefix, list[int]()
+        self.branches: list[tuple[int, ...]] = []  # prefixes of interleavings that branch off this one
+        self.passes = [cluster.start(), cluster.start()]
+        self.switches = 0  # from a pass that could have continued
 
     def run(self) -> bool:
-        """Make every call; False if this order differs from another only in calls that commute."""
+        """Make every call; False if this interleaving differs from another only in calls that commute."""
         done: Call | None = None
         while alive := [number for number, one in enumerate(self.passes) if not one.dead]:
             useful = [number for number in alive if done is None or not self._is_redundant(number, done)]
@@ -45,19 +45,19 @@ class Schedule:
 
     def _choose(self, useful: list[int]) -> int | None:
         at = len(self.order)
-        if at < len(self.told):
-            return self.told[at]
+        if at < len(self.prefix):
+            return self.prefix[at]
         choices = sorted(useful, key=lambda number: [number] != self.order[-1:])
         if self.switches < MOST_SWITCHES:
-            self.others += [(*self.order, other) for other in choices[1:]]
+            self.branches += [(*self.order, other) for other in choices[1:]]
         return choices[0] if choices else None
 
 
-def all_schedules(start: World) -> Iterator[World]:
-    """Run the orders of the calls of two passes that begin at *start*; gives the worlds that they leave."""
+def all_interleavings(start: SimulatedCluster) -> Iterator[SimulatedCluster]:
+    """Run every interleaving of two passes that begin at *start*, and yield the cluster after each."""
     untried: list[tuple[int, ...]] = [()]
     while untried:
-        schedule = Schedule(start.copy(), untried.pop())
-        if schedule.run():
-            yield schedule.world
-        untried += schedule.others
+        interleaving = Interleaving(start.copy(), untried.pop())
+        if interleaving.run():
+            yield interleaving.cluster
+        untried += interleaving.branches

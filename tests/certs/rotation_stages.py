@@ -1,82 +1,82 @@
-"""Moments in the life of an installation, and how it comes to rest after each."""
+"""Stages of an installation and of a rotation of its CA, each as a cluster in that stage."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from functools import lru_cache
 
-from tests.certs.simulated_cluster import RULES, World
+from tests.certs.simulated_cluster import SETTINGS, SimulatedCluster
 
-SETTLED = RULES.settle + timedelta(seconds=1)
+SETTLED = SETTINGS.settle + timedelta(seconds=1)
 
 
-def nothing(_: World) -> None:
+def not_installed(_: SimulatedCluster) -> None:
     """Before anything is installed."""
 
 
-def at_rest(world: World) -> None:
-    world.run()
-    world.pass_time(SETTLED)
+def installed_and_settled(cluster: SimulatedCluster) -> None:
+    cluster.run()
+    cluster.pass_time(SETTLED)
 
 
-def authority_due(world: World) -> None:
-    """A third of the authority's life is left, and less than that of a serving certificate's."""
-    world.run()
+def ca_due(cluster: SimulatedCluster) -> None:
+    """A third of the CA's lifetime is left, and less of the serving certificate's."""
+    cluster.run()
     for _ in range(24):
-        world.pass_time(timedelta(days=10))
-        world.run()
-    world.pass_time(timedelta(days=4))
+        cluster.pass_time(timedelta(days=10))
+        cluster.run()
+    cluster.pass_time(timedelta(days=4))
 
 
-def authority_published(world: World) -> None:
-    authority_due(world)
-    world.run()
+def new_ca_published(cluster: SimulatedCluster) -> None:
+    ca_due(cluster)
+    cluster.run()
 
 
-def authority_settled(world: World) -> None:
-    authority_published(world)
-    world.pass_time(SETTLED)
+def new_ca_settled(cluster: SimulatedCluster) -> None:
+    new_ca_published(cluster)
+    cluster.pass_time(SETTLED)
 
 
-def authority_signs(world: World) -> None:
-    authority_settled(world)
-    world.run()
+def new_ca_issues(cluster: SimulatedCluster) -> None:
+    new_ca_settled(cluster)
+    cluster.run()
 
 
-def old_authority_gone(world: World) -> None:
-    authority_signs(world)
-    world.pass_time(SETTLED)
+def old_ca_unused(cluster: SimulatedCluster) -> None:
+    new_ca_issues(cluster)
+    cluster.pass_time(SETTLED)
 
 
-MOMENTS: list[Callable[[World], None]] = [
-    nothing,
-    at_rest,
-    authority_due,
-    authority_published,
-    authority_settled,
-    authority_signs,
-    old_authority_gone,
+STAGES: list[Callable[[SimulatedCluster], None]] = [
+    not_installed,
+    installed_and_settled,
+    ca_due,
+    new_ca_published,
+    new_ca_settled,
+    new_ca_issues,
+    old_ca_unused,
 ]
 
 
 @lru_cache
-def _made(moment: Callable[[World], None]) -> World:
-    world = World()
-    moment(world)
-    return world
+def _made(stage: Callable[[SimulatedCluster], None]) -> SimulatedCluster:
+    cluster = SimulatedCluster()
+    stage(cluster)
+    return cluster
 
 
-def world_at(moment: Callable[[World], None]) -> World:
-    return _made(moment).copy()
+def cluster_at(stage: Callable[[SimulatedCluster], None]) -> SimulatedCluster:
+    return _made(stage).copy()
 
 
-def comes_to_rest(world: World) -> None:
-    """Whatever happened, a few more passes end with one authority, and nothing more to write."""
-    world.run()
+def assert_converges(cluster: SimulatedCluster) -> None:
+    """Assert that a few more passes leave one CA in the CA bundle, and nothing to write."""
+    cluster.run()
     passes, before = 0, -1
-    while world.api.writes != before:
-        assert not world.excused
-        world.pass_time(SETTLED)
-        before, passes = world.api.writes, passes + 1
-        world.run()
+    while cluster.api.writes != before:
+        assert not cluster.excused
+        cluster.pass_time(SETTLED)
+        before, passes = cluster.api.writes, passes + 1
+        cluster.run()
     assert passes <= 5
-    assert world.bundle.count(b"BEGIN CERTIFICATE") == 1
+    assert cluster.bundle.count(b"BEGIN CERTIFICATE") == 1

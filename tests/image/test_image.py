@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuer import issue_to_folder
+from certs.issuer import issue_to_directory
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.image.container import Image
@@ -166,7 +166,7 @@ def folder() -> Iterator[Path]:
 def webhook(image: Image, folder: Path) -> Iterator[Server]:
     """Start the image's webhook with a certificate for localhost, with the policies that it ships."""
     certificates = folder / "certificates"
-    issue_to_folder(certificates, dns_names=["localhost"])
+    issue_to_directory(certificates, dns_names=["localhost"])
     for path in (certificates, *certificates.iterdir()):
         os.chown(path, image.uid, image.uid)
     arguments = ["webhook", "--bind", "127.0.0.1:0", "--workers", "2"]
