@@ -1,4 +1,4 @@
-"""Quantities as the API server keeps them: it shortens most spellings, and keeps some as they were written."""
+"""Quantities as the API server stores them: it shortens most spellings, and keeps some as they were written."""
 
 import re
 
@@ -10,7 +10,7 @@ _BINARY = {"": 0, "Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def kept(quantity: str | float) -> str:
-    """Return *quantity* as the API server hands it on; what is no whole number comes back as it is."""
+    """Return *quantity* as the API server stores it; what is not a whole number is returned as it is."""
     written = str(quantity)
     number, parts = whole(quantity), _PARTS.fullmatch(written)
     if number is None or parts is None:

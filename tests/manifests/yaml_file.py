@@ -1,4 +1,4 @@
-"""Objects as one file of YAML, as a person would write it."""
+"""Write objects as one readable YAML file."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ _LINE = 110  # characters
 
 
 def written(objects: list[dict[str, Any]]) -> str:
-    """Write *objects* as one file."""
+    """Return *objects* as one YAML file."""
     return _HEADER + yaml.dump_all(objects, Dumper=_Dumper, width=_LINE, sort_keys=False, explicit_start=True)
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML as a person would write it: long texts in lines of their own, and no anchors."""
+    """YAML with long strings as folded blocks, and no anchors."""
 
     def ignore_aliases(self, _data: object) -> bool:
         return True
