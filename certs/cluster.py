@@ -1,8 +1,8 @@
 """
-The two Secrets and the one caBundle, as the API server has them.
+Read and write the CA Secret, the serving Secret and the caBundle of the webhook configuration.
 
-Every write is a create, or a patch that names the resourceVersion that was read: it changes the
-fields that it names and nothing else, and is refused if anyone was quicker.
+Every write is a create, or a patch with the resourceVersion that was read: it changes only the fields
+in it, and the API server rejects it with a conflict if the object has changed since.
 """
 
 from base64 import b64decode, b64encode
@@ -16,18 +16,19 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from certs.rotation import CERTIFICATE, KEY, State, Write, WriteAuthority, WriteBundle, WriteServing
-from policies.contract import AUTHORITY_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
+from policies.contract import AUTHORITY_SECRET as CA_SECRET
+from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 
 T = TypeVar("T")
 
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
-_HELP: Final = {
+_REMEDIES: Final = {
     401: "check the token of the ServiceAccount, or the kubeconfig",
-    403: "give the right to this ServiceAccount or user",
+    403: "grant the permission to this ServiceAccount or user",
     404: "create the namespace first",
-    422: "if the object is immutable, delete it, and the next pass makes a new one",
+    422: "if the object is immutable, delete it, and the next pass creates a new one",
 }
 _REQUEST: Final[dict[str, Any]] = {"_request_timeout": 10.0}  # seconds
 _WRITE: Final = _REQUEST | {"field_manager": "gpu-share-certs"}
@@ -37,24 +38,24 @@ _LABELS: Final = {"app.kubernetes.io/name": "gpu-share", "app.kubernetes.io/comp
 
 
 class ClusterError(Exception):
-    """A cluster that cannot be read or written: one line that says what was asked and what to do."""
+    """The cluster cannot be read or written: one line with the request, the reason and what to do."""
 
 
 class NoClusterError(ClusterError):
-    """There is no cluster to talk to."""
+    """No cluster is configured."""
 
 
-class MissingError(ClusterError):
-    """What was asked for is not there."""
+class NotFoundError(ClusterError):
+    """The object does not exist."""
 
 
 class ConflictError(Exception):
-    """Someone was quicker: what was read is not there any more."""
+    """Another client has changed, created or deleted the object since it was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What was read, and the resourceVersion of each object by its name; an object that is not there has none."""
+class Snapshot:
+    """What was read, and the resourceVersion of each object that exists, by its name."""
 
     state: State
     versions: Mapping[str, str]
@@ -65,7 +66,7 @@ def connect() -> client.ApiClient:
     Return a client for the cluster that this process runs in, or else that the kubeconfig names.
 
     Raises:
-        NoClusterError: If there is neither.
+        NoClusterError: If there is neither, or the kubeconfig is invalid.
     """
     settings = client.Configuration()
     try:
@@ -80,46 +81,47 @@ def connect() -> client.ApiClient:
 
 
 class Cluster:
-    """The objects of one installation."""
+    """The objects of one installation of gpu-share."""
 
     def __init__(self, api: client.ApiClient, *, namespace: str) -> None:
         self._core = client.CoreV1Api(api)
         self._admission = client.AdmissionregistrationV1Api(api)
         self._namespace = namespace
 
-    def read(self) -> Found:
+    def read(self) -> Snapshot:
         """
-        Return what is there now.
+        Return what the API server has now.
 
         Raises:
-            ClusterError: If the API server cannot be reached, or refuses.
+            ClusterError: If the API server cannot be reached, or rejects a request.
         """
-        # The authority last. Its Secret is written before anything that follows from it, so whatever
-        # another pass has put into the bundle or the serving Secret by now is known in what is read here.
+        # The CA Secret last: it is written before anything that depends on it, so any CA that another pass has
+        # put into the CA bundle or has issued a certificate with is in what is read here.
         configuration = self._configuration()
         serving = self._secret(SERVING_SECRET)
-        authority = self._secret(AUTHORITY_SECRET)
-        marks = authority.metadata.annotations if authority and authority.metadata else None
+        ca = self._secret(CA_SECRET)
+        annotations = ca.metadata.annotations if ca and ca.metadata else None
         state = State(
-            authority=_data(authority), marks=marks or {}, serving=_data(serving), bundle=_bundle(configuration)
+            ca=_data(ca), annotations=annotations or {}, serving=_data(serving), bundle=_bundle(configuration)
         )
-        objects = {WEBHOOK_CONFIGURATION: configuration, SERVING_SECRET: serving, AUTHORITY_SECRET: authority}
-        return Found(state=state, versions={name: _version(each) for name, each in objects.items() if each})
+        objects = {WEBHOOK_CONFIGURATION: configuration, SERVING_SECRET: serving, CA_SECRET: ca}
+        return Snapshot(state=state, versions={name: _version(each) for name, each in objects.items() if each})
 
-    def write(self, write: Write, found: Found) -> None:
+    def write(self, write: Write, found: Snapshot) -> None:
         """
-        Carry out *write* if nobody has changed its object since *found* was read.
+        Carry out *write*, unless its object has changed since *found* was read.
 
         Raises:
-            ConflictError: If someone has.
-            ClusterError: If the API server cannot be reached, or refuses.
+            ConflictError: If it has.
+            ClusterError: If the API server cannot be reached, or rejects the request.
         """
         match write:
             case WriteBundle():
                 self._write_bundle(write.bundle, version=found.versions[WEBHOOK_CONFIGURATION])
-            case WriteAuthority():
-                body = {"metadata": {"annotations": dict(write.marks)}, "data": _encoded(write.data), "type": "Opaque"}
-                self._write_secret(AUTHORITY_SECRET, body, version=found.versions.get(AUTHORITY_SECRET))
+            case WriteCA():
+                metadata = {"annotations": dict(write.annotations)}
+                body = {"metadata": metadata, "data": _encoded(write.data), "type": "Opaque"}
+                self._write_secret(CA_SECRET, body, version=found.versions.get(CA_SECRET))
             case WriteServing():
                 data = _encoded({CERTIFICATE: write.pair.certificate_pem, KEY: write.pair.key_pem})
                 body = {"metadata": {}, "data": data, "type": "kubernetes.io/tls"}
@@ -130,19 +132,19 @@ class Cluster:
     def _configuration(self) -> client.V1MutatingWebhookConfiguration | None:
         name = WEBHOOK_CONFIGURATION
         try:
-            return _ask(
+            return _call(
                 f"get mutatingwebhookconfigurations {name}",
                 lambda: self._admission.read_mutating_webhook_configuration(name, **_REQUEST),
             )
-        except MissingError:
+        except NotFoundError:
             return None
 
     def _secret(self, name: str) -> client.V1Secret | None:
         try:
-            return _ask(
+            return _call(
                 f"get secrets {name}", lambda: self._core.read_namespaced_secret(name, self._namespace, **_REQUEST)
             )
-        except MissingError:
+        except NotFoundError:
             return None
 
     def _write_bundle(self, bundle: bytes, *, version: str) -> None:
@@ -158,45 +160,48 @@ class Cluster:
         if version is None:
             body["metadata"] = {"name": name, "labels": _LABELS} | _without_nulls(body["metadata"])
             secret = client.V1Secret.model_validate(_without_nulls(body))
-            _ask(
+            _call(
                 f"create secrets {name}", lambda: self._core.create_namespaced_secret(self._namespace, secret, **_WRITE)
             )
             return
         body["metadata"]["resourceVersion"] = version
-        del body["type"]  # cannot be changed
+        del body["type"]  # immutable
         _patch(
             f"patch secrets {name}",
             lambda: self._core.patch_namespaced_secret(name, self._namespace, body, **_PATCH),
         )
 
 
-def _ask(what: str, call: Callable[[], T]) -> T:
+def _call(what: str, call: Callable[[], T]) -> T:
     try:
         return call()
     except ApiException as error:
         if error.status == _CONFLICT:
             raise ConflictError(what) from None
-        kind = MissingError if error.status == _NOT_FOUND else ClusterError
-        help_ = _HELP.get(error.status, "see the log of the API server")
-        raise kind(f"cannot {what}: {_said(error)}: {help_}") from None
+        kind = NotFoundError if error.status == _NOT_FOUND else ClusterError
+        remedy = _REMEDIES.get(error.status, "see the log of the API server")
+        raise kind(f"cannot {what}: {_message(error)}: {remedy}") from None
     except HTTPError as error:
-        raise ClusterError(f"cannot {what}: the API server cannot be reached: {' '.join(str(error).split())}") from None
+        reason = " ".join(str(error).split())
+        raise ClusterError(
+            f"cannot {what}: the API server cannot be reached: {reason}: check its address and the network"
+        ) from None
 
 
 def _patch(what: str, call: Callable[[], object]) -> None:
     try:
-        _ask(what, call)
-    except MissingError as error:
-        raise ConflictError(what) from error  # it was there when it was read
+        _call(what, call)
+    except NotFoundError as error:
+        raise ConflictError(what) from error  # it existed when it was read
 
 
-def _said(error: ApiException) -> str:
-    """Return the API server's own words, in one line."""
+def _message(error: ApiException) -> str:
+    """Return the API server's message in one line, or the status and reason where there is none."""
     try:
-        words = msgspec.json.decode(error.body or "")["message"]
+        message = msgspec.json.decode(error.body or "")["message"]
     except (msgspec.DecodeError, TypeError, KeyError):
-        words = f"{error.status} {error.reason}"
-    return " ".join(str(words).split())
+        message = f"{error.status} {error.reason}"
+    return " ".join(str(message).split())
 
 
 def _data(secret: client.V1Secret | None) -> dict[str, bytes]:
@@ -219,7 +224,7 @@ def _encoded(data: Mapping[str, bytes | None]) -> dict[str, str | None]:
 
 
 def _without_nulls(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a patch would take away."""
+    """Leave out what a patch would delete, which a create must not contain."""
     return {
         name: _without_nulls(value) if isinstance(value, dict) else value
         for name, value in values.items()

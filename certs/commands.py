@@ -20,10 +20,10 @@ def certs() -> None:
 @option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
 def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     """Write a CA certificate and a serving certificate signed by it."""
-    from certs.authority import IssueError, issue_to_folder
+    from certs.issuer import IssueError, issue_to_directory
 
     try:
-        issue_to_folder(out, dns_names=dns)
+        issue_to_directory(out, dns_names=dns)
     except IssueError as error:
         end(str(error), FAILED)
 

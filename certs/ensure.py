@@ -1,13 +1,13 @@
-"""One pass: read, write what comes next, and read again, until all is well."""
+"""One pass of `gpu-share certs ensure`: read, make the next write, and read again, until nothing is left to write."""
 
 import logging
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from certs.authority import IssueError, check_names
 from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, connect
-from certs.rotation import Rules, next_write
+from certs.issuer import IssueError, check_names
+from certs.rotation import Settings, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 from program.log import start_logging
 
@@ -15,19 +15,19 @@ _log = logging.getLogger(__name__)
 
 _FAILED = 1
 _BAD_INPUT = 2
-_LOOKS = 30  # an installation from nothing takes six
+_MOST_READS = 30  # a first installation takes six
 
 
 def run(*, namespace: str, service: str, settle_minutes: int) -> int:
-    """Make one pass; the exit code is 0 if all is well or has to wait, 1 if it failed, 2 for bad input."""
+    """Make one pass; the exit code is 0 if nothing is left to write now, 1 if the pass failed, 2 for invalid input."""
     start_logging(level=logging.WARNING)  # the client's own lines only when something is wrong
     logging.getLogger("certs").setLevel(logging.INFO)
     name = f"{service}.{namespace}.svc"
-    rules = Rules(names=(name, f"{name}.cluster.local"), settle=timedelta(minutes=settle_minutes))
+    settings = Settings(names=(name, f"{name}.cluster.local"), settle=timedelta(minutes=settle_minutes))
     try:
-        check_names(rules.names)
+        check_names(settings.names)
         with connect() as api:
-            ensure(Cluster(api, namespace=namespace), rules, clock=lambda: datetime.now(UTC))
+            ensure(Cluster(api, namespace=namespace), settings, clock=lambda: datetime.now(UTC))
     except (IssueError, NoClusterError) as error:
         return _failure(error, _BAD_INPUT)
     except ClusterError as error:
@@ -35,33 +35,35 @@ def run(*, namespace: str, service: str, settle_minutes: int) -> int:
     return 0
 
 
-def ensure(cluster: Cluster, rules: Rules, *, clock: Callable[[], datetime]) -> None:
+def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime]) -> None:
     """
-    Write until there is nothing more to write now.
+    Write until there is nothing left to write now.
 
     Raises:
-        ClusterError: If the API server cannot be reached or refuses, if there is no webhook to
-            publish the authority to, or if others do not stop changing the same objects.
+        ClusterError: If the API server cannot be reached or rejects a request, if there is no webhook to
+            publish the CA bundle in, or if other clients keep changing the same objects.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_MOST_READS):
         found = cluster.read()
-        write = next_write(found.state, rules=rules, now=clock())
+        write = next_write(found.state, settings=settings, now=clock())
         if write is None:
             if found.state.bundle is None:
                 raise ClusterError(
                     f"there is no webhook {WEBHOOK_NAME} in mutatingwebhookconfigurations {WEBHOOK_CONFIGURATION}: "
-                    "apply the manifests, and the next pass publishes the authority"
+                    "apply the manifests, and the next pass publishes the CA bundle"
                 )
             _log.info("nothing to write")
             return
-        fields = {"what": type(write).__name__, "reason": write.reason}
         try:
             cluster.write(write, found)
         except ConflictError as conflict:
-            _log.info("someone was quicker, looking again", extra={"request": str(conflict)})
+            _log.info("another client changed the object, reading again", extra={"request": str(conflict)})
         else:
-            _log.info("written", extra=fields)
-    raise ClusterError(f"still not at rest after {_LOOKS} looks: others change the same objects")
+            _log.info("written", extra={"what": write.what, "reason": write.reason})
+    raise ClusterError(
+        f"gave up after {_MOST_READS} reads: other clients keep changing the same objects: "
+        "find them in metadata.managedFields"
+    )
 
 
 def _failure(error: Exception, code: int) -> int:

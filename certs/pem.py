@@ -1,4 +1,4 @@
-"""What PEM text holds. It may come from anyone, so whatever cannot be used is not there."""
+"""Read certificates and keys from PEM. Anyone may have written it, so what is invalid is ignored and never raises."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from certs.authority import Authority
+from certs.issuer import CA
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
 
 
 def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Return the certificates in *pem* in their order, each once; whatever else it holds is passed over."""
+    """Return the certificates in *pem* in their order, without duplicates; whatever else it holds is ignored."""
     found = []
     for block in _CERTIFICATE.findall(pem):
         with suppress(ValueError):
@@ -28,47 +28,45 @@ def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def write_certificates(certificates: Iterable[x509.Certificate]) -> bytes:
-    """Return the *certificates* as PEM, each once."""
+    """Return *certificates* as PEM, without duplicates."""
     return b"".join(each.public_bytes(Encoding.PEM) for each in dict.fromkeys(certificates))
 
 
-def read_authority(certificate_pem: bytes, key_pem: bytes, *, now: datetime) -> Authority | None:
-    """Return the authority that the two make up, if a certificate that it signs at *now* is accepted."""
+def read_ca(certificate_pem: bytes, key_pem: bytes, *, now: datetime) -> CA | None:
+    """Return the CA with this certificate and key; None unless clients accept what it issues at *now*."""
     certificates = read_certificates(certificate_pem)
     key = _read_key(key_pem)
     if not certificates or not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
         return None
-    authority = Authority(certificate=certificates[0], key=key)
+    ca = CA(certificate=certificates[0], key=key)
     try:
-        trial = authority.issue(("trial",), now=now)
+        trial = ca.issue(("trial",), now=now)
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
         return None
     fault = serving_fault(trial.certificate_pem, trial.key_pem, trusted=certificates[:1], name="trial", now=now)
-    return None if fault else authority
+    return None if fault else ca
 
 
 def serving_fault(
     certificate_pem: bytes, key_pem: bytes, *, trusted: Sequence[x509.Certificate], name: str, now: datetime
 ) -> str | None:
-    """Say why a caller that trusts *trusted* would not accept the pair for *name* at *now*; None if it would."""
+    """Return why a client that trusts *trusted* rejects the pair for *name* at *now*; None if it accepts it."""
     chain = read_certificates(certificate_pem)
     if not chain:
-        return "the serving certificate is missing or cannot be read"
+        return "the serving certificate is missing or invalid"
     key = _read_key(key_pem)
     try:
         if key is None or key.public_key() != chain[0].public_key():
-            return "the key does not belong to the serving certificate"
+            return "the private key does not match the serving certificate"
     except (ValueError, UnsupportedAlgorithm):
-        return "the serving certificate is for a key of an unknown kind"
+        return "the serving certificate has an unsupported type of key"
     if any(_accepts(root, chain, name=name, now=now) for root in trusted):
         return None
-    return (
-        f"no caller would accept the serving certificate for {name}: expired, for other names, or of another authority"
-    )
+    return f"clients reject the serving certificate for {name}: expired, for other names, or issued by an untrusted CA"
 
 
 def _accepts(root: x509.Certificate, chain: Sequence[x509.Certificate], *, name: str, now: datetime) -> bool:
-    # One root at a time: a strange one in the bundle must not spoil the others.
+    # One root at a time: an invalid one in the CA bundle must not fail the others.
     try:
         verifier = PolicyBuilder().store(Store([root])).time(now).build_server_verifier(x509.DNSName(name))
         verifier.verify(chain[0], list(chain[1:]))
@@ -87,7 +85,7 @@ def dns_names(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """Return what tells *certificate* from any other: the SHA-256 of it, in hexadecimal."""
+    """Return the SHA-256 fingerprint of *certificate*, in hexadecimal."""
     return certificate.fingerprint(hashes.SHA256()).hex()
 
 

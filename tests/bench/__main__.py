@@ -9,7 +9,7 @@ import tempfile
 from itertools import chain
 from pathlib import Path
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_directory
 from tests.bench import in_process, node, served
 
 ROOT = Path(__file__).parent.parent.parent
@@ -19,7 +19,7 @@ POLICIES = ROOT / "policies" / "files"
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        issue_to_folder(directory / "certs", dns_names=("localhost",))
+        issue_to_directory(directory / "certs", dns_names=("localhost",))
         webhook = (
             in_process.measure(POLICIES),
             in_process.measure_policies(directory, POLICIES),

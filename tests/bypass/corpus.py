@@ -84,7 +84,7 @@ def _variables() -> Iterator[Attempt]:
     )
     yield by_policy(
         "a reserved variable that another webhook adds",
-        "decides what it is held to",
+        "sets a reserved variable",
         forged(env=[variable("NVIDIA_VISIBLE_DEVICES")]),
     )
     yield Attempt(
@@ -95,7 +95,11 @@ def _variables() -> Iterator[Attempt]:
     yield Attempt("a container beside the share that asks for no GPU", pod("0.2", container(), none), "harmless")
     on = forged()
     on["spec"]["containers"].append(none)
-    yield by_policy("no GPU asked for beside a forged grant", "sets a variable that shows it GPUs", on)
+    yield by_policy(
+        "no GPU asked for beside a forged grant",
+        "A container without a GPU share, in a pod with one, sets a reserved variable",
+        on,
+    )
 
 
 def _shares() -> Iterator[Attempt]:
@@ -184,7 +188,7 @@ def _privileges() -> Iterator[Attempt]:
         yield by_webhook(f"the capability {capability}", code, pod("0.1", added))
     yield by_webhook("a user namespace with the host's IPC", "HostUsersConflict", pod("0.1", hostUsers=False))
     yield by_policy(
-        "privileges that another webhook adds", "No share can hold", forged(securityContext={"privileged": True})
+        "privileges that another webhook adds", "may not be privileged", forged(securityContext={"privileged": True})
     )
     yield by_policy("hostPID that another webhook adds", "hostPID", with_spec(forged(), hostPID=True))
     node = with_spec(forged(), hostIPC=True)

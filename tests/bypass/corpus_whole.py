@@ -146,5 +146,5 @@ def _in_the_api_server() -> Iterator[Attempt]:
     )
     named = [variable("NVIDIA_VISIBLE_DEVICES")]
     yield by_policy(
-        "a variable beside a forged grant of a whole GPU", "decides what it is held to", forged_whole(env=named)
+        "a variable beside a forged grant of a whole GPU", "sets a reserved variable", forged_whole(env=named)
     )

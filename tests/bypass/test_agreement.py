@@ -23,4 +23,4 @@ def test_what_the_webhook_grants_the_policy_lets_pass(on: dict[str, Any], name: 
     pod = msgspec.convert(on, Pod)
     decision = decide(pod, "team", POLICIES[name])
     if isinstance(decision, Grant):
-        assert POLICY.refusals(stored(patch_pod(on, operations(pod, decision)))) == []
+        assert POLICY.denials(stored(patch_pod(on, operations(pod, decision)))) == []

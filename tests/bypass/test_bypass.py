@@ -42,7 +42,7 @@ def test_the_webhook_refuses(attempt: Attempt) -> None:
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "policy"], ids=lambda one: one.name)
 def test_the_policy_in_the_api_server_refuses(attempt: Attempt) -> None:
     assert not attempt.webhook_runs
-    refusals = POLICY.refusals(stored(attempt.pod))
+    refusals = POLICY.denials(stored(attempt.pod))
     assert any(attempt.says in refusal for refusal in refusals), refusals
 
 
@@ -51,7 +51,7 @@ def test_what_is_admitted_has_its_share_and_no_more(attempt: Attempt) -> None:
     decision = decide(msgspec.convert(attempt.pod, Pod), "team", policies(attempt.rules))
     assert isinstance(decision, Grant), decision
     admitted = patch_pod(attempt.pod, operations(msgspec.convert(attempt.pod, Pod), decision))
-    assert POLICY.refusals(stored(admitted)) == []
+    assert POLICY.denials(stored(admitted)) == []
     for one in admitted["spec"]["containers"]:
         _has_no_more_than_a_fifth(one)
 
@@ -75,6 +75,6 @@ def _has_no_more_than_a_fifth(container: dict[str, Any]) -> None:
 
 
 def test_without_the_policy_the_same_pods_would_pass() -> None:
-    """The attempts on the policy are not denied for another reason: a pod as the webhook grants it is admitted."""
-    assert POLICY.refusals(stored(forged())) == []
-    assert POLICY.refusals(stored(forged_whole())) == []
+    """The attempts on the policy are not refused for another reason: a pod as the webhook grants it is admitted."""
+    assert POLICY.denials(stored(forged())) == []
+    assert POLICY.denials(stored(forged_whole())) == []

@@ -1,10 +1,10 @@
 import pytest
 
 from certs.rotation import State
-from tests.certs.states import installed
+from tests.certs.rotation_states import EMPTY, NOW, after_pass
 
 
 @pytest.fixture
-def good() -> State:
-    """An installation on which nothing is due."""
-    return installed()
+def installed() -> State:
+    """Return what a first pass leaves at NOW."""
+    return after_pass(EMPTY, NOW)[0]

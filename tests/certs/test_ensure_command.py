@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION
-from tests.certs.api_server import ApiServer
-from tests.certs.reaching import over_http
-from tests.certs.world import configuration
+from tests.certs.api_transports import over_http
+from tests.certs.simulated_api_server import SimulatedApiServer
+from tests.certs.simulated_cluster import configuration
 
 
 def ensure(*options: str, kubeconfig: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +21,7 @@ def ensure(*options: str, kubeconfig: Path, **variables: str) -> subprocess.Comp
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-def kubeconfig(folder: Path, url: str) -> Path:
+def kubeconfig(directory: Path, url: str) -> Path:
     named: dict[str, Any] = {"name": "a"}
     content = {
         "apiVersion": "v1",
@@ -31,13 +31,13 @@ def kubeconfig(folder: Path, url: str) -> Path:
         "contexts": [named | {"context": {"cluster": "a", "user": "a"}}],
         "users": [named | {"user": {"token": "secret"}}],
     }
-    path = folder / "kubeconfig"
+    path = directory / "kubeconfig"
     path.write_text(json.dumps(content))
     return path
 
 
 def test_a_pass_exits_with_0_and_logs_each_reason_as_a_line_of_json(tmp_path: Path) -> None:
-    server = ApiServer(namespace="other")
+    server = SimulatedApiServer(namespace="other")
     server.put(WEBHOOK_CONFIGURATION, configuration())
     with over_http(server) as url:
         done = ensure("--service", "web", kubeconfig=kubeconfig(tmp_path, url), GPU_SHARE_NAMESPACE="other")
@@ -45,12 +45,12 @@ def test_a_pass_exits_with_0_and_logs_each_reason_as_a_line_of_json(tmp_path: Pa
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [line["message"] for line in lines] == ["written"] * 5 + ["nothing to write"]
     assert lines[0].keys() == {"time", "level", "message", "what", "reason"}
-    assert lines[0]["reason"] == "there is no authority"
+    assert lines[0]["reason"] == "there is no CA"
     assert SERVING_SECRET in server.objects
 
 
-def test_a_missing_right_exits_with_1_and_one_plain_line(tmp_path: Path) -> None:
-    with over_http(ApiServer(rights=set())) as url:
+def test_a_missing_permission_exits_with_1_and_one_line(tmp_path: Path) -> None:
+    with over_http(SimulatedApiServer(permissions=set())) as url:
         done = ensure(kubeconfig=kubeconfig(tmp_path, url))
     assert done.returncode == 1
     assert done.stderr.startswith("gpu-share certs ensure: cannot get mutatingwebhookconfigurations gpu-share: ")
@@ -58,7 +58,7 @@ def test_a_missing_right_exits_with_1_and_one_plain_line(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("content", [None, "[1]"])
-def test_no_cluster_exits_with_2_and_one_plain_line(tmp_path: Path, content: str | None) -> None:
+def test_no_cluster_exits_with_2_and_one_line(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
@@ -68,8 +68,8 @@ def test_no_cluster_exits_with_2_and_one_plain_line(tmp_path: Path, content: str
     assert done.stderr.count("\n") == 1
 
 
-def test_a_name_that_is_none_exits_with_2_before_anything_is_asked(tmp_path: Path) -> None:
-    server = ApiServer()
+def test_an_invalid_namespace_exits_with_2_before_any_request(tmp_path: Path) -> None:
+    server = SimulatedApiServer()
     with over_http(server) as url:
         done = ensure("--namespace", "a b", kubeconfig=kubeconfig(tmp_path, url))
     assert done.returncode == 2, done.stderr

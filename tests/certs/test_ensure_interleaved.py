@@ -1,20 +1,20 @@
-"""Passes call by call, with others, people and death in between: the webhook is never out of reach."""
+"""Passes call by call, with other passes, manual changes and kills in between: the webhook can always be called."""
 
 from collections.abc import Callable
 
 import pytest
 
-from tests.certs.hands import HANDS
-from tests.certs.moments import MOMENTS, comes_to_rest, world_at
-from tests.certs.orders import all_schedules
-from tests.certs.world import World
+from tests.certs.interleavings import all_interleavings
+from tests.certs.manual_changes import MANUAL_CHANGES
+from tests.certs.rotation_stages import STAGES, assert_converges, cluster_at
+from tests.certs.simulated_cluster import SimulatedCluster
 
-each_moment = pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.__name__)
+each_stage = pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.__name__)
 
 
-def steps_of_a_pass(moment: Callable[[World], None]) -> int:
-    world = world_at(moment)
-    one = world.start()
+def steps_of_a_pass(stage: Callable[[SimulatedCluster], None]) -> int:
+    cluster = cluster_at(stage)
+    one = cluster.start()
     steps = 0
     while not one.dead:
         one.step()
@@ -22,45 +22,47 @@ def steps_of_a_pass(moment: Callable[[World], None]) -> int:
     return steps
 
 
-@each_moment
-def test_two_passes_at_once_in_every_order_of_their_calls(moment: Callable[[World], None]) -> None:
-    for world in all_schedules(world_at(moment)):
-        comes_to_rest(world)
+@each_stage
+def test_two_passes_at_once_in_every_interleaving_of_their_calls(stage: Callable[[SimulatedCluster], None]) -> None:
+    for cluster in all_interleavings(cluster_at(stage)):
+        assert_converges(cluster)
 
 
-@each_moment
-def test_a_pass_that_dies_before_any_of_its_calls(moment: Callable[[World], None]) -> None:
-    for calls in range(steps_of_a_pass(moment)):
-        world = world_at(moment)
-        one = world.start()
+@each_stage
+def test_a_pass_that_is_killed_before_any_of_its_calls(stage: Callable[[SimulatedCluster], None]) -> None:
+    for calls in range(steps_of_a_pass(stage)):
+        cluster = cluster_at(stage)
+        one = cluster.start()
         for _ in range(calls):
             one.step()
         one.kill()
-        world.run()
-        comes_to_rest(world)
+        cluster.run()
+        assert_converges(cluster)
 
 
-def changed_by(hand: str, moment: Callable[[World], None]) -> set[str]:
-    """The names of the objects that differ afterwards."""
-    world, before = world_at(moment), world_at(moment).api.objects
-    world.by_hand(HANDS[hand])
-    return {name for name in {*before, *world.api.objects} if world.api.objects.get(name) != before.get(name)}
+def changed_by(change: str, stage: Callable[[SimulatedCluster], None]) -> set[str]:
+    """Return the names of the objects that *change* changes."""
+    cluster, before = cluster_at(stage), cluster_at(stage).api.objects
+    cluster.change_manually(MANUAL_CHANGES[change])
+    return {name for name in {*before, *cluster.api.objects} if cluster.api.objects.get(name) != before.get(name)}
 
 
-@pytest.mark.parametrize("hand", HANDS)
-@pytest.mark.parametrize("moment", MOMENTS[1:], ids=lambda moment: moment.__name__)
-def test_a_person_changes_something_between_any_two_calls_of_a_pass(moment: Callable[[World], None], hand: str) -> None:
-    changed = changed_by(hand, moment)
-    for calls in range(steps_of_a_pass(moment)):
-        world = world_at(moment)
-        one = world.start()
+@pytest.mark.parametrize("change", MANUAL_CHANGES)
+@pytest.mark.parametrize("stage", STAGES[1:], ids=lambda stage: stage.__name__)
+def test_a_person_changes_something_between_any_two_calls_of_a_pass(
+    stage: Callable[[SimulatedCluster], None], change: str
+) -> None:
+    changed = changed_by(change, stage)
+    for calls in range(steps_of_a_pass(stage)):
+        cluster = cluster_at(stage)
+        one = cluster.start()
         done = None
         for _ in range(calls):
             done = one.next_call
             one.step()
         if done and done.verb == "get" and done.name not in changed:
             continue  # the same as one call earlier
-        world.by_hand(HANDS[hand])
+        cluster.change_manually(MANUAL_CHANGES[change])
         while not one.dead:
             one.step()
-        comes_to_rest(world)
+        assert_converges(cluster)

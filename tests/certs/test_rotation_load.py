@@ -1,7 +1,7 @@
 import time
 from pathlib import Path
 
-from tests.certs.rotating import rotating
+from tests.certs.rotating_webhook import rotating
 
 CONNECTIONS = 20_000
 POLICIES = Path(__file__).parent.parent.parent / "policies" / "files"
@@ -10,7 +10,7 @@ POLICIES = Path(__file__).parent.parent.parent / "policies" / "files"
 def test_no_connection_fails_while_certificates_rotate_five_times_a_second(tmp_path: Path) -> None:
     ends = time.monotonic() + 180  # 20 seconds on two cores
     with rotating(tmp_path, POLICIES) as running:
-        while running.connections < CONNECTIONS or len(running.authorities) < 4:
+        while running.connections < CONNECTIONS or len(running.cas) < 4:
             assert running.failures == []
             assert time.monotonic() < ends, "too slow"
             time.sleep(0.05)

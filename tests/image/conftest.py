@@ -1,4 +1,4 @@
-"""An image takes minutes and root, so its tests run only where someone asks for this folder: `make image-test`."""
+"""An image takes minutes and root, so its tests run only where this directory is named: `make image-test`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="session")
 def image() -> Iterator[Image]:
-    """Give the image that `make image` makes on a Debian of its own."""
+    """Yield the image that `make image` builds on a minimal Debian."""
     try:
         with built_on_debian() as image:
             yield image

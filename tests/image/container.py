@@ -1,4 +1,4 @@
-"""An image's files run as the manifests run them: its own user, a read-only root, no privileges, no /tmp."""
+"""Run an image as the manifests do: with its own user, a read-only root, no privileges, no /tmp."""
 
 import subprocess
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import IO, Any
 
 SECONDS = 60
 
-# In a mount namespace of its own, so that nothing is left on the machine. Every step replaces the one before it: the
+# In its own mount namespace, so that nothing is left on the machine. Every step replaces the one before it: the
 # process that was started is the one in the container. $1: root, $2: user, then sources and targets, --, the command.
 _CONTAINER = """
 set -eu
@@ -33,7 +33,7 @@ exec setpriv --no-new-privs chroot --userspec="$user" "$root" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image: its files in a folder, and its configuration."""
+    """An image: its files in a directory, and its configuration."""
 
     root: Path
     config: Mapping[str, Any]  # as the OCI image specification names things
@@ -43,7 +43,7 @@ class Image:
         return int(self.config["User"].partition(":")[0])
 
     def command(self, *arguments: str, mounts: Mapping[str, Path] | None = None) -> list[str]:
-        """Give the command that runs *arguments* in a container with *mounts*: folders here, by their path there."""
+        """Return the command that runs *arguments* in a container with *mounts*: directories here, by path there."""
         binds = []
         for target, source in (mounts or {}).items():
             (self.root / target.lstrip("/")).mkdir(parents=True, exist_ok=True)  # as runtimes do

@@ -1,4 +1,4 @@
-"""The image on a base that needs no registry: a minimal Debian, made here and thrown away with all that was built."""
+"""Build the image on a base that needs no registry: a minimal Debian, created here and deleted afterwards."""
 
 import json
 import os
@@ -22,53 +22,53 @@ _MOUNTS = ("unshare", "--mount", "true")
 
 
 class NoBuilderError(Exception):
-    """No image can be built on this machine, for a reason that lies outside the project."""
+    """No image can be built on this machine, for a reason outside the project."""
 
 
 @contextmanager
 def built_on_debian() -> Iterator[Image]:
     """
-    Build the image in a storage of its own, which goes at the end: layers without overlayfs are whole copies.
+    Build the image in its own storage, which is deleted at the end: layers without overlayfs are whole copies.
 
     Raises:
         NoBuilderError: If there is no builder, or no Debian to build on.
     """
     _need_tools()
-    folder = Path(tempfile.mkdtemp(prefix="gpu-share-image-"))
-    folder.chmod(0o755)  # apt downloads as a user of its own
+    directory = Path(tempfile.mkdtemp(prefix="gpu-share-image-"))
+    directory.chmod(0o755)  # apt downloads as its own user
     try:
-        environment = os.environ | _private_storage(folder)
-        _make_base(folder, environment)
+        environment = os.environ | _private_storage(directory)
+        _make_base(directory, environment)
         _make_image(environment)
         yield _open_image(environment)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
 
 
 def _need_tools() -> None:
     if os.geteuid() != 0:
-        raise NoBuilderError("it takes root, for chroots and mounts")
+        raise NoBuilderError("building needs root, for chroot and mount: run as root")
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         raise NoBuilderError(f"there is no {', no '.join(missing)}: apt-get install buildah mmdebstrap util-linux")
     if subprocess.run(_MOUNTS, capture_output=True, check=False).returncode:
-        raise NoBuilderError("this sandbox allows no mounts")
+        raise NoBuilderError("mounting is not permitted here: run outside the container or sandbox")
 
 
-def _private_storage(folder: Path) -> dict[str, str]:
-    settings = folder / "storage.conf"
-    settings.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/layers"\nrunroot = "{folder}/run"\n')
+def _private_storage(directory: Path) -> dict[str, str]:
+    settings = directory / "storage.conf"
+    settings.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{directory}/layers"\nrunroot = "{directory}/run"\n')
     return {
         "CONTAINERS_STORAGE_CONF": str(settings),
         "BUILDAH_ISOLATION": "chroot",
-        "TMPDIR": str(folder),
+        "TMPDIR": str(directory),
     }
 
 
-def _make_base(folder: Path, environment: Mapping[str, str]) -> None:
-    context = folder / "base"
+def _make_base(directory: Path, environment: Mapping[str, str]) -> None:
+    context = directory / "base"
     context.mkdir()
-    # As slim images do: no manuals. What is made here lives for minutes, so dpkg need not wait for the disk.
+    # No documentation, as in slim images. The result is deleted within minutes, so dpkg need not sync to disk.
     left_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "locale", "man")]
     command = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=python3,python3-pip", *left_out]
     command += ["--dpkgopt=force-unsafe-io", SUITE, str(context / "debian.tar")]
@@ -77,10 +77,10 @@ def _make_base(folder: Path, environment: Mapping[str, str]) -> None:
             command, env=environment, capture_output=True, text=True, timeout=_DOWNLOAD_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise NoBuilderError(f"mmdebstrap got no Debian within {_DOWNLOAD_SECONDS} s") from None
+        raise NoBuilderError(f"mmdebstrap could not download Debian within {_DOWNLOAD_SECONDS} s") from None
     if made.returncode:
         errors = [line for line in made.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))]
-        raise NoBuilderError(f"mmdebstrap got no Debian: {(errors or ['no reason given'])[0]}")
+        raise NoBuilderError(f"mmdebstrap failed: {(errors or ['no reason given'])[0]}")
     (context / "Containerfile").write_text("FROM scratch\nADD debian.tar /\n")
     _run(["buildah", "build", "--quiet", "--tag", _BASE, str(context)], environment)
     shutil.rmtree(context)
@@ -88,7 +88,7 @@ def _make_base(folder: Path, environment: Mapping[str, str]) -> None:
 
 def _make_image(environment: Mapping[str, str]) -> None:
     options = ["--quiet", "--pull-never"]
-    if _CERTIFICATES.exists():  # where a proxy stands before the package index, its authority is known here alone
+    if _CERTIFICATES.exists():  # a proxy before the package index may have a CA that only this machine trusts
         options.append(f"--volume={_CERTIFICATES}:{_CERTIFICATES}:ro")
     if "PIP_INDEX_URL" in environment:
         options.append("--build-arg=PIP_INDEX_URL")

@@ -1,4 +1,4 @@
-"""What the image's recipe says, and how it is handed to a builder; nothing is built here."""
+"""The Containerfile, and the command line with which a builder gets it; nothing is built here."""
 
 import re
 import shutil
@@ -11,25 +11,25 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-RECIPE = (ROOT / "manifests" / "Containerfile").read_text()
+CONTAINERFILE = (ROOT / "manifests" / "Containerfile").read_text()
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
 def test_the_base_has_a_name_and_a_tag_and_can_have_a_digest() -> None:
-    base = re.search(r"^ARG BASE=(\S+)$", RECIPE, re.MULTILINE)
+    base = re.search(r"^ARG BASE=(\S+)$", CONTAINERFILE, re.MULTILINE)
     assert base
     assert re.fullmatch(r"[a-z0-9.]+(/[a-z0-9.-]+)+:(?!latest)[\w.-]+(@sha256:[0-9a-f]{64})?", base[1])
-    assert set(re.findall(r"^FROM (\S+)", RECIPE, re.MULTILINE)) == {"${BASE}"}
+    assert set(re.findall(r"^FROM (\S+)", CONTAINERFILE, re.MULTILINE)) == {"${BASE}"}
 
 
-def test_the_user_is_the_one_of_the_manifests() -> None:
-    users = re.findall(r"^USER (\d+):(\d+)$", RECIPE, re.MULTILINE)
+def test_the_user_is_that_of_the_manifests() -> None:
+    users = re.findall(r"^USER (\d+):(\d+)$", CONTAINERFILE, re.MULTILINE)
     assert len(users) == 1
     wanted = set()
     for pod in pods():
         context = pod["securityContext"]
         wanted.add((str(context["runAsUser"]), str(context["runAsGroup"])))
-    assert wanted - {("0", "0")} == set(users)  # the parts on a node are root, as the kubelet's folders are
+    assert wanted - {("0", "0")} == set(users)  # the DaemonSets run as root, to access the kubelet's directories
 
 
 def test_the_manifests_start_what_the_image_has() -> None:
@@ -37,20 +37,20 @@ def test_the_manifests_start_what_the_image_has() -> None:
         for container in pod["containers"]:
             assert container["image"].rpartition("/")[2] == f"gpu-share:{VERSION}"
             assert container["command"][0] == "gpu-share"
-    assert 'ENTRYPOINT ["gpu-share"]' in RECIPE
+    assert 'ENTRYPOINT ["gpu-share"]' in CONTAINERFILE
 
 
-def test_all_that_is_installed_from_the_network_is_locked_by_its_hash() -> None:
-    installs = re.findall(r"pip (?:--python \S+ )?install ([^\n&]*)", RECIPE)
+def test_everything_installed_from_the_network_is_locked_by_hash() -> None:
+    installs = re.findall(r"pip (?:--python \S+ )?install ([^\n&]*)", CONTAINERFILE)
     assert len(installs) == 3
     for options in installs:
         assert "--no-deps" in options
         assert "--no-index" in options or re.search(r"--require-hashes .*-r \S+\.lock", options)
 
 
-def test_what_the_recipe_copies_is_not_kept_from_the_builder() -> None:
+def test_what_the_containerfile_copies_is_in_the_build_context() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", RECIPE, re.MULTILINE)
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINERFILE, re.MULTILINE)
     sources = {name for line in copied for name in line.split()}
     assert {name if name in allowed else name.rpartition("/")[0] for name in sources} == allowed
     assert all((ROOT / name).exists() for name in sources)
@@ -58,7 +58,7 @@ def test_what_the_recipe_copies_is_not_kept_from_the_builder() -> None:
 
 @pytest.fixture
 def builders(tmp_path: Path) -> Path:
-    """A PATH with what the script itself needs, and no builder."""
+    """Return a directory for PATH with the programs that the script needs, and no builder."""
     for program in ("bash", "dirname", "env", "sed"):
         found = shutil.which(program)
         assert found
@@ -67,8 +67,8 @@ def builders(tmp_path: Path) -> Path:
 
 
 def test_the_first_builder_that_works_builds(builders: Path) -> None:
-    add(builders, "docker", 'echo "no daemon" >&2; exit 1')
-    add(builders, "buildah", '[ "$1" = info ] || echo buildah "$@"')
+    add_program(builders, "docker", 'echo "no daemon" >&2; exit 1')
+    add_program(builders, "buildah", '[ "$1" = info ] || echo buildah "$@"')
     ran = build(builders)
     expected = f"buildah build --file manifests/Containerfile --tag gpu-share:{VERSION} --build-arg VERSION={VERSION}"
     assert ran.stdout.startswith(expected), ran.stderr
@@ -76,7 +76,7 @@ def test_the_first_builder_that_works_builds(builders: Path) -> None:
 
 
 def test_name_base_and_options_can_be_chosen(builders: Path) -> None:
-    add(builders, "podman", '[ "$1" = info ] || echo podman "$@"')
+    add_program(builders, "podman", '[ "$1" = info ] || echo podman "$@"')
     ran = build(
         builders, IMAGE="registry.example/team/share:2", BASE="registry.example/python:3.13", OPTIONS="--pull --quiet"
     )
@@ -92,7 +92,7 @@ def test_without_a_builder_one_line_says_what_to_install(builders: Path) -> None
 
 
 def pods() -> list[dict[str, Any]]:
-    """Give the pods that manifests/install.yaml makes."""
+    """Return the pod specs of manifests/install.yaml."""
     found = []
     for document in yaml.safe_load_all((ROOT / "manifests" / "install.yaml").read_text()):
         spec = document.get("spec", {})
@@ -103,7 +103,7 @@ def pods() -> list[dict[str, Any]]:
     return found
 
 
-def add(builders: Path, name: str, script: str) -> None:
+def add_program(builders: Path, name: str, script: str) -> None:
     path = builders / name
     path.write_text(f"#!{shutil.which('bash')}\n{script}\n")
     path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The image as a cluster runs it. `make image-test` builds it; `make test` leaves it out."""
+"""The image as a cluster runs it. `make image-test` builds it; `make test` skips it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_directory
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.image.container import Image
@@ -38,7 +38,7 @@ BUILD_TOOLS = [
 BUILD_MODULES = ["pip", "setuptools", "wheel", "pkg_resources", "ensurepip", "hatchling"]
 
 
-def test_the_help_is_shown_and_nothing_else(image: Image) -> None:
+def test_help_is_shown_on_stdout_only(image: Image) -> None:
     ran = image.run(*image.config["Entrypoint"], "--help")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("Usage: gpu-share ")
@@ -54,7 +54,7 @@ def test_the_webhook_answers_a_review_over_tls(image: Image, tmp_path: Path) -> 
         assert server.stop() == 0
 
 
-def test_the_webhook_runs_as_nobody_in_particular(image: Image, tmp_path: Path) -> None:
+def test_the_webhook_runs_unprivileged(image: Image, tmp_path: Path) -> None:
     with webhook(image, tmp_path) as server:
         for process in (server.process.pid, *server.workers):
             lines = Path(f"/proc/{process}/status").read_text().splitlines()
@@ -64,11 +64,11 @@ def test_the_webhook_runs_as_nobody_in_particular(image: Image, tmp_path: Path) 
             assert status["NoNewPrivs"] == ["1"]
 
 
-def test_the_plugin_registers_and_hands_out_a_share(image: Image, folder: Path) -> None:
-    with SimulatedKubelet(folder) as kubelet:
-        kubelet.socket.chmod(0o777)  # the kubelet's is root's, and so is the plugin of a real node
+def test_the_plugin_registers_and_allocates_a_share(image: Image, directory: Path) -> None:
+    with SimulatedKubelet(directory) as kubelet:
+        kubelet.socket.chmod(0o777)  # the real kubelet's socket belongs to root, and a real plugin runs as root
         arguments = ["plugin", "--simulate", "2xH200"]
-        mounts = {"/var/lib/kubelet/device-plugins": folder}
+        mounts = {"/var/lib/kubelet/device-plugins": directory}
         plugin = image.start(*arguments, mounts=mounts, stderr=subprocess.DEVNULL)
         try:
             assert kubelet.wait_for(VGPU, timeout_seconds=30) == 20
@@ -81,13 +81,13 @@ def test_the_plugin_registers_and_hands_out_a_share(image: Image, folder: Path) 
             plugin.wait()
 
 
-def test_the_part_with_the_mps_daemons_starts_and_says_that_it_is_on_no_node(image: Image) -> None:
+def test_the_mps_command_starts_and_reports_a_missing_state_directory(image: Image) -> None:
     ran = image.run(*image.config["Entrypoint"], "mps")
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
     assert ran.stderr.startswith("gpu-share mps: --state-dir /run/gpu-share: ")
 
 
-def test_the_certificates_client_starts_and_says_that_it_is_in_no_cluster(image: Image) -> None:
+def test_the_certs_command_starts_and_reports_a_missing_cluster(image: Image) -> None:
     ran = image.run(*image.config["Entrypoint"], "certs", "ensure")
     assert ran.returncode == 2
     assert "Traceback" not in ran.stderr
@@ -98,11 +98,11 @@ def test_nothing_can_be_written(image: Image) -> None:
         assert "Read-only file system" in image.run("touch", path).stderr
 
 
-def test_nothing_would_be_writable_on_a_writable_root_either(image: Image) -> None:
+def test_nothing_would_be_writable_on_a_writable_root(image: Image) -> None:
     assert [path for path in files(image) if writable(image, path)] == []
 
 
-def test_nothing_in_it_compiles_or_installs(image: Image) -> None:
+def test_no_compiler_or_installer_is_in_it(image: Image) -> None:
     programs = [path for path in files(image) if path.parent.name in ("bin", "sbin")]
     assert len(programs) > 100
     assert [path for path in programs if any(fnmatch(path.name, tool) for tool in BUILD_TOOLS)] == []
@@ -131,17 +131,17 @@ def test_no_start_compiles_python(image: Image, modules: str) -> None:
     assert [line for line in said.splitlines() if "code object from" in line and ".pyc" not in line] == []
 
 
-def test_its_policies_and_examples_are_the_repositorys(image: Image) -> None:
+def test_its_policies_and_examples_are_those_of_the_repository(image: Image) -> None:
     (packages,) = image.root.glob("opt/gpu-share/lib/python3*/site-packages")
-    for folder in ("policies/files", "policies/examples"):
-        shipped = {path.name: path.read_bytes() for path in (packages / folder).iterdir()}
-        assert shipped == {path.name: path.read_bytes() for path in (ROOT / folder).iterdir()}
+    for directory in ("policies/files", "policies/examples"):
+        shipped = {path.name: path.read_bytes() for path in (packages / directory).iterdir()}
+        assert shipped == {path.name: path.read_bytes() for path in (ROOT / directory).iterdir()}
     ran = image.run(*image.config["Entrypoint"], "policy", "check")
     assert ran.returncode == 0, ran.stderr
     assert not {"tests", "docs", "manifests"} & {path.name for path in packages.iterdir()}
 
 
-def test_it_says_what_it_is(image: Image) -> None:
+def test_its_labels_name_title_and_version(image: Image) -> None:
     version = image.run(*image.config["Entrypoint"], "--version").stdout.split()[-1]
     labels = image.config["Labels"]
     assert labels["org.opencontainers.image.version"] == version
@@ -154,8 +154,8 @@ def test_it_stays_small(image: Image) -> None:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A short path, as unix sockets need, that the image's user may write to."""
+def directory() -> Iterator[Path]:
+    """Yield a directory with a short path, as unix sockets need, that the image's user can write to."""
     with tempfile.TemporaryDirectory(prefix="gs-", dir="/tmp") as name:
         path = Path(name)
         path.chmod(0o777)
@@ -163,15 +163,15 @@ def folder() -> Iterator[Path]:
 
 
 @contextmanager
-def webhook(image: Image, folder: Path) -> Iterator[Server]:
-    """Start the image's webhook with a certificate for localhost, with the policies that it ships."""
-    certificates = folder / "certificates"
-    issue_to_folder(certificates, dns_names=["localhost"])
+def webhook(image: Image, directory: Path) -> Iterator[Server]:
+    """Start the image's webhook with a certificate for localhost and the shipped policies."""
+    certificates = directory / "certificates"
+    issue_to_directory(certificates, dns_names=["localhost"])
     for path in (certificates, *certificates.iterdir()):
         os.chown(path, image.uid, image.uid)
     arguments = ["webhook", "--bind", "127.0.0.1:0", "--workers", "2"]
     arguments += ["--cert", "/etc/gpu-share/tls/tls.crt", "--key", "/etc/gpu-share/tls/tls.key"]
-    log = folder / "stderr"
+    log = directory / "stderr"
     with log.open("wb") as stderr:
         process = image.start(*arguments, mounts={"/etc/gpu-share/tls": certificates}, stderr=stderr)
     server = Server(process, log=log, ca=certificates / "ca.crt")
@@ -187,12 +187,12 @@ def webhook(image: Image, folder: Path) -> Iterator[Server]:
 
 
 def files(image: Image) -> Iterator[Path]:
-    for folder, folders, names in os.walk(image.root):
-        yield from (Path(folder, name) for name in folders + names)
+    for directory, directories, names in os.walk(image.root):
+        yield from (Path(directory, name) for name in directories + names)
 
 
 def writable(image: Image, path: Path) -> bool:
-    """Say whether the image's user may write to *path*; folders for everyone's temporary files do not count."""
+    """Say whether the image's user may write to *path*; directories with the sticky bit do not count."""
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode) or stat.S_ISCHR(status.st_mode) or status.st_mode & stat.S_ISVTX:
         return False

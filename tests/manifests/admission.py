@@ -1,35 +1,39 @@
-"""The API server's side of admission, as far as the manifests use it: CEL evaluated over pods."""
+"""Evaluate match conditions and admission policies of the manifests as the API server does: their CEL, over pods."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import cel
 
 from policies.quantity import whole
+from tests.manifests.quantities import kept
 from tests.manifests.render import MANIFESTS, Object, render
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 def stored(pod: Object) -> Object:
-    """Write *pod* as the API server hands it to CEL: quantities in canonical form, requests filled in, nothing null."""
+    """Return *pod* as the API server passes it to CEL: quantities as it keeps them, default requests, no nulls."""
     made: Object = _without_nulls(pod)
     made.setdefault("metadata", {})
     for container in (*made["spec"].get("initContainers", []), *made["spec"]["containers"]):
         resources = container.setdefault("resources", {})
         for name in ("limits", "requests"):
             if name in resources:
-                resources[name] = {key: _canonical(value) for key, value in resources[name].items()}
+                resources[name] = {key: kept(value) for key, value in resources[name].items()}
         if resources.get("limits"):
             resources["requests"] = resources["limits"] | resources.get("requests", {})
     return made
 
 
-def _canonical(quantity: Any) -> str:
+def _integer(quantity: str) -> int:
     number = whole(quantity)
-    if number is None:
-        return str(quantity)
-    return f"{number // 1000}k" if number and number % 1000 == 0 else str(number)
+    assert number is not None, f"asInteger() fails on {quantity}, and the pod is denied without a message of ours"
+    return number
+
+
+# What the manifests use of Kubernetes' quantity library. CEL reads x.f() as f(x).
+_FUNCTIONS: Final[dict[str, Any]] = {"quantity": str, "asInteger": _integer}
 
 
 def _without_nulls(value: Any) -> Any:
@@ -42,22 +46,22 @@ def _without_nulls(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Expressions:
-    """Match conditions and, of a policy, what follows from them."""
+    """The match conditions of a webhook or a policy, and the variables and validations of a policy."""
 
     conditions: dict[str, Any]
     variables: dict[str, Any] = field(default_factory=dict)
-    validations: list[tuple[Any, Any]] = field(default_factory=list)  # expression, text of the refusal
+    validations: list[tuple[Any, Any]] = field(default_factory=list)  # expression, message
 
     def matches(self, pod: Object, old: Object | None = None) -> bool:
-        """Whether the API server looks at *pod* at all."""
-        context = {"object": pod, "oldObject": old}
+        """Whether *pod* meets the match conditions."""
+        context = _FUNCTIONS | {"object": pod, "oldObject": old}
         return all(_truth(condition.execute(context)) for condition in self.conditions.values())
 
-    def refusals(self, pod: Object, old: Object | None = None) -> list[str]:
-        """Why *pod* is refused; nothing if it is not, or is not looked at."""
+    def denials(self, pod: Object, old: Object | None = None) -> list[str]:
+        """Return the messages with which *pod* is denied; none if it is admitted, or does not match."""
         if not self.matches(pod, old):
             return []
-        context: dict[str, Any] = {"object": pod, "oldObject": old, "variables": {}}
+        context: dict[str, Any] = _FUNCTIONS | {"object": pod, "oldObject": old, "variables": {}}
         for name, expression in self.variables.items():
             context["variables"][name] = expression.execute(context)
         return [
@@ -68,7 +72,7 @@ class Expressions:
 
 
 def _truth(value: Any) -> bool:
-    assert isinstance(value, bool), f"the API server takes a bool alone, got {value!r}"
+    assert isinstance(value, bool), f"the API server expects a bool, got {value!r}"
     return value
 
 

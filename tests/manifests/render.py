@@ -1,9 +1,9 @@
 """
-The manifests as kustomize builds them: `python -m tests.manifests.render` writes `manifests/install.yaml`, `--check`
-says whether it is up to date.
+Render the manifests as kustomize does: `python -m tests.manifests.render` writes `manifests/install.yaml`, `--check`
+checks that it is up to date.
 
-This is the part of kustomize that `manifests/` uses, and it stops at everything else. It is here so that the manifests
-can be rendered and tested where there is no kubectl; where there is one, a test compares the two.
+It supports what `manifests/` uses of kustomize, and raises on everything else, so that the manifests can be rendered
+and tested without kubectl. Where there is kubectl, a test compares the two.
 """
 
 import sys
@@ -16,7 +16,7 @@ from typing import Any
 import jsonpatch
 import yaml
 
-from tests.manifests.written import written
+from tests.manifests.yaml_file import written
 
 Object = dict[str, Any]
 
@@ -31,27 +31,27 @@ _LAST = ("MutatingWebhookConfiguration",)
 
 
 class RenderError(Exception):
-    """A kustomization that this cannot build, or kustomize would not."""
+    """A kustomization that is invalid, or uses what is not supported here."""
 
 
-def render(folder: Path) -> list[Object]:
+def render(directory: Path) -> list[Object]:
     """
-    Build the kustomization of *folder*.
+    Build the kustomization of *directory*.
 
     Raises:
-        RenderError: If it uses what is not known here, or does not fit together.
+        RenderError: If it is invalid, or uses what is not supported here.
     """
-    return deepcopy(_built(folder.resolve()))
+    return deepcopy(_built(directory.resolve()))
 
 
 def identity(one: Object) -> tuple[str, str, str]:
-    """Kind, namespace and name: what no two objects may share."""
+    """Return kind, namespace and name, which are unique for each object."""
     metadata = one["metadata"]
     return one["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def pod_template(one: Object) -> Object | None:
-    """The pod template of a workload; None if the object is no workload."""
+    """Return the pod template of a workload; None for other objects."""
     match one["kind"]:
         case "Deployment" | "DaemonSet" | "Job":
             holder = one["spec"]
@@ -64,75 +64,77 @@ def pod_template(one: Object) -> Object | None:
 
 
 def templates(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
-    """All pod templates, by the identity of their workload."""
+    """Return all pod templates, by the identity of their workload."""
     return {identity(one): template for one in objects if (template := pod_template(one)) is not None}
 
 
 def containers(template: Object) -> list[Object]:
-    """All containers of a pod template."""
+    """Return all containers of a pod template."""
     spec = template["spec"]
     return [*spec.get("initContainers", []), *spec["containers"]]
 
 
 @cache
-def _built(folder: Path) -> list[Object]:
+def _built(directory: Path) -> list[Object]:
     objects: list[Object] = []
-    _accumulate(folder, objects)
+    _accumulate(directory, objects)
     return sorted(objects, key=_order)
 
 
-def _accumulate(folder: Path, objects: list[Object]) -> None:
-    """Do to *objects* what the kustomization of *folder* says, in the order of kustomize."""
+def _accumulate(directory: Path, objects: list[Object]) -> None:
+    """Apply the kustomization in *directory* to *objects*, in the order of kustomize."""
     steps: dict[str, Callable[[list[Object], Any], None]] = {
-        "resources": lambda into, entry: _resource(folder, into, entry),
-        "components": lambda into, entry: _accumulate((folder / entry).resolve(), into),
-        "configMapGenerator": lambda into, entry: _config_map(folder, into, entry),
-        "patches": lambda into, entry: _patch(folder, into, entry),
+        "resources": lambda into, entry: _resource(directory, into, entry),
+        "components": lambda into, entry: _accumulate((directory / entry).resolve(), into),
+        "configMapGenerator": lambda into, entry: _config_map(directory, into, entry),
+        "patches": lambda into, entry: _patch(directory, into, entry),
         "labels": _label,
         "images": _image,
     }
-    content = _kustomization(folder)
-    _known(content, {"apiVersion", "kind", *steps}, folder)
+    content = _kustomization(directory)
+    _known(content, {"apiVersion", "kind", *steps}, directory)
     for step, do in steps.items():
         for entry in content.get(step, []):
             do(objects, entry)
 
 
-def _kustomization(folder: Path) -> Object:
-    found = [folder / name for name in KUSTOMIZATION_FILES if (folder / name).is_file()]
+def _kustomization(directory: Path) -> Object:
+    found = [directory / name for name in KUSTOMIZATION_FILES if (directory / name).is_file()]
     if len(found) != 1:
-        raise RenderError(f"{folder}: expected one kustomization, got {len(found)}")
+        raise RenderError(f"{directory}: expected one kustomization file, got {len(found)}")
     content: Object = yaml.safe_load(found[0].read_text())
     return content
 
 
-def _resource(folder: Path, into: list[Object], entry: str) -> None:
-    path = (folder / entry).resolve()
+def _resource(directory: Path, into: list[Object], entry: str) -> None:
+    path = (directory / entry).resolve()
     added: list[Object] = []
     if path.is_dir():
-        if folder.is_relative_to(path):
-            raise RenderError(f"{folder}: {entry} holds this folder, which kustomize calls a cycle")
+        if directory.is_relative_to(path):
+            raise RenderError(f"{directory}: {entry} contains this directory, which kustomize rejects as a cycle")
         _accumulate(path, added)
     else:
-        added = list(yaml.safe_load_all(_own(folder, path).read_text()))
+        added = list(yaml.safe_load_all(_own(directory, path).read_text()))
     present = {identity(one) for one in into}
     for one in added:
         if identity(one) in present:
-            raise RenderError(f"{folder}: {entry} brings {identity(one)} a second time")
+            raise RenderError(f"{directory}: {entry} contains {identity(one)} a second time")
         into.append(one)
 
 
-def _own(folder: Path, path: Path) -> Path:
-    if not path.is_relative_to(folder):
-        raise RenderError(f"{path}: kustomize reads no file from outside {folder}")
+def _own(directory: Path, path: Path) -> Path:
+    if not path.is_relative_to(directory):
+        raise RenderError(f"{path}: kustomize reads no files outside {directory}")
     return path
 
 
-def _config_map(folder: Path, into: list[Object], entry: Object) -> None:
-    _known(entry, {"name", "namespace", "behavior", "files", "options"}, folder)
+def _config_map(directory: Path, into: list[Object], entry: Object) -> None:
+    _known(entry, {"name", "namespace", "behavior", "files", "options"}, directory)
     if entry.get("options") != {"disableNameSuffixHash": True}:
-        raise RenderError(f"{folder}: a ConfigMap here keeps its name: disableNameSuffixHash")
-    data = {name: _own(folder, (folder / name).resolve()).read_text() for name in entry["files"]}
+        raise RenderError(
+            f"{directory}: expected a ConfigMap with {{disableNameSuffixHash: true}}, got {entry.get('options')}"
+        )
+    data = {name: _own(directory, (directory / name).resolve()).read_text() for name in entry["files"]}
     made = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -148,21 +150,25 @@ def _config_map(folder: Path, into: list[Object], entry: Object) -> None:
         case "replace", [one]:
             one["data"] = data
         case behavior, _:
-            raise RenderError(f"{folder}: {behavior} of {entry['name']}: there are {len(same)} of it")
+            raise RenderError(
+                f"{directory}: expected one ConfigMap {entry['name']} to {behavior}, or none to create, got {len(same)}"
+            )
 
 
-def _patch(folder: Path, into: list[Object], entry: Object) -> None:
-    """Do the steps of a JSON patch to what a target selects, or delete it."""
-    _known(entry, {"path", "patch", "target"}, folder)
-    text = entry["patch"] if "patch" in entry else _own(folder, (folder / entry["path"]).resolve()).read_text()
+def _patch(directory: Path, into: list[Object], entry: Object) -> None:
+    """Apply a JSON patch to the objects that a target selects, or delete them."""
+    _known(entry, {"path", "patch", "target"}, directory)
+    text = entry["patch"] if "patch" in entry else _own(directory, (directory / entry["path"]).resolve()).read_text()
     patch, target = yaml.safe_load(text), entry["target"]
-    _known(target, {"kind", "name", "labelSelector"}, folder)
+    _known(target, {"kind", "name", "labelSelector"}, directory)
     found = [one for one in into if _selects(target, one)]
     if not found or ("name" in target and len(found) > 1):
-        raise RenderError(f"{folder}: a patch is for one object, or all without a name, got {len(found)} for {target}")
+        raise RenderError(
+            f"{directory}: expected a target of one object, or of several without a name, got {len(found)} for {target}"
+        )
     if isinstance(patch, dict):
         if patch.get("$patch") != "delete":
-            raise RenderError(f"{folder}: expected a list of steps or $patch: delete, got {patch}")
+            raise RenderError(f"{directory}: expected a JSON patch or $patch: delete, got {patch}")
         into[:] = [one for one in into if one not in found]
         return
     for one in found:
@@ -187,7 +193,7 @@ def _label(into: list[Object], entry: Object) -> None:
 
 
 def _templates(one: Object) -> Iterator[Object]:
-    """Every template in *one*: a CronJob has one of a Job, and in it one of a pod."""
+    """Yield the templates in *one*: a CronJob has a Job template with a pod template in it."""
     if one["kind"] == "CronJob":
         yield one["spec"]["jobTemplate"]
     template = pod_template(one)
@@ -207,7 +213,7 @@ def _image(into: list[Object], entry: Object) -> None:
 
 def _known(content: Object, fields: set[str], where: object) -> None:
     if unknown := sorted(content.keys() - fields):
-        raise RenderError(f"{where}: not known here: {', '.join(unknown)}")
+        raise RenderError(f"{where}: not supported here: {', '.join(unknown)}")
 
 
 def _order(one: Object) -> tuple[int, tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""The last look: what the webhook grants passes, and no change of limits or grant does."""
+"""The policy in the API server admits what the webhook grants, and denies every change of limits or grant."""
 
 import json
 import re
@@ -10,9 +10,17 @@ import pytest
 from policies import contract
 from policies.grant import Denied
 from tests.manifests.admission import BASE, policy, policy_spec, selects, stored
-from tests.manifests.granted import GRANTED, examples, first_sharing, grant_of, granted, one
+from tests.manifests.granted_pods import GRANTED, examples, first_sharing, grant_of, granted, one
 from tests.manifests.render import Object
-from tests.policies.pods import GPU, TIMESLICED, VGPU, container, decided, limited, pod
+from tests.policies.pods import (
+    GPU,
+    TIMESLICED,
+    VGPU,
+    container,
+    decided,
+    limited,
+    pod,
+)
 
 POLICY = policy(BASE)
 
@@ -20,15 +28,15 @@ Change = Callable[[Object], None]
 
 
 @pytest.mark.parametrize("name", GRANTED)
-def test_what_the_webhook_granted_passes(name: str) -> None:
+def test_a_pod_that_the_webhook_granted_is_admitted(name: str) -> None:
     assert POLICY.matches(one(name))
-    assert POLICY.refusals(one(name)) == []
+    assert POLICY.denials(one(name)) == []
 
 
 @pytest.mark.parametrize("name", [name for name, on, by, ns in examples() if isinstance(decided(on, by, ns), Denied)])
-def test_what_the_webhook_refused_does_not_pass_without_it(name: str) -> None:
+def test_a_pod_that_the_webhook_would_deny_is_denied_without_it(name: str) -> None:
     (on,) = (on for example, on, _, _ in examples() if example == name)
-    assert POLICY.refusals(stored(on))[0].startswith("The pod asks for a GPU share or claims one, but")
+    assert POLICY.denials(stored(on))[0].startswith("The pod asks for a GPU share or claims one, but")
 
 
 def set_grant(on: Object, text: str) -> None:
@@ -157,55 +165,55 @@ TAMPERED: list[Change] = [
 
 @pytest.mark.parametrize("change", TAMPERED, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("name", GRANTED)
-def test_no_change_of_limits_or_grant_gets_past(name: str, change: Change) -> None:
+def test_every_change_of_limits_or_grant_is_denied(name: str, change: Change) -> None:
     on = one(name)
     change(on)
     assert on != granted()[name]
-    assert POLICY.refusals(on) != []
+    assert POLICY.denials(on) != []
 
 
-def test_no_character_less_of_a_grant_gets_past() -> None:
+def test_a_grant_without_any_one_of_its_characters_is_denied() -> None:
     text = grant_of(one("two shares"))
     read = json.loads(text)
     for index in range(len(text)):
         on = one("two shares")
         shorter = text[:index] + text[index + 1 :]
         set_grant(on, shorter)
-        # Whose policy it was, the share in words and the size of a GPU are for people: the limits say what is held.
+        # The policy's name, the share and the vGPUs per GPU only inform: the limits decide what a container gets.
         try:
             same = all(json.loads(shorter)[key] == read[key] for key in ("strategy", "attach", "resource"))
             counts = [name_and_count(grant) for grant in (json.loads(shorter), read)]
         except (ValueError, KeyError):
             same, counts = False, [[], []]
         if not same or counts[0] != counts[1]:
-            assert POLICY.refusals(on) != [], shorter
+            assert POLICY.denials(on) != [], shorter
 
 
 def name_and_count(grant: Any) -> list[tuple[str, int]]:
     return [(name, one["vgpus"]) for name, one in grant["containers"].items()]
 
 
-def test_a_forged_grant_or_label_is_refused() -> None:
+def test_a_forged_grant_or_label_is_denied() -> None:
     forged = pod(None, annotations={contract.GRANT_ANNOTATION: grant_of(one("one"))})
     forged["metadata"]["labels"] = {contract.SHARED_LABEL: "true"}
-    (said,) = POLICY.refusals(stored(forged))
+    (said,) = POLICY.denials(stored(forged))
     assert said.startswith(f"No container of the pod has a limit of {VGPU}, so it has no GPU share: ask for one")
     del forged["metadata"]["annotations"]
-    (said_of_label,) = POLICY.refusals(stored(forged))
+    (said_of_label,) = POLICY.denials(stored(forged))
     assert said_of_label.startswith("The pod asks for a GPU share or claims one, but gpu-share granted it none")
 
 
-def test_every_refusal_says_in_one_sentence_what_is_wrong_and_what_to_do() -> None:
+def test_every_denial_says_in_one_sentence_what_is_wrong_and_what_to_do() -> None:
     for one_policy in ("gpu-share", "gpu-share-changes"):
         for validation in policy_spec(BASE, one_policy)["validations"]:
             text = validation.get("message") or validation["messageExpression"]
             assert "\n" not in text
             assert text.rstrip("'").endswith(".")
             assert text.count(". ") == 0
-            assert len(text) <= 330
+            assert len(text) <= 256
 
 
-def test_a_namespace_on_trial_is_warned_instead() -> None:
+def test_a_namespace_with_the_label_for_mode_warn_gets_warnings_instead() -> None:
     bindings = {
         one["metadata"]["name"]: one["spec"]
         for one in BASE

@@ -1,23 +1,14 @@
-"""What must hold so that the webhook can be depended on, and that nothing depends on it in a circle."""
+"""The webhook stays available through updates and drains, and its own installation does not depend on it."""
 
 from pathlib import Path
-
-import pytest
 
 from plugin.mps.daemon import TIMING
 from policies import contract
 from policies.quantity import whole
 from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions
-from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, identity, pod_template, render
+from tests.manifests.installations import each_installation, named
+from tests.manifests.render import containers, identity, pod_template, render
 from webhook import settings
-
-EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
-
-
-def named(kind: str, name: str) -> Object:
-    (found,) = (one for one in BASE if (one["kind"], one["metadata"]["name"]) == (kind, name))
-    return found
-
 
 DEPLOYMENT = named("Deployment", "gpu-share-webhook")
 POD = DEPLOYMENT["spec"]["template"]["spec"]
@@ -25,7 +16,7 @@ POD = DEPLOYMENT["spec"]["template"]["spec"]
 (WEBHOOK,) = named("MutatingWebhookConfiguration", contract.WEBHOOK_CONFIGURATION)["webhooks"]
 
 
-def test_the_webhook_is_called_as_the_design_says() -> None:
+def test_the_webhook_configuration_has_the_designed_fields() -> None:
     assert {
         field: WEBHOOK[field]
         for field in ("failurePolicy", "timeoutSeconds", "reinvocationPolicy", "sideEffects", "matchPolicy", "rules")
@@ -47,33 +38,33 @@ def test_the_webhook_is_called_as_the_design_says() -> None:
     }
 
 
-def test_applying_the_manifests_again_leaves_the_published_authority_alone() -> None:
+def test_applying_the_manifests_again_does_not_change_the_ca_bundle() -> None:
     # kubectl removes or replaces a field only if the file says it, now or when it was last applied.
     assert "caBundle" not in WEBHOOK["clientConfig"]
 
 
-@EVERY
-def test_a_cluster_that_starts_cold_needs_no_webhook_to_start_it(folder: Path) -> None:
-    objects = render(folder)
-    conditions, last_look = webhook_conditions(objects), policy(objects)
+@each_installation
+def test_our_own_pods_start_without_the_webhook(directory: Path) -> None:
+    objects = render(directory)
+    conditions, admission_policy = webhook_conditions(objects), policy(objects)
     for one in objects:
         template = pod_template(one)
         if template is not None:
             assert not conditions.matches(stored(template)), identity(one)
-            assert not last_look.matches(stored(template)), identity(one)
+            assert not admission_policy.matches(stored(template)), identity(one)
     assert not selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: contract.NAMESPACE})
     assert not selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: "kube-system"})
     assert selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: "team-vision"})
 
 
-def test_a_replica_stays_whatever_is_drained_or_updated() -> None:
+def test_a_drain_or_an_update_leaves_a_replica_running() -> None:
     assert DEPLOYMENT["spec"]["replicas"] == 2
     assert DEPLOYMENT["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     budget = named("PodDisruptionBudget", "gpu-share-webhook")["spec"]
     assert (budget["minAvailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
 
 
-def test_replicas_spread_over_hosts_and_zones_where_there_are_several() -> None:
+def test_replicas_spread_over_hosts_and_zones() -> None:
     constraints = POD["topologySpreadConstraints"]
     assert [one["topologyKey"] for one in constraints] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
     assert {one["whenUnsatisfiable"] for one in constraints} == {"ScheduleAnyway"}
@@ -81,24 +72,24 @@ def test_replicas_spread_over_hosts_and_zones_where_there_are_several() -> None:
         assert one["labelSelector"] == DEPLOYMENT["spec"]["selector"]
 
 
-def test_a_replica_that_ends_has_time_to_answer() -> None:
+def test_a_replica_has_time_to_shut_down_gracefully() -> None:
     wait = CONTAINER["lifecycle"]["preStop"]["sleep"]["seconds"]
     readiness = CONTAINER["readinessProbe"]
     assert wait >= readiness["periodSeconds"] * readiness["failureThreshold"]
     assert POD["terminationGracePeriodSeconds"] > wait + settings.SHUTDOWN_SECONDS + settings.IDLE_SHUTDOWN_SECONDS
 
 
-def test_probes_ask_what_the_webhook_answers() -> None:
+def test_probes_request_paths_that_the_webhook_serves() -> None:
     assert CONTAINER["readinessProbe"]["httpGet"] == {"scheme": "HTTPS", "port": "https", "path": "/readyz"}
     assert CONTAINER["livenessProbe"]["httpGet"] == {"scheme": "HTTPS", "port": "https", "path": "/healthz"}
 
 
-def test_memory_is_limited_and_the_processor_of_the_webhook_is_not() -> None:
+def test_memory_is_limited_and_cpu_is_not() -> None:
     for one in BASE:
         for container in containers(template) if (template := pod_template(one)) else ():
             resources = container["resources"]
             if one["metadata"]["name"] == "gpu-share-mps":
-                assert "limits" not in resources  # the kernel would end every CUDA context of the node
+                assert "limits" not in resources  # an OOM kill would end every CUDA context of the node
                 continue
             assert resources["limits"].keys() == {"memory"}
             requested, most = (whole(resources[field]["memory"]) for field in ("requests", "limits"))
@@ -111,30 +102,30 @@ def test_memory_is_limited_and_the_processor_of_the_webhook_is_not() -> None:
     assert most > (52 << 20) + workers * 4 * settings.MAX_BODY_BYTES
 
 
-def test_two_plugins_never_serve_one_resource_at_a_time() -> None:
+def test_two_plugins_never_advertise_one_resource_at_a_time() -> None:
     plugin = named("DaemonSet", "gpu-share-plugin")
     assert plugin["spec"]["updateStrategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
 
 
-def test_critical_priorities_are_allowed_where_a_quota_must_say_so() -> None:
+def test_a_quota_allows_critical_priorities() -> None:
     quota = named("ResourceQuota", "gpu-share-critical")["spec"]
     (scope,) = quota["scopeSelector"]["matchExpressions"]
     used = {template["spec"]["priorityClassName"] for one in BASE if (template := pod_template(one))}
     assert set(scope["values"]) == used == {"system-cluster-critical", "system-node-critical"}
 
 
-def test_the_mps_daemons_are_replaced_by_hand_alone() -> None:
+def test_the_mps_daemons_are_updated_only_by_hand() -> None:
     assert named("DaemonSet", "gpu-share-mps")["spec"]["updateStrategy"] == {"type": "OnDelete"}
 
 
-def test_the_mps_daemons_have_time_to_end() -> None:
-    # For the daemons, the compute modes, and the word that they are gone.
+def test_the_mps_daemons_have_time_to_stop_gracefully() -> None:
+    # To stop the daemons, to reset the compute modes, and to publish both.
     needed_seconds = TIMING.end + TIMING.answer + TIMING.publish
     grace_seconds = named("DaemonSet", "gpu-share-mps")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     assert grace_seconds >= needed_seconds + 5
 
 
-def test_no_probe_ends_the_mps_daemons() -> None:
+def test_no_probe_can_kill_the_mps_daemons() -> None:
     (container,) = named("DaemonSet", "gpu-share-mps")["spec"]["template"]["spec"]["containers"]
     assert not {field for field in container if field.endswith("Probe")}
 
@@ -146,7 +137,7 @@ def test_the_plugin_tolerates_the_usual_taints_of_gpu_nodes() -> None:
     assert {"nvidia.com/gpu", *contract.DEFAULT_RESOURCE_NAMES.values()} <= tolerated
 
 
-def test_a_job_goes_away_so_that_an_upgrade_can_make_it_anew() -> None:
+def test_a_finished_job_is_deleted_so_that_an_upgrade_can_create_it_again() -> None:
     assert named("Job", "gpu-share-certs-install")["spec"]["ttlSecondsAfterFinished"] <= 600
 
 

@@ -1,4 +1,4 @@
-"""Which pods reach the webhook, and which the policy of the API server looks at."""
+"""Which pods match the webhook, and which match the policy in the API server."""
 
 from typing import Any
 
@@ -65,25 +65,25 @@ CLAIMING: dict[str, Object] = {
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_pod_that_asks_reaches_the_webhook_and_is_looked_at(name: str) -> None:
+def test_a_pod_that_asks_for_a_share_matches_webhook_and_policy(name: str) -> None:
     assert WEBHOOK.matches(stored(ASKING[name]))
     assert POLICY.matches(stored(ASKING[name]))
 
 
 @pytest.mark.parametrize("name", NOT_ASKING)
-def test_no_other_pod_is_touched(name: str) -> None:
+def test_no_other_pod_matches_webhook_or_policy(name: str) -> None:
     assert not WEBHOOK.matches(stored(NOT_ASKING[name]))
     assert not POLICY.matches(stored(NOT_ASKING[name]))
 
 
 @pytest.mark.parametrize("name", CLAIMING)
-def test_a_pod_that_claims_a_share_without_asking_is_looked_at(name: str) -> None:
+def test_a_pod_that_claims_a_share_without_asking_matches_the_policy(name: str) -> None:
     assert not WEBHOOK.matches(stored(CLAIMING[name]))
     assert POLICY.matches(stored(CLAIMING[name]))
 
 
 @pytest.mark.parametrize("name", [*ASKING, *NOT_ASKING, *CLAIMING])
-def test_what_the_rules_call_asking_reaches_the_webhook(name: str) -> None:
+def test_every_request_that_the_rules_know_matches_webhook_and_policy(name: str) -> None:
     on = stored((ASKING | NOT_ASKING | CLAIMING)[name])
     read = msgspec.convert(on, Pod)
     if asks_for_share(read, slots(read), CLUSTER):
@@ -92,14 +92,14 @@ def test_what_the_rules_call_asking_reaches_the_webhook(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_mirror_pods_are_skipped(name: str) -> None:
+def test_mirror_pods_match_neither_webhook_nor_policy(name: str) -> None:
     on = stored(ASKING[name])
     on["metadata"]["annotations"] = on["metadata"].get("annotations", {}) | {MIRROR: "0"}
     assert not WEBHOOK.matches(on)
     assert not POLICY.matches(on)
 
 
-def test_a_limit_of_zero_is_no_request() -> None:
+def test_a_limit_of_zero_is_not_a_request() -> None:
     for resource in (VGPU, TIMESLICED, GPU):
         assert not POLICY.matches(stored(pod(None, limited(quantity=0, resource=resource))))
 
@@ -122,9 +122,9 @@ def test_the_conditions_name_what_the_contract_names() -> None:
     assert f"'{contract.SHARED_LABEL}'" in looking
 
 
-def test_the_aws_overlay_says_the_same_of_the_other_resource() -> None:
-    (folder,) = (overlay for overlay in OVERLAYS if overlay.name == "aws-resource")
-    overlay = render(folder)
+def test_the_aws_overlay_has_the_same_expressions_for_its_resource() -> None:
+    (directory,) = (overlay for overlay in OVERLAYS if overlay.name == "aws-resource")
+    overlay = render(directory)
     assert expressions(overlay) == [
         text.replace("'gpu-share.dev/vgpu'", "'k8s.amazonaws.com/vgpu'") for text in expressions(BASE)
     ]

@@ -1,4 +1,4 @@
-"""What the two parts on a node and the pods with a share must agree on, so that they find each other there."""
+"""Directories and variables that plugin, MPS daemons and pods with a share must agree on."""
 
 from pathlib import Path, PurePosixPath
 
@@ -8,9 +8,9 @@ import yaml
 from policies import contract
 from tests.command_line import command as named
 from tests.manifests.admission import BASE
-from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, identity, render, templates
+from tests.manifests.installations import each_installation
+from tests.manifests.render import MANIFESTS, Object, containers, identity, render, templates
 
-EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 PLUGIN = ("DaemonSet", contract.NAMESPACE, "gpu-share-plugin")
 MPS = ("DaemonSet", contract.NAMESPACE, "gpu-share-mps")
 BOTH = pytest.mark.parametrize("name", [PLUGIN, MPS], ids=["plugin", "mps"])
@@ -28,7 +28,7 @@ def environment(template: Object) -> Object:
 
 
 def host_paths(template: Object) -> dict[str, str]:
-    """Path in the main container by path on the node."""
+    """Return the path in the container by the path on the node, of each hostPath volume."""
     spec = template["spec"]
     mounted = {mount["name"]: mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]}
     return {
@@ -40,18 +40,18 @@ def host_paths(template: Object) -> dict[str, str]:
 
 def pipe_directory(objects: list[Object]) -> str:
     (policies,) = (one for one in objects if identity(one)[2] == "gpu-share-policies")
-    folder: str = yaml.safe_load(policies["data"]["_cluster.yaml"])["mps"]["pipeDirectory"]
-    return folder
+    directory: str = yaml.safe_load(policies["data"]["_cluster.yaml"])["mps"]["pipeDirectory"]
+    return directory
 
 
-def test_the_parts_of_a_node_run_on_the_same_nodes() -> None:
+def test_plugin_and_mps_daemons_run_on_the_same_nodes() -> None:
     plugin, mps = (templates(BASE)[name]["spec"] for name in (PLUGIN, MPS))
     for field in ("nodeSelector", "tolerations", "priorityClassName"):
         assert plugin[field] == mps[field]
 
 
 def test_neither_daemon_set_selects_pods_of_the_other() -> None:
-    # Pods of one that count as the other's are what broke NVIDIA/k8s-device-plugin#982.
+    # A DaemonSet that selected pods of the other was NVIDIA/k8s-device-plugin#982.
     selectors = {identity(one): one["spec"]["selector"]["matchLabels"] for one in BASE if one["kind"] == "DaemonSet"}
     assert selectors.keys() == {PLUGIN, MPS}
     for name, selector in selectors.items():
@@ -71,15 +71,17 @@ def test_neither_daemon_set_selects_pods_of_the_other() -> None:
         (MPS, "pod_resources"),
     ],
 )
-def test_a_folder_of_the_node_is_where_the_option_expects_it(name: tuple[str, str, str], option: str) -> None:
+def test_a_directory_of_the_node_is_mounted_where_the_option_expects_it(
+    name: tuple[str, str, str], option: str
+) -> None:
     path = default(COMMANDS[name], option)
-    folder = str(PurePosixPath(path).parent) if path.endswith(".sock") else path
-    assert host_paths(templates(BASE)[name])[folder] == folder
+    directory = str(PurePosixPath(path).parent) if path.endswith(".sock") else path
+    assert host_paths(templates(BASE)[name])[directory] == directory
 
 
-@EVERY
-def test_pipes_are_where_the_policies_say(folder: Path) -> None:
-    objects = render(folder)
+@each_installation
+def test_the_pipe_directory_is_mounted_where_the_policies_say(directory: Path) -> None:
+    objects = render(directory)
     pipes = pipe_directory(objects)
     if MPS in templates(objects):
         assert host_paths(templates(objects)[MPS])[pipes] == pipes
@@ -91,32 +93,32 @@ def test_pipes_are_where_the_policies_say(folder: Path) -> None:
         assert pipes in host_paths(templates(objects)[PLUGIN])
 
 
-def test_what_the_parts_tell_each_other_is_not_where_pods_may_write() -> None:
+def test_the_state_directory_is_not_where_pods_may_write() -> None:
     state = PurePosixPath(default("mps", "state_dir"))
     assert not state.is_relative_to(pipe_directory(BASE))
 
 
 @BOTH
-def test_each_part_knows_its_node(name: tuple[str, str, str]) -> None:
+def test_each_daemon_set_gets_the_name_of_its_node(name: tuple[str, str, str]) -> None:
     told = environment(templates(BASE)[name])
     assert told["GPU_SHARE_NODE_NAME"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
 
 
-def test_each_part_sees_all_gpus_with_what_it_calls() -> None:
+def test_each_daemon_set_sees_all_gpus_with_the_libraries_it_calls() -> None:
     told = {name: environment(templates(BASE)[name]) for name in (PLUGIN, MPS)}
     assert {one["NVIDIA_VISIBLE_DEVICES"] for one in told.values()} == {"all"}
     assert told[PLUGIN]["NVIDIA_DRIVER_CAPABILITIES"] == "utility"  # NVML
     assert told[MPS]["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"  # the MPS programs as well
 
 
-@EVERY
-def test_cdi_is_handed_over_where_the_folder_of_its_specifications_is_there(folder: Path) -> None:
-    template = templates(render(folder))[PLUGIN]
+@each_installation
+def test_cdi_devices_are_used_where_the_directory_of_their_specifications_is_mounted(directory: Path) -> None:
+    template = templates(render(directory))[PLUGIN]
     handover = environment(template).get("GPU_SHARE_DEVICE_HANDOVER", "envvar").split(",")
     path = default("plugin", "cdi_dir")
-    assert ("cdi" in handover) is (path in host_paths(template)) is (folder.name == "cdi")
+    assert ("cdi" in handover) is (path in host_paths(template)) is (directory.name == "cdi")
     assert host_paths(template).get(path, path) == path
-    assert len(handover) == 1  # where a runtime ignores CDI devices, no weaker way may stand in unnoticed
+    assert len(handover) == 1  # where a runtime ignores CDI devices, no weaker way may replace them unnoticed
 
 
 def test_simulated_gpus_have_no_mps_daemons() -> None:

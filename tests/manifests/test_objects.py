@@ -12,23 +12,18 @@ from policies import contract
 from policies.reading.store import load
 from tests.command_line import options
 from tests.manifests.admission import BASE
+from tests.manifests.installations import each_installation, named
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, containers, identity, render, templates
 
-EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 SHIPPED = ROOT / "policies" / "files"
 NOT_OF_KUBERNETES = {"Certificate", "Issuer"}
-# Set for NVIDIA's container runtime, not for us.
+# Read by NVIDIA's container runtime, not by gpu-share.
 OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"}
 
 
-def named(kind: str, name: str, objects: list[Object] = BASE) -> Object:
-    (found,) = (one for one in objects if (one["kind"], one["metadata"]["name"]) == (kind, name))
-    return found
-
-
 def supported_minors() -> tuple[str, str]:
-    """The oldest and the newest Kubernetes with a schema for each of our kinds; its admission policies came last."""
+    """Return the oldest and the newest Kubernetes with schemas of admission policies, our newest kind."""
     having = []
     for minor in kubernetes_validate.utils.all_versions():
         with suppress(kubernetes_validate.SchemaNotFoundError):
@@ -48,22 +43,22 @@ def test_the_oldest_kubernetes_is_the_one_that_the_documents_name() -> None:
 @pytest.mark.parametrize("minor", [OLDEST, NEWEST])
 def test_every_object_is_valid(minor: str) -> None:
     different: list[Object] = []
-    for folder in (MANIFESTS, *OVERLAYS):
-        different += [one for one in render(folder) if one not in different]
+    for directory in (MANIFESTS, *OVERLAYS):
+        different += [one for one in render(directory) if one not in different]
     for one in different:
         if one["kind"] not in NOT_OF_KUBERNETES:
             kubernetes_validate.validate(one, minor, strict=True)
 
 
-def test_a_misspelt_field_is_not_valid() -> None:
+def test_a_misspelt_field_is_invalid() -> None:
     wrong = named("Service", contract.WEBHOOK_SERVICE) | {"spce": {}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, NEWEST, strict=True)
 
 
-@EVERY
-def test_names_are_those_of_the_contract(folder: Path) -> None:
-    objects = render(folder)
+@each_installation
+def test_names_are_those_of_the_contract(directory: Path) -> None:
+    objects = render(directory)
     assert named("Namespace", contract.NAMESPACE, objects)
     assert {one["metadata"].get("namespace", contract.NAMESPACE) for one in objects} == {contract.NAMESPACE}
     assert named("Service", contract.WEBHOOK_SERVICE, objects)
@@ -78,9 +73,9 @@ def test_names_are_those_of_the_contract(folder: Path) -> None:
     assert plugin["spec"]["nodeSelector"] == {contract.NODE_LABEL: "true"}
 
 
-@EVERY
-def test_every_object_carries_the_standard_labels(folder: Path) -> None:
-    objects = render(folder)
+@each_installation
+def test_every_object_carries_the_standard_labels(directory: Path) -> None:
+    objects = render(directory)
     carriers = [(identity(one), one["metadata"]) for one in objects]
     carriers += [(name, template["metadata"]) for name, template in templates(objects).items()]
     for name, metadata in carriers:
@@ -99,9 +94,9 @@ def test_every_object_carries_the_standard_labels(folder: Path) -> None:
         assert component in {None, "webhook", "plugin", "mps", "certs"}, name
 
 
-@EVERY
-def test_every_selector_finds_the_pods_of_its_part_and_no_others(folder: Path) -> None:
-    objects = render(folder)
+@each_installation
+def test_every_selector_selects_the_pods_of_its_component_only(directory: Path) -> None:
+    objects = render(directory)
     pods = {
         name: {key: value for key, value in template["metadata"]["labels"].items() if "version" not in key}
         for name, template in templates(objects).items()
@@ -121,16 +116,16 @@ def test_every_selector_finds_the_pods_of_its_part_and_no_others(folder: Path) -
         assert found == {one["metadata"]["labels"]["app.kubernetes.io/component"]}, identity(one)
 
 
-@EVERY
-def test_every_image_is_ours_with_the_version_of_the_project(folder: Path) -> None:
-    for template in templates(render(folder)).values():
+@each_installation
+def test_every_image_is_ours_with_the_version_of_the_project(directory: Path) -> None:
+    for template in templates(render(directory)).values():
         for container in containers(template):
             assert container["image"] == f"gpu-share:{VERSION}"
 
 
-@EVERY
-def test_every_variable_is_an_option_of_the_command_that_gets_it(folder: Path) -> None:
-    for name, template in templates(render(folder)).items():
+@each_installation
+def test_every_variable_is_an_option_of_the_command_that_gets_it(directory: Path) -> None:
+    for name, template in templates(render(directory)).items():
         for container in containers(template):
             told = {variable["name"] for variable in container.get("env", [])} - OF_OTHERS
             if container["command"][0] != "gpu-share":
@@ -149,14 +144,14 @@ def command(container: Object) -> tuple[list[click.Option], str]:
     return [option for of, option in options() if of == words], words
 
 
-@EVERY
-def test_every_mount_has_its_volume_and_every_volume_a_mount(folder: Path) -> None:
-    for name, template in templates(render(folder)).items():
+@each_installation
+def test_every_mount_has_its_volume_and_every_volume_a_mount(directory: Path) -> None:
+    for name, template in templates(render(directory)).items():
         mounted = {mount["name"] for container in containers(template) for mount in container.get("volumeMounts", [])}
         assert mounted == {volume["name"] for volume in template["spec"].get("volumes", [])}, name
 
 
-def test_files_that_options_name_lie_in_volumes() -> None:
+def test_files_that_options_name_are_in_volumes() -> None:
     for name in ("gpu-share-webhook", "gpu-share-plugin", "gpu-share-mps"):
         kind = "Deployment" if name.endswith("webhook") else "DaemonSet"
         (container,) = containers(templates(BASE)[kind, contract.NAMESPACE, name])
@@ -187,7 +182,7 @@ def test_the_shipped_policies_and_the_selectors_exempt_the_same_namespaces() -> 
         assert set(expression["values"]) == wanted
 
 
-def test_ports_lead_from_the_webhook_configuration_to_the_process() -> None:
+def test_ports_agree_from_the_webhook_configuration_to_the_process() -> None:
     (webhook,) = named("MutatingWebhookConfiguration", "gpu-share")["webhooks"]
     (port,) = named("Service", contract.WEBHOOK_SERVICE)["spec"]["ports"]
     (container,) = containers(templates(BASE)["Deployment", contract.NAMESPACE, "gpu-share-webhook"])

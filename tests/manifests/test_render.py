@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.manifests.installations import each_installation
 from tests.manifests.render import (
     INSTALL,
     MANIFESTS,
@@ -18,48 +19,47 @@ from tests.manifests.render import (
     pod_template,
     render,
 )
-from tests.manifests.written import written
+from tests.manifests.yaml_file import written
 
-EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 KUBECTL = shutil.which("kubectl")
 
 
-@EVERY
+@each_installation
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here to compare with")
-def test_kubectl_builds_the_same(folder: Path) -> None:
-    built = subprocess.run([str(KUBECTL), "kustomize", str(folder)], capture_output=True, text=True, check=True)
+def test_kubectl_builds_the_same(directory: Path) -> None:
+    built = subprocess.run([str(KUBECTL), "kustomize", str(directory)], capture_output=True, text=True, check=True)
     assert not built.stderr
     objects = {identity(one): one for one in yaml.safe_load_all(built.stdout)}
-    assert objects == {identity(one): one for one in render(folder)}
+    assert objects == {identity(one): one for one in render(directory)}
 
 
-def test_the_one_file_is_what_the_folders_say() -> None:
+def test_install_yaml_is_up_to_date() -> None:
     assert INSTALL.read_text() == written(render(MANIFESTS)), "run make manifests"
 
 
-def test_the_one_file_reads_back_as_the_same_objects() -> None:
+def test_install_yaml_reads_back_as_the_same_objects() -> None:
     assert list(yaml.safe_load_all(INSTALL.read_text())) == render(MANIFESTS)
 
 
-@EVERY
-def test_no_two_objects_clash(folder: Path) -> None:
-    counted = Counter(identity(one) for one in render(folder))
+@each_installation
+def test_no_two_objects_have_the_same_identity(directory: Path) -> None:
+    counted = Counter(identity(one) for one in render(directory))
     assert {name for name, count in counted.items() if count > 1} == set()
 
 
-@EVERY
-def test_the_namespace_comes_first_and_the_webhook_last(folder: Path) -> None:
-    kinds = [one["kind"] for one in render(folder)]
+@each_installation
+def test_the_namespace_comes_first_and_the_webhook_last(directory: Path) -> None:
+    kinds = [one["kind"] for one in render(directory)]
     assert (kinds[0], kinds[-1]) == ("Namespace", "MutatingWebhookConfiguration")
 
 
 def test_the_overlays_are_those_of_the_documents() -> None:
-    assert {folder.name for folder in OVERLAYS} == {"aws-resource", "cdi", "cert-manager", "simulated"}
+    assert {directory.name for directory in OVERLAYS} == {"aws-resource", "cdi", "cert-manager", "simulated"}
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """The kustomization that docs/install.md proposes, in a folder of its own."""
+    """Return a directory with the kustomization that docs/install.md proposes."""
     text = (ROOT / "docs" / "install.md").read_text()
     (example,) = re.findall(r"```yaml\n(# kustomization.yaml\n.*?)```", text, re.DOTALL)
     (tmp_path / "gpu-share").symlink_to(ROOT)
@@ -69,7 +69,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_kustomization_of_ones_own_changes_image_and_policies(own: Path) -> None:
+def test_a_users_own_kustomization_changes_image_and_policies(own: Path) -> None:
     objects = {identity(one): one for one in render(own)}
     data = objects["ConfigMap", "gpu-share", "gpu-share-policies"]["data"]
     assert data == {f"{name}.yaml": f"# {name}\n" for name in ("_cluster", "_default", "team-vision")}
@@ -85,7 +85,7 @@ def test_a_kustomization_of_ones_own_changes_image_and_policies(own: Path) -> No
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here to compare with")
-def test_kubectl_builds_the_same_of_a_kustomization_of_ones_own(own: Path) -> None:
+def test_kubectl_builds_the_same_from_a_users_own_kustomization(own: Path) -> None:
     built = subprocess.run([str(KUBECTL), "kustomize", str(own)], capture_output=True, text=True, check=True)
     assert {identity(one): one for one in yaml.safe_load_all(built.stdout)} == {
         identity(one): one for one in render(own)
@@ -98,31 +98,34 @@ CONFIG_MAP = "{name: one, namespace: a, files: [x], options: {disableNameSuffixH
 @pytest.mark.parametrize(
     ("kustomization", "said"),
     [
-        ("namePrefix: a", "not known here: namePrefix"),
-        ("resources: [../outside.yaml]", "no file from outside"),
+        ("namePrefix: a", "not supported here: namePrefix"),
+        ("resources: [../outside.yaml]", "no files outside"),
         ("resources: [..]", "a cycle"),
         ("resources: [x.yaml, x.yaml]", "a second time"),
         ("configMapGenerator: [{name: one, namespace: a, files: [x]}]", "disableNameSuffixHash"),
-        (f"configMapGenerator: [{CONFIG_MAP % ', behavior: merge'}]", "there are 0 of it"),
-        (f"configMapGenerator: [{CONFIG_MAP % ''}, {CONFIG_MAP % ''}]", "there are 1 of it"),
-        ("patches: [{patch: '[]', target: {kind: Pod, name: b}}]", "or all without a name, got 0"),
-        ("patches: [{patch: '{$patch: delete}', target: {labelSelector: a=b}}]", "or all without a name, got 0"),
-        ("{resources: [x.yaml], patches: [{path: x, target: {kind: Pod}}]}", "expected a list of steps or"),
-        ("patches: [{patch: x, target: {kind: Pod}, options: {}}]", "not known here: options"),
-        ("labels: [{pairs: {}, includeSelectors: true}]", "not known here: includeSelectors"),
+        (
+            f"configMapGenerator: [{CONFIG_MAP % ', behavior: merge'}]",
+            "expected one ConfigMap one to merge, or none to create, got 0",
+        ),
+        (f"configMapGenerator: [{CONFIG_MAP % ''}, {CONFIG_MAP % ''}]", "or none to create, got 1"),
+        ("patches: [{patch: '[]', target: {kind: Pod, name: b}}]", "or of several without a name, got 0"),
+        ("patches: [{patch: '{$patch: delete}', target: {labelSelector: a=b}}]", "or of several without a name, got 0"),
+        ("{resources: [x.yaml], patches: [{path: x, target: {kind: Pod}}]}", "expected a JSON patch or"),
+        ("patches: [{patch: x, target: {kind: Pod}, options: {}}]", "not supported here: options"),
+        ("labels: [{pairs: {}, includeSelectors: true}]", "not supported here: includeSelectors"),
     ],
 )
-def test_what_is_not_known_or_does_not_fit_is_an_error(tmp_path: Path, kustomization: str, said: str) -> None:
-    folder = tmp_path / "one"
-    folder.mkdir()
-    (folder / "kustomization.yaml").write_text(kustomization)
-    for path in (tmp_path / "outside.yaml", folder / "x.yaml", folder / "x"):
+def test_what_is_unsupported_or_inconsistent_is_an_error(tmp_path: Path, kustomization: str, said: str) -> None:
+    directory = tmp_path / "one"
+    directory.mkdir()
+    (directory / "kustomization.yaml").write_text(kustomization)
+    for path in (tmp_path / "outside.yaml", directory / "x.yaml", directory / "x"):
         path.write_text("{kind: Pod, metadata: {name: a}, spec: {containers: []}}")
     with pytest.raises(RenderError, match=said):
-        render(folder)
+        render(directory)
 
 
-def test_a_patch_can_delete_what_has_a_label_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_a_patch_can_delete_the_objects_with_a_label_only(tmp_path: Path) -> None:
     deletion = "{patch: '{$patch: delete}', target: {kind: Pod, labelSelector: a=b}}"
     (tmp_path / "kustomization.yaml").write_text(f"resources: [x.yaml]\npatches: [{deletion}]")
     labelled = {"one": "{labels: {a: b}, name: one}", "two": "{labels: {a: c}, name: two}", "three": "{name: three}"}
@@ -131,12 +134,12 @@ def test_a_patch_can_delete_what_has_a_label_and_leaves_the_rest(tmp_path: Path)
     assert {one["metadata"]["name"] for one in render(tmp_path)} == {"two", "three", "four"}
 
 
-def test_a_folder_without_a_kustomization_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RenderError, match="expected one kustomization, got 0"):
+def test_a_directory_without_a_kustomization_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RenderError, match="expected one kustomization file, got 0"):
         render(tmp_path)
 
 
-def test_a_digest_takes_the_place_of_the_tag(tmp_path: Path) -> None:
+def test_a_digest_replaces_the_tag(tmp_path: Path) -> None:
     image = "{name: app, newName: registry.example/app, digest: 'sha256:0'}"
     (tmp_path / "kustomization.yaml").write_text(f"resources: [job.yaml]\nimages: [{image}]")
     containers = "[{name: a, image: app}, {name: b, image: 'app:1'}, {name: c, image: other}]"

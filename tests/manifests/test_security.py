@@ -1,4 +1,4 @@
-"""What our own pods may do, which is as little as can be."""
+"""Privileges, permissions and network access of our own pods: the least that they need."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,16 +7,16 @@ import pytest
 
 from policies import contract
 from tests.manifests.admission import BASE
-from tests.manifests.render import MANIFESTS, OVERLAYS, Object, containers, identity, render, templates
+from tests.manifests.installations import each_installation
+from tests.manifests.render import MANIFESTS, Object, containers, identity, render, templates
 
-EVERY = pytest.mark.parametrize("folder", [MANIFESTS, *OVERLAYS], ids=lambda folder: folder.name)
 PLUGIN = ("DaemonSet", contract.NAMESPACE, "gpu-share-plugin")
 MPS = ("DaemonSet", contract.NAMESPACE, "gpu-share-mps")
 VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 
 
-def against_restricted(template: Object) -> Iterator[str]:
-    """What Pod Security `restricted` has against a pod."""
+def violations_of_restricted(template: Object) -> Iterator[str]:
+    """Yield the violations of Pod Security `restricted` in a pod."""
     spec = template["spec"]
     of_pod = spec.get("securityContext", {})
     yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
@@ -46,15 +46,17 @@ def against_restricted(template: Object) -> Iterator[str]:
         yield from (f"hostPort {port}" for port in container.get("ports", []) if port.get("hostPort"))
 
 
-@EVERY
-def test_all_our_pods_but_those_of_the_nodes_meet_restricted(folder: Path) -> None:
-    judged = {name: set(against_restricted(template)) for name, template in templates(render(folder)).items()}
-    assert {name for name, problems in judged.items() if problems} == {PLUGIN, MPS} & judged.keys()
-    # The kubelet's folders are on the host, and belong to root.
+@each_installation
+def test_all_our_pods_but_the_daemon_sets_meet_restricted(directory: Path) -> None:
+    violations = {
+        name: set(violations_of_restricted(template)) for name, template in templates(render(directory)).items()
+    }
+    assert {name for name, found in violations.items() if found} == {PLUGIN, MPS} & violations.keys()
+    # The kubelet's directories are on the host, and only root can access them.
     on_host = {"volume hostPath", "runAsUser 0", "runAsNonRoot"}
-    assert judged[PLUGIN] == on_host
+    assert violations[PLUGIN] == on_host
     for_gpus = {"hostPID", "privileged", "allowPrivilegeEscalation", "capabilities", "seccompProfile"}
-    assert judged.get(MPS, on_host | for_gpus) == on_host | for_gpus
+    assert violations.get(MPS, on_host | for_gpus) == on_host | for_gpus
 
 
 @pytest.mark.parametrize(
@@ -68,16 +70,16 @@ def test_all_our_pods_but_those_of_the_nodes_meet_restricted(folder: Path) -> No
         ("container", {"ports": [{"hostPort": 1}]}, "hostPort {'hostPort': 1}"),
     ],
 )
-def test_the_rules_of_restricted_find_what_is_wrong(where: str, value: Object, problem: str) -> None:
+def test_the_check_of_restricted_finds_each_violation(where: str, value: Object, problem: str) -> None:
     (template,) = (one for name, one in templates(render(MANIFESTS)).items() if name[2] == "gpu-share-webhook")
-    assert not list(against_restricted(template))
+    assert not list(violations_of_restricted(template))
     (template["spec"] if where == "pod" else template["spec"]["containers"][0]).update(value)
-    assert problem in set(against_restricted(template))
+    assert problem in set(violations_of_restricted(template))
 
 
-@EVERY
-def test_every_container_has_a_root_that_it_cannot_write_to(folder: Path) -> None:
-    for template in templates(render(folder)).values():
+@each_installation
+def test_every_container_has_a_read_only_root(directory: Path) -> None:
+    for template in templates(render(directory)).values():
         for container in containers(template):
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
@@ -89,7 +91,7 @@ def test_every_container_has_a_root_that_it_cannot_write_to(folder: Path) -> Non
         (MPS, {"/tmp/nvidia-mps", "/run/gpu-share"}),
     ],
 )
-def test_a_part_on_the_node_sees_of_the_host_what_it_needs(name: tuple[str, str, str], writable: set[str]) -> None:
+def test_a_daemon_set_mounts_of_the_host_only_what_it_needs(name: tuple[str, str, str], writable: set[str]) -> None:
     spec = templates(BASE)[name]["spec"]
     (container,) = spec["containers"]
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
@@ -98,15 +100,15 @@ def test_a_part_on_the_node_sees_of_the_host_what_it_needs(name: tuple[str, str,
     assert {path for volume, path in paths.items() if read_only[volume]} == {"/var/lib/kubelet/pod-resources"}
 
 
-@EVERY
-def test_the_namespace_lets_the_parts_on_the_nodes_in(folder: Path) -> None:
-    (namespace,) = (one for one in render(folder) if one["kind"] == "Namespace")
+@each_installation
+def test_the_namespace_admits_the_daemon_sets(directory: Path) -> None:
+    (namespace,) = (one for one in render(directory) if one["kind"] == "Namespace")
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
-@EVERY
-def test_only_the_certificates_have_rights(folder: Path) -> None:
-    objects = render(folder)
+@each_installation
+def test_only_the_certificate_jobs_have_permissions(directory: Path) -> None:
+    objects = render(directory)
     certs = {"kind": "ServiceAccount", "name": "gpu-share-certs", "namespace": contract.NAMESPACE}
     bound = [subject for one in objects if one["kind"].endswith("RoleBinding") for subject in one["subjects"]]
     assert bound in ([], [certs, certs])
@@ -118,7 +120,7 @@ def test_only_the_certificates_have_rights(folder: Path) -> None:
         assert any(identity(one) == ("ServiceAccount", contract.NAMESPACE, account["name"]) for one in objects)
 
 
-def test_the_certificates_may_touch_two_secrets_and_one_configuration() -> None:
+def test_the_certificate_jobs_can_access_two_secrets_and_one_webhook_configuration() -> None:
     (role,) = (one for one in BASE if one["kind"] == "Role")
     (cluster_role,) = (one for one in BASE if one["kind"] == "ClusterRole")
     by_name, making = role["rules"]
@@ -135,22 +137,22 @@ def test_the_certificates_may_touch_two_secrets_and_one_configuration() -> None:
     }
 
 
-def test_the_key_of_the_authority_is_in_no_pod() -> None:
+def test_the_key_of_the_ca_is_in_no_pod() -> None:
     for template in templates(BASE).values():
         for volume in template["spec"].get("volumes", []):
             assert volume.get("secret", {}).get("secretName") != contract.AUTHORITY_SECRET
 
 
-@EVERY
-def test_no_pod_gets_the_variables_of_our_services(folder: Path) -> None:
+@each_installation
+def test_no_pod_gets_the_variables_of_our_services(directory: Path) -> None:
     # GPU_SHARE_WEBHOOK_PORT=tcp://... would be read as an option.
-    for name, template in templates(render(folder)).items():
+    for name, template in templates(render(directory)).items():
         assert template["spec"]["enableServiceLinks"] is False, name
 
 
-@EVERY
-def test_the_network_lets_in_calls_for_the_webhook_and_out_calls_of_the_certificates(folder: Path) -> None:
-    policies = {one["metadata"]["name"]: one["spec"] for one in render(folder) if one["kind"] == "NetworkPolicy"}
+@each_installation
+def test_network_policies_allow_ingress_to_the_webhook_and_egress_of_the_certificate_jobs(directory: Path) -> None:
+    policies = {one["metadata"]["name"]: one["spec"] for one in render(directory) if one["kind"] == "NetworkPolicy"}
     for spec in policies.values():
         assert spec["policyTypes"] == ["Ingress", "Egress"]
     assert {name for name, spec in policies.items() if spec["ingress"]} == {"gpu-share-webhook"}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_directory
 from tests.webhook import serving
 from tests.webhook.serving import Server
 
@@ -14,7 +14,7 @@ UP_TO_HALF = b'share: {maximum: "0.5"}\n'
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ca.crt, tls.crt and tls.key, which a test leaves as they are."""
     folder = tmp_path_factory.mktemp("certificates")
-    issue_to_folder(folder, dns_names=("localhost", "127.0.0.1"))
+    issue_to_directory(folder, dns_names=("localhost", "127.0.0.1"))
     return folder
 
 

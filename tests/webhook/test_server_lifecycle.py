@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from certs.authority import issue_to_folder
+from certs.issuer import issue_to_directory
 from tests.webhook.serving import Server, review_of, wait_for
 
 Start = Callable[..., Server]
@@ -140,7 +140,7 @@ def encrypted_key(folder: Path) -> None:
 def test_a_pair_that_cannot_be_served_stops_the_start_with_one_line(
     tmp_path: Path, policies: Path, spoil: Callable[[Path], object], names: list[str]
 ) -> None:
-    issue_to_folder(tmp_path, dns_names=("localhost",))
+    issue_to_directory(tmp_path, dns_names=("localhost",))
     spoil(tmp_path)
     ended = run(policies=policies, cert=tmp_path / "tls.crt", key=tmp_path / "tls.key", bind="127.0.0.1:0")
     assert ended.returncode == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import Authority, new_authority
+from certs.issuer import CA, new_ca
 from tests.webhook.serving import Caller, Load, Server, Volume, review_of, wait_for
 
 UP_TO_HALF = {"_default.yaml": b'share: {maximum: "0.5"}\n'}
@@ -20,11 +20,11 @@ Start = Callable[..., Server]
 
 
 @pytest.fixture
-def authority() -> Authority:
-    return new_authority(now=datetime.now(UTC))
+def authority() -> CA:
+    return new_ca(now=datetime.now(UTC))
 
 
-def files_of(authority: Authority) -> dict[str, bytes]:
+def files_of(authority: CA) -> dict[str, bytes]:
     """A new serving certificate, as the files of a Secret."""
     pair = authority.issue(("localhost",), now=datetime.now(UTC))
     return {"ca.crt": authority.pair.certificate_pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
@@ -112,7 +112,7 @@ def test_a_worker_that_replaces_a_killed_one_begins_with_the_newest_policies(
 
 
 def test_the_next_handshake_shows_a_new_certificate(
-    tmp_path: Path, policies: Path, authority: Authority, start: Start
+    tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     volume = Volume(tmp_path / "secret", files_of(authority))
     server = start(policies, volume.folder)
@@ -123,7 +123,7 @@ def test_the_next_handshake_shows_a_new_certificate(
 
 
 def test_certificates_rotate_under_load_and_no_call_fails(
-    tmp_path: Path, policies: Path, authority: Authority, start: Start
+    tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     folder = tmp_path / "certificates"
     write(folder, files_of(authority))
@@ -145,7 +145,7 @@ def test_certificates_rotate_under_load_and_no_call_fails(
 
 
 def test_half_of_a_pair_is_ignored_while_the_old_one_is_served(
-    tmp_path: Path, policies: Path, authority: Authority, start: Start
+    tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     old, new = files_of(authority), files_of(authority)
     folder = tmp_path / "certificates"
@@ -170,7 +170,7 @@ def test_half_of_a_pair_is_ignored_while_the_old_one_is_served(
 
 
 def test_a_broken_pair_is_reported_without_a_caller(
-    tmp_path: Path, policies: Path, authority: Authority, start: Start
+    tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     folder = tmp_path / "certificates"
     write(folder, files_of(authority))

@@ -1,4 +1,4 @@
-"""Two ways for the real client to reach the stand-in: straight, and over HTTP."""
+"""Two ways for the real client to reach the simulated API server: in memory, and over HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.rest import RESTResponse
 
-from tests.certs.api_server import ApiServer
+from tests.certs.simulated_api_server import SimulatedApiServer
 
 
 @dataclass
-class _Answer:
-    """What urllib3 gives the client."""
+class _Response:
+    """A response as urllib3 gives it to the client."""
 
     status: int
     data: bytes
@@ -24,36 +24,36 @@ class _Answer:
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
 
 
-class _InMemory:
-    """Takes the place of the client's sockets, and of nothing else."""
+class _InMemoryTransport:
+    """Replaces the client's sockets, and nothing else."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: SimulatedApiServer) -> None:
         self._server = server
 
     def request(self, method: str, url: str, headers: dict[str, str], body: Any = None, **_: Any) -> RESTResponse:
         path = url.removeprefix("http://localhost").partition("?")[0]
         content = b"" if body is None else json.dumps(body).encode()
         status, answer = self._server.handle(method, path, headers.get("Content-Type", ""), content)
-        return RESTResponse(_Answer(status, json.dumps(answer).encode()))
+        return RESTResponse(_Response(status, json.dumps(answer).encode()))
 
     def close(self) -> None:
         pass
 
 
-def client_in_memory(server: ApiServer) -> client.ApiClient:
-    """Return the real client, whose requests go straight to *server*."""
+def client_in_memory(server: SimulatedApiServer) -> client.ApiClient:
+    """Return the real client, connected to *server* in memory."""
     api = client.ApiClient(client.Configuration(host="http://localhost"))
-    api.rest_client = _InMemory(server)  # type: ignore[assignment]
+    api.rest_client = _InMemoryTransport(server)  # type: ignore[assignment]
     return api
 
 
 @contextmanager
-def over_http(server: ApiServer) -> Iterator[str]:
-    """Serve *server* on a free port of this machine; gives its address."""
+def over_http(server: SimulatedApiServer) -> Iterator[str]:
+    """Serve *server* over HTTP on a free port of this machine, and yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = -1  # an answer in one packet
+        wbufsize = -1  # a response in one packet
 
         def _handle(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0")))

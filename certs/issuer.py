@@ -1,4 +1,4 @@
-"""Issue certificates: an authority, and the serving certificates that it signs."""
+"""Issue certificates: a CA, and serving certificates signed by it."""
 
 import ipaddress
 import os
@@ -14,15 +14,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-AUTHORITY_LIFETIME = timedelta(days=365)
+CA_LIFETIME = timedelta(days=365)
 SERVING_LIFETIME = timedelta(days=30)
+CLOCK_SKEW = timedelta(minutes=5)  # callers whose clocks are behind accept a new certificate too
 _LABEL = "[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _DNS_NAME = re.compile(rf"(?=.{{1,253}}\Z)(\*\.)?{_LABEL}(\.{_LABEL})*")
-CLOCK_SKEW = timedelta(minutes=5)  # a caller whose clock is behind must not find a certificate of the future
 
 
 class IssueError(Exception):
-    """A certificate that cannot be issued: one line that says what was given and what is needed."""
+    """A certificate cannot be issued or written: one line that says what was given and what is expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,23 +34,23 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Authority:
-    """A certificate authority that can sign."""
+class CA:
+    """A CA certificate and its private key, and so able to issue serving certificates."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     @property
     def pair(self) -> Pair:
-        """What to store of it."""
+        """The CA as PEM, which is how it is stored."""
         return _pair(self.certificate, self.key)
 
     def issue(self, dns_names: Sequence[str], *, now: datetime) -> Pair:
         """
-        Sign a serving certificate, with a new key, for *dns_names* (IP addresses too).
+        Return a serving certificate for *dns_names* (DNS names and IP addresses), with a new key.
 
         Raises:
-            IssueError: If there is no name, or one that is neither a DNS name nor an IP address.
+            IssueError: If *dns_names* is empty, or holds neither a DNS name nor an IP address.
         """
         names = x509.SubjectAlternativeName(check_names(dns_names))
         key = ec.generate_private_key(ec.SECP256R1())
@@ -72,44 +72,44 @@ class Authority:
 
 def check_names(dns_names: Sequence[str]) -> list[x509.GeneralName]:
     """
-    Return *dns_names* as a certificate holds them.
+    Return *dns_names* as subject alternative names.
 
     Raises:
-        IssueError: If there is none, or one that is neither a DNS name nor an IP address.
+        IssueError: If *dns_names* is empty, or holds neither a DNS name nor an IP address.
     """
     if not dns_names:
-        raise IssueError("a serving certificate needs at least one DNS name or IP address")
+        raise IssueError("expected at least one DNS name or IP address for the serving certificate, got none")
     return [_alternative_name(name) for name in dns_names]
 
 
-def new_authority(*, now: datetime) -> Authority:
-    """Make an authority with a new key."""
+def new_ca(*, now: datetime) -> CA:
+    """Return a new, self-signed CA with a new key."""
     key = ec.generate_private_key(ec.SECP256R1())
-    # Each authority has a name of its own, so that two in one bundle are told apart.
+    # Each CA has its own name, so that verifiers tell two in one CA bundle apart.
     name = _name(f"gpu-share {now:%Y-%m-%dT%H:%M:%SZ} {os.urandom(4).hex()}")
-    builder = _valid(_builder(key.public_key(), subject=name, issuer=name), now=now, lifetime=AUTHORITY_LIFETIME)
+    builder = _valid(_builder(key.public_key(), subject=name, issuer=name), now=now, lifetime=CA_LIFETIME)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
-    return Authority(certificate=builder.sign(key, hashes.SHA256()), key=key)
+    return CA(certificate=builder.sign(key, hashes.SHA256()), key=key)
 
 
-def issue_to_folder(out: Path, dns_names: Sequence[str]) -> None:
+def issue_to_directory(out: Path, dns_names: Sequence[str]) -> None:
     """
-    Write `ca.crt`, `tls.crt` and `tls.key` (readable by the owner alone) of a new authority into *out*.
+    Write `ca.crt` of a new CA, and `tls.crt` and `tls.key` (mode 0600) issued by it, into the directory *out*.
 
     Raises:
-        IssueError: If a name is none, or *out* cannot be written.
+        IssueError: If a name is invalid, or *out* cannot be written.
     """
     now = datetime.now(UTC)
-    authority = new_authority(now=now)
-    serving = authority.issue(dns_names, now=now)
+    ca = new_ca(now=now)
+    serving = ca.issue(dns_names, now=now)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        _write(out / "ca.crt", authority.pair.certificate_pem, mode=0o644)
+        _write(out / "ca.crt", ca.pair.certificate_pem, mode=0o644)
         _write(out / "tls.key", serving.key_pem, mode=0o600)
         _write(out / "tls.crt", serving.certificate_pem, mode=0o644)
     except OSError as error:
-        raise IssueError(f"--out {out}: {error.strerror}: name a folder that can be written") from None
+        raise IssueError(f"--out {out}: {error.strerror}: name a directory that can be written") from None
 
 
 def _builder(
@@ -133,7 +133,7 @@ def _alternative_name(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         if not _DNS_NAME.fullmatch(name):
-            raise IssueError(f"{name!a} is neither a DNS name nor an IP address") from None
+            raise IssueError(f"expected a DNS name or an IP address, got {name!a}") from None
         return x509.DNSName(name)
 
 
@@ -161,7 +161,7 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pai
 
 
 def _write(path: Path, content: bytes, *, mode: int) -> None:
-    """Replace *path* in one step: a reader sees the old file or the new one, whole."""
+    """Replace *path* atomically."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

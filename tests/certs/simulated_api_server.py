@@ -1,4 +1,4 @@
-"""A small API server in memory, with the rules of the real one that a pass can meet."""
+"""An API server in memory, with what a pass can meet: permissions, validation, conflicts, patches."""
 
 import base64
 import binascii
@@ -19,8 +19,8 @@ _PATH = re.compile(
 _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 
 
-class RefusedError(Exception):
-    """An answer that is no success."""
+class RejectedError(Exception):
+    """The API server rejects a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Call:
-    """One request: what is done to which object."""
+    """One request: the verb and the object."""
 
     verb: str
     resource: str
@@ -40,11 +40,11 @@ class Call:
 
 
 @dataclass
-class ApiServer:
-    """Objects by name, and who may do what with them; None: everything."""
+class SimulatedApiServer:
+    """Objects by name, and the permissions of its client: `verb resource name`; None grants all."""
 
     namespace: str = "gpu-share"
-    rights: set[str] | None = None
+    permissions: set[str] | None = None
     before: Callable[[Call], None] = lambda _: None
     after: Callable[[], None] = lambda: None
     objects: dict[str, Object] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class ApiServer:
     writes: int = 0  # the newest resourceVersion
 
     def handle(self, method: str, path: str, content_type: str, body: bytes) -> tuple[int, Object]:
-        """Answer one request with a status and an object."""
+        """Return the status and the object with which the API server answers one request."""
         found = _PATH.fullmatch(path)
         if not found:
             return 404, {"kind": "Status", "message": "the server could not find the requested resource"}
@@ -63,11 +63,11 @@ class ApiServer:
             self.before(call)
             self.calls.append((call, content_type, content))
             return self._answer(call, found["namespace"], content_type, content)
-        except RefusedError as refused:
-            return refused.status, {"kind": "Status", "status": "Failure", "message": str(refused)}
+        except RejectedError as rejected:
+            return rejected.status, {"kind": "Status", "status": "Failure", "message": str(rejected)}
 
     def put(self, name: str, changed: Object | None) -> None:
-        """Store as a person with every right would; None deletes."""
+        """Store as an administrator would; None deletes."""
         if changed is None:
             self.objects.pop(name, None)
         else:
@@ -78,29 +78,29 @@ class ApiServer:
         self.after()
 
     def _answer(self, call: Call, namespace: str | None, content_type: str, content: Any) -> tuple[int, Object]:
-        if self.rights is not None and str(call) not in self.rights:
-            raise RefusedError(403, f'{call.resource} "{call.name}" is forbidden: User "passes" cannot {call.verb}')
+        if self.permissions is not None and str(call) not in self.permissions:
+            raise RejectedError(403, f'{call.resource} "{call.name}" is forbidden: User "passes" cannot {call.verb}')
         there = namespace in (None, self.namespace)
         match call.verb:
             case "create":
                 if not there:
-                    raise RefusedError(404, f'namespaces "{namespace}" not found')
+                    raise RejectedError(404, f'namespaces "{namespace}" not found')
                 return 201, self._create(content)
             case "get" | "patch" if not there or call.name not in self.objects:
-                raise RefusedError(404, f'{call.resource} "{call.name}" not found')
+                raise RejectedError(404, f'{call.resource} "{call.name}" not found')
             case "get":
                 return 200, copy.deepcopy(self.objects[call.name])
             case "patch":
                 return 200, self._patch(call.name, content_type, content)
             case _:
-                raise RefusedError(405, f"{call.verb}: passes do nothing but get, create and patch")
+                raise RejectedError(405, f"{call.verb}: passes do nothing but get, create and patch")
 
     def _create(self, content: Object) -> Object:
         name = content["metadata"]["name"]
         if content["metadata"].get("resourceVersion"):
-            raise RefusedError(400, "resourceVersion should not be set on objects to be created")
+            raise RejectedError(400, "resourceVersion should not be set on objects to be created")
         if name in self.objects:
-            raise RefusedError(409, f'secrets "{name}" already exists')
+            raise RejectedError(409, f'secrets "{name}" already exists')
         _check(content)
         self.put(name, content)
         return copy.deepcopy(content)
@@ -109,7 +109,7 @@ class ApiServer:
         before = self.objects[name]
         changed = _patched(before, content_type, content)
         if changed["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]:
-            raise RefusedError(409, f'Operation cannot be fulfilled on "{name}": the object has been modified')
+            raise RejectedError(409, f'Operation cannot be fulfilled on "{name}": the object has been modified')
         _check(changed)
         _check_update(before, changed)
         if changed != before:
@@ -123,17 +123,17 @@ def _patched(before: Object, content_type: str, content: Any) -> Object:
             try:
                 return dict(jsonpatch.apply_patch(before, content))
             except jsonpatch.JsonPatchException as error:
-                raise RefusedError(422, f"the server rejected our request: {error}") from None
+                raise RejectedError(422, f"the server rejected our request: {error}") from None
         case "application/merge-patch+json":
             return dict(_merged(before, content, keyed=False))
         case "application/strategic-merge-patch+json":
             return dict(_merged(before, content, keyed=True))
         case _:
-            raise RefusedError(415, f"the body of the request was in an unknown format: {content_type}")
+            raise RejectedError(415, f"the body of the request was in an unknown format: {content_type}")
 
 
 def _merged(before: Any, patch: Any, *, keyed: bool) -> Any:
-    """Merge as RFC 7396 says; *keyed* as a strategic merge, which knows that webhooks go by their names."""
+    """Merge as RFC 7396 says; *keyed* as a strategic merge, which finds webhooks by their names."""
     if not isinstance(patch, dict):
         return patch
     merged = copy.deepcopy(before) if isinstance(before, dict) else {}
@@ -155,25 +155,25 @@ def _merged_by_name(before: list[Object], patch: list[Object]) -> list[Object]:
 
 
 def _check(changed: Object) -> None:
-    """Refuse what the API server's validation refuses."""
+    """Reject what the API server's validation rejects."""
     for value in (changed.get("data") or {}).values():
         try:
             base64.b64decode(value, validate=True)
         except (binascii.Error, TypeError):
-            raise RefusedError(400, "illegal base64 data") from None
+            raise RejectedError(400, "illegal base64 data") from None
     if changed.get("type") == "kubernetes.io/tls" and not {"tls.crt", "tls.key"} <= changed["data"].keys():
-        raise RefusedError(422, "data[tls.crt], data[tls.key]: Required value")
+        raise RejectedError(422, "data[tls.crt], data[tls.key]: Required value")
     for webhook in changed.get("webhooks", []):
         if missing := {"name", "clientConfig", "sideEffects", "admissionReviewVersions"} - webhook.keys():
-            raise RefusedError(422, f"webhooks[0]: Required value: {sorted(missing)}")
+            raise RejectedError(422, f"webhooks[0]: Required value: {sorted(missing)}")
         if len({"service", "url"} & webhook["clientConfig"].keys()) != 1:
-            raise RefusedError(422, "webhooks[0].clientConfig: exactly one of url or service is required")
+            raise RejectedError(422, "webhooks[0].clientConfig: exactly one of url or service is required")
 
 
 def _check_update(before: Object, changed: Object) -> None:
     if before.get("type") != changed.get("type"):
-        raise RefusedError(422, "type: Invalid value: field is immutable")
+        raise RejectedError(422, "type: Invalid value: field is immutable")
     if before["metadata"]["name"] != changed["metadata"]["name"]:
-        raise RefusedError(422, "metadata.name: Invalid value: field is immutable")
+        raise RejectedError(422, "metadata.name: Invalid value: field is immutable")
     if before.get("immutable") and before.get("data") != changed.get("data"):
-        raise RefusedError(422, "data: Forbidden: field is immutable when `immutable` is set")
+        raise RejectedError(422, "data: Forbidden: field is immutable when `immutable` is set")

@@ -1,4 +1,4 @@
-"""The last look: what a pod with a share may not have beside it, whoever put it there."""
+"""The policy in the API server denies what could bypass a share, whether a user or another webhook added it."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from policies import contract
 from policies.grant import Denied
 from policies.policy_set import PolicySet
 from tests.manifests.admission import BASE, policy, policy_spec, stored
-from tests.manifests.granted import GPUS, GRANTED, NODE, SLICED, first_sharing, one
+from tests.manifests.granted_pods import GPUS, GRANTED, NODE, SLICED, first_sharing, one
 from tests.manifests.render import Object
 from tests.policies.pods import container, decided, mutated, only_container, pod, policies
 
@@ -19,36 +19,36 @@ RESERVED = [
 
 @pytest.mark.parametrize("variable", RESERVED)
 @pytest.mark.parametrize("source", [{"value": "all"}, {"value": "void"}, {"valueFrom": {"fieldRef": {}}}, {}])
-def test_no_container_with_a_share_sets_a_reserved_variable(variable: str, source: Object) -> None:
+def test_a_container_with_a_share_may_not_set_a_reserved_variable(variable: str, source: Object) -> None:
     for name in GRANTED:
         on = one(name)
         first_sharing(on).setdefault("env", []).append({"name": variable, **source})
-        assert any("decides what it is held to" in text for text in POLICY.refusals(on)), name
+        assert any("A container with a GPU share sets a reserved variable" in text for text in POLICY.denials(on)), name
 
 
 @pytest.mark.parametrize("group", ["containers", "initContainers"])
 @pytest.mark.parametrize("variable", RESERVED)
-def test_no_other_container_of_the_pod_sets_a_reserved_variable(variable: str, group: str) -> None:
+def test_no_other_container_of_the_pod_may_set_a_reserved_variable(variable: str, group: str) -> None:
     on = one("one")
     on["spec"].setdefault(group, []).append(container("other", env=[{"name": variable, "value": "all"}]))
-    (said,) = POLICY.refusals(on)
-    assert said.startswith("A container without a share, in a pod with one, sets a variable that shows it GPUs")
+    (said,) = POLICY.denials(on)
+    assert said.startswith("A container without a GPU share, in a pod with one, sets a reserved variable")
 
 
 @pytest.mark.parametrize(
     ("source", "passes"),
     [({"value": "void"}, True), ({"value": "none"}, False), ({"value": "VOID"}, False), ({"valueFrom": {}}, False)],
 )
-def test_another_container_may_hide_the_gpus_from_itself(source: Object, *, passes: bool) -> None:
+def test_another_container_may_set_visible_devices_to_void(source: Object, *, passes: bool) -> None:
     on = one("one")
     on["spec"]["containers"].append(container("other", env=[{"name": "NVIDIA_VISIBLE_DEVICES", **source}]))
-    assert (POLICY.refusals(on) == []) is passes
+    assert (POLICY.denials(on) == []) is passes
 
 
-def test_variables_that_are_not_reserved_pass() -> None:
+def test_variables_that_are_not_reserved_are_admitted() -> None:
     on = one("one")
     only_container(on)["env"] = [{"name": name, "value": "1"} for name in ("CUDA_MPS", "NVIDIA_TF32_OVERRIDE", "A")]
-    assert POLICY.refusals(on) == []
+    assert POLICY.denials(on) == []
 
 
 def test_the_policy_reserves_what_the_contract_reserves() -> None:
@@ -64,13 +64,15 @@ def test_the_policy_reserves_what_the_contract_reserves() -> None:
 )
 @pytest.mark.parametrize("fields", [("limits", "requests"), ("limits",), ("requests",)])
 @pytest.mark.parametrize("group", ["containers", "initContainers"])
-def test_no_gpu_of_another_plugin_stands_beside_a_share(resource: str, fields: tuple[str, ...], group: str) -> None:
+def test_a_gpu_of_another_device_plugin_beside_a_share_is_denied(
+    resource: str, fields: tuple[str, ...], group: str
+) -> None:
     on = one("two containers")
     on["spec"].setdefault(group, []).append(
         container("other", resources={field: {"cpu": "1", resource: "1"} for field in fields})
     )
-    assert POLICY.refusals(on) == [
-        "A pod has GPUs of gpu-share or of another device plugin, never both; remove one of the two requests."
+    assert POLICY.denials(on) == [
+        "A pod has GPUs of gpu-share or of another device plugin, never both: remove one of the two from its resources."
     ]
 
 
@@ -79,10 +81,10 @@ def test_host_ipc_needs_a_grant_that_says_so(name: str) -> None:
     assert one("one")["spec"]["hostIPC"] is True
     on = one(name)
     on["spec"]["hostIPC"] = True
-    (said,) = POLICY.refusals(on)
-    assert said.startswith("hostIPC goes with a GPU share only where gpu-share granted it")
+    (said,) = POLICY.denials(on)
+    assert said.startswith("A pod with a GPU share may have hostIPC only where the namespace's policy says")
     on["spec"]["hostIPC"] = False
-    assert POLICY.refusals(on) == []
+    assert POLICY.denials(on) == []
 
 
 def with_paths(kind: str, path: str, share: str) -> Object:
@@ -155,13 +157,13 @@ def test_webhook_and_policy_agree_on_paths(kind: str, path: str, by: PolicySet) 
     after["spec"]["volumes"] = on["spec"]["volumes"] + after["spec"].get("volumes", [])
     mounts = only_container(after).setdefault("volumeMounts", [])
     mounts.extend(only_container(on)["volumeMounts"])
-    assert (POLICY.refusals(after) != []) == isinstance(decided(on, by), Denied)
+    assert (POLICY.denials(after) != []) == isinstance(decided(on, by), Denied)
 
 
-def test_a_mount_path_that_goes_back_is_refused() -> None:
+def test_a_mount_path_with_two_dots_is_denied() -> None:
     on = one("other volumes")
     only_container(on)["volumeMounts"][0]["mountPath"] = "/x/../tmp/nvidia-mps"
-    assert POLICY.refusals(on) != []
+    assert POLICY.denials(on) != []
 
 
 @pytest.mark.parametrize(
@@ -182,19 +184,21 @@ def test_webhook_and_policy_agree_on_privileges(change: Object, group: str) -> N
     written, after = pod("0.2"), one("one")
     for on in (written, after):
         on["spec"].setdefault(group, []).append(container("other", **change))
-    assert (POLICY.refusals(after) != []) == isinstance(decided(written), Denied)
+    assert (POLICY.denials(after) != []) == isinstance(decided(written), Denied)
 
 
-def test_host_pid_is_refused() -> None:
+def test_host_pid_is_denied() -> None:
     on = one("one")
     on["spec"]["hostPID"] = True
-    assert POLICY.refusals(on) == ["hostPID shows a pod with a GPU share the processes of others; remove hostPID."]
+    assert POLICY.denials(on) == [
+        "A pod with a GPU share may not have hostPID, which gives access to processes of other pods: remove hostPID."
+    ]
 
 
-def test_every_variable_of_every_container_is_looked_at() -> None:
+def test_every_variable_of_every_container_is_validated() -> None:
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(20)]
     others = [container(f"c{number}", env=env) for number in range(20)]
     on = stored(mutated(pod("0.2", container(), *others)))
-    assert POLICY.refusals(on) == []
+    assert POLICY.denials(on) == []
     on["spec"]["containers"][-1]["env"][-1]["name"] = "CUDA_MPS_PIPE_DIRECTORY"
-    assert len(POLICY.refusals(on)) == 1
+    assert len(POLICY.denials(on)) == 1

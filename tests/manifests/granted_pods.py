@@ -1,4 +1,4 @@
-"""Pods as the webhook makes them, for the policy to look at."""
+"""Pods as the webhook grants them, for the policy to validate."""
 
 import json
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
 
 @cache
 def granted() -> dict[str, Object]:
-    """Pods as they are after the webhook."""
+    """Return the pods as the webhook has patched them, by name."""
     made = {name: stored(mutated(on, by)) for name, (on, by) in WRITTEN.items()}
     made |= {
         name: stored(mutated(on, by, namespace))

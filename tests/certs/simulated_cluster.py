@@ -1,4 +1,9 @@
-"""A cluster in which passes run call by call, time passes, and whatever API servers and pods may still use must fit."""
+"""
+A cluster in which passes run call by call and time passes.
+
+After each write it asserts that every API server accepts every pod, with whatever CA bundle and serving
+certificate each may still use.
+"""
 
 import base64
 import copy
@@ -15,21 +20,22 @@ from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-u
 
 from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
-from certs.rotation import Rules
-from policies.contract import AUTHORITY_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
-from tests.certs.api_server import ApiServer, Call, Object
-from tests.certs.reaching import client_in_memory
+from certs.rotation import Settings
+from policies.contract import AUTHORITY_SECRET as CA_SECRET
+from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from tests.certs.api_transports import client_in_memory
+from tests.certs.simulated_api_server import Call, Object, SimulatedApiServer
 
 NAME = "gpu-share-webhook.gpu-share.svc"
-RULES = Rules(names=(NAME, f"{NAME}.cluster.local"), settle=timedelta(minutes=10))
-LONGEST_PASS = timedelta(minutes=2)  # a pass that takes longer is ended by its Job
-SPREAD = RULES.settle - LONGEST_PASS  # until everyone uses what was written last
+SETTINGS = Settings(names=(NAME, f"{NAME}.cluster.local"), settle=timedelta(minutes=10))
+LONGEST_PASS = timedelta(minutes=2)  # a pass that takes longer is killed by its Job
+PROPAGATION = SETTINGS.settle - LONGEST_PASS  # until every API server and pod uses what was written last
 
 Version = tuple[bytes, ...]
 
 
 def configuration() -> Object:
-    """Our webhook, between two of others."""
+    """Return a webhook configuration with our webhook between two of others."""
     others: list[Object] = [
         {"name": name, "clientConfig": {"url": "https://other", "caBundle": "b3RoZXI="}} for name in ("a.b.c", "x.y.z")
     ]
@@ -44,7 +50,7 @@ def configuration() -> Object:
 
 @lru_cache(maxsize=4096)
 def accepted(bundle: bytes, certificate: bytes, key: bytes, *, name: str, now: datetime) -> bool:
-    """Whether an API server with *bundle* that calls *name* would accept a pod with this pair."""
+    """Return whether an API server with *bundle* that calls *name* accepts a pod with this certificate and key."""
     try:
         roots = x509.load_pem_x509_certificates(bundle)
         leaf = x509.load_pem_x509_certificate(certificate)
@@ -55,8 +61,8 @@ def accepted(bundle: bytes, certificate: bytes, key: bytes, *, name: str, now: d
     return private.public_key() == leaf.public_key()
 
 
-class Versions:
-    """What was there from when on; the last one is there now."""
+class History:
+    """The versions of a CA bundle or a serving certificate, each with the time at which it was written."""
 
     def __init__(self) -> None:
         self.all: list[tuple[datetime, Version]] = []
@@ -67,38 +73,42 @@ class Versions:
 
     def in_use(self, now: datetime) -> list[Version]:
         replaced = [since for since, _ in self.all[1:]]
-        before = [version for (_, version), until in zip(self.all, replaced, strict=False) if until + SPREAD > now]
+        before = [version for (_, version), until in zip(self.all, replaced, strict=False) if until + PROPAGATION > now]
         return [*before, self.all[-1][1]] if self.all else []
 
-    def forget(self) -> None:
+    def forget_past(self) -> None:
         del self.all[:-1]
 
 
 class Pass(greenlet):  # type: ignore[misc]
     """One pass, which stops before each call to the API server."""
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, cluster: "SimulatedCluster") -> None:
         super().__init__(self._run)
-        self.world = world
-        self.began = world.now
-        self.hands_before = world.hands
-        self.hands_before_look = world.hands
+        self.cluster = cluster
+        self.began = cluster.now
+        self.changes_before = cluster.manual_changes
+        self.changes_before_read = cluster.manual_changes
         self.next_call: Call | None = None
         self.error: ClusterError | None = None
         self.switch()
 
     def _run(self) -> None:
         try:
-            ensure(Cluster(self.world.client, namespace="gpu-share"), self.world.rules, clock=lambda: self.world.now)
+            ensure(
+                Cluster(self.cluster.client, namespace="gpu-share"),
+                self.cluster.settings,
+                clock=lambda: self.cluster.now,
+            )
         except ClusterError as error:
             self.error = error
         if self.error is None:
-            self.world.pass_is_over(self)
+            self.cluster.pass_ended(self)
 
     def step(self) -> None:
-        """Make one call, and go on until the next."""
+        """Make one call, and stop before the next."""
         if self.next_call and self.next_call.name == WEBHOOK_CONFIGURATION and self.next_call.verb == "get":
-            self.hands_before_look = self.world.hands
+            self.changes_before_read = self.cluster.manual_changes
         self.switch()
 
     def kill(self) -> None:
@@ -106,17 +116,17 @@ class Pass(greenlet):  # type: ignore[misc]
 
 
 @dataclass
-class World:
-    """A cluster, its clock, and everything that API servers and pods may still use."""
+class SimulatedCluster:
+    """A cluster, its clock, and every CA bundle and serving certificate that API servers and pods may still use."""
 
-    rules: Rules = RULES
-    api: ApiServer = field(default_factory=ApiServer)
+    settings: Settings = SETTINGS
+    api: SimulatedApiServer = field(default_factory=SimulatedApiServer)
     now: datetime = datetime(2026, 5, 1, 12, tzinfo=UTC)
-    hands: int = 0  # times that a person changed something
-    repaired: int = 0  # how many of them a whole pass has seen
-    excused: bool = True  # a person, or time, broke it; the next whole pass repairs it
-    bundles: Versions = field(default_factory=Versions)
-    servings: Versions = field(default_factory=Versions)
+    manual_changes: int = 0  # how many there were
+    repaired: int = 0  # how many of them a whole pass has read
+    excused: bool = True  # a manual change, or time, broke it; the next whole pass repairs it
+    bundles: History = field(default_factory=History)
+    servings: History = field(default_factory=History)
     passes: list[Pass] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -125,9 +135,9 @@ class World:
         self.api.before = self._pause
         self.api.after = self._changed
 
-    def copy(self) -> "World":
-        """Return a world that goes on from here by itself, without the passes."""
-        other = World(now=self.now, hands=self.hands, repaired=self.repaired)
+    def copy(self) -> "SimulatedCluster":
+        """Return an independent copy, without the passes."""
+        other = SimulatedCluster(now=self.now, manual_changes=self.manual_changes, repaired=self.repaired)
         other.api.objects = copy.deepcopy(self.api.objects)
         other.api.writes = self.api.writes
         other.bundles.all, other.servings.all = [*self.bundles.all], [*self.servings.all]
@@ -147,30 +157,30 @@ class World:
         if one.error:
             raise one.error
 
-    def by_hand(self, change: Callable[["World"], object]) -> None:
-        """Let a person change something, and see whether that broke it."""
+    def change_manually(self, change: Callable[["SimulatedCluster"], object]) -> None:
+        """Apply a manual change, which may break it."""
         was_excused, self.excused = self.excused, True
-        self.hands += 1
+        self.manual_changes += 1
         change(self)
-        self.excused = was_excused or not self._fits()
+        self.excused = was_excused or not self._all_accepted()
 
     def pass_time(self, duration: timedelta) -> None:
-        """Put the clock forward; certificates may run out, and passes that take too long are ended."""
+        """Put the clock forward: certificates may expire, and passes that take too long are killed."""
         self.now += duration
         for one in self.passes:
             if not one.dead and self.now - one.began > LONGEST_PASS:
                 one.kill()
-        self.excused = self.excused or not self._fits()
+        self.excused = self.excused or not self._all_accepted()
 
-    def pass_is_over(self, one: Pass) -> None:
-        """Check what a whole pass leaves behind."""
-        if one.hands_before == self.hands and WEBHOOK_NAME in self.webhooks():
-            assert self._is_intact(), "a pass ended, and the webhook cannot be called"
+    def pass_ended(self, one: Pass) -> None:
+        """Assert that the webhook can be called after a whole pass without manual changes."""
+        if one.changes_before == self.manual_changes and WEBHOOK_NAME in self.webhooks():
+            assert self._current_accepted(), "a pass ended, and the webhook cannot be called"
             if self.excused:
-                self.bundles.forget()
-                self.servings.forget()
+                self.bundles.forget_past()
+                self.servings.forget_past()
             self.excused = False
-            self.repaired = self.hands
+            self.repaired = self.manual_changes
 
     def webhooks(self) -> dict[str, Any]:
         webhooks = self.api.objects.get(WEBHOOK_CONFIGURATION, {}).get("webhooks", [])
@@ -190,16 +200,16 @@ class World:
         data = self.api.objects.get(name, {}).get("data") or {}
         return {key: base64.b64decode(value) for key, value in data.items()}
 
-    def put_secret(self, name: str, data: dict[str, bytes], marks: dict[str, str] | None = None) -> None:
+    def put_secret(self, name: str, data: dict[str, bytes], annotations: dict[str, str] | None = None) -> None:
         """Overwrite a Secret, as a person would."""
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         kind = "kubernetes.io/tls" if name == SERVING_SECRET else "Opaque"
-        annotations = self.marks if marks is None and name == AUTHORITY_SECRET else marks or {}
+        annotations = self.annotations if annotations is None and name == CA_SECRET else annotations or {}
         self.api.put(name, {"type": kind, "data": encoded, "metadata": {"annotations": annotations}})
 
     @property
-    def marks(self) -> dict[str, str]:
-        return dict(self.api.objects.get(AUTHORITY_SECRET, {}).get("metadata", {}).get("annotations") or {})
+    def annotations(self) -> dict[str, str]:
+        return dict(self.api.objects.get(CA_SECRET, {}).get("metadata", {}).get("annotations") or {})
 
     def _pause(self, call: Call) -> None:
         current = getcurrent()
@@ -212,21 +222,21 @@ class World:
         if serving := self.secret(SERVING_SECRET):
             self.servings.add((serving.get("tls.crt", b""), serving.get("tls.key", b"")), self.now)
         current = getcurrent()
-        # No write can name the versions of two objects, so what a person does to one while a pass
-        # is about to write the other goes unseen until the next look.
-        unseen = isinstance(current, Pass) and current.hands_before_look != self.hands
-        self.excused = self.excused or (unseen and not self._fits())
-        assert self.excused or self._fits(), "an API server and a pod do not fit together any more"
+        # No write can check the versions of two objects, so a manual change of one while a pass is about
+        # to write the other is noticed only at the next read.
+        unseen = isinstance(current, Pass) and current.changes_before_read != self.manual_changes
+        self.excused = self.excused or (unseen and not self._all_accepted())
+        assert self.excused or self._all_accepted(), "an API server would reject the certificate of a pod"
 
-    def _is_intact(self) -> bool:
+    def _current_accepted(self) -> bool:
         serving = self.secret(SERVING_SECRET)
         pair = serving.get("tls.crt", b""), serving.get("tls.key", b"")
-        return accepted(self.bundle, *pair, name=self.rules.names[0], now=self.now)
+        return accepted(self.bundle, *pair, name=self.settings.names[0], now=self.now)
 
-    def _fits(self) -> bool:
-        """Whether every API server accepts every pod, with what each may still use; and new pods can start."""
-        return self._is_intact() and all(
-            accepted(*bundle, *serving, name=self.rules.names[0], now=self.now)
+    def _all_accepted(self) -> bool:
+        """Whether every API server accepts every pod, with what each may still use now."""
+        return self._current_accepted() and all(
+            accepted(*bundle, *serving, name=self.settings.names[0], now=self.now)
             for bundle in self.bundles.in_use(self.now)
             for serving in self.servings.in_use(self.now)
         )

@@ -1,13 +1,13 @@
 import json
 
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
-from tests.certs.api_server import ApiServer
-from tests.certs.test_cluster import RIGHTS
-from tests.certs.world import configuration
+from tests.certs.simulated_api_server import SimulatedApiServer
+from tests.certs.simulated_cluster import configuration
+from tests.certs.test_cluster import PERMISSIONS
 
 
-def test_a_patch_over_a_changed_object_is_refused_by_the_stand_in_as_by_the_real_one() -> None:
-    server = ApiServer(rights=RIGHTS)
+def test_the_simulated_api_server_rejects_what_the_real_one_rejects() -> None:
+    server = SimulatedApiServer(permissions=PERMISSIONS)
     server.put(WEBHOOK_CONFIGURATION, configuration())
     path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{WEBHOOK_CONFIGURATION}"
     stale = {"metadata": {"resourceVersion": "0"}}

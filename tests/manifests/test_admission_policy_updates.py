@@ -1,4 +1,4 @@
-"""What may happen to a pod with a share after it was created."""
+"""Which updates of a pod with a share the policy in the API server denies."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -12,16 +12,16 @@ from tests.policies.pods import container, mutated, pod
 
 POLICY = policy(BASE, "gpu-share-changes")
 RUNNING = stored(mutated(pod("0.2", container(), container("b"), annotations={"container.gpu-share.dev/b": "0.1"})))
-FIXED = "The GPU share of a pod cannot be changed while it exists"
+FIXED = "The GPU share of an existing pod cannot be changed"
 
 
 def changed(change: Callable[[Object], object], of: Object = RUNNING) -> list[str]:
     new = deepcopy(of)
     change(new)
-    return POLICY.refusals(new, of)
+    return POLICY.denials(new, of)
 
 
-def test_it_looks_at_updates_of_pods_and_their_debugging_containers() -> None:
+def test_it_validates_updates_of_pods_and_their_ephemeral_containers() -> None:
     (rule,) = policy_spec(BASE, "gpu-share-changes")["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["UPDATE"]
     assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]
@@ -44,13 +44,13 @@ def test_everything_else_may_change(change: Callable[[Object], object]) -> None:
 @pytest.mark.parametrize(
     "key", [contract.SHARE_ANNOTATION, contract.GRANT_ANNOTATION, f"{contract.CONTAINER_ANNOTATION_PREFIX}b"]
 )
-def test_what_was_asked_and_granted_stays(key: str) -> None:
+def test_request_and_grant_cannot_be_changed(key: str) -> None:
     assert changed(lambda on: on["metadata"]["annotations"].update({key: "other"}))[0].startswith(FIXED)
     assert changed(lambda on: on["metadata"]["annotations"].pop(key))[0].startswith(FIXED)
 
 
 @pytest.mark.parametrize("key", [contract.SHARE_ANNOTATION_ALIAS, f"{contract.CONTAINER_ANNOTATION_PREFIX}main"])
-def test_nothing_more_is_asked_later(key: str) -> None:
+def test_no_request_can_be_added(key: str) -> None:
     (said,) = changed(lambda on: on["metadata"]["annotations"].update({key: "0.9"}))
     assert said.startswith(FIXED)
 
@@ -58,13 +58,13 @@ def test_nothing_more_is_asked_later(key: str) -> None:
 @pytest.mark.parametrize(
     "key", [contract.SHARE_ANNOTATION, contract.GRANT_ANNOTATION, f"{contract.CONTAINER_ANNOTATION_PREFIX}main"]
 )
-def test_a_pod_without_a_share_gets_none_later(key: str) -> None:
+def test_a_pod_without_a_share_cannot_get_one_later(key: str) -> None:
     plain = stored({"metadata": {}, "spec": {"containers": [container()]}})
     (said,) = changed(lambda on: on["metadata"].update(annotations={key: "0.2"}), plain)
     assert said.startswith(FIXED)
 
 
-def test_all_annotations_at_once_cannot_be_dropped() -> None:
+def test_the_annotations_cannot_be_removed_at_once() -> None:
     (said,) = changed(lambda on: on["metadata"].pop("annotations"))
     assert said.startswith(FIXED)
 
@@ -77,20 +77,20 @@ def test_all_annotations_at_once_cannot_be_dropped() -> None:
         lambda on: on["metadata"].update(labels={contract.SHARED_LABEL: "false"}),
     ],
 )
-def test_the_label_stays(change: Callable[[Object], object]) -> None:
+def test_the_label_cannot_be_changed(change: Callable[[Object], object]) -> None:
     (said,) = changed(change)
-    assert said.startswith("The label gpu-share.dev/shared says which pods have a GPU share")
+    assert said.startswith("The label gpu-share.dev/shared, which marks pods with a GPU share, cannot be changed")
 
 
-def test_a_pod_without_a_share_is_none_of_its_business() -> None:
+def test_a_pod_without_a_share_is_not_validated() -> None:
     plain = stored(pod(None))
     assert not POLICY.matches(plain, plain)
     privileged = container("debugger", securityContext={"privileged": True})
     assert changed(lambda on: on["spec"].update(ephemeralContainers=[privileged]), plain) == []
 
 
-def test_a_pod_that_was_there_before_gpu_share_can_still_change() -> None:
-    # It asked, perhaps holds the resource of the AWS plugin, and has no grant.
+def test_a_pod_from_before_the_installation_can_still_be_updated() -> None:
+    # It asks for a share, may have the resource of the AWS plugin, and has no grant.
     old = stored(pod("0.2"))
     assert changed(lambda on: on["metadata"].update(finalizers=[]), old) == []
 
@@ -103,25 +103,25 @@ def debugged(**fields: object) -> list[str]:
     "variable",
     [*sorted(contract.RESERVED_VARIABLES), *(f"{prefix}X" for prefix in contract.RESERVED_VARIABLE_PREFIXES)],
 )
-def test_a_debugging_container_sets_no_reserved_variable(variable: str) -> None:
+def test_an_ephemeral_container_may_not_set_a_reserved_variable(variable: str) -> None:
     (said,) = debugged(env=[{"name": variable, "value": "all"}])
-    assert said.startswith("A debugging container of a pod with a GPU share sets a variable")
+    assert said.startswith("An ephemeral container of a pod with a GPU share sets a reserved variable")
 
 
 @pytest.mark.parametrize(
     "security", [{"privileged": True}, {"capabilities": {"add": ["SYS_ADMIN"]}}, {"capabilities": {"add": ["CAP_ALL"]}}]
 )
-def test_a_debugging_container_has_no_privileges(security: Object) -> None:
+def test_an_ephemeral_container_may_not_be_privileged(security: Object) -> None:
     (said,) = debugged(securityContext=security)
-    assert said.startswith("A debugging container of a pod with a GPU share may not be privileged")
+    assert said.startswith("An ephemeral container of a pod with a GPU share may not be privileged")
 
 
-def test_a_debugging_container_hides_the_gpus_as_we_do_or_not_at_all() -> None:
+def test_an_ephemeral_container_may_set_visible_devices_only_to_void() -> None:
     (said,) = debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}])
-    assert said.startswith("A debugging container of a pod with a GPU share sets a variable")
+    assert said.startswith("An ephemeral container of a pod with a GPU share sets a reserved variable")
 
 
-def test_an_ordinary_debugging_container_passes() -> None:
+def test_an_ordinary_ephemeral_container_is_admitted() -> None:
     assert debugged() == []
     assert debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, {"name": "A", "value": "b"}]) == []
     assert debugged(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}}) == []

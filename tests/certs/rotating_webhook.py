@@ -1,4 +1,4 @@
-"""The real webhook while its certificates rotate: days pass in a fifth of a second, and callers never stop."""
+"""The real webhook while its certificates rotate: 28 days pass every other tick, and clients keep connecting."""
 
 import ssl
 import threading
@@ -12,39 +12,40 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from certs.rotation import Rules
-from policies.contract import AUTHORITY_SECRET, SERVING_SECRET
-from tests.certs.world import World
+from certs.rotation import Settings
+from policies.contract import AUTHORITY_SECRET as CA_SECRET
+from policies.contract import SERVING_SECRET
+from tests.certs.simulated_cluster import SimulatedCluster
 from tests.webhook.serving import Server, Volume, review_of, start
 
 TICK_SECONDS = 0.05
-# A pass when the serving certificate is due, and one when that has settled: five of each in a second, and more.
+# One pass when the serving certificate is due, and one when the new one has settled: up to ten of each in a second.
 TICKS = (timedelta(days=28), timedelta(minutes=10))
-NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the days of the certificates are not those of OpenSSL's clock
-RULES = Rules(names=("localhost",), settle=TICKS[1])  # a change reaches all within one tick
+NO_CHECK_TIME = 0x200000  # X509_V_FLAG_NO_CHECK_TIME: the simulated time is not that of OpenSSL's clock
+SETTINGS = Settings(names=("localhost",), settle=TICKS[1])  # a change reaches every client within one tick
 REVIEW = review_of()
 
 
 @dataclass
 class Rotating:
-    """A webhook, what API servers trust now and trusted a tick ago, and what callers met."""
+    """A webhook, what API servers trust now and trusted a tick ago, and what clients met."""
 
     server: Server
     volume: Volume
-    world: World
+    cluster: SimulatedCluster
     trusted: list[ssl.SSLContext]  # the newest last; the one before is what slow API servers still use
     threads: int = 4
     connections: int = 0
     served: set[bytes] = field(default_factory=set)
-    authorities: set[bytes] = field(default_factory=set)
-    seen: set[bytes] = field(default_factory=set)  # serving certificates that callers were shown
+    cas: set[bytes] = field(default_factory=set)
+    seen: set[bytes] = field(default_factory=set)  # serving certificates that clients were shown
     failures: list[BaseException] = field(default_factory=list)
     seconds: float = 0
 
     def __enter__(self) -> Self:
         self._over = threading.Event()
         self._ticks = 0
-        self._began_at = [0] * self.threads  # tick at which each caller's connection began
+        self._began_at = [0] * self.threads  # tick at which each client's connection began
         self._lock = threading.Lock()
         targets = [lambda number=number: self._call(number) for number in range(self.threads)]
         self._running = [threading.Thread(target=target) for target in (self._rotate, *targets)]
@@ -65,25 +66,25 @@ class Rotating:
         try:
             while not self._over.wait(TICK_SECONDS):
                 self._tick()
-        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test wants to see it
+        except BaseException as failure:  # noqa: BLE001 - the test reports it
             self.failures.append(failure)
 
     def _tick(self) -> None:
-        self.world.pass_time(TICKS[self._ticks % 2])
-        self.world.run()
-        self.trusted = [self.trusted[-1], trusting(self.world.bundle)]
+        self.cluster.pass_time(TICKS[self._ticks % 2])
+        self.cluster.run()
+        self.trusted = [self.trusted[-1], trusting(self.cluster.bundle)]
         self._ticks += 1
-        # Nobody goes on with the bundle of two ticks ago: that is what the settle time is for.
+        # No client uses the CA bundle of two ticks ago: that is what the settle time is for.
         while min(self._began_at) < self._ticks and not self._over.is_set():
             time.sleep(0.001)
-        self.volume.swap(files(self.world))
-        self.served.add(self.world.secret(SERVING_SECRET)["tls.crt"])
-        self.authorities.add(self.world.secret(AUTHORITY_SECRET)["ca.crt"])
+        self.volume.swap(files(self.cluster))
+        self.served.add(self.cluster.secret(SERVING_SECRET)["tls.crt"])
+        self.cas.add(self.cluster.secret(CA_SECRET)["ca.crt"])
 
     def _call(self, number: int) -> None:
         while not self._over.is_set():
             self._began_at[number] = self._ticks
-            # Half of the callers have read the bundle of this tick, half still have the one before.
+            # Half of the clients have read the CA bundle of this tick, half still have the one before.
             context = self.trusted[number % 2]
             try:
                 self._connect(context)
@@ -113,20 +114,20 @@ def trusting(bundle: bytes) -> ssl.SSLContext:
     return context
 
 
-def files(world: World) -> dict[str, bytes]:
-    return {"ca.crt": world.bundle, **world.secret(SERVING_SECRET)}
+def files(cluster: SimulatedCluster) -> dict[str, bytes]:
+    return {"ca.crt": cluster.bundle, **cluster.secret(SERVING_SECRET)}
 
 
 @contextmanager
-def rotating(folder: Path, policies: Path) -> Iterator[Rotating]:
-    """Start a webhook whose Secret and bundle a pass makes anew five times a second."""
-    world = World(rules=RULES, now=datetime.now(UTC))
-    world.run()
-    volume = Volume(folder / "secret", files(world))
-    server = start(policies, volume.folder, folder / "log")
+def rotating(directory: Path, policies: Path) -> Iterator[Rotating]:
+    """Start a webhook whose Secret and CA bundle passes replace all the time."""
+    cluster = SimulatedCluster(settings=SETTINGS, now=datetime.now(UTC))
+    cluster.run()
+    volume = Volume(directory / "secret", files(cluster))
+    server = start(policies, volume.folder, directory / "log")
     try:
-        trusted = trusting(world.bundle)
-        with Rotating(server, volume, world, [trusted, trusted]) as running:
+        trusted = trusting(cluster.bundle)
+        with Rotating(server, volume, cluster, [trusted, trusted]) as running:
             yield running
     finally:
         server.stop()
