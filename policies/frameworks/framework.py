@@ -7,6 +7,9 @@ import msgspec
 from msgspec import Meta
 
 from policies.contract import NO_FRAMEWORK, Strategy, is_reserved
+from policies.form import form
+
+VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -16,17 +19,19 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 class Spelling(Entry, frozen=True, kw_only=True):
     """One way to write a memory setting: exactly one of `argument` and `variable`."""
 
-    argument: Annotated[str, Meta(pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$(?!\n)")] | None = None
-    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")] | None = None
+    argument: Annotated[str, form("an option", "--memory", pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$(?!\n)")] | None = None
+    variable: VariableName | None = None
     value: Annotated[
         str,
-        Meta(
-            description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole).",
+        form(
+            "a string with one of {fraction}, {percent} and {percentLeft}",
+            "{fraction}",
             pattern=r"^[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*$(?!\n)",
         ),
+        Meta(description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole)."),
     ] = "{fraction}"
     separator: Annotated[
-        str, Meta(description="Between the settings, if the variable holds several.", max_length=1)
+        str, Meta(description="Between the settings, if the variable holds several.", max_length=1, examples=[","])
     ] = ""
     shortest: Annotated[
         str | None,
@@ -36,7 +41,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
-            raise ValueError("give one of argument and variable")
+            raise ValueError("expected one of argument and variable: give exactly one")
         _deny_reserved(self.variable or "")
 
     @property
@@ -63,7 +68,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
 
 def _deny_reserved(variable: str) -> None:
     if is_reserved(variable):
-        raise ValueError(f"{variable} is set by the device plugin and reserved: no framework may have it set")
+        raise ValueError(f"{variable} is set by the device plugin and reserved: name another")
 
 
 @cache
@@ -87,10 +92,10 @@ class Memory(Entry, frozen=True, kw_only=True):
     of_free: (
         Annotated[
             str,
+            form("a decimal below 1 in quotes", "0.8", pattern=r"^0\.[0-9]{1,3}$(?!\n)"),
             Meta(
                 description="For `of: free`: the part of the free memory to set under MPS, where free is the share. "
-                "null: the program's own default is right.",
-                pattern=r"^0\.[0-9]{1,3}$(?!\n)",
+                "null: the program's own default is right."
             ),
         ]
         | None
@@ -98,10 +103,10 @@ class Memory(Entry, frozen=True, kw_only=True):
     since: (
         Annotated[
             str,
+            form("a major and minor version in quotes", "2.10", pattern=r"^[0-9]+\.[0-9]+$(?!\n)"),
             Meta(
                 description="The first version that knows the setting; older ones fail on it, so it is set only if the "
-                "image's tag says at least this.",
-                pattern=r"^[0-9]+\.[0-9]+$(?!\n)",
+                "image's tag says at least this."
             ),
         ]
         | None
@@ -118,7 +123,7 @@ class Memory(Entry, frozen=True, kw_only=True):
 class Constant(Entry, frozen=True, kw_only=True):
     """A variable that is set as it is, unless the user has set it."""
 
-    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
+    variable: VariableName
     value: str
     strategies: tuple[Strategy, ...] = ("mps", "time-slicing")
 
@@ -130,9 +135,17 @@ class Constant(Entry, frozen=True, kw_only=True):
 class Framework(Entry, frozen=True, kw_only=True):
     """One framework of the catalogue."""
 
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", max_length=63)]
+    name: Annotated[
+        str,
+        form(
+            "at most 63 lower-case letters, digits, dots and dashes",
+            "vllm",
+            pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)",
+            max_length=63,
+        ),
+    ]
     images: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^\S+$(?!\n)")], ...],
+        tuple[Annotated[str, form("a glob without spaces", "vllm-openai", pattern=r"^\S+$(?!\n)")], ...],
         Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
     ] = ()
     version_images: Annotated[
@@ -140,7 +153,9 @@ class Framework(Entry, frozen=True, kw_only=True):
         Meta(description="Globs for those images whose tags are versions of the framework itself."),
     ] = ()
     programs: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^\S+( \S+)*$(?!\n)")], ...],
+        tuple[
+            Annotated[str, form("a command line with single spaces", "vllm serve", pattern=r"^\S+( \S+)*$(?!\n)")], ...
+        ],
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
     image_takes_arguments: Annotated[
@@ -152,7 +167,9 @@ class Framework(Entry, frozen=True, kw_only=True):
     ] = None
     constants: tuple[Constant, ...] = ()
     note: Annotated[str, Meta(description="What `preview` tells about it.")] = ""
-    source: Annotated[str, Meta(description="Where this is documented.", min_length=1)]
+    source: Annotated[
+        str, Meta(description="Where this is documented.", min_length=1, examples=["https://example.com/docs"])
+    ]
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
