@@ -84,7 +84,7 @@ def in_force(*files: tuple[str, str]) -> tuple[EffectivePolicy, list[Problem]]:
         ("- a", 1, "", "expected a mapping, got a list"),
         ("text", 1, "", 'expected a mapping, got "text"'),
         ("a: &x 1", 1, "", "anchors"),
-        ("a: [", 2, "", "not YAML"),
+        ("a: [", 2, "", "invalid YAML"),
     ],
 )
 def test_a_fault_is_reported_with_line_field_and_what_was_expected(
@@ -92,7 +92,7 @@ def test_a_fault_is_reported_with_line_field_and_what_was_expected(
 ) -> None:
     (problem,) = problems_of(text)
     assert (problem.file, problem.field) == ("team.yaml", field)
-    assert problem.line == line or "not YAML" in problem.message
+    assert problem.line == line or "invalid YAML" in problem.message
     assert words in problem.message
     assert str(problem).startswith(f"team.yaml:{problem.line}: ")
     assert str(problem).isprintable()
