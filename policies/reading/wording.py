@@ -24,9 +24,9 @@ def sentence(of: Any, value: object, error: msgspec.ValidationError | None = Non
     if choices:
         near = difflib.get_close_matches(str(value).lower(), choices, n=1)
         fix = f"did you mean {near[0]}?" if near else "write one of them"
-        return f"expected {_any_of(choices)}, got {_shown(value)}: {fix}"
+        return f"expected {_any_of(choices)}, got {shown(value)}: {fix}"
     info = inspect.type_info(of)
-    return f"expected {_expected(info)}, got {_shown(value)}: {_fix(info, value)}"
+    return f"expected {_expected(info)}, got {shown(value)}: {_fix(info, value)}"
 
 
 def plain(of: Any) -> Any:
@@ -39,7 +39,7 @@ def plain(of: Any) -> Any:
     return of
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Write a value as its author would recognise it."""
     match value:
         case None:
@@ -52,8 +52,10 @@ def _shown(value: object) -> str:
             return str(value)
         case list():
             return "a list" if value else "an empty list"
-        case _:
+        case dict():
             return "a mapping"
+        case _:
+            return "another kind of value"
 
 
 def _expected(info: inspect.Type) -> str:
