@@ -45,8 +45,7 @@ def _marked(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     if "quoted scalar" in context and "end of stream" in problem:
         return began.line, "a quote is not closed: close it"
     if "flow" in context:
-        bracket = "bracket" if "sequence" in context else "brace"
-        return began.line, f"a {bracket} is not closed, or a comma is missing behind an item: add it"
+        return began.line, "a bracket or brace is not closed, or a comma is missing behind an item: add it"
     return mark.line, f"{problem}: correct it"
 
 

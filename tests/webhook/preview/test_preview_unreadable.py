@@ -94,7 +94,7 @@ def test_policies_that_cannot_be_used_end_with_2(tmp_path: Path) -> None:
     assert "cannot be read" in unreadable(POD, "--policies", tmp_path / "missing")
     (tmp_path / "_default.yaml").write_text("share:\n  maximum: 1\n")
     line = unreadable(POD, "--policies", tmp_path)
-    assert line.startswith("gpu-share: _default.yaml:2: share.maximum: ")
+    assert line.startswith(f"gpu-share: {tmp_path}/_default.yaml:2: share.maximum: ")
     assert 'write "1"' in line
 
 
