@@ -16,13 +16,11 @@ from policies.contract import (
     WHOLE_GPU_RESOURCE_PREFIXES,
     SharingStrategy,
 )
-from policies.form import form
+from policies.form import Section, form
 from policies.frameworks.framework import Framework
-from policies.policy import Section
 
-Namespace = Annotated[
-    str, form("the name of a namespace", "kube-system", pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)")
-]
+NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+Namespace = Annotated[str, form("the name of a namespace", "kube-system", pattern=NAMESPACE_PATTERN)]
 
 
 class ClusterMps(Section, frozen=True, kw_only=True):
@@ -34,7 +32,7 @@ class ClusterMps(Section, frozen=True, kw_only=True):
         form(
             "an absolute path of at most 46 characters, with no . or .. and no / at its end",
             DEFAULT_PIPE_DIRECTORY,
-            pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$(?!\n)",
+            pattern=r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+",
             max_length=46,
         ),
         Meta(description="Directory on the node that holds one MPS pipe directory per GPU."),
@@ -49,9 +47,9 @@ ResourceName = Annotated[
     form(
         "a resource outside kubernetes.io that is none of a vendor's own plugin",
         "example.com/vgpu",
-        pattern=rf"^(?!{_VENDORS})"
+        pattern=rf"(?!{_VENDORS})"
         r"(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$(?!\n)",
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?",
         max_length=120,
     ),
 ]
@@ -59,7 +57,7 @@ ResourceName = Annotated[
 
 _Glob = Annotated[
     str,
-    form("a glob of at most 100 characters, with no space at its ends", "gpu-*", pattern=r"^\S([^\n]{0,98}\S)?$(?!\n)"),
+    form("a glob of at most 100 characters, with no space at its ends", "gpu-*", pattern=r"\S([^\n]{0,98}\S)?"),
 ]
 
 

@@ -9,12 +9,8 @@ from policies.contract import (
     MILLI_PER_GPU,
     Strategy,
 )
-from policies.form import form
+from policies.form import Section, form
 from policies.share import Headroom, Share
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A mapping in a policy file. Unknown fields are errors, because a typo would otherwise lift a limit."""
 
 
 def _share(milli: int) -> Any:
@@ -112,7 +108,7 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
     ] = "allow"
 
 
-class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
     """A toleration as the Kubernetes API has it."""
 
     key: str | None = None
@@ -131,12 +127,14 @@ class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
             raise ValueError("tolerationSeconds needs effect: NoExecute: add it")
 
 
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 Subdomain = Annotated[
     str,
     form(
         "a name of lower-case letters, digits, dashes and dots",
         "nvidia",
-        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\n)",
+        pattern=_SUBDOMAIN,
         max_length=253,
     ),
 ]
@@ -145,14 +143,13 @@ LabelKey = Annotated[
     form(
         "the key of a label",
         "example.com/gpu",
-        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$(?!\n)",
+        pattern=rf"({_SUBDOMAIN}/)?{_LABEL}",
         max_length=317,
     ),
 ]
 LabelValue = Annotated[
     str,
-    form("the value of a label", "shared", pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$(?!\n)"),
+    form("the value of a label", "shared", pattern=rf"({_LABEL})?"),
 ]
 
 
@@ -161,8 +158,10 @@ class Placement(Section, frozen=True, kw_only=True):
 
     node_selector: Annotated[
         dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
-    ] = {}
-    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = []
+    ] = msgspec.field(default_factory=dict)
+    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = msgspec.field(
+        default_factory=list
+    )
     runtime_class_name: Annotated[
         Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
     ] = None

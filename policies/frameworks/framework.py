@@ -3,30 +3,25 @@
 from functools import cache
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from policies.contract import NO_FRAMEWORK, Strategy, is_reserved
-from policies.form import form
+from policies.form import Section, form
 
-VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
-
-
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A mapping in the catalogue."""
+VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
 
 
-class Spelling(Entry, frozen=True, kw_only=True):
+class Spelling(Section, frozen=True, kw_only=True):
     """One way to write a memory setting: exactly one of `argument` and `variable`."""
 
-    argument: Annotated[str, form("an option", "--memory", pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$(?!\n)")] | None = None
+    argument: Annotated[str, form("an option", "--memory", pattern=r"--?[A-Za-z][A-Za-z0-9_-]*")] | None = None
     variable: VariableName | None = None
     value: Annotated[
         str,
         form(
             "a string with one of {fraction}, {percent} and {percentLeft}",
             "{fraction}",
-            pattern=r"^[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*$(?!\n)",
+            pattern=r"[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*",
         ),
         Meta(description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole)."),
     ] = "{fraction}"
@@ -78,7 +73,7 @@ def _parts(value: str) -> tuple[str, str, str]:
     return before, kind, after
 
 
-class Memory(Entry, frozen=True, kw_only=True):
+class Memory(Section, frozen=True, kw_only=True):
     """The setting that says how much memory a framework may take."""
 
     of: Annotated[
@@ -92,7 +87,7 @@ class Memory(Entry, frozen=True, kw_only=True):
     of_free: (
         Annotated[
             str,
-            form("a decimal below 1 in quotes", "0.8", pattern=r"^0\.[0-9]{1,3}$(?!\n)"),
+            form("a decimal below 1 in quotes", "0.8", pattern=r"0\.[0-9]{1,3}"),
             Meta(
                 description="For `of: free`: the part of the free memory to set under MPS, where free is the share. "
                 "null: the program's own default is right."
@@ -103,7 +98,7 @@ class Memory(Entry, frozen=True, kw_only=True):
     since: (
         Annotated[
             str,
-            form("a major and minor version in quotes", "2.10", pattern=r"^[0-9]+\.[0-9]+$(?!\n)"),
+            form("a major and minor version in quotes", "2.10", pattern=r"[0-9]+\.[0-9]+"),
             Meta(
                 description="The first version that knows the setting; older ones fail on it, so it is set only if the "
                 "image's tag says at least this."
@@ -120,7 +115,7 @@ class Memory(Entry, frozen=True, kw_only=True):
     ] = False
 
 
-class Constant(Entry, frozen=True, kw_only=True):
+class Constant(Section, frozen=True, kw_only=True):
     """A variable that is set as it is, unless the user has set it."""
 
     variable: VariableName
@@ -132,7 +127,7 @@ class Constant(Entry, frozen=True, kw_only=True):
         _deny_reserved(self.variable)
 
 
-class Framework(Entry, frozen=True, kw_only=True):
+class Framework(Section, frozen=True, kw_only=True):
     """One framework of the catalogue."""
 
     name: Annotated[
@@ -140,12 +135,12 @@ class Framework(Entry, frozen=True, kw_only=True):
         form(
             "at most 63 lower-case letters, digits, dots and dashes",
             "vllm",
-            pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)",
+            pattern=r"[a-z0-9][a-z0-9.-]*",
             max_length=63,
         ),
     ]
     images: Annotated[
-        tuple[Annotated[str, form("a glob without spaces", "vllm-openai", pattern=r"^\S+$(?!\n)")], ...],
+        tuple[Annotated[str, form("a glob without spaces", "vllm-openai", pattern=r"\S+")], ...],
         Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
     ] = ()
     version_images: Annotated[
@@ -153,9 +148,7 @@ class Framework(Entry, frozen=True, kw_only=True):
         Meta(description="Globs for those images whose tags are versions of the framework itself."),
     ] = ()
     programs: Annotated[
-        tuple[
-            Annotated[str, form("a command line with single spaces", "vllm serve", pattern=r"^\S+( \S+)*$(?!\n)")], ...
-        ],
+        tuple[Annotated[str, form("a command line with single spaces", "vllm serve", pattern=r"\S+( \S+)*")], ...],
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
     image_takes_arguments: Annotated[

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from policies.cluster import Cluster
+from policies.cluster import NAMESPACE_PATTERN, Cluster
 from policies.errors import Problem
 from policies.policy import EffectivePolicy, Placement, Policy, Source
 from policies.reading.document import DocumentError, Node, read
@@ -15,7 +15,7 @@ from policies.reading.faults import decode_share, faults, is_section
 CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
 
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
+_NAMESPACE = re.compile(NAMESPACE_PATTERN)
 _SECTIONS = frozenset(field.encode_name for field in msgspec.structs.fields(Policy) if is_section(field.type))
 
 T = TypeVar("T")
