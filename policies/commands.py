@@ -30,7 +30,7 @@ def check(*, directory: Path) -> None:
     from policies.reading.store import kustomization, load, policy_files
 
     if not directory.is_dir():
-        end(f"{directory}: not a directory: name the directory that holds the policy files", UNUSABLE)
+        end(f"{directory}: no such directory: name the one that holds the policy files", UNUSABLE)
     try:
         made = load(directory)
     except PolicyError as error:

@@ -102,7 +102,7 @@ def _pod(grant: Grant) -> Iterator[str]:
         yield "The GPU is time-sliced: no MPS, and no limit on memory but the framework's own."
     if grant.hidden:
         names = ", ".join(f'"{one.slot.name}"' for one in grant.hidden)
-        yield f"Without a share, and made to see no GPU: {names}."
+        yield f"Without a share, so no GPU is visible in: {names}."
 
 
 def _kind(grant: Grant) -> Iterator[str]:

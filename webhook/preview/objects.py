@@ -127,7 +127,7 @@ def _unshared(value: Any, left: list[int], depth: int) -> Any:
     """Copy what an alias stands for, so that a change in one place is none in another; *left* counts values."""
     left[0] -= 1
     if left[0] < 0 or depth > DEEPEST:
-        raise ValueError("its aliases multiply or hold themselves: write the values out")
+        raise ValueError("its aliases multiply or contain themselves: write the values out")
     if isinstance(value, dict):
         return {key: _unshared(inner, left, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):

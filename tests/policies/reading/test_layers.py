@@ -4,7 +4,7 @@ import pytest
 from policies.cluster import Cluster
 from policies.errors import Problem
 from policies.policy import EffectivePolicy
-from policies.reading.layers import Layer, effective, problem_of_name, read_layer
+from policies.reading.layers import Layer, effective, read_layer
 from policies.reading.schema import cluster_schema, policy_schema
 
 
@@ -171,38 +171,6 @@ def test_every_fault_of_a_file_is_reported_at_once() -> None:
         (6, "placement.nodeselector"),
         (7, "modes"),
     ]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["_cluster.yaml", "_default.yaml", "default.yaml", "team-1.yaml", "0.yaml", f"{'a' * 63}.yaml"],
-)
-def test_a_good_file_name(name: str) -> None:
-    assert problem_of_name(name) is None
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "_defaults.yaml",
-        "_Default.yaml",
-        "team.yml",
-        "_default.yml",
-        "Team.yaml",
-        "team_a.yaml",
-        "-a.yaml",
-        "a-.yaml",
-        "a.b.yaml",
-        f"{'a' * 64}.yaml",
-        "t\u00e9am.yaml",
-        "a\n.yaml",
-    ],
-)
-def test_a_name_that_is_no_namespace_is_a_fault(name: str) -> None:
-    problem = problem_of_name(name)
-    assert problem is not None
-    assert (problem.file, problem.line) == (name, 0)
-    assert "rename" in problem.message
 
 
 def test_a_namespace_overrides_single_fields() -> None:
