@@ -16,10 +16,11 @@ from policies.contract import (
     WHOLE_GPU_RESOURCE_PREFIXES,
     SharingStrategy,
 )
+from policies.form import Section, form
 from policies.frameworks.framework import Framework
-from policies.policy import Section
 
-Namespace = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)")]
+NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+Namespace = Annotated[str, form("the name of a namespace", "kube-system", pattern=NAMESPACE_PATTERN)]
 
 
 class ClusterMps(Section, frozen=True, kw_only=True):
@@ -28,11 +29,13 @@ class ClusterMps(Section, frozen=True, kw_only=True):
     # A unix socket's path may have 107 bytes: <this>/<UUID, 40 characters>/control_privileged.
     pipe_directory: Annotated[
         str,
-        Meta(
-            description="Directory on the node that holds one MPS pipe directory per GPU.",
-            pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$(?!\n)",
+        form(
+            "an absolute path of at most 46 characters, with no . or .. and no / at its end",
+            DEFAULT_PIPE_DIRECTORY,
+            pattern=r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+",
             max_length=46,
         ),
+        Meta(description="Directory on the node that holds one MPS pipe directory per GPU."),
     ] = DEFAULT_PIPE_DIRECTORY
 
 
@@ -41,25 +44,32 @@ _VENDORS = "|".join(prefix.replace(".", r"\.") for prefix in WHOLE_GPU_RESOURCE_
 
 ResourceName = Annotated[
     str,
-    Meta(
-        pattern=rf"^(?!{_VENDORS})"
+    form(
+        "a resource outside kubernetes.io that is none of a vendor's own plugin",
+        "example.com/vgpu",
+        pattern=rf"(?!{_VENDORS})"
         r"(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?$(?!\n)",
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?",
         max_length=120,
     ),
 ]
 
 
-_Glob = Annotated[str, Meta(pattern=r"^\S([^\n]{0,98}\S)?$(?!\n)")]
+_Glob = Annotated[
+    str,
+    form("a glob of at most 100 characters, with no space at its ends", "gpu-*", pattern=r"\S([^\n]{0,98}\S)?"),
+]
 
 
 class NodeRule(Section, frozen=True, kw_only=True):
     """Some GPUs, and their sharing strategy."""
 
     node: Annotated[_Glob, Meta(description="Name of the nodes, * and ? allowed.")] = "*"
-    model: Annotated[_Glob, Meta(description="Model as NVML names it, such as *H200*; case does not matter.")] = "*"
+    model: Annotated[
+        _Glob, Meta(description="Model as NVML names it, such as *H200*; case does not matter.", examples=["*H200*"])
+    ] = "*"
     indexes: Annotated[
-        Annotated[tuple[Annotated[int, Meta(ge=0, le=1023)], ...], Meta(min_length=1)] | None,
+        Annotated[tuple[Annotated[int, Meta(ge=0, le=1023, examples=[0])], ...], Meta(min_length=1)] | None,
         Meta(description="Numbers of the GPUs on their node, as nvidia-smi counts them. null: all."),
     ] = None
     strategy: Annotated[
@@ -88,9 +98,9 @@ class Cluster(Section, frozen=True, kw_only=True):
         dict[SharingStrategy, ResourceName],
         Meta(description="The extended resource of each strategy, and of whole GPUs."),
     ] = msgspec.field(default_factory=dict)
-    vgpus_per_gpu: Annotated[int, Meta(description="vGPUs that one GPU is divided into.", ge=1, le=100)] = (
-        DEFAULT_VGPUS_PER_GPU
-    )
+    vgpus_per_gpu: Annotated[
+        int, Meta(description="vGPUs that one GPU is divided into.", ge=1, le=100, examples=[DEFAULT_VGPUS_PER_GPU])
+    ] = DEFAULT_VGPUS_PER_GPU
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
     nodes: Annotated[
         tuple[NodeRule, ...],
@@ -112,7 +122,9 @@ class Cluster(Section, frozen=True, kw_only=True):
         """Complete the resource names, so that a file may name one of them only."""
         names: dict[SharingStrategy, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
         if len(set(names.values())) < len(names):
-            raise ValueError("resourceNames must differ, or the scheduler could not keep the strategies apart")
+            raise ValueError(
+                "resourceNames must differ, or the scheduler could not keep the strategies apart: give each its own"
+            )
         msgspec.structs.force_setattr(self, "resource_names", names)
 
     def strategy(self, *, node: str, model: str, index: int, otherwise: SharingStrategy) -> SharingStrategy | None:

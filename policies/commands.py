@@ -21,19 +21,25 @@ def check(*, directory: Path) -> None:
     """
     Validate DIRECTORY, a directory of policy files; report every problem with file, line and field.
 
+    What is valid and still looks like an oversight is a warning. Exits with 1 if there is a problem.
+
     DIRECTORY can be given as GPU_SHARE_POLICIES too; without either, the shipped policies are checked.
     """
     from policies.errors import PolicyError
-    from policies.reading.store import load
+    from policies.reading.oversights import oversights
+    from policies.reading.store import kustomization, load, policy_files
 
     if not directory.is_dir():
-        end(f"{directory}: not a directory: name the directory that holds the policy files", UNUSABLE)
+        end(f"{directory}: no such directory: name the one that holds the policy files", UNUSABLE)
     try:
         made = load(directory)
     except PolicyError as error:
         for problem in error.problems:
             click.echo(str(problem), err=True)
         sys.exit(FAILED)
+    for oversight in oversights(made, policy_files(directory), kustomization(directory)):
+        found = oversight.below(str(directory))
+        click.echo(f"{found.place}: warning: {found.told}", err=True)
     click.echo(f"{directory}: good, with policies of their own for {len(made.namespaces)} namespaces")
 
 

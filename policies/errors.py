@@ -25,14 +25,28 @@ class ShareError(GpuShareError, ValueError):
 class Problem(msgspec.Struct, frozen=True, order=True):
     """One fault in one policy file."""
 
-    file: str
+    file: str  # empty if the fault is the directory as a whole
     line: int  # 1 is the first; 0 if the fault is the file as a whole
     field: str  # dotted path such as `share.maximum`; empty if the fault is not in a field
     message: str  # what was expected, what came, what to do
 
+    def below(self, directory: str) -> "Problem":
+        """Name the file by its path from *directory* on; the directory itself, if there is no file."""
+        path = f"{directory.rstrip('/')}/{self.file}" if self.file else directory
+        return Problem(path, self.line, self.field, self.message)
+
+    @property
+    def place(self) -> str:
+        """File and line, as editors open them."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def told(self) -> str:
+        """What is wrong, without the place."""
+        return f"{self.field}: {self.message}" if self.field else self.message
+
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+        return f"{self.place}: {self.told}"
 
 
 class PolicyError(GpuShareError):

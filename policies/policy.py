@@ -9,11 +9,8 @@ from policies.contract import (
     MILLI_PER_GPU,
     Strategy,
 )
+from policies.form import Section, form
 from policies.share import Headroom, Share
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A mapping in a policy file. Unknown fields are errors, because a typo would otherwise lift a limit."""
 
 
 def _share(milli: int) -> Any:
@@ -111,37 +108,49 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
     ] = "allow"
 
 
-class Toleration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
     """A toleration as the Kubernetes API has it."""
 
     key: str | None = None
     operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
     value: str | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    toleration_seconds: int | None = None
+    toleration_seconds: Annotated[int, Meta(examples=[300])] | None = None
 
     def __post_init__(self) -> None:
         """Check what the API server would reject in every pod."""
         if not self.key and self.operator != "Exists":
-            raise ValueError("a toleration without key needs operator: Exists")
+            raise ValueError("a toleration without key needs operator: Exists: add one of the two")
         if self.operator == "Exists" and self.value:
             raise ValueError("a toleration with operator: Exists has no value: remove one of the two")
         if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError("tolerationSeconds needs effect: NoExecute")
+            raise ValueError("tolerationSeconds needs effect: NoExecute: add it")
 
 
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 Subdomain = Annotated[
-    str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\n)", max_length=253)
+    str,
+    form(
+        "a name of lower-case letters, digits, dashes and dots",
+        "nvidia",
+        pattern=_SUBDOMAIN,
+        max_length=253,
+    ),
 ]
 LabelKey = Annotated[
     str,
-    Meta(
-        pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$(?!\n)",
+    form(
+        "the key of a label",
+        "example.com/gpu",
+        pattern=rf"({_SUBDOMAIN}/)?{_LABEL}",
         max_length=317,
     ),
 ]
-LabelValue = Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$(?!\n)")]
+LabelValue = Annotated[
+    str,
+    form("the value of a label", "shared", pattern=rf"({_LABEL})?"),
+]
 
 
 class Placement(Section, frozen=True, kw_only=True):
@@ -149,12 +158,16 @@ class Placement(Section, frozen=True, kw_only=True):
 
     node_selector: Annotated[
         dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
-    ] = {}
-    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = []
+    ] = msgspec.field(default_factory=dict)
+    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = msgspec.field(
+        default_factory=list
+    )
     runtime_class_name: Annotated[
         Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
     ] = None
-    scheduler_name: Annotated[Subdomain | None, Meta(description="Scheduler of pods with a share.")] = None
+    scheduler_name: Annotated[
+        Subdomain | None, Meta(description="Scheduler of pods with a share.", examples=["volcano"])
+    ] = None
 
 
 class Policy(Section, frozen=True, kw_only=True):

@@ -8,7 +8,21 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
+
+class Directory(click.Path):
+    """The path of a directory, which may not be there yet."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Take *value*, unless it is a file."""
+        if Path(value).is_file():
+            self.fail(f"{value} is a file: name the directory that it is in, {Path(value).parent}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+DIRECTORY: Final = Directory()
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
 SHIPPED_POLICIES: Final = Path(__file__).parents[1] / "policies" / "files"
 

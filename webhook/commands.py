@@ -65,6 +65,6 @@ def _read_text(name: str) -> str:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return content.decode()
     except OSError as error:
-        end(f"{name}: cannot be read: {error.strerror}", UNUSABLE)
+        end(f"{name}: cannot be read ({error.strerror}): name a file with pods", UNUSABLE)
     except UnicodeDecodeError:
         end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)

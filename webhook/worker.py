@@ -88,7 +88,7 @@ class Worker(GeventWorker):  # type: ignore[misc] # gunicorn is published withou
             sock.request_is_over()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Begin to end, on SIGTERM: answer what is there, and say with each answer that it is the last."""
+        """Shut down gracefully, on SIGTERM: answer what is there, and close each connection with its answer."""
         super().handle_exit(sig, frame)
         for request in self._requests:
             request.force_close()

@@ -3,30 +3,30 @@
 from functools import cache
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from policies.contract import NO_FRAMEWORK, Strategy, is_reserved
+from policies.form import Section, form
+
+VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A mapping in the catalogue."""
-
-
-class Spelling(Entry, frozen=True, kw_only=True):
+class Spelling(Section, frozen=True, kw_only=True):
     """One way to write a memory setting: exactly one of `argument` and `variable`."""
 
-    argument: Annotated[str, Meta(pattern=r"^--?[A-Za-z][A-Za-z0-9_-]*$(?!\n)")] | None = None
-    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")] | None = None
+    argument: Annotated[str, form("an option", "--memory", pattern=r"--?[A-Za-z][A-Za-z0-9_-]*")] | None = None
+    variable: VariableName | None = None
     value: Annotated[
         str,
-        Meta(
-            description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole).",
-            pattern=r"^[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*$(?!\n)",
+        form(
+            "a string with one of {fraction}, {percent} and {percentLeft}",
+            "{fraction}",
+            pattern=r"[^{}]*\{(fraction|percent|percentLeft)\}[^{}]*",
         ),
+        Meta(description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole)."),
     ] = "{fraction}"
     separator: Annotated[
-        str, Meta(description="Between the settings, if the variable holds several.", max_length=1)
+        str, Meta(description="Between the settings, if the variable holds several.", max_length=1, examples=[","])
     ] = ""
     shortest: Annotated[
         str | None,
@@ -36,7 +36,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
-            raise ValueError("give one of argument and variable")
+            raise ValueError("expected one of argument and variable: give exactly one")
         _deny_reserved(self.variable or "")
 
     @property
@@ -63,7 +63,7 @@ class Spelling(Entry, frozen=True, kw_only=True):
 
 def _deny_reserved(variable: str) -> None:
     if is_reserved(variable):
-        raise ValueError(f"{variable} is set by the device plugin and reserved: no framework may have it set")
+        raise ValueError(f"{variable} is set by the device plugin and reserved: name another")
 
 
 @cache
@@ -73,7 +73,7 @@ def _parts(value: str) -> tuple[str, str, str]:
     return before, kind, after
 
 
-class Memory(Entry, frozen=True, kw_only=True):
+class Memory(Section, frozen=True, kw_only=True):
     """The setting that says how much memory a framework may take."""
 
     of: Annotated[
@@ -87,10 +87,10 @@ class Memory(Entry, frozen=True, kw_only=True):
     of_free: (
         Annotated[
             str,
+            form("a decimal below 1 in quotes", "0.8", pattern=r"0\.[0-9]{1,3}"),
             Meta(
                 description="For `of: free`: the part of the free memory to set under MPS, where free is the share. "
-                "null: the program's own default is right.",
-                pattern=r"^0\.[0-9]{1,3}$(?!\n)",
+                "null: the program's own default is right."
             ),
         ]
         | None
@@ -98,10 +98,10 @@ class Memory(Entry, frozen=True, kw_only=True):
     since: (
         Annotated[
             str,
+            form("a major and minor version in quotes", "2.10", pattern=r"[0-9]+\.[0-9]+"),
             Meta(
                 description="The first version that knows the setting; older ones fail on it, so it is set only if the "
-                "image's tag says at least this.",
-                pattern=r"^[0-9]+\.[0-9]+$(?!\n)",
+                "image's tag says at least this."
             ),
         ]
         | None
@@ -115,10 +115,10 @@ class Memory(Entry, frozen=True, kw_only=True):
     ] = False
 
 
-class Constant(Entry, frozen=True, kw_only=True):
+class Constant(Section, frozen=True, kw_only=True):
     """A variable that is set as it is, unless the user has set it."""
 
-    variable: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
+    variable: VariableName
     value: str
     strategies: tuple[Strategy, ...] = ("mps", "time-slicing")
 
@@ -127,12 +127,20 @@ class Constant(Entry, frozen=True, kw_only=True):
         _deny_reserved(self.variable)
 
 
-class Framework(Entry, frozen=True, kw_only=True):
+class Framework(Section, frozen=True, kw_only=True):
     """One framework of the catalogue."""
 
-    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$(?!\n)", max_length=63)]
+    name: Annotated[
+        str,
+        form(
+            "at most 63 lower-case letters, digits, dots and dashes",
+            "vllm",
+            pattern=r"[a-z0-9][a-z0-9.-]*",
+            max_length=63,
+        ),
+    ]
     images: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^\S+$(?!\n)")], ...],
+        tuple[Annotated[str, form("a glob without spaces", "vllm-openai", pattern=r"\S+")], ...],
         Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
     ] = ()
     version_images: Annotated[
@@ -140,7 +148,7 @@ class Framework(Entry, frozen=True, kw_only=True):
         Meta(description="Globs for those images whose tags are versions of the framework itself."),
     ] = ()
     programs: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^\S+( \S+)*$(?!\n)")], ...],
+        tuple[Annotated[str, form("a command line with single spaces", "vllm serve", pattern=r"\S+( \S+)*")], ...],
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
     image_takes_arguments: Annotated[
@@ -152,7 +160,9 @@ class Framework(Entry, frozen=True, kw_only=True):
     ] = None
     constants: tuple[Constant, ...] = ()
     note: Annotated[str, Meta(description="What `preview` tells about it.")] = ""
-    source: Annotated[str, Meta(description="Where this is documented.", min_length=1)]
+    source: Annotated[
+        str, Meta(description="Where this is documented.", min_length=1, examples=["https://example.com/docs"])
+    ]
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""

@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from policies.errors import GpuShareError, quoted
+from policies.reading.syntax import syntax_fault
 
 LARGEST_BYTES = 1024 * 1024  # a ConfigMap, with all its files, is at most this
 DEEPEST = 32
@@ -96,11 +97,8 @@ def events(text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = M
                 limit = f"{DEEPEST} levels" if depth > DEEPEST else f"{most_nodes} values"
                 raise DocumentError(_line(event), f"more than {limit}: simplify it")
             yield event
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise DocumentError(mark.line + 1 if mark else 1, f"not YAML: {error.problem}") from None
     except yaml.YAMLError as error:
-        raise DocumentError(1, f"not YAML: {str(error).splitlines()[0]}") from None
+        raise DocumentError(*syntax_fault(error, text)) from None
 
 
 def _line(event: yaml.Event) -> int:
@@ -110,7 +108,10 @@ def _line(event: yaml.Event) -> int:
 def _node(event: yaml.NodeEvent) -> Node:
     line = _line(event)
     if isinstance(event, yaml.AliasEvent):
-        raise DocumentError(line, "aliases are not allowed: write the value out")
+        written = quoted(f"*{event.anchor}")
+        raise DocumentError(
+            line, f"a value that begins with * is an alias, which is not allowed: put it in quotes, {written}"
+        )
     if event.anchor or getattr(event, "tag", None) not in (None, "!"):
         raise DocumentError(line, "anchors and tags are not allowed: write a plain value")
     if isinstance(event, yaml.ScalarEvent):
@@ -133,7 +134,7 @@ def _attach(parent: Node, keys: list[Node | None], node: Node) -> None:
     elif not isinstance(node.value, str):
         raise DocumentError(node.line, "a key must be a string: put it in quotes")
     elif node.value in parent.fields:
-        raise DocumentError(node.line, f"{quoted(node.value)} stands here twice: remove one")
+        raise DocumentError(node.line, f"{quoted(node.value)} is here twice: remove one")
     else:
         keys[-1] = node
 

@@ -1,34 +1,22 @@
-"""
-One policy file to a layer of fields, and layers to the policy in force.
+"""One policy file to a layer of fields, and layers to the policy in force."""
 
-Each field is checked on its own, so that one reading reports every problem with its file, line and field.
-"""
-
-import difflib
 import re
-import types
-import typing
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from policies.cluster import Cluster
-from policies.errors import Problem, ShareError, quoted
+from policies.cluster import NAMESPACE_PATTERN, Cluster
+from policies.errors import Problem
 from policies.policy import EffectivePolicy, Placement, Policy, Source
 from policies.reading.document import DocumentError, Node, read
-from policies.reading.wording import sentence, shown
-from policies.share import Headroom, Share
+from policies.reading.faults import decode_share, faults, is_section
 
 CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
 
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
-_SECTIONS = frozenset(
-    field.encode_name
-    for field in msgspec.structs.fields(Policy)
-    if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct)
-)
+_NAMESPACE = re.compile(NAMESPACE_PATTERN)
+_SECTIONS = frozenset(field.encode_name for field in msgspec.structs.fields(Policy) if is_section(field.type))
 
 T = TypeVar("T")
 
@@ -43,21 +31,6 @@ class Layer(msgspec.Struct, frozen=True):
     def convert(self, to: type[T]) -> T:
         """Build the typed value; every field has passed already."""
         return msgspec.convert(self.values, to, dec_hook=decode_share)
-
-
-def decode_share(of: type, value: object) -> object:
-    """
-    Build the types that YAML has not; the `dec_hook` of msgspec.
-
-    Raises:
-        ShareError: If *value* is an invalid share.
-        NotImplementedError: If *of* is another type.
-    """
-    if not issubclass(of, Share | Headroom):
-        raise NotImplementedError(of)
-    if not isinstance(value, str):
-        raise ShareError(str(value), "is not in quotes")
-    return of.parse(value)
 
 
 def is_namespace(name: str) -> bool:
@@ -85,12 +58,10 @@ def read_layer(file: str, text: str, problems: list[Problem]) -> Layer:
         return layer
     model: type[msgspec.Struct] = Cluster if file == CLUSTER_FILE else Policy
     before = len(problems)
-    for field, node, message in _faults(root, model, ""):
-        problems.append(Problem(file, node.key_line or node.line, field, message))
+    problems.extend(Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
     if len(problems) == before:
         layer.values.update(root.value)
         layer.lines.update(_lines(root))
-        problems.extend(_whole_faults(layer, model))
     return layer
 
 
@@ -129,79 +100,6 @@ def _conflict(made: EffectivePolicy, field: str, message: str, other: str) -> Pr
     return Problem(source.file, source.line, blamed, f"{message} ({second}): change one of the two")
 
 
-def _faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[tuple[str, Node, str]]:
-    """Yield the field, the node and the sentence of everything in *node* that *model* does not allow."""
-    if not isinstance(node.value, dict):
-        yield path, node, f"expected fields, got {shown(node.value)}"
-        return
-    faults = [*_field_faults(node, model, path)]
-    yield from faults
-    if not faults and model not in (Policy, Cluster):  # those two are checked as a whole, layer over layer
-        yield from _struct_faults(node, model, path)
-
-
-def _field_faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[tuple[str, Node, str]]:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(model)}
-    for key, child in node.fields.items():
-        here = f"{path}.{key}" if path else key
-        if key in fields:
-            yield from _value_faults(child, fields[key].type, here)
-            continue
-        near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(fields)}"
-        yield here, child, f"unknown field: {hint}"
-    for name, field in fields.items():
-        if field.required and name not in node.fields:
-            yield f"{path}.{name}" if path else name, node, "is missing: add it"
-
-
-def _struct_faults(node: Node, model: type, path: str) -> Iterator[tuple[str, Node, str]]:
-    """Yield what only the whole mapping shows, such as two fields that exclude each other."""
-    try:
-        msgspec.convert(node.value, model, dec_hook=decode_share)
-    except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, ValueError) and not isinstance(error.__cause__, ShareError):
-            yield path, node, str(error.__cause__)
-
-
-def _value_faults(node: Node, of: Any, path: str) -> Iterator[tuple[str, Node, str]]:
-    plain = _plain(of)
-    if _is_struct(plain):
-        yield from _faults(node, plain, path)
-        return
-    item = _item(plain)
-    if item is not None and isinstance(node.value, list):
-        faults = [*_same_names(node, path)]
-        for index, child in enumerate(node.items):
-            faults += _value_faults(child, item, f"{path}[{index}]")
-        if faults:
-            yield from faults
-            return
-    try:
-        msgspec.convert(node.value, of, dec_hook=decode_share)
-    except msgspec.ValidationError as error:
-        yield path, node, sentence(error, plain, node.value, field=re.sub(r"\[.*|.*\.", "", path))
-
-
-def _same_names(node: Node, path: str) -> Iterator[tuple[str, Node, str]]:
-    """Yield the items of a list that have the name of one before them."""
-    names: set[str] = set()
-    for index, child in enumerate(node.items):
-        name = child.value.get("name") if isinstance(child.value, dict) else None
-        if not isinstance(name, str):
-            continue
-        if name in names:
-            yield f"{path}[{index}].name", child.fields["name"], f"{quoted(name)} stands here twice: remove one"
-        names.add(name)
-
-
-def _whole_faults(layer: Layer, model: type) -> Iterator[Problem]:
-    try:
-        layer.convert(model)
-    except msgspec.ValidationError as error:
-        yield Problem(layer.file, 0, "", str(error.__cause__ or error))
-
-
 def _lines(root: Node) -> dict[str, int]:
     lines = {}
     for key, node in root.fields.items():
@@ -209,22 +107,3 @@ def _lines(root: Node) -> dict[str, int]:
         if key in _SECTIONS:
             lines.update({f"{key}.{inner}": child.key_line for inner, child in node.fields.items()})
     return lines
-
-
-def _plain(of: Any) -> Any:
-    """Take Annotated and `| None` off a type."""
-    if typing.get_origin(of) is Annotated:
-        return _plain(typing.get_args(of)[0])
-    if typing.get_origin(of) in (typing.Union, types.UnionType):
-        rest = [one for one in typing.get_args(of) if one is not type(None)]
-        return _plain(rest[0]) if len(rest) == 1 else of
-    return of
-
-
-def _item(of: Any) -> Any:
-    arguments = typing.get_args(of)
-    return arguments[0] if typing.get_origin(of) in (list, tuple) else None
-
-
-def _is_struct(of: Any) -> bool:
-    return isinstance(of, type) and issubclass(of, msgspec.Struct)

@@ -1,6 +1,8 @@
 """From a directory to the policies in force. The only file of the rules that touches the file system."""
 
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from policies.cluster import Cluster
@@ -11,16 +13,25 @@ from policies.policy_set import PolicySet
 from policies.reading.document import LARGEST_BYTES
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, problem_of_name, read_layer
 
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
+
 
 def load(directory: Path) -> PolicySet:
     """
     Read a directory of policy files. A missing `_cluster.yaml` or `_default.yaml` means built-in defaults.
 
     Raises:
-        PolicyError: If the directory cannot be read or any file in it has a problem; it carries all of them.
+        PolicyError: If the directory cannot be read or any file in it has a problem; it carries all of them, and their
+            files are paths that begin with *directory* as it was given.
     """
     problems: list[Problem] = []
-    layers = _read_layers(directory, problems)
+    try:
+        return _policies(_read_layers(directory, problems), problems)
+    except PolicyError as error:
+        raise PolicyError(tuple(one.below(str(directory)) for one in error.problems)) from None
+
+
+def _policies(layers: dict[str, Layer], problems: list[Problem]) -> PolicySet:
     cluster_layer = layers.pop(CLUSTER_FILE, None)
     default_layer = layers.pop(DEFAULT_FILE, None)
     own = [default_layer] if default_layer else []
@@ -96,14 +107,10 @@ def _resolved(directory: Path) -> Path:
 def _read_layers(directory: Path, problems: list[Problem]) -> dict[str, Layer]:
     snapshot = _resolved(directory)
     try:
-        names = sorted(
-            entry.name
-            for entry in snapshot.iterdir()
-            if entry.suffix.lower() in (".yaml", ".yml") and not entry.name.startswith(".")
-        )
+        names = policy_files(snapshot)
     except OSError as error:
         message = f"cannot be read ({error.strerror}): name the directory that holds the policy files"
-        raise PolicyError((Problem(str(directory), 0, "", message),)) from None
+        raise PolicyError((Problem("", 0, "", message),)) from None
     layers = {}
     for name in names:
         if problem := problem_of_name(name):
@@ -113,6 +120,38 @@ def _read_layers(directory: Path, problems: list[Problem]) -> dict[str, Layer]:
         if text is not None:
             layers[name] = read_layer(name, text, problems)
     return layers
+
+
+def policy_files(directory: Path) -> list[str]:
+    """
+    Name the policy files in a directory.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    return sorted(
+        entry.name
+        for entry in _resolved(directory).iterdir()
+        if entry.suffix.lower() in (".yaml", ".yml") and not entry.name.startswith(".") and not _is_kustomization(entry)
+    )
+
+
+def kustomization(directory: Path) -> tuple[str, str] | None:
+    """Return name and text of the file in which kustomize is told what to make of the directory, if there is one."""
+    for name in ("Kustomization", *_KUSTOMIZATIONS):
+        path = directory / name
+        if name == "Kustomization" or _is_kustomization(path):
+            with suppress(OSError):  # it is not there, or it is no matter of ours
+                return name, path.read_text(errors="replace")
+    return None
+
+
+def _is_kustomization(path: Path) -> bool:
+    """Whether the file is kustomize's: one of this name that says nothing of kustomize is a namespace's policy."""
+    if path.name not in _KUSTOMIZATIONS or not path.is_file():
+        return False
+    text = path.read_bytes()[:LARGEST_BYTES]
+    return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", text, re.MULTILINE) is not None
 
 
 def _text(path: Path, problems: list[Problem]) -> str | None:

@@ -83,10 +83,13 @@ def test_bad_usage_is_said_in_one_line(arguments: list[str]) -> None:
     assert said.count("\n") == 1
 
 
-def test_a_file_that_is_not_there_is_named_in_one_line() -> None:
+def test_a_missing_file_is_named_in_one_line() -> None:
     ran = CliRunner().invoke(main, ["preview", "/no/such/file.yaml"])
     assert ran.exit_code == 2
-    assert ran.stderr == "gpu-share: /no/such/file.yaml: cannot be read: No such file or directory\n"
+    assert (
+        ran.stderr
+        == "gpu-share: /no/such/file.yaml: cannot be read (No such file or directory): name a file with pods\n"
+    )
 
 
 def test_preview_loads_neither_server_nor_client() -> None:

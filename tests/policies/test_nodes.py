@@ -34,24 +34,34 @@ def offered(
 @pytest.mark.parametrize(
     ("text", "line", "field", "words"),
     [
-        ("nodes: {}", 1, "nodes", "expected a list, got fields"),
+        ("nodes: {}", 1, "nodes", "expected a list, got a mapping"),
         ("nodes:", 1, "nodes", "expected a list, got nothing"),
-        ("nodes:\n- whole", 2, "nodes[0]", 'expected fields, got "whole"'),
+        ("nodes:\n- whole", 2, "nodes[0]", 'expected a mapping, got "whole"'),
         ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1].offer", "is missing"),
-        ("nodes:\n- node: a\n  offer: vgpus", 3, "nodes[0].offer", "expected mps or time-slicing or whole or none"),
+        ("nodes:\n- node: a\n  offer: vgpus", 3, "nodes[0].offer", "expected mps, time-slicing, whole or none"),
         ("nodes: [{offer: null}]", 1, "nodes[0].offer", "got nothing"),
         ("nodes: [{offer: none, index: 0}]", 1, "nodes[0].index", "did you mean indexes?"),
-        ("nodes: [{offer: none, node: ''}]", 1, "nodes[0].node", "expected the name of nodes such as gpu-*"),
-        ("nodes: [{offer: none, node: ' a'}]", 1, "nodes[0].node", "expected the name of nodes"),
-        ('nodes: [{offer: none, node: "a\\n"}]', 1, "nodes[0].node", "expected the name of nodes"),
+        ("nodes: [{offer: none, node: ''}]", 1, "nodes[0].node", "expected a glob of at most 100 characters"),
+        ("nodes: [{offer: none, node: ' a'}]", 1, "nodes[0].node", "expected a glob"),
+        ('nodes: [{offer: none, node: "a\\n"}]', 1, "nodes[0].node", "expected a glob"),
         (f"nodes: [{{offer: none, node: {'x' * 101}}}]", 1, "nodes[0].node", "at most 100 characters"),
-        (f"nodes: [{{offer: none, model: {'x' * 101}}}]", 1, "nodes[0].model", "such as *H200*"),
-        ("nodes: [{offer: none, model: 200}]", 1, "nodes[0].model", "expected a string, got the number 200"),
-        ("nodes: [{offer: none, indexes: []}]", 1, "nodes[0].indexes", "at least one GPU"),
-        ("nodes: [{offer: none, indexes: 0}]", 1, "nodes[0].indexes", "expected a list, got the number 0"),
-        ("nodes:\n- offer: none\n  indexes:\n  - 0\n  - -1", 5, "nodes[0].indexes[1]", "the number -1"),
-        ("nodes: [{offer: none, indexes: [1024]}]", 1, "nodes[0].indexes[0]", "<= 1023"),
-        ("nodes: [{offer: none, indexes: [1.5]}]", 1, "nodes[0].indexes[0]", "the number 1.5"),
+        (f"nodes: [{{offer: none, model: {'x' * 101}}}]", 1, "nodes[0].model", 'like "*H200*"'),
+        ("nodes: [{offer: none, model: 200}]", 1, "nodes[0].model", "got 200: put it in quotes"),
+        (
+            "nodes: [{offer: none, indexes: []}]",
+            1,
+            "nodes[0].indexes",
+            "a list with at least 1 item, got an empty list",
+        ),
+        ("nodes: [{offer: none, indexes: 0}]", 1, "nodes[0].indexes", "got 0: write it like [0]"),
+        ("nodes:\n- offer: none\n  indexes:\n  - 0\n  - -1", 5, "nodes[0].indexes[1]", "got -1"),
+        (
+            "nodes: [{offer: none, indexes: [1024]}]",
+            1,
+            "nodes[0].indexes[0]",
+            "expected a whole number from 0 to 1023, got 1024",
+        ),
+        ("nodes: [{offer: none, indexes: [1.5]}]", 1, "nodes[0].indexes[0]", "got 1.5"),
         ("nodes: [{offer: none, indexes: [true]}]", 1, "nodes[0].indexes[0]", "true"),
     ],
 )
@@ -79,7 +89,7 @@ def test_every_faulty_entry_is_reported_at_once() -> None:
 def test_no_kind_has_the_name_of_a_vendors_own_resource(offer: str, prefix: str) -> None:
     # The policy in the API server would refuse every pod with one.
     (problem,) = problems_of(f"mps: {{}}\nresourceNames: {{{offer}: {prefix}x}}")
-    assert (problem.line, problem.field) == (2, "resourceNames")
+    assert (problem.line, problem.field) == (2, f"resourceNames.{offer}")
     assert "none of a vendor's own plugin" in problem.message
     assert problems_of(f"resourceNames: {{{offer}: x{prefix}x}}") == []
 

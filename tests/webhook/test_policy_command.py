@@ -32,10 +32,10 @@ def test_every_problem_is_reported_with_file_line_and_field(tmp_path: Path) -> N
     result = run("policy", "check", tmp_path, code=1)
     assert result.stdout == ""
     assert [line.split(": ")[:2] for line in result.stderr.splitlines()] == [
-        ["Bad.yaml", "expected _cluster.yaml, _default.yaml or <namespace>.yaml"],
-        ["_default.yaml:1", "mode"],
-        ["_default.yaml:3", "share.maximum"],
-        ["team.yaml:2", "enabeld"],
+        [f"{tmp_path}/Bad.yaml", "expected _cluster.yaml, _default.yaml or <namespace>.yaml"],
+        [f"{tmp_path}/_default.yaml:1", "mode"],
+        [f"{tmp_path}/_default.yaml:3", "share.maximum"],
+        [f"{tmp_path}/team.yaml:2", "enabeld"],
     ]
 
 
@@ -43,6 +43,30 @@ def test_every_problem_is_reported_with_file_line_and_field(tmp_path: Path) -> N
 def test_what_is_no_folder_is_bad_usage(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert run("policy", "check", tmp_path / place, code=2).stdout == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["policy", "check"],
+        ["policy", "show", "team", "--policies"],
+        ["preview", "-", "--policies"],
+        ["webhook", "--cert", "c", "--key", "k", "--policies"],
+    ],
+    ids=lambda command: command[0] + command[1],
+)
+def test_a_file_in_the_place_of_the_directory_is_told_which_directory_it_is_in(command: list[str]) -> None:
+    result = run(*command, "policies/files/_default.yaml", code=2)
+    says = "policies/files/_default.yaml is a file: name the directory that it is in, policies/files"
+    assert says in " ".join(result.stderr.split())
+
+
+def test_paths_begin_at_what_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "team.yaml").write_text("mode: warn\nshare:\n  maximum: 1\n")
+    monkeypatch.chdir(tmp_path)
+    assert run("policy", "check", "files", code=1).stderr.startswith("files/team.yaml:3: share.maximum: ")
+    assert run("policy", "check", ".", code=0).stderr.startswith(".: warning: no policy files")
 
 
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: str(file.stem))
@@ -120,5 +144,5 @@ def test_built_in_defaults_and_exempt_namespaces_are_said_so(tmp_path: Path) -> 
 def test_show_of_broken_policies_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "_default.yaml").write_text("mode: x")
     result = run("policy", "show", "team", "--policies", tmp_path, code=2)
-    assert result.stderr.startswith("gpu-share: _default.yaml:1: mode: ")
+    assert result.stderr.startswith(f"gpu-share: {tmp_path}/_default.yaml:1: mode: ")
     assert "invalid namespace" in run("policy", "show", "Not_A_Namespace", "--policies", SHIPPED, code=2).stderr

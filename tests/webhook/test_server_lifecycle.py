@@ -158,7 +158,9 @@ def assert_one_line(stderr: str, names: list[str]) -> None:
     [
         pytest.param(None, ["--policies: ", "missing", "No such file"], id="no folder"),
         pytest.param(
-            {"_default.yaml": "share: {maximum: 7.5.1}"}, ["--policies: _default.yaml:1: share", "7.5.1"], id="broken"
+            {"_default.yaml": "share: {maximum: 7.5.1}"},
+            ["--policies: ", "missing/_default.yaml:1: share", "7.5.1"],
+            id="broken",
         ),
     ],
 )

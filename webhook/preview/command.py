@@ -16,6 +16,7 @@ from policies.policy_set import PolicySet
 from webhook.patch import Operation, operations
 from webhook.preview.explain import explain, reasons
 from webhook.preview.objects import UnreadableError
+from webhook.preview.terminal import for_output
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
 Output = Literal["explain", "diff", "yaml", "patch"]
@@ -101,7 +102,7 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         yield f"{one.title}: {verdict}"
         yield from (f"  {line}" for line in explain(one.decision, one.made))
         for key in one.workload.misplaced:
-            yield f"  Warning: {key} stands on the {one.workload.kind}; move it to its pod template's metadata."
+            yield f"  Warning: {key} is on the {one.workload.kind}; move it to its pod template's metadata."
 
 
 def show_diff(pods: list[Previewed]) -> Iterator[str]:
@@ -161,7 +162,7 @@ def run(inputs: list[tuple[str, str]], policies: PolicySet, *, namespace: str | 
 
 def _print(given: Input, pods: list[Previewed], output: Output) -> None:
     if output == "explain":
-        for line in show_explained(pods) if pods else ("No pod and no pod template here.",):
+        for line in for_output(show_explained(pods) if pods else ("No pod and no pod template here.",)):
             click.echo(line)
         return
     for one in pods:

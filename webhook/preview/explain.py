@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from policies.contract import MILLI_PER_GPU, MPS, WHOLE
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
+from policies.kind import Kind
 from policies.policy import EffectivePolicy
 from policies.share import milli_text
 from webhook.patch import Operation
@@ -48,9 +49,8 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
-        is_whole = grant.strategy == WHOLE
-        asked = f"{vgpus} {'whole GPU' if is_whole else 'vGPU'}{'s' * (vgpus > 1)}"
-        share = "" if is_whole else f", that is {granted.share_text} of a GPU"
+        asked = Kind(grant.strategy, grant.resource, per_gpu).counted(vgpus)
+        share = "" if grant.strategy == WHOLE else f", that is {granted.share_text} of a GPU"
         yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
@@ -102,7 +102,7 @@ def _pod(grant: Grant) -> Iterator[str]:
         yield "The GPU is time-sliced: no MPS, and no limit on memory but the framework's own."
     if grant.hidden:
         names = ", ".join(f'"{one.slot.name}"' for one in grant.hidden)
-        yield f"Without a share, and made to see no GPU: {names}."
+        yield f"Without a share, so no GPU is visible in: {names}."
 
 
 def _kind(grant: Grant) -> Iterator[str]:

@@ -9,6 +9,7 @@ import yaml
 
 from policies.errors import GpuShareError, quoted
 from policies.reading.document import DEEPEST, DocumentError, events
+from policies.reading.syntax import syntax_fault
 
 LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
@@ -85,9 +86,9 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
         nodes = [*yaml.compose_all(text, Loader=_Loader)]
     except DocumentError as error:
         raise UnreadableError(f"{file}:{error.line}: {error.message}") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UnreadableError(f"{file}:{line}: not YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        line, problem = syntax_fault(error, text)
+        raise UnreadableError(f"{file}:{line}: {problem}") from None
     for node in nodes:
         _check_keys(node, file)
     return nodes
@@ -108,7 +109,7 @@ def _check_keys(node: yaml.Node, file: str) -> None:
             for key, value in one.value:
                 if isinstance(key, yaml.ScalarNode) and key.value in keys and key.tag != _MERGE:
                     line = key.start_mark.line + 1
-                    raise UnreadableError(f"{file}:{line}: {quoted(key.value)} stands here twice: remove one")
+                    raise UnreadableError(f"{file}:{line}: {quoted(key.value)} is here twice: remove one")
                 keys.add(key.value if isinstance(key, yaml.ScalarNode) else None)
                 waiting.append(value)
 
@@ -119,14 +120,14 @@ def _construct(node: yaml.Node, file: str) -> Any:
     except (yaml.MarkedYAMLError, ValueError, TypeError) as error:
         problem = getattr(error, "problem", None) or str(error)
         mark = getattr(error, "problem_mark", None) or node.start_mark
-        raise UnreadableError(f"{file}:{mark.line + 1}: not YAML: {problem}") from None
+        raise UnreadableError(f"{file}:{mark.line + 1}: invalid YAML: {problem}: correct it") from None
 
 
 def _unshared(value: Any, left: list[int], depth: int) -> Any:
     """Copy what an alias stands for, so that a change in one place is none in another; *left* counts values."""
     left[0] -= 1
     if left[0] < 0 or depth > DEEPEST:
-        raise ValueError("its aliases multiply or hold themselves: write the values out")
+        raise ValueError("its aliases multiply or contain themselves: write the values out")
     if isinstance(value, dict):
         return {key: _unshared(inner, left, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):

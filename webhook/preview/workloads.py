@@ -1,6 +1,5 @@
 """Pods and pod templates in YAML or JSON, as people keep them in files."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ import yaml
 from policies.contract import CONTAINER_ANNOTATION_PREFIX, SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS
 from policies.errors import quoted
 from policies.pod import Pod
+from webhook.preview.fields import fault_of
 from webhook.preview.objects import UnreadableError, child, line_of, read_objects
 
 # Where the pod stands in each kind that holds one.
@@ -21,8 +21,6 @@ POD_AT: dict[str, tuple[str, ...]] = {
     ),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
 class Workload(msgspec.Struct):
@@ -163,20 +161,10 @@ def _parse(pod: dict[str, Any], node: yaml.Node, file: str) -> Pod:
     try:
         return msgspec.convert(pod, Pod)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).replace("`", "").partition(" - at ")
-        where = where.replace("key in ", "").removeprefix("$").removeprefix(".")
-        steps = [int(index) if index.isdigit() else name for name, index in _STEP.findall(f".{where}")]
-        place = f"{file}:{line_of(node, steps)}: {where or 'pod'}"
-        raise UnreadableError(f"{place}: {_in_words(message)}") from None
-
-
-def _in_words(message: str) -> str:
-    """Say msgspec's finding to somebody who writes YAML."""
-    if missing := re.search(r"missing required field (\w+)", message):
-        return f"{missing[1]} is missing: add it"
-    if found := re.search(r"Expected str.*got (int|float|bool)", message):
-        return f"expected a string, got {'true or false' if found[1] == 'bool' else 'a number'}: put it in quotes"
-    return f"{message}: correct it"
+        place, message = fault_of(error, pod)
+        where = "".join(f"[{step}]" if isinstance(step, int) else f".{quoted(step, 80)[1:-1]}" for step in place)
+        line = line_of(node, place)
+        raise UnreadableError(f"{file}:{line}: {where.removeprefix('.') or 'pod'}: {message}") from None
 
 
 def shown_name(workload: Workload, namespace: str) -> str:

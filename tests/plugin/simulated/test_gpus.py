@@ -58,7 +58,7 @@ def test_a_wrong_specification_is_named(specification: str, sentence: str) -> No
         ("gpus: [{model: Own}]", r"gpus\[0\].memoryMib: needed"),
         ("gpus: [{model: T4, uuid: nonsense}]", "uuid"),
         ("gpus: [{model: T4, uuid: GPU-00000000}, {model: T4, uuid: GPU-00000000}]", "each uuid must be there once"),
-        ("gpus: [", "line [12]: not YAML"),
+        ("gpus: [", "line [12]: invalid YAML"),
         ("a: &a [1]\ngpus: *a", "line 1"),
         ("[" * 10_000, "line 1"),
         ("#" * 70_000, "larger than 65536 bytes"),

@@ -46,7 +46,8 @@ def maximum(of: PolicySet, namespace: str = "team") -> str:
 def faults(folder: Path) -> list[tuple[str, int, str]]:
     with pytest.raises(PolicyError) as caught:
         load(folder)
-    return [(one.file, one.line, one.field) for one in caught.value.problems]
+    assert all(Path(one.file).parent == folder for one in caught.value.problems)
+    return [(Path(one.file).name, one.line, one.field) for one in caught.value.problems]
 
 
 def problems_of(folder: Path) -> tuple[Problem, ...]:

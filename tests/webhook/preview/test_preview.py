@@ -177,7 +177,7 @@ def test_no_pod_is_said_so() -> None:
 def test_a_share_on_the_workload_instead_of_its_template_is_warned_about() -> None:
     on = json.loads(workload("Deployment", {"spec": {"template": {"spec": TEMPLATE["spec"]}}}))
     on["metadata"]["annotations"] = {"gpu-share": "0.2"}
-    assert "gpu-share stands on the Deployment" in preview(json.dumps(on)).stdout
+    assert "gpu-share is on the Deployment" in preview(json.dumps(on)).stdout
 
 
 def test_aliases_do_not_tie_two_containers_together() -> None:

@@ -34,12 +34,12 @@ def test_a_text_needs_no_quotes(value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("kind: [", ":", "not YAML"),
-        ("a: b: c", ":1", "not YAML"),
-        ("kind: Pod\nspec: *x\n", ":2", "not YAML"),
-        ("\x00", ":1", "not YAML"),
-        ("kind: Pod\nspec: {containers: [{name: !foo a}]}", ":2", "not YAML"),
-        ("? [a]\n: b", ":1", "not YAML"),
+        ("kind: [", ":", "invalid YAML"),
+        ("a: b: c", ":1", "invalid YAML"),
+        ("kind: Pod\nspec: *x\n", ":2", "invalid YAML"),
+        ("\x00", ":1", "invalid YAML"),
+        ("kind: Pod\nspec: {containers: [{name: !foo a}]}", ":2", "invalid YAML"),
+        ("? [a]\n: b", ":1", "invalid YAML"),
         ("[" * 60_000, ":1", "levels"),
         ("just words", ":1", "kind"),
         ("- kind: Pod", ":1", "kind"),
@@ -94,7 +94,7 @@ def test_policies_that_cannot_be_used_end_with_2(tmp_path: Path) -> None:
     assert "cannot be read" in unreadable(POD, "--policies", tmp_path / "missing")
     (tmp_path / "_default.yaml").write_text("share:\n  maximum: 1\n")
     line = unreadable(POD, "--policies", tmp_path)
-    assert line.startswith("gpu-share: _default.yaml:2: share.maximum: ")
+    assert line.startswith(f"gpu-share: {tmp_path}/_default.yaml:2: share.maximum: ")
     assert 'write "1"' in line
 
 

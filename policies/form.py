@@ -1,0 +1,22 @@
+"""The form of a policy file's mappings and strings, declared once: for the check, its messages and the schema."""
+
+import msgspec
+from msgspec import Meta
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """A mapping in a policy file. Unknown fields are errors, because a typo would otherwise lift a limit."""
+
+
+def form(words: str, example: str, *, pattern: str | None = None, max_length: int | None = None) -> Meta:
+    """
+    Constrain a string.
+
+    Args:
+        words: What it is; they complete "expected …" in messages.
+        example: One that fits.
+        pattern: A regular expression for all of it.
+        max_length: How many characters it may have.
+    """
+    whole = rf"^(?:{pattern})$(?!\n)" if pattern else None  # $ alone would let a final newline pass
+    return Meta(pattern=whole, max_length=max_length, examples=[example], extra={"form": words})

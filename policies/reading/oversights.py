@@ -1,0 +1,68 @@
+"""What is valid in a directory of policy files and still looks like an oversight: the warnings of `policy check`."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from policies.contract import MODE_LABEL
+from policies.errors import Problem
+from policies.policy import EffectivePolicy
+from policies.policy_set import PolicySet
+from policies.reading.document import DocumentError, Node, read
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
+
+
+def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[str, str] | None) -> Iterator[Problem]:
+    """
+    Yield what should be looked at, though the *files* are valid.
+
+    Args:
+        policies: What they say.
+        files: The names of the policy files.
+        kustomization: Name and text of kustomize's file in the same directory, if there is one.
+    """
+    if not files:
+        message = f"no policy files, so the built-in defaults hold: name another directory, or write {DEFAULT_FILE}"
+        yield Problem("", 0, "", message)
+    yield from _without_label("NAME", policies.default, DEFAULT_FILE)
+    for namespace, policy in policies.namespaces.items():
+        file = f"{namespace}.yaml"
+        if policies.is_exempt(namespace):
+            message = f"never used, since exemptNamespaces in {CLUSTER_FILE} names {namespace}: remove one of the two"
+            yield Problem(file, 0, "", message)
+        else:
+            yield from _without_label(namespace, policy, file)
+    if kustomization is not None:
+        yield from _unlisted(*kustomization, files)
+
+
+def _without_label(namespace: str, policy: EffectivePolicy, file: str) -> Iterator[Problem]:
+    source = policy.source("mode")
+    if policy.policy.mode == "warn" and source.file == file:
+        command = f"kubectl label namespace {namespace} {MODE_LABEL}=warn"
+        yield Problem(file, source.line, "mode", f"the policy in the API server needs a label to warn too: {command}")
+
+
+def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:
+    """Yield the files that kustomize does not put into a ConfigMap."""
+    try:
+        generators = read(text).fields.get("configMapGenerator")
+    except DocumentError:
+        return  # kustomize says what is wrong with it
+    if generators is None or not all(one.fields for one in generators.items) or not generators.items:
+        return
+    lists = [one.fields["files"] for one in generators.items if "files" in one.fields]
+    listed = {_path(entry) for one in lists for entry in _items(one)}
+    line = lists[0].key_line if lists else generators.key_line
+    for file in files:
+        if file not in listed:
+            message = f"{file} is not listed, so no cluster gets it: add the line `- {file}`"
+            yield Problem(name, line, "configMapGenerator.files", message)
+
+
+def _items(node: Node) -> list[Any]:
+    return node.value if isinstance(node.value, list) else []
+
+
+def _path(entry: object) -> str:
+    """The file that an entry means: `a.yaml`, `./a.yaml` and `key=a.yaml` are the same."""
+    return str(entry).rpartition("=")[2].removeprefix("./")

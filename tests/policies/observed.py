@@ -1,0 +1,108 @@
+"""For each field of a policy file, two values and a pod on which the difference shows."""
+
+from typing import Any, NamedTuple
+
+from tests.policies.pods import container, pod
+
+FIFTH = pod("0.2")
+TENSORFLOW = pod("0.25", container(image="tensorflow/serving"))
+OWN = pod("0.2", container(image="registry/own:2.10"))
+
+
+class Observed(NamedTuple):
+    """Two values of a field, a pod that is treated differently, and what stands beside the field in its file."""
+
+    first: Any
+    second: Any
+    on: dict[str, Any] = FIFTH
+    beside: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+def _toleration(first: Any, second: Any, **beside: Any) -> Observed:
+    return Observed(first, second, beside={"placement": {"tolerations": [{"key": "a", **beside}]}})
+
+
+def _node(first: Any, second: Any) -> Observed:
+    return Observed(first, second, beside={"nodes": [{"offer": "whole"}]})
+
+
+def _framework(first: Any, second: Any, on: dict[str, Any] = OWN, **beside: Any) -> Observed:
+    entry = {"name": "own", "source": "https://example.com", "images": ["own"], **beside}
+    return Observed(first, second, on, {"frameworks": [entry]})
+
+
+def _memory(first: Any, second: Any, on: dict[str, Any] = OWN, spelling: Any = None, **beside: Any) -> Observed:
+    return _framework(first, second, on, memory={"spellings": [spelling or {"variable": "A"}], **beside})
+
+
+POLICY: dict[str, Observed] = {
+    "enabled": Observed(first=True, second=False),
+    "mode": Observed("enforce", "warn", pod("0,2")),
+    "strategy": Observed("mps", "time-slicing"),
+    "share.minimum": Observed("0.1", "0.3"),
+    "share.maximum": Observed("0.5", "0.1"),
+    "share.podMaximum": Observed("0.5", "0.1"),
+    "share.rounding": Observed("up", "exact", pod("0.25")),
+    "share.whole": Observed("vgpus", "gpus", pod("1")),
+    "mps.attach": Observed("pod", "node"),
+    "memory.basis": Observed("requested", "granted", TENSORFLOW),
+    "memory.headroom": Observed("0", "0.05", TENSORFLOW),
+    "frameworks.detect": Observed(first=True, second=False, on=TENSORFLOW),
+    "frameworks.onConflict": Observed(
+        "lower", "deny", pod("0.2", container(image="vllm-openai", args=["--gpu-memory-utilization=0.9"]))
+    ),
+    "environment.reserved": Observed(
+        "deny", "strip", pod("0.2", container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]))
+    ),
+    "environment.envFrom": Observed(
+        "allow", "deny", pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))
+    ),
+    "placement.nodeSelector": Observed({}, {"gpu": "shared"}),
+    "placement.tolerations[].key": _toleration("a", "b"),
+    "placement.tolerations[].operator": _toleration("Equal", "Exists"),
+    "placement.tolerations[].value": _toleration("x", "y"),
+    "placement.tolerations[].effect": _toleration("NoSchedule", "NoExecute"),
+    "placement.tolerations[].tolerationSeconds": _toleration(1, 2, effect="NoExecute"),
+    "placement.runtimeClassName": Observed("nvidia", None),
+    "placement.schedulerName": Observed("volcano", None),
+}
+
+OPTION = {"argument": "--memory"}
+CLUSTER: dict[str, Observed] = {
+    "resourceNames": Observed({"mps": "example.com/a"}, {"mps": "example.com/b"}),
+    "vgpusPerGpu": Observed(10, 5),
+    "mps.pipeDirectory": Observed("/a", "/b"),
+    "nodes[].node": _node("n", "m"),
+    "nodes[].model": _node("*H200*", "*T4*"),
+    "nodes[].indexes": _node([0], [1]),
+    "nodes[].offer": _node("whole", "none"),
+    "exemptNamespaces": Observed(["team"], []),
+    "frameworks[].name": _framework("own", "other"),
+    "frameworks[].images": _framework(["own"], ["other"]),
+    "frameworks[].versionImages": _memory(["own"], [], since="2.10"),
+    "frameworks[].programs": _framework(["serve"], ["other"], pod("0.2", container(command=["serve"]))),
+    "frameworks[].imageTakesArguments": _memory(first=True, second=False, spelling=OPTION),
+    "frameworks[].memory.of": _memory("total", "free"),
+    "frameworks[].memory.ofFree": _memory("0.8", "0.5", of="free"),
+    "frameworks[].memory.since": _memory("2.10", "2.11"),
+    "frameworks[].memory.needsHeadroom": _memory(first=True, second=False),
+    "frameworks[].memory.spellings[].argument": _framework("--memory", "--size", memory={"spellings": [{}]}),
+    "frameworks[].memory.spellings[].variable": _memory("A", "B"),
+    "frameworks[].memory.spellings[].value": _memory("{fraction}", "{percent}"),
+    "frameworks[].memory.spellings[].separator": _memory(
+        ",",
+        "",
+        pod("0.2", container(image="own", env=[{"name": "A", "value": "b"}])),
+        spelling={"variable": "A", "value": "size:{fraction}"},
+    ),
+    "frameworks[].memory.spellings[].shortest": _memory(
+        "--mem", None, pod("0.2", container(image="own", args=["--mem=0.9"])), spelling=OPTION
+    ),
+    "frameworks[].constants[].variable": _framework("A", "B", constants=[{"value": "x"}]),
+    "frameworks[].constants[].value": _framework("x", "y", constants=[{"variable": "A"}]),
+    "frameworks[].constants[].strategies": _framework(
+        ["mps"], ["time-slicing"], constants=[{"variable": "A", "value": "x"}]
+    ),
+    "frameworks[].note": _framework("Fast.", "Slow."),
+    "frameworks[].source": _framework("https://example.com/a", "https://example.com/b"),
+}

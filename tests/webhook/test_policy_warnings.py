@@ -1,0 +1,82 @@
+"""What `gpu-share policy check` warns of: files that are valid and do not do what their author thinks."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.webhook.commands import run
+
+LISTED = "configMapGenerator:\n- name: policies\n  files:\n  - _default.yaml\n  - team.yaml=./team.yaml\n"
+
+
+def warnings(folder: Path, **files: str) -> list[str]:
+    """The warnings about files, which are valid; the folder's name is cut off."""
+    for name, text in files.items():
+        (folder / name.replace("_yaml", ".yaml")).write_text(text)
+    result = run("policy", "check", folder)
+    assert "good" in result.stdout
+    return [line.removeprefix(f"{folder}") for line in result.stderr.splitlines()]
+
+
+def test_the_shipped_files_give_no_warning() -> None:
+    assert run("policy", "check").stderr == ""
+
+
+def test_an_empty_directory_means_the_built_in_defaults(tmp_path: Path) -> None:
+    (line,) = warnings(tmp_path)
+    assert line.startswith(": warning: no policy files, so the built-in defaults hold: name another directory")
+
+
+def test_a_file_for_an_exempt_namespace_is_never_used(tmp_path: Path) -> None:
+    files = {"_cluster.yaml": "exemptNamespaces: [system]", "system.yaml": "mode: warn", "kube-system.yaml": ""}
+    (line,) = warnings(tmp_path, **files)
+    assert line == (
+        "/system.yaml: warning: never used, since exemptNamespaces in _cluster.yaml names system: remove one of the two"
+    )
+
+
+def test_mode_warn_needs_a_label_on_its_namespace(tmp_path: Path) -> None:
+    (line,) = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "\nmode: warn", "other.yaml": "mode: enforce"})
+    assert line.startswith("/team.yaml:2: warning: mode: the policy in the API server needs a label to warn too: ")
+    assert line.endswith(": kubectl label namespace team gpu-share.dev/mode=warn")
+
+
+def test_mode_warn_of_all_namespaces_is_said_once(tmp_path: Path) -> None:
+    (line,) = warnings(tmp_path, **{"_default.yaml": "mode: warn", "team.yaml": "", "other.yaml": "mode: enforce"})
+    assert line.startswith("/_default.yaml:1: warning: mode: ")
+    assert line.endswith("kubectl label namespace NAME gpu-share.dev/mode=warn")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Kustomization", ""),
+        ("Kustomization", "kind: Kustomization\n"),
+        ("kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1beta1\n"),
+        ("kustomization.yml", ""),
+    ],
+)
+def test_a_file_that_kustomize_does_not_ship_is_told_with_the_line_to_add(tmp_path: Path, name: str, kind: str) -> None:
+    text = kind + LISTED
+    assert warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "", name: text}) == []
+    (line,) = warnings(tmp_path, **{"new.yaml": ""})
+    number = text.splitlines().index("  files:") + 1
+    assert line == (
+        f"/{name}:{number}: warning: configMapGenerator.files: new.yaml is not listed, so no cluster gets it: "
+        "add the line `- new.yaml`"
+    )
+
+
+@pytest.mark.parametrize("text", ["resources: []", "configMapGenerator: 5", "configMapGenerator: [a]", "a: [", "", "5"])
+def test_what_kustomize_is_told_otherwise_is_no_matter_of_the_check(tmp_path: Path, text: str) -> None:
+    assert warnings(tmp_path, **{"_default.yaml": "", "Kustomization": text}) == []
+
+
+def test_a_generator_without_files_ships_none(tmp_path: Path) -> None:
+    (line,) = warnings(tmp_path, **{"_default.yaml": "", "Kustomization": "\nconfigMapGenerator:\n- name: a\n"})
+    assert line.startswith("/Kustomization:2: warning: configMapGenerator.files: _default.yaml is not listed")
+
+
+def test_a_policy_of_the_namespace_kustomization_is_one(tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text("mode: x")
+    assert "kustomization.yaml:1: mode: " in run("policy", "check", tmp_path, code=1).stderr
