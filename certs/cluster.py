@@ -17,8 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
-from policies.contract import AUTHORITY_SECRET as CA_SECRET
-from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 
 T = TypeVar("T")
 

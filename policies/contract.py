@@ -78,6 +78,6 @@ WEBHOOK_SERVICE: Final = "gpu-share-webhook"
 WEBHOOK_CONFIGURATION: Final = "gpu-share"
 WEBHOOK_NAME: Final = "pods.gpu-share.dev"  # of the one webhook in it
 SERVING_SECRET: Final = "gpu-share-webhook-tls"  # noqa: S105 - a name
-AUTHORITY_SECRET: Final = "gpu-share-authority"  # noqa: S105 - a name
+CA_SECRET: Final = "gpu-share-authority"  # noqa: S105 - a name
 NODE_LABEL: Final = "gpu-share.dev/node"  # "true" on nodes whose GPUs are shared
 MODE_LABEL: Final = "gpu-share.dev/mode"  # "warn" on namespaces whose policy says mode: warn

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from plugin.gpus.gpu import VGpuId
 from plugin.simulated.device_manager import Received
+from program.terminal import wrapped
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 _FREE = "░░░"
@@ -27,7 +28,7 @@ def show_title(console: Console, *, number: int, title: str) -> None:
 def show_denial(console: Console, *, status: Mapping[str, Any], why: Sequence[str]) -> None:
     """Show what the user would see."""
     console.print(f"[red]denied[/red], {status['code']} [bold]{escape(status['reason'])}[/bold]")
-    console.print(f"  {escape(status['message'])}", highlight=False, soft_wrap=True)
+    _show_line(console, f"  {status['message']}")
     _show_why(console, why[:1])
 
 
@@ -45,7 +46,7 @@ def show_allocation(
     for line in difflib.unified_diff(_lines(before), _lines(after), n=1, lineterm=""):
         if not line.startswith(("---", "+++", "@@")):
             style = {"+": "green", "-": "red"}.get(line[0], "dim")
-            console.print(Text(f"  {line}", style=style), soft_wrap=True)
+            _show_line(console, f"  {line}", style=style)
     for name, got in received.items():
         if isinstance(got, str):
             console.print(f"  [red]{escape(name)}: {escape(got)}[/red]")
@@ -55,11 +56,9 @@ def show_allocation(
         numbers = ", ".join(str(vgpu.index) for vgpu in picked)
         console.print(f"  [bold]{escape(name)}[/bold] on {', '.join(gpus)}, vGPUs {numbers}, receives")
         for variable, value in sorted(got.environment.items()):
-            console.print(f"    {escape(variable)}={escape(value)}", style="dim", highlight=False, soft_wrap=True)
+            _show_line(console, f"    {variable}={value}", style="dim")
         for mount in got.mounts:
-            console.print(
-                f"    {escape(mount.host_path)} at {escape(mount.container_path)}", style="dim", highlight=False
-            )
+            _show_line(console, f"    {mount.host_path} at {mount.container_path}", style="dim")
 
 
 def show_node(console: Console, *, holders: Mapping[str, tuple[str, str]], devices: Sequence[str]) -> None:
@@ -90,10 +89,9 @@ def show_fault(console: Console, *, left: int, vgpus: int, status: str) -> None:
         f"The driver reports XID 79 on GPU 0. Its pods stay, no new one is placed there: {left} of {vgpus} vGPUs are "
         "left. On the node, [bold]gpu-share plugin status[/bold] says",
         highlight=False,
-        soft_wrap=True,
     )
     for line in status.splitlines():
-        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+        _show_line(console, f"  {line}")
 
 
 def show_end(console: Console) -> None:
@@ -103,7 +101,13 @@ def show_end(console: Console) -> None:
 
 def _show_why(console: Console, why: Sequence[str]) -> None:
     for line in why:
-        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+        _show_line(console, f"  {line}")
+
+
+def _show_line(console: Console, line: str, *, style: str = "") -> None:
+    """Show plain text: broken between words and indented on a terminal, as it is for a program."""
+    for part in wrapped(line, console.width) if console.is_terminal else (line,):
+        console.print(Text(part, style=style), soft_wrap=True)
 
 
 def _cell(pods: Sequence[str], holder: tuple[str, str] | None) -> tuple[str, str]:

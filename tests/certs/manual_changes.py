@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from certs.issuer import new_ca
-from policies.contract import AUTHORITY_SECRET as CA_SECRET
-from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION
 from tests.certs.rotation_states import files
 from tests.certs.simulated_cluster import NAME, SimulatedCluster, configuration
 

@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from certs.rotation import Settings
-from policies.contract import AUTHORITY_SECRET as CA_SECRET
-from policies.contract import SERVING_SECRET
+from policies.contract import CA_SECRET, SERVING_SECRET
 from tests.certs.simulated_cluster import SimulatedCluster
 from tests.webhook.serving import Server, Volume, review_of, start
 

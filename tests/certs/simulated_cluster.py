@@ -21,8 +21,7 @@ from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-u
 from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
 from certs.rotation import Settings
-from policies.contract import AUTHORITY_SECRET as CA_SECRET
-from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 from tests.certs.api_transports import client_in_memory
 from tests.certs.simulated_api_server import Call, Object, SimulatedApiServer
 

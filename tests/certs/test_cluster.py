@@ -10,8 +10,7 @@ from kubernetes import client
 
 from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
-from policies.contract import AUTHORITY_SECRET as CA_SECRET
-from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 from tests.certs.api_transports import client_in_memory, over_http
 from tests.certs.simulated_api_server import Call, RejectedError, SimulatedApiServer
 from tests.certs.simulated_cluster import SETTINGS, SimulatedCluster, configuration

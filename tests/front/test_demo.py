@@ -2,12 +2,15 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+from tests.in_terminal import in_terminal
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -75,3 +78,12 @@ def test_a_gpu_that_fails_is_told_as_status_tells_it(shown: str) -> None:
     assert "10 of 20 vGPUs are left" in shown
     assert "cause: the driver reported XID 79" in shown
     assert "recovers once" in shown
+
+
+def test_on_a_terminal_no_line_is_longer_and_no_word_is_broken(shown: str) -> None:
+    written = in_terminal(80, "demo", NO_COLOR="1", TERM="xterm")
+    assert [line for line in written if re.search(r"\x1b\[(\d+;)*[349][0-7]m", line)] == []  # a colour
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in written]
+    assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []
+    words = {word for line in shown.splitlines() for word in re.findall(r"[a-z]{4,}", line)}
+    assert {word for line in lines for word in re.findall(r"[a-z]{4,}", line)} <= words

@@ -125,7 +125,7 @@ def test_the_certificate_jobs_can_access_two_secrets_and_one_webhook_configurati
     (cluster_role,) = (one for one in BASE if one["kind"] == "ClusterRole")
     by_name, making = role["rules"]
     assert by_name["resources"] == making["resources"] == ["secrets"]
-    assert set(by_name["resourceNames"]) == {contract.SERVING_SECRET, contract.AUTHORITY_SECRET}
+    assert set(by_name["resourceNames"]) == {contract.SERVING_SECRET, contract.CA_SECRET}
     assert set(by_name["verbs"]) == {"get", "patch"}
     assert making["verbs"] == ["create"]
     (rule,) = cluster_role["rules"]
@@ -140,7 +140,7 @@ def test_the_certificate_jobs_can_access_two_secrets_and_one_webhook_configurati
 def test_the_key_of_the_ca_is_in_no_pod() -> None:
     for template in templates(BASE).values():
         for volume in template["spec"].get("volumes", []):
-            assert volume.get("secret", {}).get("secretName") != contract.AUTHORITY_SECRET
+            assert volume.get("secret", {}).get("secretName") != contract.CA_SECRET
 
 
 @each_installation

@@ -13,10 +13,10 @@ import yaml
 from policies.decision import decide
 from policies.grant import Decision, Denied, Grant
 from policies.policy_set import PolicySet
+from program.terminal import for_output
 from webhook.patch import Operation, operations
 from webhook.preview.explain import explain, reasons
 from webhook.preview.objects import UnreadableError
-from webhook.preview.terminal import for_output
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
 Output = Literal["explain", "diff", "yaml", "patch"]

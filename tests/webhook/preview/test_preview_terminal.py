@@ -1,42 +1,20 @@
 """What people read in a terminal fits into it; what programs read is left as it is."""
 
-import fcntl
-import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.preview.terminal import wrapped
+from program.terminal import wrapped
+from tests.in_terminal import in_terminal
 
 EXAMPLE = "policies/examples/1-tensorflow-serving.yaml"
 
 
-def in_terminal(columns: int, *options: str) -> list[str]:
-    """The lines that `gpu-share preview` writes to a terminal of this width."""
-    terminal, screen = pty.openpty()
-    fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    command = [sys.executable, "-m", "gpu_share", "preview", EXAMPLE, *options]
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    ran = subprocess.Popen(command, stdout=screen, env=environment)
-    os.close(screen)
-    shown = b""
-    while True:
-        try:
-            read = os.read(terminal, 65536)
-        except OSError:  # how Linux says that nobody has the other side open any more
-            break
-        if not read:
-            break
-        shown += read
-    os.close(terminal)
-    assert ran.wait() == 0
-    return shown.decode().replace("\r\n", "\n").splitlines()
+def previewed(columns: int, *options: str) -> list[str]:
+    return in_terminal(columns, "preview", EXAMPLE, *options)
 
 
 def piped() -> str:
@@ -46,7 +24,7 @@ def piped() -> str:
 
 @pytest.mark.parametrize("columns", [80, 100])
 def test_an_explanation_fits_into_the_terminal_and_goes_on_indented(columns: int) -> None:
-    lines = in_terminal(columns)
+    lines = previewed(columns)
     assert max(len(line) for line in lines) <= columns
     assert '  Container "server" asks for 0.2 of a GPU' in lines[2]
     assert lines[3].startswith("    ")
@@ -59,7 +37,7 @@ def test_what_is_piped_has_one_line_for_one_sentence() -> None:
 
 
 def test_documents_are_never_wrapped() -> None:
-    assert any(len(line) > 60 for line in in_terminal(60, "-o", "yaml"))
+    assert any(len(line) > 60 for line in previewed(60, "-o", "yaml"))
 
 
 @given(st.text('ab ,"{}', max_size=60).filter(lambda text: text.strip()), st.integers(1, 40))
