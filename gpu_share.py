@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from program.front import FAILED, FrontDoor, end
+from program.front import FAILED, LazyGroup, end
 from program.options import policies_option
 
 _EXAMPLES = Path(__file__).parent / "policies" / "examples"
 
 
 @click.group(
-    cls=FrontDoor,
+    cls=LazyGroup,
     rooms={
         "certs": "certs.commands:certs",
         "completion": "program.completion:completion",

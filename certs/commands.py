@@ -15,7 +15,7 @@ def certs() -> None:
     """Issue the certificates that the webhook serves, and rotate them."""
 
 
-@certs.command()
+@certs.command(short_help="Write a CA and a serving certificate to files.")
 @option("--out", required=True, type=DIRECTORY, help="Directory to write ca.crt, tls.crt and tls.key into.")
 @option("--dns", multiple=True, default=["localhost"], help="Name the certificate is for; repeatable.")
 def issue(*, out: Path, dns: tuple[str, ...]) -> None:
@@ -28,7 +28,7 @@ def issue(*, out: Path, dns: tuple[str, ...]) -> None:
         end(str(error), FAILED)
 
 
-@certs.command()
+@certs.command(short_help="Write what is missing, due or broken, once.")
 @option("--namespace", "-n", metavar="NAME", default=contract.NAMESPACE, help="Namespace of Service and Secrets.")
 @option("--service", metavar="NAME", default=contract.WEBHOOK_SERVICE, help="Service that API servers call.")
 @option(
@@ -41,7 +41,7 @@ def ensure(*, namespace: str, service: str, settle_minutes: int) -> None:
     """
     Make one pass over the certificates in the cluster: write what is missing, due or broken, and exit.
 
-    Exits with 1 if the API server refuses or cannot be reached, with 2 if no cluster is configured.
+    Exits with 1 if the API server rejects a request or cannot be reached, with 2 if no cluster is configured.
     """
     from certs.ensure import run
 

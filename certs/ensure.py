@@ -1,7 +1,6 @@
 """One pass of `gpu-share certs ensure`: read, make the next write, and read again, until nothing is left to write."""
 
 import logging
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -9,12 +8,11 @@ from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, 
 from certs.issuer import IssueError, check_names
 from certs.rotation import Settings, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from program.front import FAILED, UNUSABLE, failed
 from program.log import start_logging
 
 _log = logging.getLogger(__name__)
 
-_FAILED = 1
-_BAD_INPUT = 2
 _MOST_READS = 30  # a first installation takes six
 
 
@@ -29,9 +27,9 @@ def run(*, namespace: str, service: str, settle_minutes: int) -> int:
         with connect() as api:
             ensure(Cluster(api, namespace=namespace), settings, clock=lambda: datetime.now(UTC))
     except (IssueError, NoClusterError) as error:
-        return _failure(error, _BAD_INPUT)
+        return failed("certs ensure", error, UNUSABLE)
     except ClusterError as error:
-        return _failure(error, _FAILED)
+        return failed("certs ensure", error, FAILED)
     return 0
 
 
@@ -64,8 +62,3 @@ def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime
         f"gave up after {_MOST_READS} reads: other clients keep changing the same objects: "
         "find them in metadata.managedFields"
     )
-
-
-def _failure(error: Exception, code: int) -> int:
-    sys.stderr.write(f"gpu-share certs ensure: {' '.join(str(error).split())}\n")
-    return code

@@ -13,6 +13,9 @@ from program.options import DIRECTORY, FILE, Several, option, policies_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_LARGEST_XID = 0xFFFF
+_IS_COMMAND_CALLED = "plugin.is_command_called"
+
 _state_dir_option = option(
     "--state-dir",
     type=DIRECTORY,
@@ -51,10 +54,29 @@ def node_options(command: F) -> F:
 def _xid(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(text)
-    return int(text[:20])
+    number = int(text[:20])
+    if not 1 <= number <= _LARGEST_XID:
+        raise ValueError(text)
+    return number
 
 
-@click.group(invoke_without_command=True, short_help="Advertise and allocate this node's GPUs as vGPUs.")
+class _NodeGroup(click.Group):
+    """A group with options of its own. Where a command of it is called, neither they nor their variables are read."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remember whether a command is called."""
+        ctx.meta[_IS_COMMAND_CALLED] = bool(args) and args[0] in self.commands
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """List the options that are read now."""
+        options = super().get_params(ctx)
+        return options if not ctx.meta.get(_IS_COMMAND_CALLED) else [one for one in options if one not in self.params]
+
+
+@click.group(
+    cls=_NodeGroup, invoke_without_command=True, short_help="Advertise and allocate this node's GPUs as vGPUs."
+)
 @node_options
 @option("--simulate", metavar="2xH200|FILE", help="Advertise simulated GPUs instead of NVML's.")
 @option(
@@ -88,6 +110,8 @@ def _xid(text: str) -> int:
 def plugin(context: click.Context, /, **options: Any) -> None:
     """Advertise this node's GPUs to the kubelet as vGPUs, and allocate them."""
     if context.invoked_subcommand is not None:
+        if options:
+            end(f"put the options after the command: gpu-share plugin {context.invoked_subcommand} ...", UNUSABLE)
         return
     from plugin.process import Settings, run
 
@@ -96,7 +120,7 @@ def plugin(context: click.Context, /, **options: Any) -> None:
     sys.exit(run(Settings(**options)))
 
 
-@plugin.command()
+@plugin.command(short_help="Show the health of this node's GPUs.")
 @_state_dir_option
 @option(
     "--output",

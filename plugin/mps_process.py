@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 from collections.abc import Iterable
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass
@@ -27,12 +26,11 @@ from policies.cluster import Cluster
 from policies.contract import MPS, SharingStrategy
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
+from program.front import FAILED, UNUSABLE, failed
 from program.log import WarnOnce, start_logging
 
 _log = logging.getLogger(__name__)
 
-_FAILED = 1
-_BAD_INPUT = 2
 _MODES_FILE = "compute-modes.json"
 _LOG_DIRECTORY = "mps-log"
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
@@ -54,7 +52,7 @@ class MpsSettings:
 
 
 def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
-    """Keep the daemons until SIGTERM or SIGINT; the exit code is 0 then, 1 if that is not possible, 2 for bad input."""
+    """Supervise the daemons until SIGTERM or SIGINT; the exit code is 0 then, 1 if that fails, 2 for bad input."""
     start_logging()
     os.umask(_FOR_OTHERS)
     try:
@@ -65,9 +63,9 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
                 return 0
             return _Process(settings, store, timing).serve(found, ending)
     except PolicyError as error:
-        return _failure(error, _BAD_INPUT)
+        return failed("mps", error, UNUSABLE)
     except PluginError as error:
-        return _failure(error, _FAILED)
+        return failed("mps", error, FAILED)
 
 
 class _Process:
@@ -83,7 +81,7 @@ class _Process:
         self._supervisor = Supervisor(_context(settings, self._cluster, timing))
 
     def serve(self, found: Discovered, ending: Ending) -> int:
-        """Keep daemons on the GPUs found, and on those that come, until the process is told to end."""
+        """Supervise daemons on the GPUs found, and on those that come, until the process is told to end."""
         shared = self._shared(found)
         self._log_start(found, shared)
         stopping = Event()
@@ -99,7 +97,7 @@ class _Process:
             self._supervisor.publish()  # at once: what an earlier run published may look good
             while (received := ending.within(self._timing.publish)) is None:
                 self._supervisor.publish()
-            _log.info("ending", extra={"signal": received.name})
+            _log.info("shutting down", extra={"signal": received.name})
         finally:
             stopping.set()
             self._supervisor.end()
@@ -179,8 +177,3 @@ def _discovered(settings: MpsSettings, ending: Ending) -> Discovered | None:
 
 def _discover() -> Discovered:
     return discover(load_nvml())
-
-
-def _failure(error: Exception, code: int) -> int:
-    sys.stderr.write(f"gpu-share mps: {' '.join(str(error).split())}\n")
-    return code

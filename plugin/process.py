@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,12 +29,11 @@ from policies.cluster import Cluster
 from policies.contract import SharingStrategy
 from policies.errors import PolicyError
 from policies.reading.store import load
+from program.front import FAILED, UNUSABLE, failed
 from program.log import start_logging
 
 _log = logging.getLogger(__name__)
 
-_FAILED = 1
-_BAD_INPUT = 2
 _TENANTS_TIMEOUT_SECONDS = 0.5  # a kubelet that hangs must not hold up the news of a fault
 
 
@@ -73,9 +71,9 @@ def run(settings: Settings) -> int:
         threads = Threads(on_death=lambda: os.kill(os.getpid(), signal.SIGTERM))
         code = _exit_code(settings, threads, ending)
         all_ended = threads.end()
-        code = _FAILED if threads.died else code
+        code = FAILED if threads.died else code
         if not all_ended:
-            # The driver hangs, and what its library does at an orderly exit could hang as well.
+            # The driver hangs, and what its library does at a graceful exit could hang as well.
             logging.shutdown()
             os._exit(code)
     return code
@@ -85,9 +83,9 @@ def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
         _run(settings, threads, ending)
     except (PolicyError, SimulationError) as error:
-        return _failure(error, _BAD_INPUT)
+        return failed("plugin", error, UNUSABLE)
     except PluginError as error:
-        return _failure(error, _FAILED)
+        return failed("plugin", error, FAILED)
     return 0
 
 
@@ -120,7 +118,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
     _log_start(settings, cluster, strategy_of, probe)
     servers.start()  # before the reconciler, which adds to them from its own thread
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
-    _log.info("ending", extra={"signal": ending.wait().name})
+    _log.info("shutting down", extra={"signal": ending.wait().name})
 
 
 def gpu_source(settings: Settings) -> GpuSource:
@@ -181,11 +179,6 @@ def reconciled(
 def _check_kubelet_dir(directory: Path) -> None:
     if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
         raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
-
-
-def _failure(error: Exception, code: int) -> int:
-    sys.stderr.write(f"gpu-share plugin: {' '.join(str(error).split())}\n")
-    return code
 
 
 def _log_start(settings: Settings, cluster: Cluster, strategy_of: StrategyOf, probe: Probe) -> None:

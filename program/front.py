@@ -17,7 +17,13 @@ def end(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-class FrontDoor(click.Group):
+def failed(command: str, error: Exception, code: int) -> int:
+    """Say in one line on stderr why *command* failed; give *code* back, for the process to exit with."""
+    click.echo(f"gpu-share {command}: {' '.join(str(error).split())}", err=True)
+    return code
+
+
+class LazyGroup(click.Group):
     """
     Imports a command when it is called, or when help lists it.
 
@@ -57,9 +63,16 @@ class FrontDoor(click.Group):
             if isinstance(error, click.exceptions.NoArgsIsHelpError):
                 error.show()
                 sys.exit(error.exit_code)
-            end(" ".join(error.format_message().split()), error.exit_code)
+            end(f"{' '.join(error.format_message().split())}{_remedy(error)}", error.exit_code)
         except click.Abort:
             end("interrupted", FAILED)
         if not standalone_mode:
             return code
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _remedy(error: click.ClickException) -> str:
+    """Say where to look, for errors of usage that do not say it themselves."""
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    return f" See {error.ctx.command_path} --help"

@@ -151,7 +151,7 @@ class ResourceServer:
             kubelet = identify(self._kubelet)
             cause = _cause(session, kubelet=kubelet, known_to=known_to)
             if cause:
-                self._say("starting anew", reason=cause)
+                self._say("registering again", reason=cause)
                 return
             if known_to is None:
                 known_to = self._register(session, kubelet)

@@ -145,10 +145,10 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         return allocation
 
 
-def _answered(answer: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:
+def _answered(call: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:
     """Give the answer, or one sentence: what is said here is what a user reads at the pod."""
     try:
-        return answer()
+        return call()
     except AllocationError as error:
         _log.warning("allocation denied", extra={"reason": str(error)})
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from plugin.errors import DiscoveryError
 from plugin.gpus.gpu import Gpu, VGpuId
-from plugin.gpus.nvml import NvmlGpus, explained, if_answered, if_there, initialised, of_one_gpu, text_of
+from plugin.gpus.nvml import NvmlGpus, explained, if_answered, if_there, initialised, raise_if_nvml_failed, text_of
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
@@ -100,12 +100,12 @@ def listed(nvml: NvmlGpus) -> Listed:
             found.handles[index] = nvml.nvmlDeviceGetHandleByIndex(index)
             found.uuids[index] = uuid_of(nvml, found.handles[index])
         except errors_of_one(nvml) as error:
-            found.errors[index] = of_one_gpu(error)
+            found.errors[index] = raise_if_nvml_failed(error)
     return found
 
 
 def errors_of_one(nvml: NvmlGpus) -> tuple[type[Exception], ...]:
-    """Name the exceptions by which a GPU fails to be read; `of_one_gpu` says whether the others can be."""
+    """Name the exceptions by which a GPU fails to be read; `raise_if_nvml_failed` says whether the others can be."""
     return (nvml.NVMLError, NotShareableError, UnicodeDecodeError)
 
 
@@ -194,7 +194,7 @@ def _discovered(nvml: NvmlGpus, sysfs: Path) -> Discovered:
         try:
             gpu = read_gpu(nvml, index, found.handles[index], sysfs=sysfs)
         except errors_of_one(nvml) as error:
-            errors[index] = of_one_gpu(error)
+            errors[index] = raise_if_nvml_failed(error)
         else:
             gpus[gpu.uuid] = gpu
     skipped = tuple(not_shared(index, found.count, errors[index]) for index in sorted(errors))

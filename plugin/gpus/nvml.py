@@ -13,10 +13,10 @@ ALL_FAIL = frozenset({1, 9, 12, 18})  # not initialised, no driver, no library, 
 
 # Error number to what an administrator can do.
 _FIXES = {
-    NO_PERMISSION: "run the plugin with access to /dev/nvidia*",
+    NO_PERMISSION: "run this container with access to /dev/nvidia*",
     9: "load the NVIDIA driver (modprobe nvidia)",
-    12: "libnvidia-ml.so.1 was not found: install the NVIDIA driver, or run the plugin's container with "
-    "the nvidia runtime and NVIDIA_DRIVER_CAPABILITIES=utility",
+    12: "libnvidia-ml.so.1: install the NVIDIA driver, or run this container with the nvidia runtime and "
+    "NVIDIA_DRIVER_CAPABILITIES=utility",
     15: "the GPU is lost: reset it, or reboot the node",
     16: "reset the GPU, or reboot the node",
     18: "the driver was updated under a running kernel module: reboot the node",
@@ -123,7 +123,7 @@ def number_of(error: Exception) -> int | None:
     return getattr(error, "value", None)
 
 
-def of_one_gpu(error: Exception) -> Exception:
+def raise_if_nvml_failed(error: Exception) -> Exception:
     """Give *error* back if it is that of one GPU; where NVML as a whole fails, raise it."""
     if number_of(error) in ALL_FAIL:
         raise error

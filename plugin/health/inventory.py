@@ -5,7 +5,16 @@ from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
 from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailure, Probe, Report
-from plugin.health.rules import STEADY_SECONDS, GpuState, Moment, looked_at, restored, struck, unseen, with_mps
+from plugin.health.rules import (
+    STEADY_SECONDS,
+    GpuState,
+    Moment,
+    after_event,
+    after_look,
+    after_mps_report,
+    after_nvml_failure,
+    restored,
+)
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth
 from plugin.shares.strategy import StrategyOf
 from policies.contract import MPS, SharingStrategy
@@ -49,7 +58,7 @@ class GpuInventory:
         self._entries: dict[str, Entry] = {}
         self._left_to_others: set[str] = set()
         self._heard_seconds: float | None = None  # when NVML last answered, if only by failing
-        self._programs_faults: dict[tuple[str, int], int] = {}
+        self._application_faults: dict[tuple[str, int], int] = {}
         self.skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
         self.driver = ""  # version; empty if unknown
 
@@ -68,7 +77,7 @@ class GpuInventory:
             case NvmlFailure(why=why):
                 self._heard_seconds = at.seconds
                 for uuid, entry in self._entries.items():
-                    self._set(uuid, unseen(entry.state, why, seen), at)
+                    self._set(uuid, after_nvml_failure(entry.state, why, seen), at)
             case Event():
                 self._take_event(report, seen)
 
@@ -77,17 +86,17 @@ class GpuInventory:
         if self._heard_seconds is None or at.seconds - self._heard_seconds <= SILENT_SECONDS:
             return
         for uuid, entry in self._entries.items():
-            self._set(uuid, unseen(entry.state, SILENT, at), at)
+            self._set(uuid, after_nvml_failure(entry.state, SILENT, at), at)
 
     def set_mps_faults(self, faults: Mapping[str, str], at: Moment) -> None:
         """Apply why, by UUID, for each GPU shared by MPS whose daemon is not good; those of all others are."""
         for uuid, entry in self._entries.items():
             if entry.strategy == MPS:
-                self._set(uuid, with_mps(entry.state, faults.get(uuid), at), at)
+                self._set(uuid, after_mps_report(entry.state, faults.get(uuid), at), at)
 
-    def programs_faults(self) -> Mapping[tuple[str, int], int]:
+    def application_faults(self) -> Mapping[tuple[str, int], int]:
         """Count the faults of programs since this was last called, by UUID and XID."""
-        counted, self._programs_faults = self._programs_faults, {}
+        counted, self._application_faults = self._application_faults, {}
         return counted
 
     def remember(self, uuid: str, fault: ApplicationFault) -> None:
@@ -119,7 +128,7 @@ class GpuInventory:
                 self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
         for uuid, entry in self._entries.items():
             look = probe.looks.get(uuid)
-            state = looked_at(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
+            state = after_look(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
 
     def _get_to_know(self, gpu: Gpu, look: Look | None, at: Moment) -> None:
@@ -136,9 +145,9 @@ class GpuInventory:
             return
         if event.xid is not None and event.xid in self._application_xids:
             key = (event.gpu_uuid, event.xid)
-            self._programs_faults[key] = self._programs_faults.get(key, 0) + 1
+            self._application_faults[key] = self._application_faults.get(key, 0) + 1
         else:
-            self._set(event.gpu_uuid, struck(entry.state, event, at), at)
+            self._set(event.gpu_uuid, after_event(entry.state, event, at), at)
 
     def _found(self, gpu: Gpu, strategy: SharingStrategy, look: Look | None, at: Moment) -> Entry:
         before = self._before.get(gpu.uuid)

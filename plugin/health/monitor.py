@@ -14,7 +14,7 @@ from threading import Event as Signal
 from plugin.gpus.discovery import SYSFS
 from plugin.gpus.nvml import NvmlHealth, explained
 from plugin.gpus.pci import PciBus
-from plugin.health.nvml_connection import Known, NvmlConnection
+from plugin.health.nvml_connection import KnownGpus, NvmlConnection
 from plugin.health.reports import NvmlFailure, Report
 from plugin.state_files import boot_seconds
 from program.log import WarnOnce
@@ -32,7 +32,7 @@ class Periods:
     wait_seconds: float = 0.5  # for an event, before a look at whether to end
     # What comes faster than that is taken at this pace: it would be a loop that does nothing else.
     between_events_seconds: float = 0.001
-    unpaced_events: int = 1000  # a program can cause hundreds at once, and a sick GPU's may be behind them
+    unpaced_events: int = 1000  # a program can cause hundreds at once, and an unhealthy GPU's may be behind them
     between_probes_seconds: float = 0.2
     first_retry_seconds: float = 1.0  # twice as long each time
     longest_retry_seconds: float = 10.0
@@ -62,11 +62,11 @@ class Monitor:
         self._ended = ended or Signal()
         self._bus = PciBus(sysfs)
         self._bus_seen: Mapping[str, str] = self._bus.gpus()
-        self._known = Known()
+        self._known = KnownGpus()
         self._generation = 0
         self._retry_seconds = periods.first_retry_seconds
         self._wait_failures = 0  # in a row
-        self._unheard = ""  # why nobody hears of XIDs; empty while somebody does
+        self._events_failure = ""  # why nobody hears of XIDs; empty while somebody does
         self._events_in_a_row = 0  # without a moment in which there was none
         self._unsettled_until_seconds = 0.0
         self._warn = WarnOnce(_log)
@@ -91,22 +91,22 @@ class Monitor:
         self._nvml.nvmlInit()
         self._generation += 1
         self._wait_failures = 0
-        session = NvmlConnection(
+        connection = NvmlConnection(
             self._nvml, self._known, generation=self._generation, clock=self._clock, sysfs=self._sysfs or Path()
         )
         try:
             while not self._ended.is_set():
                 probed = self._clock()
-                self._report(session.probe(unheard=self._unheard))
+                self._report(connection.probe(events_failure=self._events_failure))
                 self._retry_seconds = self._periods.first_retry_seconds
-                if self._should_start_anew(session, age_seconds=self._clock() - began):
+                if self._should_start_anew(connection, age_seconds=self._clock() - began):
                     return
-                self._listen(session)
-                self._follow(session, probed_seconds=probed)
+                self._listen(connection)
+                self._follow(connection, probed_seconds=probed)
         finally:
-            session.close()
+            connection.close()
 
-    def _should_start_anew(self, session: NvmlConnection, *, age_seconds: float) -> bool:
+    def _should_start_anew(self, connection: NvmlConnection, *, age_seconds: float) -> bool:
         now = self._clock()
         bus = self._bus.gpus()
         if bus != self._bus_seen:
@@ -115,37 +115,37 @@ class Monitor:
             return True
         if age_seconds < self._periods.between_starts_seconds:
             return False
-        if now < self._unsettled_until_seconds or self._wait_failures >= _MANY_FAILURES or session.found_some_again:
+        if now < self._unsettled_until_seconds or self._wait_failures >= _MANY_FAILURES or connection.found_some_again:
             return True
         if self._sysfs is not None and not bus and age_seconds >= self._periods.between_blind_starts_seconds:
             return True
-        reached = {self._known.addresses.get(uuid) for uuid in session.reached}
-        return session.misses_some and self._bus.may_have_more(reached)
+        reached = {self._known.addresses.get(uuid) for uuid in connection.reached}
+        return connection.misses_some and self._bus.may_have_more(reached)
 
-    def _listen(self, session: NvmlConnection) -> None:
-        for uuid in sorted(session.listen()):
+    def _listen(self, connection: NvmlConnection) -> None:
+        for uuid in sorted(connection.listen()):
             self._warn("the driver does not report XIDs", f"GPU {uuid}")
 
-    def _follow(self, session: NvmlConnection, *, probed_seconds: float) -> None:
+    def _follow(self, connection: NvmlConnection, *, probed_seconds: float) -> None:
         """Take events until it is time to probe: at once where one asks for it, unless the last was a moment ago."""
         until = probed_seconds + self._periods.probe_seconds
         while not self._ended.is_set() and (left := until - self._clock()) > 0:
             seconds = min(left, self._periods.wait_seconds)
-            if not session.listens:
+            if not connection.listens:
                 self._ended.wait(seconds)
-            elif not self._take_event(session, seconds):
+            elif not self._take_event(connection, seconds):
                 until = min(until, probed_seconds + self._periods.between_probes_seconds)
 
-    def _take_event(self, session: NvmlConnection, seconds: float) -> bool:
+    def _take_event(self, connection: NvmlConnection, seconds: float) -> bool:
         """Wait for an event; False asks for a probe."""
         began = self._clock()
         try:
-            event = session.wait(seconds)
+            event = connection.wait(seconds)
         except self._nvml.NVMLError as error:
-            self._fail_to_wait(session, error)
+            self._fail_to_wait(connection, error)
             return False
         self._wait_failures = 0
-        self._unheard = ""
+        self._events_failure = ""
         if event is None:
             self._events_in_a_row = 0
             self._ended.wait(began + seconds - self._clock())  # nothing, if NVML has waited
@@ -158,13 +158,13 @@ class Monitor:
         self._report(event)
         return True
 
-    def _fail_to_wait(self, session: NvmlConnection, error: Exception) -> None:
+    def _fail_to_wait(self, connection: NvmlConnection, error: Exception) -> None:
         """Have the probe say what is wrong and listen anew, ever slower if that does not help."""
-        session.stop_listening()
+        connection.stop_listening()
         self._warn("NVML does not deliver events, polling instead", explained(error))
         if self._wait_failures:
             pause_seconds = self._periods.first_retry_seconds * 2 ** (self._wait_failures - 1)
             self._ended.wait(min(pause_seconds, self._periods.probe_seconds))
         self._wait_failures += 1
         if self._wait_failures >= _MANY_FAILURES:
-            self._unheard = f"NVML does not deliver events: {explained(error)}"
+            self._events_failure = f"NVML does not deliver events: {explained(error)}"

@@ -22,7 +22,7 @@ from plugin.gpus.discovery import (
     uuid_of,
 )
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, of_one_gpu
+from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, raise_if_nvml_failed
 from plugin.health.reports import Event, Look, Probe
 
 # NVML's numbers.
@@ -35,7 +35,7 @@ _WANTED = _XID | _DOUBLE_BIT_ECC | _MIG_CHANGE | _UNAVAILABLE | _RECOVERY_CHANGE
 
 
 @dataclass(slots=True)
-class Known:
+class KnownGpus:
     """What outlives a run of NVML."""
 
     gpus: dict[str, Gpu] = field(default_factory=dict)  # by UUID: all that could be shared once
@@ -47,7 +47,7 @@ class NvmlConnection:
     """NVML while it is initialised; *clock* is that of the reports. Every call but `close` raises NVML's errors."""
 
     def __init__(
-        self, nvml: NvmlHealth, known: Known, *, generation: int, clock: Callable[[], float], sysfs: Path
+        self, nvml: NvmlHealth, known: KnownGpus, *, generation: int, clock: Callable[[], float], sysfs: Path
     ) -> None:
         self._nvml = nvml
         self._known = known
@@ -71,15 +71,15 @@ class NvmlConnection:
         """Whether a GPU is back that was away in this run: if the next one finds it as well, it was reset."""
         return not self._away.isdisjoint(self._handles)
 
-    def probe(self, *, unheard: str = "") -> Probe:
+    def probe(self, *, events_failure: str = "") -> Probe:
         """
         Look at all GPUs; fails only where NVML as a whole does.
 
-        *unheard* says why events cannot be waited for; empty where they can.
+        *events_failure* says why events cannot be waited for; empty where they can.
         """
         found = listed(self._nvml)
         handles, uuids, errors = found.handles, found.uuids, found.errors
-        looks = {uuid: self._look(handles[index], unheard=unheard) for index, uuid in uuids.items()}
+        looks = {uuid: self._look(handles[index], events_failure=events_failure) for index, uuid in uuids.items()}
         # A GPU that cannot say who it is: NVML keeps its number.
         for index in tuple(errors):
             uuid = self._known.uuids.get(index)
@@ -114,13 +114,13 @@ class NvmlConnection:
         try:
             events = self._events = self._nvml.nvmlEventSetCreate()
         except self._nvml.NVMLError as error:
-            of_one_gpu(error)
+            raise_if_nvml_failed(error)
             return self.reached
         self._listened_to = self.reached
-        deaf = frozenset(uuid for uuid, handle in self._handles.items() if not self._registered(handle, events))
-        if deaf == self.reached:
+        silent = frozenset(uuid for uuid, handle in self._handles.items() if not self._registered(handle, events))
+        if silent == self.reached:
             self.stop_listening()  # there is nothing to lose by another try
-        return deaf
+        return silent
 
     @property
     def listens(self) -> bool:
@@ -176,18 +176,18 @@ class NvmlConnection:
                 self._driver = driver_version(self._nvml)
         return self._driver
 
-    def _look(self, handle: Any, *, unheard: str) -> Look:
+    def _look(self, handle: Any, *, events_failure: str) -> Look:
         try:
             self._nvml.nvmlDeviceGetMemoryInfo(handle)  # unlike its UUID, not known by heart
             recovery_action = if_answered(self._nvml, lambda: self._recovery_action(handle))
             return Look(
                 in_mig_mode=bool(if_answered(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
                 recovery_action=recovery_action,
-                unheard=unheard if recovery_action is None else "",
+                events_failure=events_failure if recovery_action is None else "",
                 energy_mj=if_answered(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             )
         except self._nvml.NVMLError as error:
-            return _unreached(of_one_gpu(error))
+            return _unreached(raise_if_nvml_failed(error))
 
     def _recovery_action(self, handle: Any) -> int | None:
         (answer,) = self._nvml.nvmlDeviceGetFieldValues(handle, [_RECOVERY_ACTION])
@@ -206,7 +206,7 @@ class NvmlConnection:
                 gpu = read_gpu(self._nvml, index, handles[index], sysfs=self._sysfs)
                 self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
             except errors_of_one(self._nvml) as error:
-                errors[index] = of_one_gpu(error)
+                errors[index] = raise_if_nvml_failed(error)
             else:
                 self._known.gpus[uuid] = gpu
         return errors
@@ -216,7 +216,7 @@ class NvmlConnection:
         try:
             minor = minor_of(self._nvml, handle)
         except self._nvml.NVMLError as error:
-            of_one_gpu(error)
+            raise_if_nvml_failed(error)
             return known
         return replace(known, index=index, minor=known.minor if minor is None else minor)
 
@@ -227,7 +227,7 @@ class NvmlConnection:
             if types:
                 self._nvml.nvmlDeviceRegisterEvents(handle, types, events)
         except self._nvml.NVMLError as error:
-            of_one_gpu(error)
+            raise_if_nvml_failed(error)
             return False
         return bool(types & _XID)
 

@@ -55,8 +55,8 @@ class Reconciler:
         self._context = context
         self._stopping = False
         self._faults_said: dict[str, frozenset[tuple[str, int | None]]] = {}
-        self._programs_faults: dict[tuple[str, int], int] = {}  # not told of yet
-        self._programs_fault_said: dict[tuple[str, int], float] = {}
+        self._application_faults: dict[tuple[str, int], int] = {}  # not told of yet
+        self._application_fault_said: dict[tuple[str, int], float] = {}
         self._warn = WarnOnce(_log)
         self._written: NodeHealth | None = None
 
@@ -77,7 +77,7 @@ class Reconciler:
 
     def look(self, *reports: Report) -> None:
         """
-        Reconciler once, with *reports* as what has come since the last time.
+        Reconcile once, with *reports* as what has come since the last time.
 
         Raises:
             PluginError: If a GPU that is new cannot be advertised; all else is done.
@@ -92,7 +92,7 @@ class Reconciler:
             self._context.publish(self._inventory.entries)
         finally:
             self._log_changes()
-            self._tell_of_programs(at)
+            self._log_application_faults(at)
             self._write(at)
 
     def _arrived(self) -> list[Report]:
@@ -131,22 +131,22 @@ class Reconciler:
             "resource": self._context.resource_names[entry.strategy],
         }
 
-    def _tell_of_programs(self, at: Moment) -> None:
-        for key, times in self._inventory.programs_faults().items():
-            self._programs_faults[key] = self._programs_faults.get(key, 0) + times
-        due = [key for key in self._programs_faults if self._is_due(key, at)]
+    def _log_application_faults(self, at: Moment) -> None:
+        for key, times in self._inventory.application_faults().items():
+            self._application_faults[key] = self._application_faults.get(key, 0) + times
+        due = [key for key in self._application_faults if self._is_due(key, at)]
         if not due:
             return
         tenants, unknown = self._tenants()
         for uuid, xid in due:
             there = tuple(tenant.name for tenant in tenants if tenant.vgpus_on(uuid))
             self._inventory.remember(uuid, ApplicationFault(xid=xid, at=at.text, tenants=there))
-            fields: dict[str, object] = {"gpu": uuid, "xid": xid, "times": self._programs_faults.pop((uuid, xid))}
+            fields: dict[str, object] = {"gpu": uuid, "xid": xid, "times": self._application_faults.pop((uuid, xid))}
             _log.warning("application fault on a GPU", extra={**fields, "tenants": there, **unknown})
-            self._programs_fault_said[uuid, xid] = at.seconds
+            self._application_fault_said[uuid, xid] = at.seconds
 
     def _is_due(self, key: tuple[str, int], at: Moment) -> bool:
-        said_seconds = self._programs_fault_said.get(key)
+        said_seconds = self._application_fault_said.get(key)
         return said_seconds is None or at.seconds - said_seconds >= _SAME_FAULT_SECONDS
 
     def _tenants(self) -> tuple[tuple[Tenant, ...], Mapping[str, str]]:

@@ -19,7 +19,7 @@ class Look:
     away: bool = False  # lost, or useless until a reset: once it is reached again, it was reset
     in_mig_mode: bool = False
     recovery_action: int | None = None  # NVML's number, 0 for none; None if the driver does not say
-    unheard: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
+    events_failure: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
     energy_mj: int | None = None  # total since the driver was loaded or the GPU reset; None if it does not count
 
 
@@ -27,7 +27,7 @@ class Look:
 class Probe:
     """A look at all GPUs."""
 
-    seconds: float  # `boot_clock.boot_seconds` at its end
+    seconds: float  # `state_files.boot_seconds` at its end
     generation: int  # how often NVML had been initialised by then
     looks: Mapping[str, Look]  # by UUID
     gpus: tuple[Gpu, ...]  # those that can be shared or allocated whole, in NVML's order

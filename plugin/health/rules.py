@@ -20,13 +20,13 @@ STEADY_SECONDS = 15.0
 _RECOVERIES = {
     1: "a reset of the GPU",
     2: "a reboot of the node",
-    3: "an end of its peer-to-peer traffic",
-    4: "an end of its peer-to-peer traffic, and a reset of the GPU",
+    3: "draining its peer-to-peer traffic",
+    4: "draining its peer-to-peer traffic, then a reset of the GPU",
     5: "a recovery of its IMEX domain",
     6: "a reset of its bus",
     7: "a reboot of the system",
 }
-_NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: only a reset ends them
+_NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: its end repairs nothing
 _BEFORE_US = 0  # the generation of NVML in which an earlier plugin saw the GPU
 
 
@@ -34,7 +34,7 @@ _BEFORE_US = 0  # the generation of NVML in which an earlier plugin saw the GPU
 class Moment:
     """A time, for the rules and for people."""
 
-    seconds: float  # as `boot_clock.boot_seconds`
+    seconds: float  # as `state_files.boot_seconds`
     text: str  # ISO 8601, UTC
 
 
@@ -73,10 +73,10 @@ def restored(faults: Iterable[Fault]) -> GpuState:
     )
 
 
-def struck(state: GpuState, event: Event, at: Moment) -> GpuState:
+def after_event(state: GpuState, event: Event, at: Moment) -> GpuState:
     """Apply the driver's word that something critical happened on the GPU."""
     comes_back = (
-        f"once the driver has asked for no recovery of it for {STEADY_SECONDS:.0f} s"
+        f"once the driver has required no recovery action for {STEADY_SECONDS:.0f} s"
         if state.tells_recovery
         else "once the GPU has been reset, which alone is evidence with this driver"
     )
@@ -85,7 +85,7 @@ def struck(state: GpuState, event: Event, at: Moment) -> GpuState:
     return replace(_with(state, opened, at), was_reset=False, reset_below_mj=event.energy_mj, away_in=None)
 
 
-def looked_at(
+def after_look(
     state: GpuState, look: Look | None, at: Moment, *, generation: int, steady_seconds: float = STEADY_SECONDS
 ) -> GpuState:
     """Apply what a probe of NVML's *generation* saw; None if NVML does not list the GPU."""
@@ -103,13 +103,13 @@ def looked_at(
     return _without_those_over(state, look, at, steady_seconds)
 
 
-def unseen(state: GpuState, why: str, at: Moment) -> GpuState:
+def after_nvml_failure(state: GpuState, why: str, at: Moment) -> GpuState:
     """Apply that NVML tells nothing about the GPU."""
     state = replace(state, open=tuple(replace(one, over_since_seconds=None) for one in state.open))
     return _with(state, _Opened(source="nvml", why=why, comes_back="once NVML answers again"), at)
 
 
-def with_mps(state: GpuState, why: str | None, at: Moment) -> GpuState:
+def after_mps_report(state: GpuState, why: str | None, at: Moment) -> GpuState:
     """Apply what is known of the GPU's MPS daemon; None if it is good. Its supervisor has the patience already."""
     if why is None:
         return replace(state, open=tuple(one for one in state.open if one.fault.source != "mps"))
@@ -178,8 +178,10 @@ def _reset_below_mj(state: GpuState) -> int | None:
 
 
 def _with_seen_faults(state: GpuState, look: Look, at: Moment) -> GpuState:
-    if look.unheard:
-        state = _with(state, _Opened(source="nvml", why=look.unheard, comes_back="once NVML delivers events"), at)
+    if look.events_failure:
+        state = _with(
+            state, _Opened(source="nvml", why=look.events_failure, comes_back="once NVML delivers events"), at
+        )
     if look.in_mig_mode:
         mig = _Opened(source="mig", why="it is in MIG mode", comes_back="once its MIG mode is off")
         state = _with(state, mig, at)
@@ -209,9 +211,11 @@ def _without_those_over(state: GpuState, look: Look | None, at: Moment, steady_s
 def _is_over(source: Source, state: GpuState, look: Look | None) -> bool:
     """Whether there is evidence that a fault is over."""
     if source == "nvml":
-        return look is None or not look.unheard
-    if look is None or source == "gone":
-        return look is not None
+        return look is None or not look.events_failure
+    if look is None:
+        return False
+    if source == "gone":
+        return True
     if look.problem:
         return False
     if source == "mig":

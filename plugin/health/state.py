@@ -1,7 +1,7 @@
 """
 How the plugin sees this node's GPUs, in a file: for `gpu-share plugin status`, and for the next plugin.
 
-The next plugin may be another version. What is added here has a default, and unknown fields are passed over.
+The next plugin may be another version. What is added here has a default, and unknown fields are ignored.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     why: str
     since: str  # ISO 8601, UTC
-    comes_back: str  # completes "comes back ...": "once the GPU has been reset"
+    comes_back: str  # recovery condition; completes "recovers ..."
     xid: int | None = None
     energy_mj: int | None = None  # the GPU's total energy when it failed: below that later, it was reset
 
@@ -58,7 +58,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     """All GPUs of a node, and when and by whom this was written."""
 
     boot_id: str
-    heartbeat_seconds: float  # `boot_clock.boot_seconds` of the last write
+    heartbeat_seconds: float  # `state_files.boot_seconds` of the last write
     pid: int
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()

@@ -43,7 +43,7 @@ class _Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     """
-    Print how each GPU is, for people or as JSON.
+    Print how each GPU is, as text or JSON.
 
     Returns:
         0 if all are healthy, 1 if some are not, 2 if no plugin runs here, which standard error then says in one line.
@@ -72,7 +72,7 @@ def _running(state_dir: Path) -> tuple[NodeHealth, float]:
         raise _NoPluginError(f"no plugin runs here: {path} is from before this node started: start gpu-share plugin")
     if node.ended:
         raise _NoPluginError(
-            f"no plugin runs here: {path} says that process {node.pid} was ended: start gpu-share plugin"
+            f"no plugin runs here: {path} says that process {node.pid} was stopped: start gpu-share plugin"
         )
     age_seconds = boot_seconds() - node.heartbeat_seconds
     if not 0 <= age_seconds <= FRESH_SECONDS:

@@ -52,7 +52,7 @@ class DaemonSupervisor:
         self.report = MpsGpu(state="starting", since=_now(), why=self._watch.why, checked_seconds=boot_seconds())
 
     def run(self, ending: Event) -> None:
-        """Keep the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""
+        """Supervise the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""
         seen: Seen | None = Gone()  # whatever runs was not started by us: it is ended before the first start
         while not ending.is_set():
             pause_seconds = self._context.timing.look

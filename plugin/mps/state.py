@@ -64,7 +64,7 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
         return "no MPS daemon is supervised on this node: is gpu-share mps running?"
     gpu = state.gpus.get(gpu_uuid)
     if gpu is None:
-        return "gpu-share mps runs no daemon for this GPU: has it the same policies and --strategy as the plugin?"
+        return "gpu-share mps runs no daemon for this GPU: does it have the same policies and --strategy as the plugin?"
     if gpu.state == "stopped":
         return "gpu-share mps has ended, and the MPS daemon with it"
     if not 0 <= now_seconds - gpu.checked_seconds <= FRESH_SECONDS:

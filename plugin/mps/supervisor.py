@@ -69,7 +69,7 @@ class Supervisor:
         self._log_left(lambda: self._context.modes.release(keep=kept))
 
     def hold_modes(self) -> None:
-        """See to the compute modes of all GPUs; what fails takes the GPU's state with it."""
+        """Set and check the compute modes of all GPUs; what fails takes the GPU's state with it."""
         supervisors = self._now()
         faults = self._context.modes.hold([supervisor.gpu.uuid for supervisor in supervisors])
         for supervisor in supervisors:

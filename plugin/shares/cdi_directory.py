@@ -13,7 +13,7 @@ from plugin.state_files import write_atomically
 _log = logging.getLogger(__name__)
 
 _MODE = 0o755
-# Runtimes read only what ends in .json or .yaml, so one that is being written (see `atomic_file`) is not read.
+# Runtimes read only what ends in .json or .yaml, so one that is being written (see `write_atomically`) is not read.
 _SPECIFICATION = r"gpu-share_[a-z0-9-]+(\.[a-z0-9-]+)+_[A-Za-z][A-Za-z0-9_-]*\.json"
 _OURS = re.compile(rf"{_SPECIFICATION}|\.{_SPECIFICATION}\.[0-9]+\.new", re.ASCII)
 

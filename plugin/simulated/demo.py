@@ -5,12 +5,13 @@ Everything is a process or a file in a temporary directory, and is gone when the
 """
 
 import json
+import os
 import ssl
 import subprocess
 import sys
 import time
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPSConnection
@@ -71,7 +72,7 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
         stack.enter_context(kubelet)
         resource = cluster.resource_names["mps"]
         with _plugin(directory, policies, simulate=SIMULATED):
-            devices = kubelet.wait_for(resource, timeout_seconds=_START_SECONDS)
+            devices = _advertised(lambda: kubelet.allocatable(resource), kubelet, resource, directory)
             console.print(
                 f"A webhook on https://localhost:{port}, a device plugin with [bold]{SIMULATED}[/bold] "
                 f"({devices} vGPUs) and a kubelet, all on this machine and for this moment."
@@ -113,11 +114,24 @@ def _let_a_gpu_fail(
     script.write_text(_FAILING)
     vgpus = kubelet.capacity(resource)
     with _plugin(directory, policies, simulate=str(script)):
-        left = kubelet.wait_until(
+        left = _advertised(
             lambda: kubelet.allocatable(resource) if kubelet.allocatable(resource) < vgpus else 0,
-            timeout_seconds=_START_SECONDS,
+            kubelet,
+            resource,
+            directory,
         )
         show_fault(console, left=left, vgpus=vgpus, status=_status(directory))
+
+
+def _advertised(count: Callable[[], int], kubelet: SimulatedKubelet, resource: str, directory: Path) -> int:
+    """Wait until *count* is not zero."""
+    try:
+        return kubelet.wait_until(count, timeout_seconds=_START_SECONDS)
+    except TimeoutError:
+        last = next(reversed((directory / "plugin.log").read_text().splitlines()), "it logged nothing")
+        raise DemoError(
+            f"the plugin did not advertise {resource} within {_START_SECONDS:.0f} s; the last line of its log: {last}"
+        ) from None
 
 
 def _status(directory: Path) -> str:
@@ -125,7 +139,9 @@ def _status(directory: Path) -> str:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         command = [*_command("plugin", "status"), "--state-dir", str(directory / "state")]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+        ran = subprocess.run(  # noqa: S603 - our own command
+            command, capture_output=True, text=True, check=False, env=_environment()
+        )
         if ran.returncode == _UNHEALTHY:
             return ran.stdout
         if time.monotonic() > deadline:
@@ -178,7 +194,8 @@ def _call(port: int, ca: Path, example: Example) -> dict[str, Any]:
 def _webhook(directory: Path, policies: Path) -> Iterator[int]:
     """Issue certificates and start the webhook; yields its port."""
     certs = directory / "certs"
-    subprocess.run([*_command("certs", "issue"), "--out", str(certs)], check=True)  # noqa: S603 - our own command
+    command = [*_command("certs", "issue"), "--out", str(certs)]
+    subprocess.run(command, check=True, env=_environment())  # noqa: S603 - our own command
     options = ["--policies", str(policies), "--cert", str(certs / "tls.crt"), "--key", str(certs / "tls.key")]
     with _process(directory / "webhook.log", "webhook", *options, "--bind", "localhost:0") as process:
         line = _wait_for_line(process, directory / "webhook.log", "serving")
@@ -197,7 +214,9 @@ def _plugin(directory: Path, policies: Path, *, simulate: str) -> Iterator[None]
 @contextmanager
 def _process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as output:
-        process = subprocess.Popen(_command(*arguments), stderr=output, stdout=output)  # noqa: S603 - our own command
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            _command(*arguments), stderr=output, stdout=output, env=_environment()
+        )
     try:
         yield process
     finally:
@@ -221,6 +240,11 @@ def _wait_for_line(process: subprocess.Popen[bytes], log: Path, message: str) ->
             raise DemoError(f"the webhook ended at once: {text.strip()}")
         time.sleep(0.02)
     raise DemoError(f"the webhook did not start within {_START_SECONDS:.0f} s")
+
+
+def _environment() -> dict[str, str]:
+    """What the demo's processes inherit: no option of theirs, or they would do something else than the demo shows."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GPU_SHARE_")}
 
 
 def _command(*arguments: str) -> list[str]:

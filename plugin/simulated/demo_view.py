@@ -87,7 +87,7 @@ def show_fault(console: Console, *, left: int, vgpus: int, status: str) -> None:
     console.print(Rule("[bold]A GPU fails[/bold]", align="left"))
     console.print(
         f"The driver reports XID 79 on GPU 0. Its pods stay, no new one is placed there: {left} of {vgpus} vGPUs are "
-        "left. On the node, [bold]gpu-share plugin status[/bold] says",
+        "left. On the node, [bold]gpu-share plugin status[/bold] says:",
         highlight=False,
     )
     for line in status.splitlines():

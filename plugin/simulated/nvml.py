@@ -34,7 +34,7 @@ _SUPPORTED_EVENTS = _XID_EVENT | _DOUBLE_BIT_ECC_EVENT
 _RECOVERY_ACTION_FIELD = 230
 _UNSIGNED_INT = 1  # the type of a field's value
 _RESET_GPU = 1
-_PROGRAMS_XIDS = frozenset({13, 31, 43, 45, 68, 109})  # after which a driver asks for nothing
+_APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})  # after which a driver asks for nothing
 _EARLIER_ENERGY_MJ = 10**9  # taken before the start
 _MILLIWATTS = 300_000
 
@@ -217,7 +217,7 @@ class SimulatedNvml:
 
 
 def _asks_for_reset(fault: XidFault) -> bool:
-    return fault.xid not in _PROGRAMS_XIDS or fault.recovers_seconds < math.inf
+    return fault.xid not in _APPLICATION_XIDS or fault.recovers_seconds < math.inf
 
 
 def _known(value: int | None) -> int:

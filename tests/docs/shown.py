@@ -9,7 +9,7 @@ import yaml
 from plugin.errors import AllocationError
 from plugin.gpus.gpu import Pool
 from plugin.health.reports import Event
-from plugin.health.rules import GpuState, Moment, struck
+from plugin.health.rules import GpuState, Moment, after_event
 from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.shares.allocation import allocate
@@ -64,7 +64,9 @@ def fragmented_pod() -> str:
 
 def status_of_a_node() -> str:
     moment = Moment(seconds=0, text=ago(minutes=5))
-    state = struck(GpuState(tells_recovery=True), Event(seconds=0, gpu_uuid=_FAILED, what="XID 79", xid=79), moment)
+    state = after_event(
+        GpuState(tells_recovery=True), Event(seconds=0, gpu_uuid=_FAILED, what="XID 79", xid=79), moment
+    )
     gpus = (
         healthy(0, uuid=_FAILED, model="NVIDIA H200", since=moment.text, faults=state.faults),
         healthy(1, uuid=_FINE, model="NVIDIA H200", since=ago(hours=4)),

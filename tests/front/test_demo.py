@@ -87,3 +87,30 @@ def test_on_a_terminal_no_line_is_longer_and_no_word_is_broken(shown: str) -> No
     assert [line for line in lines if len(line) > 80 and len(line.split()) > 1] == []
     words = {word for line in shown.splitlines() for word in re.findall(r"[a-z]{4,}", line)}
     assert {word for line in lines for word in re.findall(r"[a-z]{4,}", line)} <= words
+
+
+def test_options_in_the_environment_do_not_change_what_the_demo_shows(shown: str) -> None:
+    environment = os.environ | {"GPU_SHARE_STRATEGY": "whole", "GPU_SHARE_WORKERS": "nonsense"}
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpu_share", "demo"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(ran.stdout.splitlines()) == len(shown.splitlines())
+
+
+def test_a_node_that_shares_nothing_ends_the_demo_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "_cluster.yaml").write_text("nodes: [{offer: none}]\n")
+    ran = subprocess.run(
+        [sys.executable, "-m", "gpu_share", "demo", "--policies", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.count("\n") == 1
+    assert "the plugin did not advertise gpu-share.dev/vgpu" in ran.stderr

@@ -1,5 +1,6 @@
 """The options of the parts on a node, as they are read from words and from the environment."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -48,3 +49,36 @@ def test_a_gpu_goes_in_some_way(text: str, capsys: pytest.CaptureFixture[str]) -
         main(["plugin", "--device-handover", text])
     assert ended.value.code == 2
     assert capsys.readouterr().err == "gpu-share: --device-handover: expected some of envvar, cdi, devices\n"
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "100000000000000000000013"])
+def test_a_number_that_no_xid_has_is_rejected(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="expected XID numbers"):
+        read("plugin", "--application-xids", text)
+
+
+def test_options_before_a_command_are_rejected_and_not_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plugin", "--state-dir", str(tmp_path), "status"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said == "gpu-share: put the options after the command: gpu-share plugin status ...\n"
+
+
+def test_a_variable_of_the_plugin_does_not_break_its_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPU_SHARE_DEVICE_HANDOVER", "nonsense")
+    with pytest.raises(SystemExit):
+        main(["plugin", "status", "--state-dir", str(tmp_path)])
+    assert "no plugin runs here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["polic"], ["plugin", "--no-such"], ["policy", "chek"]])
+def test_an_error_of_usage_says_where_to_look(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert " --help\n" in capsys.readouterr().err

@@ -58,7 +58,7 @@ def test_a_signal_ends_it_without_a_trace_while_there_is_no_kubelet(start: Start
     plugin.logged("waiting for the kubelet")
     code, written = plugin.ends(by=ending)
     assert code == 0
-    assert [json.loads(line)["message"] for line in written.splitlines()] == ["ending"]
+    assert [json.loads(line)["message"] for line in written.splitlines()] == ["shutting down"]
     assert list(directory.iterdir()) == []
 
 

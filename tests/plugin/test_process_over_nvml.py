@@ -88,7 +88,7 @@ def test_without_a_gpu_it_ends_with_one_line(start: Start, nvml: str, scenario: 
 def test_without_nvml_it_ends_with_one_line(start: Start) -> None:
     code, written = start().ends()
     assert code == 1
-    assert "libnvidia-ml.so.1 was not found: install the NVIDIA driver" in written
+    assert "libnvidia-ml.so.1: install the NVIDIA driver" in written
     assert written.count("\n") == 1
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from plugin.health.reports import Event, Look
-from plugin.health.rules import GpuState, Moment, looked_at, struck, unseen, with_mps
+from plugin.health.rules import GpuState, Moment, after_event, after_look, after_mps_report, after_nvml_failure
 from plugin.health.state import Fault
 
 GOOD = Look(recovery_action=0, energy_mj=1000)
@@ -39,7 +39,7 @@ class Story:
     def looks(self, *looks: Look | None) -> "Story":
         for look in looks:
             self.seconds += 5
-            self.state = looked_at(self.state, look, self.now, generation=self.generation)
+            self.state = after_look(self.state, look, self.now, generation=self.generation)
         return self
 
     def looks_for(self, seconds: float, look: Look | None) -> "Story":
@@ -52,7 +52,7 @@ class Story:
         """Hear of an XID; the GPU says its energy then, if it is not given, as at the last look."""
         energy_mj = self.state.energy_mj if energy_mj is None else energy_mj
         event = Event(seconds=self.seconds, gpu_uuid="GPU-0", what=f"XID {number}", xid=number, energy_mj=energy_mj)
-        self.state = struck(self.state, event, self.now)
+        self.state = after_event(self.state, event, self.now)
         return self
 
     def started_anew(self) -> "Story":
@@ -60,9 +60,9 @@ class Story:
         return self
 
     def nvml_fails(self) -> "Story":
-        self.state = unseen(self.state, "NVML fails", self.now)
+        self.state = after_nvml_failure(self.state, "NVML fails", self.now)
         return self
 
     def mps(self, why: str | None) -> "Story":
-        self.state = with_mps(self.state, why, self.now)
+        self.state = after_mps_report(self.state, why, self.now)
         return self

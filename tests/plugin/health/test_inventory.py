@@ -66,10 +66,10 @@ def test_only_xids_that_are_no_programs_change_a_gpu_and_each_one_does(events: l
     critical = {uuid for uuid, number in events if number not in APPLICATION_XIDS}
     assert unhealthy(known) == [uuid for uuid in (FIRST, SECOND) if uuid in critical]
     programs = [(uuid, number) for uuid, number in events if number in APPLICATION_XIDS and uuid in (FIRST, SECOND)]
-    counted = known.programs_faults()
+    counted = known.application_faults()
     assert set(counted) == set(programs)
     assert sum(counted.values()) == len(programs)
-    assert known.programs_faults() == {}
+    assert known.application_faults() == {}
 
 
 def test_an_administrator_can_say_which_xids_are_a_programs() -> None:

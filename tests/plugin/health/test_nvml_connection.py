@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plugin.health.nvml_connection import Known, NvmlConnection
+from plugin.health.nvml_connection import KnownGpus, NvmlConnection
 from plugin.health.reports import Event
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
 from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
@@ -26,7 +26,7 @@ def session(**replaced: Callable[..., Any]) -> NvmlConnection:
     nvml = SimulatedNvml(SimulatedNode(gpus=GPUS), clock=lambda: 0.0, sleep=lambda _: None)
     nvml.nvmlInit()
     vars(nvml).update(replaced)
-    return NvmlConnection(nvml, Known(), generation=3, clock=lambda: 7.0, sysfs=Path("/nowhere"))
+    return NvmlConnection(nvml, KnownGpus(), generation=3, clock=lambda: 7.0, sysfs=Path("/nowhere"))
 
 
 def break_call(known: NvmlConnection, call: str, value: int, *, of: str = FIRST) -> NvmlConnection:

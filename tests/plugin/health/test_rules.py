@@ -17,7 +17,7 @@ def test_a_critical_xid_marks_it_at_once_and_says_what_when_and_what_helps() -> 
     (fault,) = Story(GOOD).xid(79).faults
     assert (fault.source, fault.xid, fault.since) == ("xid", 79, "at 105")
     assert "XID 79" in fault.why
-    assert "asked for no recovery" in fault.comes_back
+    assert "required no recovery action" in fault.comes_back
     (fault,) = Story(OLD).xid(79).faults
     assert "has been reset" in fault.comes_back
 

@@ -42,7 +42,7 @@ def test_a_file_from_before_the_node_started_is_rejected(tmp_path: Path, capsys:
 
 def test_a_plugin_that_was_ended_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_node_health(tmp_path, node(healthy(0), ended=True))
-    assert "says that process 7 was ended: start gpu-share plugin" in rejected(capsys, tmp_path)
+    assert "says that process 7 was stopped: start gpu-share plugin" in rejected(capsys, tmp_path)
 
 
 @pytest.mark.parametrize(

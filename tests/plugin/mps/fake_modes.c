@@ -86,13 +86,13 @@ int nvmlDeviceGetComputeMode(void *handle, unsigned int *mode) {
     return SUCCESS;
 }
 int nvmlDeviceSetComputeMode(void *handle, unsigned int mode) {
-    char unseen[512], seen[512];
+    char after_nvml_failure[512], seen[512];
     int refused = number_in("refuse-", handle);
     FILE *file = refused ? NULL : open_named("new-", handle, "w");
     if (file == NULL) return refused;
     fprintf(file, "%u", mode);
     fclose(file);
-    snprintf(unseen, sizeof unseen, "%s/new-%s", getenv("FAKE_MODES"), (char *)handle);
+    snprintf(after_nvml_failure, sizeof after_nvml_failure, "%s/new-%s", getenv("FAKE_MODES"), (char *)handle);
     snprintf(seen, sizeof seen, "%s/mode-%s", getenv("FAKE_MODES"), (char *)handle);
-    return rename(unseen, seen);
+    return rename(after_nvml_failure, seen);
 }

@@ -88,7 +88,7 @@ def serve(listening):
         if words[0] in told.get("die", []):
             os._exit(1)
         if words[0] == "quit":
-            if "quit" not in told.get("deaf", []):
+            if "quit" not in told.get("without_events", []):
                 if not told.get("litter"):
                     clean()
                 os._exit(0)
@@ -119,7 +119,7 @@ def daemon():
         time.sleep(600 if told.get("mute") else 0)
         os._exit(0)
     os.setsid()
-    if "SIGTERM" in told.get("deaf", []):
+    if "SIGTERM" in told.get("without_events", []):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork():
         os._exit(0)

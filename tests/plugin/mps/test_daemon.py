@@ -140,9 +140,9 @@ def test_a_daemon_that_is_told_to_quit_leaves_nothing(daemon: Daemon, standin: S
     "behaviour",
     [
         {"litter": True},
-        {"deaf": ["quit"]},
+        {"without_events": ["quit"]},
         {"hang": ["quit"]},
-        {"deaf": ["quit", "SIGTERM"]},
+        {"without_events": ["quit", "SIGTERM"]},
         {"orphan": True},
     ],
     ids=["litters", "ignores quit", "hangs", "ignores SIGTERM", "leaves a server"],
@@ -187,7 +187,7 @@ def test_processes_that_survive_everything_are_named(
     place: Place, standin: StandIn, pipes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     daemon = Daemon(UUID, place, IMPATIENT)
-    standin.behave(deaf=["quit", "SIGTERM"])
+    standin.behave(without_events=["quit", "SIGTERM"])
     daemon.start()
     (found,) = alive(pipes)
     # As if it hung in the driver: signals do not reach it.

@@ -204,7 +204,7 @@ def test_a_node_without_gpus_for_mps_says_so_once_and_idles(bench: Bench, start:
     (bench.state_dir / STATE_FILE).unlink()
     wait_until((bench.state_dir / STATE_FILE).exists)
     assert bench.faults(A) == [
-        "gpu-share mps runs no daemon for this GPU: has it the same policies and --strategy as the plugin?"
+        "gpu-share mps runs no daemon for this GPU: does it have the same policies and --strategy as the plugin?"
     ]
     code, log, other = running.ends(by=signal.SIGTERM)
     assert (code, other) == (0, "")

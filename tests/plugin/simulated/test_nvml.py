@@ -67,9 +67,9 @@ def test_two_equal_xids_are_two_events() -> None:
 
 def test_an_event_waits_for_somebody_who_listens_to_its_gpu_and_type() -> None:
     nvml, clock = started(XidFault(at_seconds=1, gpu_uuid=SECOND, xid=31))
-    deaf = listening(nvml, 0)
-    nvml.nvmlDeviceRegisterEvents(nvml.nvmlDeviceGetHandleByIndex(1), 0x2, deaf)
-    assert error_of(lambda: nvml.nvmlEventSetWait_v2(deaf, 5000)) == 10
+    without_events = listening(nvml, 0)
+    nvml.nvmlDeviceRegisterEvents(nvml.nvmlDeviceGetHandleByIndex(1), 0x2, without_events)
+    assert error_of(lambda: nvml.nvmlEventSetWait_v2(without_events, 5000)) == 10
     assert nvml.nvmlEventSetWait_v2(listening(nvml, 1), 0).eventData == 31
     assert clock() == 5
 
