@@ -110,8 +110,8 @@ def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
     )
     if probe is None:
         return
-    inventory, context = reconciled(settings, source, cluster, strategy_of, resources)
-    reconciler = Reconciler(inventory, reports, context)
+    inventory = restored_inventory(settings, strategy_of)
+    reconciler = Reconciler(inventory, reports, reconciler_context(settings, source, cluster, resources))
     reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
         forget_others(handover, resources.advertised)
@@ -148,26 +148,30 @@ def _simulated(specification: str) -> GpuSource:
     )
 
 
-def reconciled(
-    settings: Settings, source: GpuSource, cluster: Cluster, strategy_of: StrategyOf, resources: Resources
-) -> tuple[GpuInventory, ReconcilerContext]:
-    """Say what the reconciler works on; it goes on with what an earlier plugin knew since the same boot."""
-    with suppress(OSError):  # which the reconciler is going to log when it cannot write
-        settings.state_dir.mkdir(parents=True, exist_ok=True)
-    boot, names = boot_id(), cluster.resource_names
+def restored_inventory(settings: Settings, strategy_of: StrategyOf) -> GpuInventory:
+    """Make the inventory, with what an earlier plugin knew since the same boot; simulated GPUs are new each time."""
     before = read_node_health(settings.state_dir)
-    inventory = GpuInventory(
+    return GpuInventory(
         strategy_of=strategy_of,
         application_xids=settings.application_xids,
-        before=before if before and before.boot_id == boot and settings.simulate is None else None,
+        before=before if before and before.boot_id == boot_id() and settings.simulate is None else None,
     )
 
-    def tenants() -> tuple[Tenant, ...]:
-        resources = frozenset(names.values())
-        return read_tenants(settings.pod_resources, resources, timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
 
-    return inventory, ReconcilerContext(
-        boot_id=boot,
+def reconciler_context(
+    settings: Settings, source: GpuSource, cluster: Cluster, resources: Resources
+) -> ReconcilerContext:
+    """Say what the reconciler asks, and where it writes; the directory of its state is made if it is missing."""
+    with suppress(OSError):  # which the reconciler is going to log when it cannot write
+        settings.state_dir.mkdir(parents=True, exist_ok=True)
+    names = cluster.resource_names
+
+    def tenants() -> tuple[Tenant, ...]:
+        shared = frozenset(names.values())
+        return read_tenants(settings.pod_resources, shared, timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
+
+    return ReconcilerContext(
+        boot_id=boot_id(),
         state_dir=settings.state_dir,
         mps_faults=source.mps_faults,
         tenants=tenants,

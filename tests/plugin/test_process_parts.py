@@ -12,7 +12,7 @@ from plugin.errors import SimulationError
 from plugin.health.reconciler import Reconciler
 from plugin.health.reports import Look, Probe
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
-from plugin.process import Settings, gpu_source, reconciled
+from plugin.process import Settings, gpu_source, reconciler_context, restored_inventory
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
@@ -28,7 +28,8 @@ def settings(**changed: Any) -> Settings:
 def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Reconciler:
     cluster = Cluster()
     resources = resources_of(chosen, cluster, serve=serve)
-    inventory, context = reconciled(chosen, gpu_source(chosen), cluster, strategies_of(chosen, cluster), resources)
+    inventory = restored_inventory(chosen, strategies_of(chosen, cluster))
+    context = reconciler_context(chosen, gpu_source(chosen), cluster, resources)
     return Reconciler(inventory, SimpleQueue(), context)
 
 
