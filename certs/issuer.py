@@ -50,7 +50,7 @@ class CA:
         Return a serving certificate for *dns_names* (DNS names and IP addresses), with a new key.
 
         Raises:
-            IssueError: If *dns_names* is empty, or holds neither a DNS name nor an IP address.
+            IssueError: If *dns_names* is empty, or a name is neither a DNS name nor an IP address.
         """
         names = x509.SubjectAlternativeName(check_names(dns_names))
         key = ec.generate_private_key(ec.SECP256R1())
@@ -75,7 +75,7 @@ def check_names(dns_names: Sequence[str]) -> list[x509.GeneralName]:
     Return *dns_names* as subject alternative names.
 
     Raises:
-        IssueError: If *dns_names* is empty, or holds neither a DNS name nor an IP address.
+        IssueError: If *dns_names* is empty, or a name is neither a DNS name nor an IP address.
     """
     if not dns_names:
         raise IssueError("expected at least one DNS name or IP address for the serving certificate, got none")

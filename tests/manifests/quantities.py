@@ -19,7 +19,7 @@ def kept(quantity: str | float) -> str:
     if number == 0:
         return "0"
     if suffix.endswith("i"):
-        return written if not parts["fraction"] and number % 8 else _shortened(number, 1024, list(_BINARY))
+        return written if not parts["fraction"] and int(digits) % 8 else _shortened(number, 1024, list(_BINARY))
     if suffix[:1] in {"e", "E"} and len(suffix) > 1:
         power = int(suffix[1:])
         names = ["", *(f"e{thousands}" for thousands in range(3, 64, 3))]
