@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.attempts import RULES
 from tests.cluster.cluster import Cluster, NoClusterError, eventually, loader, need_cluster
 from tests.cluster.image import archive, load
 from tests.cluster.installation import SIMULATED, Installation
@@ -18,6 +19,12 @@ from tests.cluster.pods import Place, pod
 from tests.image.debian import NoBuilderError
 
 HERE = Path(__file__).parent
+# Namespaces of tests, and the policies that they have.
+POLICIES = {
+    "attach-node": "mps: {attach: node}",
+    "on-trial": "mode: warn",
+    **{name: rules for rules, name in RULES.items()},
+}
 _FIRST_POD = pytest.StashKey[float]()
 
 
@@ -59,6 +66,7 @@ def anywhere(cluster: Cluster, node: Node, tmp_path_factory: pytest.TempPathFact
     """Give the means to install, and see in the end that nothing is left."""
     installation = Installation(cluster, tmp_path_factory.mktemp("tree"))
     installation.write_tree()
+    installation.write_policies(**POLICIES)
     try:
         yield installation
     finally:
@@ -87,9 +95,9 @@ def installed(first: Installation) -> Installation:
 
 
 @pytest.fixture
-def place(cluster: Cluster) -> Iterator[Place]:
+def place(installed: Installation) -> Iterator[Place]:
     """Give a namespace for this test."""
-    made = Place.make(cluster)
+    made = Place.make(installed.cluster)
     yield made
     made.remove()
 

@@ -41,7 +41,7 @@ def archive() -> Iterator[Path]:
     try:
         environment = os.environ | debian._private_storage(folder)
         debian._make_base(folder, environment)
-        debian._make_image(environment)
+        _make_image(environment)
         made = folder / "images.tar"
         _pack(folder, made, environment)
         shutil.rmtree(folder / "layers")
@@ -65,15 +65,31 @@ def _full(name: str) -> str:
     return f"docker.io/{name}" if slash else f"docker.io/library/{name}"
 
 
+def _make_image(environment: Mapping[str, str]) -> None:
+    """Run `make image` as the pages do, on the Debian of tests/image; the name is what it gives by itself."""
+    options = ["--quiet", "--pull-never"]
+    if debian._CERTIFICATES.exists():
+        options.append(f"--volume={debian._CERTIFICATES}:{debian._CERTIFICATES}:ro")
+    if "PIP_INDEX_URL" in environment:
+        options.append("--build-arg=PIP_INDEX_URL")
+    chosen = {"BUILDER": "buildah", "BASE": debian._BASE, "OPTIONS": " ".join(options)}
+    debian._run(["make", "--no-print-directory", "image"], {**environment, **chosen})
+
+
 def _pack(folder: Path, made: Path, environment: Mapping[str, str]) -> None:
-    build = ["buildah", "build", "--quiet", "--pull-never", "--tag", _WORKLOAD, f"--build-arg=BASE={debian.NAME}"]
+    (names,) = [
+        one["names"]
+        for one in json.loads(debian._run(["buildah", "images", "--json"], environment))
+        if debian._BASE not in one.get("names", [debian._BASE])
+    ]
+    build = ["buildah", "build", "--quiet", "--pull-never", "--tag", _WORKLOAD, f"--build-arg=BASE={names[0]}"]
     debian._run([*build, str(HERE / "workload")], environment)
     layout = folder / "layout"
-    for name in (debian.NAME, _WORKLOAD):
+    for name in (names[0], _WORKLOAD):
         debian._run(["buildah", "push", "--quiet", name, f"oci:{layout}:{name}"], environment)
     index = json.loads((layout / "index.json").read_text())
     ours, workload = index["manifests"]
-    index["manifests"] = [*_named(ours, [NAME]), *_named(workload, framework_images())]
+    index["manifests"] = [*_named(ours, [NAME, *names]), *_named(workload, framework_images())]
     (layout / "index.json").write_text(json.dumps(index))
     with tarfile.open(made, "w") as tar:
         tar.add(layout, arcname=".")

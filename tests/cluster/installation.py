@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,6 @@ class Installation:
     cluster: Cluster
     tree: Path
     overlay: str = ""
-    policy_changes: int = 0
-    first_pod_seconds: float | None = None
-    left: list[str] = field(default_factory=list)
 
     def write_tree(self) -> None:
         """Copy the manifests, and say in them where the image is, as the page does."""
@@ -53,7 +50,10 @@ class Installation:
     def use(self, overlay: str, resource: str = VGPU) -> None:
         """Have *overlay* installed and all of it ready; nothing happens if it is."""
         if self.overlay != overlay:
+            replaces = bool(self.overlay)
             self.apply(overlay)
+            if replaces:
+                self.replace_plugins()
             self.wait_until_ready(resource)
 
     def apply(self, overlay: str) -> str:
@@ -66,13 +66,18 @@ class Installation:
         self.overlay = overlay
         return applied
 
-    def wait_until_ready(self, resource: str = VGPU) -> None:
+    def replace_plugins(self) -> None:
+        """Have the plugins read `_cluster.yaml` again, for which docs/operations.md replaces them."""
+        self.run("kubectl -n gpu-share rollout restart daemonset/gpu-share-plugin")
+
+    def wait_until_ready(self, resource: str = VGPU, *, seconds: float = 60) -> None:
         """Wait as the page does, and until every node advertises its vGPUs."""
         for line in commands("install.md", INSTALL):
             if "rollout status" in line:
                 self.run(line)
         eventually(
             lambda: all(self.allocatable(node).get(resource) == VGPUS for node in self.nodes()),
+            seconds=seconds,
             what=f"{VGPUS} {resource} on every node",
         )
 

@@ -16,17 +16,18 @@ from tests.cluster.pods import Place, container, pod
 # What gpu-share leaves on a node when it is uninstalled, by docs/operations.md
 _LEFT = "/host/tmp/nvidia-mps /host/run/gpu-share /host/var/run/cdi/gpu-share_*.json"
 
-# The image has no pkill. A pattern matches the command line of this program, too.
+# The first process of a container has the process ID 1 there.
 _KILL = """\
 import os, pathlib, re, signal, sys
-lines = {}
-for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+found = []
+for path in pathlib.Path("/proc").glob("[0-9]*"):
     try:
-        lines[int(path.parent.name)] = path.read_text().replace(chr(0), " ")
+        line, status = ((path / name).read_text() for name in ("cmdline", "status"))
     except OSError:
-        pass
-found = [pid for pid, line in lines.items() if re.search(sys.argv[1], line) and "python3 -" not in line]
-os.kill(min(found), signal.SIGKILL)
+        continue
+    if re.search(sys.argv[1], line.replace(chr(0), " ")) and re.search(r"NSpid:.*\\t1$", status, re.M):
+        found.append(int(path.name))
+os.kill(max(found), signal.SIGKILL)
 """
 
 
@@ -40,7 +41,7 @@ class Node:
     @contextmanager
     def reached(cls, cluster: Cluster) -> Iterator["Node"]:
         """Start the pod that reaches the node, for as long as this lasts."""
-        place = Place.make(cluster, "gpu-share-test-node")
+        place = Place.make(cluster, "test-node")
         view = container(
             "main", NAME, command=["sleep", "infinity"], securityContext={"privileged": True, "runAsUser": 0}
         )
@@ -57,7 +58,7 @@ class Node:
         return self.place.cluster.run(f"kubectl -n {self.place.name} exec -i node -- sh -s", stdin=script)
 
     def kill(self, pattern: str) -> None:
-        """Send SIGKILL to the oldest process whose command line has *pattern*."""
+        """Send SIGKILL to a container's first process, the newest of those whose command line has *pattern*."""
         self.run(f"exec python3 - {shlex.quote(pattern)} <<'END'\n{_KILL}END\n")
 
     def clean(self) -> None:
@@ -82,8 +83,10 @@ class Kubelet:
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not _runs(pid), what="the kubelet has ended")
 
-    def start(self) -> None:
-        """Start it again, and write down its process ID for whoever ends the cluster."""
+    def run(self) -> None:
+        """Start it, if it does not run, and write down its process ID for whoever ends the cluster."""
+        if _runs(self._pid()):
+            return
         log = (self.directory / "log" / "kubelet.log").open("a")
         command = [str(self.directory / "start-kubelet")]
         started = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)

@@ -114,14 +114,17 @@ class Place:
         )
         return Report(**json.loads(line))
 
-    def events(self, reason: str) -> list[str]:
-        """Give the messages of events here with *reason*."""
+    def events(self, reason: str, kind: str) -> list[str]:
+        """Give the messages of events here with *reason*, about objects of *kind*."""
+        reason += f",involvedObject.kind={kind}"
         listed = self.cluster.api.get(f"/api/v1/namespaces/{self.name}/events", fieldSelector=f"reason={reason}")
         return [str(one["message"]) for one in listed["items"]]
 
     def empty(self) -> None:
         """Delete all pods, and wait until their vGPUs are free again."""
-        self.cluster.run(f"kubectl -n {self.name} delete deploy,sts,job,cronjob,pod --all --wait=false")
+        self.cluster.run(
+            f"kubectl -n {self.name} delete deploy,sts,job,cronjob,pod --all --wait=false --grace-period=1"
+        )
         eventually(lambda: not self.all(), what=f"no pods in {self.name}")
 
     def remove(self) -> None:
