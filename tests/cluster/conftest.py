@@ -15,7 +15,7 @@ from tests.cluster.cluster import Cluster, NoClusterError, eventually, loader, n
 from tests.cluster.image import archive, load
 from tests.cluster.installation import SIMULATED, Installation
 from tests.cluster.node import Node
-from tests.cluster.pods import Place, pod
+from tests.cluster.pods import Place, pod, remove_all
 from tests.image.debian import NoBuilderError
 
 HERE = Path(__file__).parent
@@ -51,6 +51,7 @@ def cluster() -> Iterator[Cluster]:
         pytest.skip(f"nothing was run on a cluster: {reason}")
     here = Cluster()
     yield here
+    remove_all(here)
     here.api.close()
 
 
@@ -103,6 +104,7 @@ def place(installed: Installation) -> Iterator[Place]:
 
 
 def _remove_all(cluster: Cluster, node: Node, installation: Installation) -> None:
+    remove_all(cluster, keep=node.place.name)
     if installation.overlay:
         installation.uninstall()
     node.clean()

@@ -48,10 +48,7 @@ class Node:
         view["volumeMounts"] = [{"name": "host", "mountPath": "/host"}]
         volumes = [{"name": "host", "hostPath": {"path": "/"}}]
         place.started(pod(None, view, name="node", hostPID=True, volumes=volumes))
-        try:
-            yield cls(place)
-        finally:
-            place.remove()
+        yield cls(place)
 
     def run(self, script: str) -> str:
         """Run a line of shell on the node, whose files are under /host."""
@@ -87,11 +84,10 @@ class Kubelet:
         """Start it, if it does not run, and write down its process ID for whoever ends the cluster."""
         if _runs(self._pid()):
             return
-        log = (self.directory / "log" / "kubelet.log").open("a")
-        command = [str(self.directory / "start-kubelet")]
-        started = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        script = f"setsid {self.directory}/start-kubelet >>{self.directory}/log/kubelet.log 2>&1 </dev/null & echo $!"
+        pid = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout.strip()
         with (self.directory / "pids").open("a") as pids:
-            pids.write(f"{started.pid} kubelet\n")
+            pids.write(f"{pid} kubelet\n")
 
     def kill_containers(self) -> None:
         """End every container, as a machine that stops does."""

@@ -16,6 +16,7 @@ SERVING = "tensorflow/serving:2.19.1-gpu"
 PYTORCH = "pytorch/pytorch:2.10.0-cuda13.0-cudnn9-runtime"
 BUSYBOX = "busybox:1.37"
 _NUMBERS = count(1)
+_MADE: list[str] = []  # namespaces that were not there before
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Place:
         body = {"metadata": {"name": name, "labels": labels or {}}}
         made = cluster.api.ask("POST", "/api/v1/namespaces", body)
         assert made.ok or made.reason == "AlreadyExists", made.message
+        if made.ok:
+            _MADE.append(name)
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         eventually(lambda: cluster.api.ask("GET", account).ok, what="the default service account")
         return cls(cluster, name)
@@ -130,6 +133,18 @@ class Place:
     def remove(self) -> None:
         self.empty()
         self.cluster.api.ask("DELETE", f"/api/v1/namespaces/{self.name}")
+
+
+def remove_all(cluster: Cluster, *, keep: str = "") -> None:
+    """Remove all namespaces that tests have made, but one."""
+
+    def present() -> list[str]:
+        listed = [one["metadata"]["name"] for one in cluster.api.get("/api/v1/namespaces")["items"]]
+        return [name for name in listed if name in _MADE and name != keep]
+
+    for name in present():
+        cluster.api.ask("DELETE", f"/api/v1/namespaces/{name}")
+    eventually(lambda: not present(), what="the namespaces of the tests have gone")
 
 
 def _if_running(on: Object) -> Object | None:
