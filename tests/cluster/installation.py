@@ -21,7 +21,15 @@ VGPU = "gpu-share.dev/vgpu"
 AWS_VGPU = "k8s.amazonaws.com/vgpu"
 VGPUS = "20"  # of two simulated GPUs
 # Overlays for clusters with GPUs, on simulated ones: what a page says of them can be seen in containers.
-_ON_SIMULATED_GPUS = ("cdi", "aws-resource")
+CDI = "manifests/overlays/cdi-on-simulated-gpus"
+AWS = "manifests/overlays/aws-resource-on-simulated-gpus"
+_KUSTOMIZATIONS = {
+    CDI: {
+        "resources": ["../../base", "../../certs"],
+        "components": ["../simulated/gpus", "../cdi/handover", "../../common"],
+    },
+    AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
+}
 
 
 @dataclass
@@ -41,11 +49,9 @@ class Installation:
         content = yaml.safe_load(common.read_text())
         content["images"] = [{"name": "gpu-share", "newName": name, "newTag": tag}]
         common.write_text(yaml.safe_dump(content))
-        for overlay in _ON_SIMULATED_GPUS:
-            folder = self.tree / "manifests" / "overlays" / f"{overlay}-on-simulated-gpus"
-            folder.mkdir()
-            kustomization = {"resources": [f"../{overlay}"], "components": ["../simulated/gpus", "../../common"]}
-            (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+        for overlay, kustomization in _KUSTOMIZATIONS.items():
+            (self.tree / overlay).mkdir()
+            (self.tree / overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
 
     def use(self, overlay: str, resource: str = VGPU) -> None:
         """Have *overlay* installed and all of it ready; nothing happens if it is."""
@@ -54,6 +60,7 @@ class Installation:
             self.apply(overlay)
             if replaces:
                 self.replace_plugins()
+                self.hurry("webhook")
             self.wait_until_ready(resource)
 
     def apply(self, overlay: str) -> str:
@@ -76,10 +83,19 @@ class Installation:
             if "rollout status" in line:
                 self.run(line)
         eventually(
+            lambda: self._is_registered(resource), seconds=seconds, what=f"the plugins have registered {resource}"
+        )
+        eventually(
             lambda: all(self.allocatable(node).get(resource) == VGPUS for node in self.nodes()),
             seconds=seconds,
             what=f"{VGPUS} {resource} on every node",
         )
+
+    def _is_registered(self, resource: str) -> bool:
+        """Whether each plugin has told its kubelet: a node's status may still be that of the plugin before."""
+        names = [one["metadata"]["name"] for one in self.pods("plugin")]
+        logs = [self.cluster.attempt(f"kubectl -n gpu-share logs {name}").stdout for name in names]
+        return bool(logs) and all(f'"{resource}"' in log for log in logs)
 
     def run(self, line: str) -> str:
         """Run a command where the reader of the page would be."""

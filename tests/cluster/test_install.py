@@ -71,5 +71,7 @@ def test_the_image_of_make_image_is_the_one_that_the_manifests_name(place: Place
     )
     on = container(image=name, command=["sleep", "infinity"])
     assert place.create(pod(None, on | {"imagePullPolicy": "Never"})).ok
-    eventually(lambda: place.get("model")["status"].get("containerStatuses"), what="the kubelet tried")
-    place.running("model", seconds=10)
+    (status,) = eventually(lambda: place.get("model")["status"].get("containerStatuses"), what="the kubelet tried")
+    while status["state"].get("waiting", {}).get("reason") == "ContainerCreating":
+        (status,) = place.get("model")["status"]["containerStatuses"]
+    assert "running" in status["state"], status["state"]

@@ -46,8 +46,8 @@ def tenant(place: Place) -> Object:
 
 def new_pods_get_shares(place: Place) -> None:
     """See that a Deployment's new pod runs; its first one may meet a node whose status is from before."""
-    place.cluster.run(f"kubectl -n {place.name} delete pod -l app=model --wait=false")
     names = {one["metadata"]["name"] for one in place.all("app=model")}
+    place.cluster.run(f"kubectl -n {place.name} delete pod -l app=model --wait=false")
 
     def new() -> Object | None:
         running = [one for one in place.all("app=model") if one["status"]["phase"] == "Running"]

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.cluster import Cluster, eventually
-from tests.cluster.installation import AWS_VGPU, SIMULATED, VGPU, Installation
+from tests.cluster.installation import AWS, AWS_VGPU, CDI, SIMULATED, VGPU, Installation
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.test_kinds import has_a_share
 
 PLAIN = "manifests"
 OVERLAYS = [PLAIN, *(f"manifests/overlays/{name}" for name in ("cdi", "aws-resource", "simulated"))]
-CDI = "manifests/overlays/cdi-on-simulated-gpus"
-AWS = "manifests/overlays/aws-resource-on-simulated-gpus"
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -39,11 +37,14 @@ def test_without_gpus_webhooks_serve_pods_wait_and_the_plugin_says_what_is_missi
     plain: Installation, cluster: Cluster
 ) -> None:
     plain.run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
+    logs = "kubectl -n gpu-share logs -l app.kubernetes.io/component=plugin --tail=5"
+    eventually(lambda: "NVML" in cluster.attempt(logs).stdout, what="the plugin names NVML")
+    eventually(
+        lambda: {plain.allocatable(node)[VGPU] for node in plain.nodes()} == {"0"}, what="the simulated GPUs are gone"
+    )
     place = Place.make(cluster, "waiting")
     made = place.create(pod("0.2"))
     assert made.ok, made.message
-    logs = "kubectl -n gpu-share logs -l app.kubernetes.io/component=plugin --tail=5"
-    eventually(lambda: "NVML" in cluster.attempt(logs).stdout, what="the plugin names NVML")
     waiting = eventually(lambda: place.events("FailedScheduling", "Pod"), seconds=30, what="the pod waits")
     assert any(f"Insufficient {VGPU}" in one for one in waiting)
     place.remove()
@@ -62,6 +63,8 @@ def test_by_cdi_a_share_beats_the_variables_of_a_config_map(first: Installation,
 def test_a_pod_of_the_aws_plugin_has_its_share(first: Installation, cluster: Cluster) -> None:
     first.use(AWS, AWS_VGPU)
     place = Place.make(cluster, "of-aws")
+    asks = pod(None, container(resources={"limits": {AWS_VGPU: "2"}}))
+    eventually(lambda: place.create(asks, dry_run=True).ok, what="the webhooks have read the overlay's _cluster.yaml")
     limited = container(resources={"limits": {AWS_VGPU: "2"}})
     limited["volumeMounts"] = [{"name": "nvidia-mps", "mountPath": "/tmp/nvidia-mps"}]
     volumes = [{"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps"}}]
