@@ -13,6 +13,8 @@ import yaml
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.image import NAME, ROOT
 from tests.cluster.pages import command, commands
+from tests.cluster.pods import container, pod
+from tests.cluster.webhooks import decisions
 
 INSTALL = "3. Install"  # the section of docs/install.md
 ON_KIND = "kind, without GPUs"
@@ -60,7 +62,6 @@ class Installation:
             self.apply(overlay)
             if replaces:
                 self.replace_plugins()
-                self.hurry("webhook")
             self.wait_until_ready(resource)
 
     def apply(self, overlay: str) -> str:
@@ -82,6 +83,13 @@ class Installation:
         for line in commands("install.md", INSTALL):
             if "rollout status" in line:
                 self.run(line)
+        self.hurry("webhook")
+        limited = pod(None, container(resources={"limits": {resource: "2"}}))
+        eventually(
+            lambda: decisions(self.cluster, limited, "default") == {True},
+            seconds=seconds,
+            what=f"each webhook grants {resource}",
+        )
         eventually(
             lambda: self._is_registered(resource), seconds=seconds, what=f"the plugins have registered {resource}"
         )
@@ -133,9 +141,11 @@ class Installation:
         self.hurry("webhook")
 
     def hurry(self, component: str) -> None:
-        """Have the kubelets look at the volumes of a part's pods: they do when a pod changes."""
+        """Have the kubelets look at the volumes of a part's pods: they do when a pod changes. Some may end meanwhile."""
         selector = f"app.kubernetes.io/component={component}"
-        self.run(f"kubectl -n gpu-share annotate pod -l {selector} --overwrite gpu-share.test/at={time.time()}")
+        self.cluster.attempt(
+            f"kubectl -n gpu-share annotate pod -l {selector} --overwrite gpu-share.test/at={time.time()}"
+        )
 
     def uninstall(self) -> None:
         """Do what docs/operations.md says."""

@@ -15,14 +15,14 @@ def renew(cluster: Cluster, installation: Installation, lost: str) -> None:
     lines = commands("operations.md", "Certificates")
     (delete,) = [line for line in lines if "delete secret" in line and line.endswith(lost)]
     (make_pass,) = [line for line in lines if line.startswith(NEW_JOB)]
-    before = certificates(installation)
+    before = certificates(cluster)
     cluster.run("kubectl -n gpu-share delete job gpu-share-certs-now --ignore-not-found")
     cluster.run(delete)
     cluster.run(make_pass)
 
     def changed() -> bool:
         installation.hurry("webhook")
-        return not certificates(installation) & before
+        return not certificates(cluster) & before
 
     eventually(changed, seconds=120, what="new certificates are served")
 

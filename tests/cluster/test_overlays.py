@@ -63,8 +63,6 @@ def test_by_cdi_a_share_beats_the_variables_of_a_config_map(first: Installation,
 def test_a_pod_of_the_aws_plugin_has_its_share(first: Installation, cluster: Cluster) -> None:
     first.use(AWS, AWS_VGPU)
     place = Place.make(cluster, "of-aws")
-    asks = pod(None, container(resources={"limits": {AWS_VGPU: "2"}}))
-    eventually(lambda: place.create(asks, dry_run=True).ok, what="the webhooks have read the overlay's _cluster.yaml")
     limited = container(resources={"limits": {AWS_VGPU: "2"}})
     limited["volumeMounts"] = [{"name": "nvidia-mps", "mountPath": "/tmp/nvidia-mps"}]
     volumes = [{"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps"}}]

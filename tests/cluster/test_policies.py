@@ -25,7 +25,7 @@ def changing(installed: Installation, cluster: Cluster) -> Iterator[Place]:
 def broken(installed: Installation, cluster: Cluster) -> Iterator[None]:
     """Have a policy file with a mistake in the cluster; afterwards all is well again."""
     installed.change_policies(changing=BROKEN)
-    eventually(lambda: all_say(installed, "changing.yaml"), what="every webhook has read it")
+    eventually(lambda: all_say(installed.cluster, "changing.yaml"), what="every webhook has read it")
     try:
         yield
     finally:
@@ -53,7 +53,7 @@ def holds(installed: Installation, *, admitted: str, denied: str) -> None:
     """Wait until every webhook admits the one share and denies the other."""
 
     def all_do() -> bool:
-        said = [decisions(installed, NAMESPACE, share) for share in (admitted, denied)]
+        said = [decisions(installed.cluster, pod(share), NAMESPACE) for share in (admitted, denied)]
         return said == [{True}, {False}]
 
     eventually(all_do, seconds=90, what=f"{admitted} is admitted, {denied} is denied")
@@ -62,7 +62,7 @@ def holds(installed: Installation, *, admitted: str, denied: str) -> None:
 @pytest.mark.usefixtures("changing")
 def test_a_changed_policy_holds_without_a_restart(installed: Installation) -> None:
     before = restarts(installed, "webhook")
-    assert decisions(installed, NAMESPACE, "0.5") == {True}
+    assert decisions(installed.cluster, pod("0.5"), NAMESPACE) == {True}
     installed.change_policies(changing='share: {maximum: "0.3"}')
     holds(installed, admitted="0.3", denied="0.5")
     assert restarts(installed, "webhook") == before
@@ -72,13 +72,13 @@ def test_a_broken_policy_changes_nothing_until_it_is_mended(installed: Installat
     installed.change_policies(changing='share: {maximum: "0.3"}')
     holds(installed, admitted="0.3", denied="0.5")
     installed.change_policies(changing=BROKEN)
-    eventually(lambda: all_say(installed, "changing.yaml"), what="/readyz names the file")
+    eventually(lambda: all_say(installed.cluster, "changing.yaml"), what="/readyz names the file")
     holds(installed, admitted="0.3", denied="0.5")
     assert admits(changing, "0.3")
     assert not admits(changing, "0.5")
     installed.change_policies(changing='share: {maximum: "0.6"}')
     holds(installed, admitted="0.5", denied="0.7")
-    eventually(lambda: nobody_says(installed, "changing.yaml"), what="/readyz is content")
+    eventually(lambda: nobody_says(installed.cluster, "changing.yaml"), what="/readyz is content")
 
 
 @pytest.mark.xfail(

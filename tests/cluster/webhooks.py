@@ -2,9 +2,8 @@
 
 import json
 
+from tests.cluster.api import Object
 from tests.cluster.cluster import Cluster
-from tests.cluster.installation import Installation
-from tests.cluster.pods import pod
 
 # Every call is a connection of its own, so that with near certainty each worker process has answered some.
 _ASK = """
@@ -18,41 +17,44 @@ for _ in range(10):
 _CERTIFICATE = "import ssl; print(ssl.get_server_certificate(('127.0.0.1', 8443)))"
 
 
-def names(installed: Installation) -> list[str]:
+def names(cluster: Cluster) -> list[str]:
     """Give the webhook's pods that are not about to end."""
-    return [one["metadata"]["name"] for one in installed.pods("webhook")]
+    path, selector = "/api/v1/namespaces/gpu-share/pods", "app.kubernetes.io/component=webhook"
+    listed = [one["metadata"] for one in cluster.api.get(path, labelSelector=selector)["items"]]
+    return [one["name"] for one in listed if "deletionTimestamp" not in one]
 
 
-def all_say(installed: Installation, words: str) -> bool:
+def all_say(cluster: Cluster, words: str) -> bool:
     """Whether /readyz of every worker has *words*."""
-    return all(words in line for line in _answers(installed, "/readyz", ""))
+    lines = _answers(cluster, "/readyz", "")
+    return bool(lines) and all(words in line for line in lines)
 
 
-def nobody_says(installed: Installation, words: str) -> bool:
-    return not any(words in line for line in _answers(installed, "/readyz", ""))
+def nobody_says(cluster: Cluster, words: str) -> bool:
+    lines = _answers(cluster, "/readyz", "")
+    return bool(lines) and not any(words in line for line in lines)
 
 
-def decisions(installed: Installation, namespace: str, share: str) -> set[bool]:
-    """Give what the workers say to a pod: one answer, if they all have the same policies."""
-    request = {"uid": "1", "operation": "CREATE", "namespace": namespace, "object": pod(share)}
+def decisions(cluster: Cluster, on: Object, namespace: str) -> set[bool]:
+    """Give what the workers say to the pod *on*: one answer, if they all have the same policies."""
+    request = {"uid": "1", "operation": "CREATE", "namespace": namespace, "object": on}
     request["kind"] = {"group": "", "version": "v1", "kind": "Pod"}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    lines = _answers(installed, "/mutate", json.dumps(review))
+    lines = _answers(cluster, "/mutate", json.dumps(review))
     return {json.loads(line)["response"]["allowed"] for line in lines}
 
 
-def certificates(installed: Installation) -> set[str]:
+def certificates(cluster: Cluster) -> set[str]:
     """Give the certificates that the pods serve."""
-    cluster = installed.cluster
-    return {
-        cluster.run(f'kubectl -n gpu-share exec {name} -- python3 -c "{_CERTIFICATE}"') for name in names(installed)
-    }
+    return {cluster.run(f'kubectl -n gpu-share exec {name} -- python3 -c "{_CERTIFICATE}"') for name in names(cluster)}
 
 
-def _answers(installed: Installation, path: str, body: str) -> list[str]:
-    return [line for name in names(installed) for line in _ask(installed.cluster, name, path, body)]
-
-
-def _ask(cluster: Cluster, name: str, path: str, body: str) -> list[str]:
-    command = f"kubectl -n gpu-share exec -i {name} -- python3 -c '{_ASK}' {path}"
-    return cluster.run(command, stdin=body).splitlines()
+def _answers(cluster: Cluster, path: str, body: str) -> list[str]:
+    """Ask every pod several times; no answers at all if one of them cannot be asked now."""
+    lines = []
+    for name in names(cluster):
+        asked = cluster.attempt(f"kubectl -n gpu-share exec -i {name} -- python3 -c '{_ASK}' {path}", stdin=body)
+        if asked.returncode:
+            return []
+        lines += asked.stdout.splitlines()
+    return lines
