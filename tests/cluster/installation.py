@@ -141,7 +141,7 @@ class Installation:
         self.hurry("webhook")
 
     def hurry(self, component: str) -> None:
-        """Have the kubelets look at the volumes of a part's pods: they do when a pod changes. Some may end meanwhile."""
+        """Have the kubelets look at the volumes of a part's pods: they do when a pod changes. Some may end."""
         selector = f"app.kubernetes.io/component={component}"
         self.cluster.attempt(
             f"kubectl -n gpu-share annotate pod -l {selector} --overwrite gpu-share.test/at={time.time()}"
