@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo help test check bench lock protocol documents manifests format image image-test clean
+.PHONY: demo help test check bench lock protocol documents manifests format image image-test cluster-test clean
 
 demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
@@ -33,6 +33,9 @@ image: ## one image for all parts, with docker, podman or buildah: make image [I
 
 image-test: .venv/.development ## the image on a Debian of its own, built with buildah as root, and what runs in it
 	@$(BIN)/pytest tests/image
+
+cluster-test: .venv/.development ## on the cluster of KUBECONFIG, which has no gpu-share yet: kind, for instance
+	@$(BIN)/pytest tests/cluster
 
 protocol: .venv/.development ## the stubs of the kubelet's protocols
 	@$(BIN)/python -m tests.plugin.stubs

@@ -1,0 +1,9 @@
+"""The attempts of tests/bypass on a cluster: each set of rules is the policy of a namespace."""
+
+from itertools import count
+
+from tests.bypass.corpus import corpus
+
+ATTEMPTS = corpus()
+_numbers = count(1)
+RULES = {rules: f"rules-{next(_numbers)}" for rules in sorted({one.rules for one in ATTEMPTS} - {""})}

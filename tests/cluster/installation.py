@@ -1,0 +1,165 @@
+"""gpu-share as docs/install.md installs it, from a copy of the manifests with the image's name filled in."""
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.cluster import Cluster, eventually
+from tests.cluster.image import NAME, ROOT
+from tests.cluster.pages import command, commands
+from tests.cluster.pods import container, pod
+from tests.cluster.webhooks import decisions
+
+INSTALL = "3. Install"  # the section of docs/install.md
+ON_KIND = "kind, without GPUs"
+SIMULATED = "manifests/overlays/simulated"
+VGPU = "gpu-share.dev/vgpu"
+AWS_VGPU = "k8s.amazonaws.com/vgpu"
+VGPUS = "20"  # of two simulated GPUs
+# Overlays for clusters with GPUs, on simulated ones: what a page says of them can be seen in containers.
+CDI = "manifests/overlays/cdi-on-simulated-gpus"
+AWS = "manifests/overlays/aws-resource-on-simulated-gpus"
+_KUSTOMIZATIONS = {
+    CDI: {
+        "resources": ["../../base", "../../certs"],
+        "components": ["../simulated/gpus", "../cdi/handover", "../../common"],
+    },
+    AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
+}
+
+
+@dataclass
+class Installation:
+    """What is installed, and the copy of the manifests that it is installed from."""
+
+    cluster: Cluster
+    tree: Path
+    overlay: str = ""
+
+    def write_tree(self) -> None:
+        """Copy the manifests, and say in them where the image is, as the page does."""
+        shutil.copytree(ROOT / "manifests", self.tree / "manifests")
+        shutil.copytree(ROOT / "policies" / "files", self.tree / "policies" / "files")
+        common = self.tree / "manifests" / "common" / "kustomization.yaml"
+        name, _, tag = NAME.rpartition(":")
+        content = yaml.safe_load(common.read_text())
+        content["images"] = [{"name": "gpu-share", "newName": name, "newTag": tag}]
+        common.write_text(yaml.safe_dump(content))
+        for overlay, kustomization in _KUSTOMIZATIONS.items():
+            (self.tree / overlay).mkdir()
+            (self.tree / overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+
+    def use(self, overlay: str, resource: str = VGPU) -> None:
+        """Have *overlay* installed and all of it ready; nothing happens if it is."""
+        if self.overlay != overlay:
+            replaces = bool(self.overlay)
+            self.apply(overlay)
+            if replaces:
+                self.replace_plugins()
+            self.wait_until_ready(resource)
+
+    def apply(self, overlay: str) -> str:
+        """Do what the page says for *overlay*, a directory; gives what kubectl printed."""
+        # A Job of an earlier overlay is in the way: docs/operations.md, Upgrade, says to delete it.
+        self.run("kubectl -n gpu-share delete job gpu-share-certs-install --ignore-not-found")
+        section = ON_KIND if overlay == SIMULATED else INSTALL
+        applied = self.run(command("install.md", section, "kubectl apply -k").replace(_page_overlay(section), overlay))
+        self.run(command("install.md", ON_KIND, "kubectl label nodes"))
+        self.overlay = overlay
+        return applied
+
+    def replace_plugins(self) -> None:
+        """Have the plugins read `_cluster.yaml` again, for which docs/operations.md replaces them."""
+        self.run("kubectl -n gpu-share rollout restart daemonset/gpu-share-plugin")
+
+    def wait_until_ready(self, resource: str = VGPU, *, seconds: float = 60) -> None:
+        """Wait as the page does, and until every node advertises its vGPUs."""
+        for line in commands("install.md", INSTALL):
+            if "rollout status" in line:
+                self.run(line)
+        self.hurry("webhook")
+        limited = pod(None, container(resources={"limits": {resource: "2"}}))
+        eventually(
+            lambda: decisions(self.cluster, limited, "default") == {True},
+            seconds=seconds,
+            what=f"each webhook grants {resource}",
+        )
+        eventually(
+            lambda: self._is_registered(resource), seconds=seconds, what=f"the plugins have registered {resource}"
+        )
+        eventually(
+            lambda: all(self.allocatable(node).get(resource) == VGPUS for node in self.nodes()),
+            seconds=seconds,
+            what=f"{VGPUS} {resource} on every node",
+        )
+
+    def _is_registered(self, resource: str) -> bool:
+        """Whether each plugin has told its kubelet: a node's status may still be that of the plugin before."""
+        names = [one["metadata"]["name"] for one in self.pods("plugin")]
+        logs = [self.cluster.attempt(f"kubectl -n gpu-share logs {name}").stdout for name in names]
+        return bool(logs) and all(f'"{resource}"' in log for log in logs)
+
+    def run(self, line: str) -> str:
+        """Run a command where the reader of the page would be."""
+        return self.cluster.run(line, cwd=self.tree)
+
+    def nodes(self) -> list[str]:
+        return [one["metadata"]["name"] for one in self.cluster.api.get("/api/v1/nodes")["items"]]
+
+    def allocatable(self, node: str) -> dict[str, str]:
+        """Give what of every resource *node* has for pods."""
+        found: dict[str, str] = self.cluster.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"]
+        return found
+
+    def pods(self, component: str) -> list[dict[str, Any]]:
+        """Give the pods of one part that are not about to end."""
+        selector = f"app.kubernetes.io/component={component}"
+        listed = self.cluster.api.get("/api/v1/namespaces/gpu-share/pods", labelSelector=selector)["items"]
+        return [one for one in listed if "deletionTimestamp" not in one["metadata"]]
+
+    def write_policies(self, **files: str | None) -> None:
+        """Change policy files, as docs/operations.md says; None removes one."""
+        folder = self.tree / "policies" / "files"
+        for name, text in files.items():
+            path = folder / f"{name}.yaml"
+            path.unlink(missing_ok=True) if text is None else path.write_text(text)
+        listing = folder / "Kustomization"
+        content = yaml.safe_load(listing.read_text())
+        content["configMapGenerator"][0]["files"] = sorted(path.name for path in folder.glob("*.yaml"))
+        listing.write_text(yaml.safe_dump(content))
+
+    def change_policies(self, **files: str | None) -> None:
+        """Change policy files in the cluster, without waiting the minute that kubelets take for a ConfigMap."""
+        self.write_policies(**files)
+        self.run("kubectl apply -k policies/files --server-side --force-conflicts")
+        self.hurry("webhook")
+
+    def hurry(self, component: str) -> None:
+        """Have the kubelets look at the volumes of a part's pods: they do when a pod changes. Some may end."""
+        selector = f"app.kubernetes.io/component={component}"
+        self.cluster.attempt(
+            f"kubectl -n gpu-share annotate pod -l {selector} --overwrite gpu-share.test/at={time.time()}"
+        )
+
+    def uninstall(self) -> None:
+        """Do what docs/operations.md says."""
+        for line in commands("operations.md", "Uninstall"):
+            self.run(line.replace("manifests", self.overlay) if "delete -k" in line else line)
+        self.overlay = ""
+
+
+def _page_overlay(section: str) -> str:
+    """Give the directory that the page's own command of *section* applies."""
+    return command("install.md", section, "kubectl apply -k").split()[3]
+
+
+def objects_of_ours(cluster: Cluster, kinds: Sequence[str]) -> list[str]:
+    """List what carries our label, and our namespaces."""
+    listed = json.loads(cluster.run(f"kubectl get {','.join(kinds)} -A -o json -l app.kubernetes.io/part-of=gpu-share"))
+    return [f"{one['kind']}/{one['metadata']['name']}" for one in listed["items"]]
