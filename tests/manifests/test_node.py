@@ -8,7 +8,7 @@ import yaml
 from policies import contract
 from tests.command_line import command as named
 from tests.manifests.admission import BASE
-from tests.manifests.installations import each_installation
+from tests.manifests.installations import each_installation, policy_files
 from tests.manifests.render import MANIFESTS, Object, containers, identity, render, templates
 
 PLUGIN = ("DaemonSet", contract.NAMESPACE, "gpu-share-plugin")
@@ -39,8 +39,8 @@ def host_paths(template: Object) -> dict[str, str]:
 
 
 def pipe_directory(objects: list[Object]) -> str:
-    (policies,) = (one for one in objects if identity(one)[2] == "gpu-share-policies")
-    directory: str = yaml.safe_load(policies["data"]["_cluster.yaml"])["mps"]["pipeDirectory"]
+    files = policy_files(objects, templates(objects)[PLUGIN])
+    directory: str = yaml.safe_load(files["_cluster.yaml"])["mps"]["pipeDirectory"]
     return directory
 
 

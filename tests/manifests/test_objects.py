@@ -161,11 +161,6 @@ def test_files_that_options_name_are_in_volumes() -> None:
         assert all(path in places or str(Path(path).parent) in places for path in files)
 
 
-def test_the_config_map_holds_every_policy_file() -> None:
-    data = named("ConfigMap", "gpu-share-policies")["data"]
-    assert data == {path.name: path.read_text() for path in SHIPPED.glob("*.yaml")}
-
-
 def test_the_shipped_policies_and_the_selectors_exempt_the_same_namespaces() -> None:
     wanted = {*load(SHIPPED).cluster.exempt_namespaces, contract.NAMESPACE}
     (webhook,) = named("MutatingWebhookConfiguration", "gpu-share")["webhooks"]

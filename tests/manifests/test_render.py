@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.manifests.installations import each_installation
+from tests.manifests.installations import each_installation, policy_files
 from tests.manifests.render import (
     INSTALL,
     MANIFESTS,
@@ -71,8 +71,9 @@ def own(tmp_path: Path) -> Path:
 
 def test_a_users_own_kustomization_changes_image_and_policies(own: Path) -> None:
     objects = {identity(one): one for one in render(own)}
-    data = objects["ConfigMap", "gpu-share", "gpu-share-policies"]["data"]
-    assert data == {f"{name}.yaml": f"# {name}\n" for name in ("_cluster", "_default", "team-vision")}
+    plugin = objects["DaemonSet", "gpu-share", "gpu-share-plugin"]["spec"]["template"]
+    files = policy_files(list(objects.values()), plugin)
+    assert files == {f"{name}.yaml": f"# {name}\n" for name in ("_cluster", "_default", "team-vision")}
     images = {
         container["image"]
         for template in filter(None, map(pod_template, objects.values()))
@@ -102,7 +103,10 @@ CONFIG_MAP = "{name: one, namespace: a, files: [x], options: {disableNameSuffixH
         ("resources: [../outside.yaml]", "no files outside"),
         ("resources: [..]", "a cycle"),
         ("resources: [x.yaml, x.yaml]", "a second time"),
-        ("configMapGenerator: [{name: one, namespace: a, files: [x]}]", "disableNameSuffixHash"),
+        (
+            "configMapGenerator: [{name: one, namespace: a, files: [x], options: {immutable: true}}]",
+            "not supported here: immutable",
+        ),
         (
             f"configMapGenerator: [{CONFIG_MAP % ', behavior: merge'}]",
             "expected one ConfigMap one to merge, or none to create, got 0",

@@ -1,0 +1,75 @@
+"""The ConfigMaps with the policies, and which of our pods a change of them replaces."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.manifests.config_maps import references
+from tests.manifests.installations import each_installation, policy_files
+from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, render, templates
+
+SHIPPED = ROOT / "policies" / "files"
+CLUSTER = "_cluster.yaml"
+
+
+def readers(objects: list[Object]) -> dict[str, Object]:
+    """Return the pod templates that have a policy directory, by the name of their workload."""
+    return {name[2]: template for name, template in templates(objects).items() if any(references(template))}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Return a copy of what the manifests are rendered from."""
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    shutil.copytree(SHIPPED, tmp_path / "policies" / "files")
+    return tmp_path
+
+
+def changed(tree: Path, file: str) -> Iterator[str]:
+    """Yield the workloads whose pod template another content of *file* changes."""
+    before = readers(render(MANIFESTS))
+    with (tree / "policies" / "files" / file).open("a") as policies:
+        policies.write("# changed\n")
+    after = readers(render(tree / "manifests"))
+    yield from (name for name, template in after.items() if template != before[name])
+
+
+def test_every_part_that_reads_policies_gets_every_policy_file() -> None:
+    objects = render(MANIFESTS)
+    shipped = {path.name: path.read_text() for path in SHIPPED.glob("*.yaml")}
+    read = {name: policy_files(objects, template) for name, template in readers(objects).items()}
+    assert read == dict.fromkeys(("gpu-share-webhook", "gpu-share-plugin", "gpu-share-mps"), shipped)
+
+
+@each_installation
+def test_no_policy_file_is_in_two_config_maps(directory: Path) -> None:
+    names = [name for one in render(directory) if one["kind"] == "ConfigMap" for name in one["data"]]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_a_change_of_the_cluster_file_replaces_the_pods_that_must_agree_on_it(tree: Path) -> None:
+    assert sorted(changed(tree, CLUSTER)) == ["gpu-share-mps", "gpu-share-plugin", "gpu-share-webhook"]
+
+
+@pytest.mark.parametrize("file", ["_default.yaml", "team-vision.yaml"])
+def test_a_change_of_a_namespaces_policy_replaces_no_pod(tree: Path, file: str) -> None:
+    assert list(changed(tree, file)) == []
+
+
+def test_an_overlay_with_another_cluster_file_replaces_the_plugin_of_the_one_before() -> None:
+    used: dict[str, set[tuple[str, ...]]] = {}
+    for directory in (MANIFESTS, *OVERLAYS):
+        objects = render(directory)
+        plugin = readers(objects)["gpu-share-plugin"]
+        names = tuple(one["name"] for one in references(plugin))
+        used.setdefault(policy_files(objects, plugin)[CLUSTER], set()).add(names)
+    assert len(used) == 2  # aws-resource has one of its own
+    assert all(len(names) == 1 for names in used.values())
+    assert len(set.union(*used.values())) == 2
+
+
+def test_a_leftover_cluster_file_in_the_other_config_map_counts_for_nothing() -> None:
+    for template in readers(render(MANIFESTS)).values():
+        assert [one["name"].rpartition("-")[0] for one in references(template)][-1] == "gpu-share-cluster"
