@@ -1,10 +1,13 @@
 """Directories and variables that plugin, MPS daemons and pods with a share must agree on."""
 
+import stat
+import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
 
+from plugin.simulated.gpus import simulated_gpus
 from policies import contract
 from tests.command_line import command as named
 from tests.manifests.admission import BASE
@@ -126,3 +129,14 @@ def test_simulated_gpus_have_no_mps_daemons() -> None:
     labels = [one["metadata"]["labels"] for one in objects]
     assert not [found for found in labels if found.get("app.kubernetes.io/component") == "mps"]
     assert "GPU_SHARE_SIMULATE" in environment(templates(objects)[PLUGIN])
+
+
+def test_simulated_gpus_have_the_directories_and_modes_that_gpu_share_mps_would_make(tmp_path: Path) -> None:
+    template = templates(render(MANIFESTS / "overlays" / "simulated"))[PLUGIN]
+    (container,) = template["spec"]["initContainers"]
+    pipes = str(tmp_path / "nvidia-mps")
+    (tmp_path / "nvidia-mps" / "shm").mkdir(parents=True, mode=0o755)  # as an earlier version left it
+    script = [argument.replace("/tmp/nvidia-mps", pipes) for argument in container["args"]]  # noqa: S108 - of the node
+    subprocess.run([*container["command"], *script], check=True, umask=0o077)
+    made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(pipes).iterdir()}
+    assert made == {"shm": 0o1777} | {gpu.uuid: 0o755 for gpu in simulated_gpus("2xH200")}
