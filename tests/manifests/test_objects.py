@@ -1,4 +1,5 @@
 import tomllib
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ def test_a_misspelt_field_is_invalid() -> None:
     wrong = named("Service", contract.WEBHOOK_SERVICE) | {"spce": {}}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(wrong, NEWEST, strict=True)
+
+
+@each_installation
+def test_no_object_says_what_the_api_server_leaves_out(directory: Path) -> None:
+    # It stores no empty list, so that each `kubectl diff` would show one, and each apply would be a change.
+    for one in render(directory):
+        assert [] not in list(values(one)), identity(one)
+
+
+def values(node: object) -> Iterator[object]:
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield child
+        yield from values(child)
 
 
 @each_installation
