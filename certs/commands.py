@@ -37,12 +37,19 @@ def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     default=10,
     help="Minutes until every API server has read a CA bundle and every kubelet projected a Secret.",
 )
-def ensure(*, namespace: str, service: str, settle_minutes: int) -> None:
+@option(
+    "--every-minutes",
+    type=click.IntRange(1, 24 * 60),
+    help="Minutes between the end of a pass and the next one. Without it there is one pass.",
+)
+def ensure(*, namespace: str, service: str, settle_minutes: int, every_minutes: int | None) -> None:
     """
-    Make one pass over the certificates in the cluster: write what is missing, due or broken, and exit.
+    Make a pass over the certificates in the cluster: write what is missing, due or broken, and exit.
+
+    With --every-minutes it makes a pass now and others later, until one fails or it is told to end.
 
     Exits with 1 if the API server rejects a request or cannot be reached, with 2 if no cluster is configured.
     """
     from certs.ensure import run
 
-    sys.exit(run(namespace=namespace, service=service, settle_minutes=settle_minutes))
+    sys.exit(run(namespace=namespace, service=service, settle_minutes=settle_minutes, every_minutes=every_minutes))

@@ -3,9 +3,11 @@
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, connect
 from certs.issuer import IssueError, check_names
+from certs.passes import repeated
 from certs.rotation import Settings, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 from program.front import FAILED, UNUSABLE, failed
@@ -16,12 +18,22 @@ _log = logging.getLogger(__name__)
 _MOST_READS = 30  # a first installation takes six
 
 
-def run(*, namespace: str, service: str, settle_minutes: int) -> int:
-    """Make one pass; the exit code is 0 if nothing is left to write now, 1 if the pass failed, 2 for invalid input."""
+def run(*, namespace: str, service: str, settle_minutes: int, every_minutes: int | None = None) -> int:
+    """
+    Make one pass, or one every so many minutes.
+
+    The exit code is 0 if nothing is left to write now, or if a signal ended the process between two passes; 1 if a pass
+    failed, 2 for invalid input.
+    """
     start_logging(level=logging.WARNING)  # the client's own lines only when something is wrong
     logging.getLogger("certs").setLevel(logging.INFO)
     name = f"{service}.{namespace}.svc"
     settings = Settings(names=(name, f"{name}.cluster.local"), settle=timedelta(minutes=settle_minutes))
+    make_pass = partial(_pass, namespace, settings)
+    return make_pass() if every_minutes is None else repeated(make_pass, pause_seconds=60.0 * every_minutes)
+
+
+def _pass(namespace: str, settings: Settings) -> int:
     try:
         check_names(settings.names)
         with connect() as api:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,30 @@ def test_a_pass_exits_with_0_and_logs_each_reason_as_a_line_of_json(tmp_path: Pa
     assert lines[0].keys() == {"time", "level", "message", "what", "reason"}
     assert lines[0]["reason"] == "there is no CA"
     assert SERVING_SECRET in server.objects
+
+
+def test_a_process_that_stays_makes_a_pass_at_once_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    server = SimulatedApiServer()
+    server.put(WEBHOOK_CONFIGURATION, configuration())
+    command = [sys.executable, "-m", "gpu_share", "certs", "ensure", "--every-minutes", "60"]
+    with over_http(server) as url:
+        environment = os.environ | {"KUBECONFIG": str(kubeconfig(tmp_path, url))}
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr
+            said: list[str] = []
+            while not said or json.loads(said[-1])["message"] != "nothing to write":
+                said.append(process.stderr.readline())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=10) == 0
+            assert process.stderr.read() == ""
+    assert SERVING_SECRET in server.objects
+
+
+def test_a_process_that_stays_ends_with_the_first_pass_that_fails(tmp_path: Path) -> None:
+    with over_http(SimulatedApiServer(permissions=set())) as url:
+        done = ensure("--every-minutes", "60", kubeconfig=kubeconfig(tmp_path, url))
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpu-share certs ensure: cannot get mutatingwebhookconfigurations gpu-share: ")
 
 
 def test_a_missing_permission_exits_with_1_and_one_line(tmp_path: Path) -> None:

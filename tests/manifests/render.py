@@ -54,14 +54,9 @@ def identity(one: Object) -> tuple[str, str, str]:
 
 def pod_template(one: Object) -> Object | None:
     """Return the pod template of a workload; None for other objects."""
-    match one["kind"]:
-        case "Deployment" | "DaemonSet" | "Job":
-            holder = one["spec"]
-        case "CronJob":
-            holder = one["spec"]["jobTemplate"]["spec"]
-        case _:
-            return None
-    template: Object = holder["template"]
+    if one["kind"] not in {"Deployment", "DaemonSet", "Job"}:
+        return None
+    template: Object = one["spec"]["template"]
     return template
 
 
@@ -191,17 +186,9 @@ def _label(into: list[Object], entry: Object) -> None:
     _known(entry, {"pairs", "includeTemplates"}, "labels")
     for one in into:
         one["metadata"].setdefault("labels", {}).update(entry["pairs"])
-        for template in _templates(one) if entry["includeTemplates"] else ():
+        template = pod_template(one) if entry["includeTemplates"] else None
+        if template is not None:
             template.setdefault("metadata", {}).setdefault("labels", {}).update(entry["pairs"])
-
-
-def _templates(one: Object) -> Iterator[Object]:
-    """Yield the templates in *one*: a CronJob has a Job template with a pod template in it."""
-    if one["kind"] == "CronJob":
-        yield one["spec"]["jobTemplate"]
-    template = pod_template(one)
-    if template is not None:
-        yield template
 
 
 def _image(into: list[Object], entry: Object) -> None:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from certs.passes import LONGEST_PASS_SECONDS
 from plugin.mps.daemon import TIMING
 from policies import contract
 from policies.quantity import whole
+from tests.command_line import options
 from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions
 from tests.manifests.installations import each_installation, named
 from tests.manifests.render import containers, identity, pod_template, render
@@ -137,10 +139,22 @@ def test_the_plugin_tolerates_the_usual_taints_of_gpu_nodes() -> None:
     assert {"nvidia.com/gpu", *contract.DEFAULT_RESOURCE_NAMES.values()} <= tolerated
 
 
-def test_a_finished_job_is_deleted_so_that_an_upgrade_can_create_it_again() -> None:
-    assert named("Job", "gpu-share-certs-install")["spec"]["ttlSecondsAfterFinished"] <= 600
+@each_installation
+def test_every_pod_template_can_be_changed_at_any_time(directory: Path) -> None:
+    # A Job's cannot: applying another image fails, and after its TTL `kubectl diff` shows a Job that is missing.
+    workloads = {
+        one["kind"] for one in render(directory) if pod_template(one) or one["kind"] in {"Job", "CronJob", "Pod"}
+    }
+    assert workloads == {"Deployment", "DaemonSet"}
 
 
-def test_job_and_cron_job_run_the_same_pod() -> None:
-    job = named("Job", "gpu-share-certs-install")["spec"]["template"]
-    assert named("CronJob", "gpu-share-certs")["spec"]["jobTemplate"]["spec"]["template"] == job
+def test_certificates_are_issued_at_the_start_of_a_pod_and_renewed_every_hour() -> None:
+    (container,) = named("Deployment", "gpu-share-certs")["spec"]["template"]["spec"]["containers"]
+    line = [*container["command"], *container["args"]]
+    assert line[:3] == ["gpu-share", "certs", "ensure"]
+    assert line[line.index("--every-minutes") + 1] == "60"
+
+
+def test_the_changes_of_a_pass_have_time_to_reach_everyone_within_the_settle_time() -> None:
+    (settle_minutes,) = (option.default for of, option in options() if option.name == "settle_minutes")
+    assert int(str(settle_minutes)) * 60 >= LONGEST_PASS_SECONDS + 8 * 60

@@ -136,7 +136,7 @@ def test_simulated_gpus_have_the_directories_and_modes_that_gpu_share_mps_would_
     (container,) = template["spec"]["initContainers"]
     pipes = str(tmp_path / "nvidia-mps")
     (tmp_path / "nvidia-mps" / "shm").mkdir(parents=True, mode=0o755)  # as an earlier version left it
-    script = [argument.replace("/tmp/nvidia-mps", pipes) for argument in container["args"]]  # noqa: S108 - of the node
+    script = [argument.replace("/tmp/nvidia-mps", pipes) for argument in container["args"]]
     subprocess.run([*container["command"], *script], check=True, umask=0o077)
     made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in Path(pipes).iterdir()}
     assert made == {"shm": 0o1777} | {gpu.uuid: 0o755 for gpu in simulated_gpus("2xH200")}
