@@ -28,7 +28,7 @@ format: .venv/.development ## what of the style can be corrected by itself
 bench: .venv/.development ## measurements, as ratios in one run; ONLY=node or ONLY=webhook for a part
 	@$(BIN)/python -m tests.bench $(ONLY)
 
-image: ## one image for all parts, with docker, podman or buildah: make image [IMAGE=name:tag] [BASE=image] [OPTIONS=...]
+image: ## one image for all parts, with docker, podman or buildah: make image [IMAGE=name:tag] [ARCHIVE=file] [BASE=image] [OPTIONS=...]
 	@manifests/image/build
 
 image-test: .venv/.development ## the image on a Debian of its own, built with buildah as root, and what runs in it

@@ -45,7 +45,7 @@ def test_the_example_of_several_kinds_says_what_its_comments_say(
 @EVERY_PAGE
 def test_every_variable_of_the_documents_is_an_option(page: Path) -> None:
     variables = {str(option.envvar) for _, option in options()}
-    known = {*variables, "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "GPU_SHARE_"}
+    known = {*variables, "GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "GPU_SHARE_CLUSTER_LOAD", "GPU_SHARE_"}
     assert set(re.findall(r"GPU_SHARE_[A-Z_]*", page.read_text())) <= known
 
 
@@ -77,3 +77,17 @@ def test_every_overlay_of_the_documents_is_there(page: Path) -> None:
 def test_every_overlay_is_in_the_documents() -> None:
     text = (ROOT / "docs" / "install.md").read_text()
     assert not [folder.name for folder in OVERLAYS if f"manifests/overlays/{folder.name}" not in text]
+
+
+@EVERY_PAGE
+def test_no_command_of_the_documents_works_only_once(page: Path) -> None:
+    created = re.findall(r"kubectl .*\bcreate (?:job|cronjob) .*", page.read_text())
+    assert [line for line in created if "$(date" not in line] == []
+
+
+def test_the_command_that_hurries_a_policy_reaches_every_part_that_reads_it_while_it_runs() -> None:
+    (selected,) = re.findall(
+        r"annotate pods -l 'app\.kubernetes\.io/component in \((.*)\)' --overwrite",
+        (ROOT / "docs" / "operations.md").read_text(),
+    )
+    assert selected.split(", ") == ["webhook", "mps"]

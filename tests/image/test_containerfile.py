@@ -59,7 +59,7 @@ def test_what_the_containerfile_copies_is_in_the_build_context() -> None:
 @pytest.fixture
 def builders(tmp_path: Path) -> Path:
     """Return a directory for PATH with the programs that the script needs, and no builder."""
-    for program in ("bash", "dirname", "env", "sed"):
+    for program in ("bash", "dirname", "env", "rm", "sed"):
         found = shutil.which(program)
         assert found
         (tmp_path / program).symlink_to(found)
@@ -70,8 +70,8 @@ def test_the_first_builder_that_works_builds(builders: Path) -> None:
     add_program(builders, "docker", 'echo "no daemon" >&2; exit 1')
     add_program(builders, "buildah", '[ "$1" = info ] || echo buildah "$@"')
     ran = build(builders)
-    expected = f"buildah build --file manifests/Containerfile --tag gpu-share:{VERSION} --build-arg VERSION={VERSION}"
-    assert ran.stdout.startswith(expected), ran.stderr
+    expected = "buildah build --file manifests/Containerfile --tag docker.io/library/gpu-share:"
+    assert ran.stdout.startswith(f"{expected}{VERSION} --build-arg VERSION={VERSION}"), ran.stderr
     assert ran.stdout.endswith(" .\n")
 
 
@@ -82,6 +82,53 @@ def test_name_base_and_options_can_be_chosen(builders: Path) -> None:
     )
     assert " --tag registry.example/team/share:2 " in ran.stdout
     assert ran.stdout.endswith(" --build-arg BASE=registry.example/python:3.13 --pull --quiet .\n")
+
+
+@pytest.mark.parametrize("builder", ["docker", "podman", "buildah"])
+def test_an_image_gets_the_name_that_kubelets_read_in_the_manifests(builders: Path, builder: str) -> None:
+    add_program(builders, builder, '[ "$1" = info ] || echo "$@"')
+    (name,) = {container["image"] for pod in pods() for container in pod["containers"]}
+    assert f" --tag docker.io/library/{name} " in build(builders).stdout
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("gpu-share:dev", "docker.io/library/gpu-share:dev"),
+        ("team/gpu-share:dev", "docker.io/team/gpu-share:dev"),
+        ("localhost/gpu-share:dev", "localhost/gpu-share:dev"),
+        ("localhost:5000/gpu-share:dev", "localhost:5000/gpu-share:dev"),
+        ("registry.example/team/gpu-share:dev", "registry.example/team/gpu-share:dev"),
+    ],
+)
+def test_a_name_without_a_registry_is_completed_as_docker_does(builders: Path, image: str, name: str) -> None:
+    add_program(builders, "buildah", '[ "$1" = info ] || echo "$@"')
+    assert f" --tag {name} " in build(builders, IMAGE=image).stdout
+
+
+@pytest.mark.parametrize(
+    ("builder", "saves"),
+    [
+        ("docker", "save --output {} {}"),
+        ("podman", "save --output {} {}"),
+        ("buildah", "push --quiet {1} docker-archive:{0}:{1}"),
+    ],
+)
+def test_an_archive_is_saved_anew_under_the_name_of_the_manifests(
+    builders: Path, tmp_path: Path, builder: str, saves: str
+) -> None:
+    archive = tmp_path / "gpu-share.tar"
+    archive.write_text("an older image")
+    add_program(builders, builder, f'case $1 in info) ;; build) ;; *) echo "$@"; [ ! -e {archive} ] ;; esac')
+    ran = build(builders, ARCHIVE=str(archive))
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == saves.format(archive, f"docker.io/library/gpu-share:{VERSION}") + "\n"
+
+
+def test_a_failed_build_saves_no_archive(builders: Path, tmp_path: Path) -> None:
+    add_program(builders, "buildah", '[ "$1" = info ] || { echo "$1"; exit 3; }')
+    ran = build(builders, ARCHIVE=str(tmp_path / "gpu-share.tar"))
+    assert (ran.returncode, ran.stdout) == (3, "build\n")
 
 
 def test_without_a_builder_one_line_says_what_to_install(builders: Path) -> None:

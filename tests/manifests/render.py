@@ -158,7 +158,7 @@ def _patch(directory: Path, into: list[Object], entry: Object) -> None:
     _known(entry, {"path", "patch", "target"}, directory)
     text = entry["patch"] if "patch" in entry else _own(directory, (directory / entry["path"]).resolve()).read_text()
     patch, target = yaml.safe_load(text), entry["target"]
-    _known(target, {"kind", "name", "labelSelector"}, directory)
+    _known(target, {"kind", "namespace", "name", "labelSelector"}, directory)
     found = [one for one in into if _selects(target, one)]
     if not found or ("name" in target and len(found) > 1):
         raise RenderError(
@@ -178,7 +178,7 @@ def _patch(directory: Path, into: list[Object], entry: Object) -> None:
 def _selects(target: Object, one: Object) -> bool:
     labels = {f"{label}={value}" for label, value in one["metadata"].get("labels", {}).items()}
     by_name = {field: value for field, value in target.items() if field != "labelSelector"}
-    named = by_name.items() <= {"kind": one["kind"], "name": identity(one)[2]}.items()
+    named = by_name.items() <= dict(zip(("kind", "namespace", "name"), identity(one), strict=True)).items()
     return named and target.get("labelSelector", "") in {"", *labels}
 
 

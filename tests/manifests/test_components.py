@@ -1,0 +1,62 @@
+"""The parts that a kustomization of one's own can add."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.manifests.render import MANIFESTS, ROOT, Object, identity, render, templates
+from tests.manifests.test_render import KUBECTL
+
+CLIENT = "nvidia.com/gpu.deploy.client"
+
+
+@pytest.fixture
+def with_gpu_operator(tmp_path: Path) -> Path:
+    """Return a kustomization that adds the component for the GPU Operator, and has a DaemonSet of its own."""
+    (tmp_path / "gpu-share").symlink_to(ROOT)
+    other = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "other", "namespace": "other"},
+        "spec": {"template": {"spec": {"containers": []}}},
+    }
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
+    kustomization = {
+        "resources": ["gpu-share/manifests", "other.yaml"],
+        "components": ["gpu-share/manifests/components/gpu-operator"],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    return tmp_path
+
+
+def selectors(objects: list[Object]) -> dict[str, object]:
+    return {
+        name[2]: template["spec"].pop("nodeSelector", None)
+        for name, template in templates(objects).items()
+        if name[0] == "DaemonSet"
+    }
+
+
+def test_the_gpu_operator_takes_the_node_pods_away_while_it_replaces_the_driver(with_gpu_operator: Path) -> None:
+    plain, added = render(MANIFESTS), render(with_gpu_operator)
+    of_plain = {"gpu-share.dev/node": "true"}
+    of_added = of_plain | {CLIENT: "true"}
+    assert selectors(plain) == {"gpu-share-plugin": of_plain, "gpu-share-mps": of_plain}
+    assert selectors(added) == {"gpu-share-plugin": of_added, "gpu-share-mps": of_added, "other": None}
+    assert [one for one in added if identity(one)[2] != "other"] == plain
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here to compare with")
+def test_kubectl_builds_the_same_with_a_component(with_gpu_operator: Path) -> None:
+    command = [str(KUBECTL), "kustomize", str(with_gpu_operator)]
+    built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert {identity(one): one for one in yaml.safe_load_all(built)} == {
+        identity(one): one for one in render(with_gpu_operator)
+    }
+
+
+@pytest.mark.parametrize("component", sorted((MANIFESTS / "components").iterdir()), ids=lambda path: path.name)
+def test_every_component_is_in_the_documents(component: Path) -> None:
+    assert f"manifests/components/{component.name}" in (ROOT / "docs" / "install.md").read_text()
