@@ -58,25 +58,16 @@ class Installation:
     def use(self, overlay: str, resource: str = VGPU) -> None:
         """Have *overlay* installed and all of it ready; nothing happens if it is."""
         if self.overlay != overlay:
-            replaces = bool(self.overlay)
             self.apply(overlay)
-            if replaces:
-                self.replace_plugins()
             self.wait_until_ready(resource)
 
     def apply(self, overlay: str) -> str:
         """Do what the page says for *overlay*, a directory; gives what kubectl printed."""
-        # A Job of an earlier overlay is in the way: docs/operations.md, Upgrade, says to delete it.
-        self.run("kubectl -n gpu-share delete job gpu-share-certs-install --ignore-not-found")
         section = ON_KIND if overlay == SIMULATED else INSTALL
         applied = self.run(command("install.md", section, "kubectl apply -k").replace(_page_overlay(section), overlay))
         self.run(command("install.md", ON_KIND, "kubectl label nodes"))
         self.overlay = overlay
         return applied
-
-    def replace_plugins(self) -> None:
-        """Have the plugins read `_cluster.yaml` again, for which docs/operations.md replaces them."""
-        self.run("kubectl -n gpu-share rollout restart daemonset/gpu-share-plugin")
 
     def wait_until_ready(self, resource: str = VGPU, *, seconds: float = 60) -> None:
         """Wait as the page does, and until every node advertises its vGPUs."""
@@ -131,7 +122,8 @@ class Installation:
             path.unlink(missing_ok=True) if text is None else path.write_text(text)
         listing = folder / "Kustomization"
         content = yaml.safe_load(listing.read_text())
-        content["configMapGenerator"][0]["files"] = sorted(path.name for path in folder.glob("*.yaml"))
+        (policies,) = (one for one in content["configMapGenerator"] if one["name"] == "gpu-share-policies")
+        policies["files"] = sorted(path.name for path in folder.glob("*.yaml") if path.name != "_cluster.yaml")
         listing.write_text(yaml.safe_dump(content))
 
     def change_policies(self, **files: str | None) -> None:

@@ -7,16 +7,15 @@ from tests.cluster.pages import commands
 from tests.cluster.pods import Place
 from tests.cluster.webhooks import certificates
 
-NEW_JOB = "kubectl -n gpu-share create job"
+RESTART = "kubectl -n gpu-share rollout restart"
 
 
 def renew(cluster: Cluster, installation: Installation, lost: str) -> None:
     """Delete Secrets with the command of the page that ends with *lost*, and make a pass."""
     lines = commands("operations.md", "Certificates")
     (delete,) = [line for line in lines if "delete secret" in line and line.endswith(lost)]
-    (make_pass,) = [line for line in lines if line.startswith(NEW_JOB)]
+    (make_pass,) = [line for line in lines if line.startswith(RESTART)]
     before = certificates(cluster)
-    cluster.run("kubectl -n gpu-share delete job gpu-share-certs-now --ignore-not-found")
     cluster.run(delete)
     cluster.run(make_pass)
 

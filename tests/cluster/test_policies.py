@@ -1,5 +1,6 @@
 """Policies that change, break and are mended in a running cluster."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.installation import VGPU, Installation
+from tests.cluster.pages import commands
 from tests.cluster.pods import Place, pod
 from tests.cluster.webhooks import all_say, decisions, nobody_says
 
@@ -49,14 +51,25 @@ def admits(place: Place, share: str) -> bool:
     return place.create(pod(share), dry_run=True).ok
 
 
-def holds(installed: Installation, *, admitted: str, denied: str) -> None:
+def holds(installed: Installation, *, admitted: str, denied: str, seconds: float = 90) -> None:
     """Wait until every webhook admits the one share and denies the other."""
 
     def all_do() -> bool:
         said = [decisions(installed.cluster, pod(share), NAMESPACE) for share in (admitted, denied)]
         return said == [{True}, {False}]
 
-    eventually(all_do, seconds=90, what=f"{admitted} is admitted, {denied} is denied")
+    eventually(all_do, seconds=seconds, what=f"{admitted} is admitted, {denied} is denied")
+
+
+@pytest.mark.usefixtures("changing")
+def test_the_command_of_the_page_brings_a_changed_policy_to_the_webhooks_within_seconds(
+    installed: Installation, cluster: Cluster
+) -> None:
+    installed.write_policies(changing='share: {maximum: "0.3"}')
+    installed.run("kubectl apply -k policies/files --server-side --force-conflicts")
+    (hurry,) = (line for line in commands("operations.md", "Change a policy") if " annotate " in line)
+    cluster.run(f"bash -c {shlex.quote(hurry)}")
+    holds(installed, admitted="0.3", denied="0.5", seconds=10)
 
 
 @pytest.mark.usefixtures("changing")

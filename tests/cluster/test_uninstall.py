@@ -1,7 +1,5 @@
 """What is left when the commands of docs/operations.md have taken gpu-share away."""
 
-import pytest
-
 from tests.cluster.cluster import Cluster
 from tests.cluster.installation import Installation, objects_of_ours
 from tests.cluster.pages import command
@@ -18,11 +16,6 @@ KINDS = (
 )
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the page's kubectl drain has no --force, so that it stops at a pod without a controller, and the node "
-    "stays cordoned",
-)
 def test_the_drain_of_the_page_takes_pods_without_a_controller_too(installed: Installation, place: Place) -> None:
     place.started(pod("0.2"))
     installed.run(command("operations.md", "Uninstall", "kubectl drain") + " --dry-run=server")
