@@ -62,9 +62,10 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
             "Ask its administrator, or take the request out of the pod",
             by=policy.source("enabled"),
         )
-    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy)
+    warnings: list[str] = []
+    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy, warnings=warnings)
     pipes, attached = cluster.mps.pipe_directory, kind.strategy == MPS and rules.mps.attach == "pod"
-    warnings = [warning for ask in asks for warning in check_share(ask, policy)]
+    warnings += [warning for ask in asks for warning in check_share(ask, policy)]
     check_sum(containers, asks, policy, kind)
     check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
     check_pod(pod, containers, policy)
