@@ -1,6 +1,5 @@
 """AdmissionReview v1 to values and back: what the API server sends, what it gets, what the log says of it."""
 
-import re
 from base64 import b64encode
 from textwrap import wrap
 from typing import Any, Final
@@ -13,17 +12,12 @@ from policies.errors import GpuShareError
 from policies.grant import Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
+from webhook.nesting import DEEPEST, is_too_deep
 from webhook.patch import operations
 
-DEEPEST: Final = 500  # levels of nesting; a pod has about 15
 _PREFIX = "gpu-share: "
 _MOST_NAMED = 16  # containers in a log line or audit annotation; more are counted by nobody
 LONGEST_WARNING: Final = 120  # characters, as the API's documentation asks
-
-_USUAL_DEPTH = 32
-_LARGEST_COUNTED = 1024 * 1024  # bytes
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class BadCall(GpuShareError):  # noqa: N818 - the name says what it is: the call is bad, not the pod
@@ -111,7 +105,7 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
     """
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
-    if _is_too_deep(body):
+    if is_too_deep(body):
         raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
         called = _decode_pod_review(body)
@@ -155,32 +149,6 @@ def _check(called: AdmissionReview | PodReview) -> None:
     if kind.kind != "Pod" or kind.group:
         got = shorten(ascii(f"{kind.group}/{kind.kind}" if kind.group else kind.kind), 80)
         raise BadCall(f"expected a Pod of the core group, got {got}: narrow the webhook's rules to pods")
-
-
-def _is_too_deep(body: bytes) -> bool:
-    """
-    Whether the brackets nest deeper than DEEPEST.
-
-    Almost free for a usual pod, and bounded for every other body: the decoder has a limit of its own, only a less
-    even one, so what is very large is left to it.
-    """
-    if len(body) > _LARGEST_COUNTED:
-        return False
-    brackets = body.translate(None, _NO_BRACKETS)
-    if len(brackets) <= 2 * DEEPEST:
-        return False
-    for _ in range(_USUAL_DEPTH):  # each round takes the innermost level off
-        inner, brackets = brackets, brackets.replace(b"{}", b"").replace(b"[]", b"")
-        if not brackets:
-            return False
-        if len(brackets) == len(inner):
-            break
-    depth = 0
-    for bracket in _STRING.sub(b"", body).translate(None, _NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEEPEST:
-            return True
-    return False
 
 
 def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
