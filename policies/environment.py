@@ -36,10 +36,11 @@ def reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares
     ]
     reaching = [one for one in found if shares or not _hides(slot.container.env[one.index])]
     if reaching and policy.policy.environment.reserved == "deny":
+        why = "the device plugin sets it" if shares else "a container without a share sees no GPU"
         raise DeniedError(
             "ReservedEnvironment",
             f"{named(slot)} sets {quoted(reaching[0].name)}, which decides what a share is held to",
-            "Remove it from env: the device plugin sets it",
+            f"Remove it from env: {why}",
             by=policy.source("environment.reserved"),
         )
     warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in reaching]
@@ -47,6 +48,12 @@ def reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares
 
 
 def check_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
+    """
+    Warn of variables that admission cannot see.
+
+    Raises:
+        DeniedError: If the policy denies them.
+    """
     if not slot.container.env_from:
         return
     if policy.policy.environment.env_from == "deny":

@@ -18,7 +18,7 @@ from policies.contract import (
     SHARED_LABEL,
     VISIBLE_DEVICES,
 )
-from policies.grant import ContainerGrant, Grant, Hidden
+from policies.grant import Added, ContainerGrant, Grant, Hidden
 from policies.host_access import normal
 from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration
 from policies.quantity import whole
@@ -50,6 +50,14 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
         made.append(Operation("add", "/metadata", {}))
     _set_in_map(made, "/metadata/annotations", pod.metadata.annotations, {GRANT_ANNOTATION: grant_text(grant)})
     _set_in_map(made, "/metadata/labels", pod.metadata.labels, {SHARED_LABEL: "true"})
+    return made
+
+
+def hiding(added: Added) -> list[Operation]:
+    """List what hides the GPUs from ephemeral containers."""
+    made: list[Operation] = []
+    for hidden in added.hidden:
+        _hidden(made, hidden)
     return made
 
 

@@ -8,12 +8,13 @@ import msgspec
 
 from policies.decision import decide
 from policies.denial import shorten
+from policies.ephemeral import decide_on_added
 from policies.errors import GpuShareError
-from policies.grant import Decision, Denied, Grant, Untouched
+from policies.grant import Added, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
 from webhook.nesting import DEEPEST, is_too_deep
-from webhook.patch import operations
+from webhook.patch import Operation, hiding, operations
 
 _PREFIX = "gpu-share: "
 _MOST_NAMED = 16  # containers in a log line or audit annotation; more are counted by nobody
@@ -47,6 +48,12 @@ class PodRequest(Request, frozen=True, gc=False, rename="camel", kw_only=True):
     object: Pod
 
 
+class ChangeRequest(PodRequest, frozen=True, gc=False, rename="camel", kw_only=True):
+    """A request with a pod in it, as it is to be and as it is."""
+
+    old_object: Pod
+
+
 class AdmissionReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A call, whatever it is about."""
 
@@ -61,6 +68,12 @@ class PodReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     api_version: str
     kind: str
     request: PodRequest
+
+
+class ChangeReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A call about the change of a pod."""
+
+    request: ChangeRequest
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
@@ -92,6 +105,7 @@ class Reviewed(msgspec.Struct, frozen=True, gc=False):
 
 _decode_review = msgspec.json.Decoder(AdmissionReview).decode
 _decode_pod_review = msgspec.json.Decoder(PodReview).decode
+_decode_change = msgspec.json.Decoder(ChangeReview).decode
 _encode = msgspec.json.encode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -114,17 +128,28 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
     _check(called)
     request, pod = called.request, called.request.object
     if _is_passed_over(request):
-        return _answer(request, None, _NOT_A_CREATION)
+        return _answer(request, None, _NOT_DECIDED_ON)
     namespace = request.namespace or pod.metadata.namespace or "default"
+    if request.sub_resource:
+        return _answer(request, pod, decide_on_added(pod, _before(body), namespace, policies))
     return _answer(request, pod, decide(pod, namespace, policies))
 
 
-# A pod's resources, environment and volumes cannot change after it is created.
-_NOT_A_CREATION = Untouched("only the creation of a pod is decided on")
+# Nothing else of a pod's containers, environment and volumes can change after it is created.
+_NOT_DECIDED_ON = Untouched("only the creation of a pod and its ephemeral containers are decided on")
 
 
 def _is_passed_over(request: Request) -> bool:
-    return request.operation != "CREATE" or bool(request.sub_resource)
+    if request.sub_resource:
+        return request.sub_resource != "ephemeralcontainers" or request.operation != "UPDATE"
+    return request.operation != "CREATE"
+
+
+def _before(body: bytes) -> Pod:
+    try:
+        return _decode_change(body).request.old_object
+    except _UNREADABLE as error:
+        raise BadCall(f"the oldObject is not a pod: {_plain(error)}") from None
 
 
 def _without_pod(body: bytes, reason: Exception) -> Reviewed:
@@ -135,7 +160,7 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1: {_plain(error)}") from None
     _check(called)
     if _is_passed_over(called.request):
-        return _answer(called.request, None, _NOT_A_CREATION)
+        return _answer(called.request, None, _NOT_DECIDED_ON)
     raise BadCall(f"the object is not a pod: {_plain(reason)}")
 
 
@@ -151,7 +176,7 @@ def _check(called: AdmissionReview | PodReview) -> None:
         raise BadCall(f"expected a Pod of the core group, got {got}: narrow the webhook's rules to pods")
 
 
-def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
+def _answer(request: Request, pod: Pod | None, decision: Decision | Added) -> Reviewed:
     named = (pod.metadata.name or pod.metadata.generate_name or "") if pod is not None else ""
     event = {
         "uid": shorten(request.uid, 64),
@@ -167,6 +192,10 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
             response = _granted(request, pod, decision)
             shares = {shorten(one.slot.name, 63): one.share_text for one in decision.containers[:_MOST_NAMED]}
             event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
+        case Added(policy, hidden, warnings):
+            audit = {"policy": policy.name}
+            response = _patching(request, hiding(decision), warnings, audit)
+            event |= {"policy": policy.name, "decision": "hidden" if hidden else "untouched"}
         case Denied(policy, deny):
             status = Status(code=403, reason=deny.code, message=deny.message)
             audit = {"policy": policy.name}
@@ -182,19 +211,22 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
 
 
 def _granted(request: Request, pod: Pod, grant: Grant) -> Response:
-    made = operations(pod, grant)
     named = grant.containers[:_MOST_NAMED]
     audit = {
         "policy": grant.policy.name,
         "share": ",".join([f"{shorten(one.slot.name, 63)}={one.share_text}" for one in named]),
         "vgpus": ",".join([f"{shorten(one.slot.name, 63)}={one.vgpus}" for one in named]),
     }
+    return _patching(request, operations(pod, grant), grant.warnings, audit)
+
+
+def _patching(request: Request, made: list[Operation], warnings: tuple[str, ...], audit: dict[str, str]) -> Response:
     return Response(
         uid=request.uid,
         allowed=True,
         patch_type="JSONPatch" if made else None,
         patch=b64encode(_encode(made)).decode() if made else None,
-        warnings=_printable(grant.warnings),
+        warnings=_printable(warnings),
         audit_annotations=audit,
     )
 
