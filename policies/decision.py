@@ -17,7 +17,7 @@ from policies.frameworks.budget import Budget
 from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
-from policies.limits import check_attachment, check_pod, check_share, check_sum
+from policies.limits import attaches_in_pod, check_attachment, check_pod, check_share, check_sum
 from policies.pod import Pod, Slot, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -25,8 +25,8 @@ from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
 
 
-def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
-    """Decide on *pod*, which is to be created in *namespace*."""
+def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = False) -> Decision:
+    """Decide on *pod*, to be created in *namespace*; *restricted*: Pod Security forbids hostIPC and hostPath there."""
     containers = slots(pod)
     if not asks_for_share(pod, containers, policies.cluster):
         return Untouched("it does not ask for a share")
@@ -38,7 +38,7 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)
     try:
-        return _grant(pod, containers, policy, policies)
+        return _grant(pod, containers, policy, policies, restricted=restricted)
     except DeniedError as error:
         deny = error.deny()
         denied = Denied(policy, deny)
@@ -48,7 +48,9 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
         return Untouched(reason, (f"would be denied with {deny.code}: {deny.message}",), denied)
 
 
-def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant:
+def _grant(
+    pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet, *, restricted: bool
+) -> Grant:
     cluster, rules = policies.cluster, policy.policy
     if not rules.enabled:
         raise DeniedError(
@@ -59,7 +61,8 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
         )
     warnings: list[str] = []
     kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy, warnings=warnings)
-    pipes, attached = cluster.mps.pipe_directory, kind.strategy == MPS and rules.mps.attach == "pod"
+    pipes = cluster.mps.pipe_directory
+    attached = kind.strategy == MPS and attaches_in_pod(policy, restricted=restricted, warnings=warnings)
     warnings += [warning for ask in asks for warning in check_share(ask, policy)]
     check_sum(containers, asks, policy, kind)
     check_host_access(pod, containers, pipe_directory=pipes, attached=attached)

@@ -72,7 +72,7 @@ def grant_text(grant: Grant) -> str:
         one.slot.name: {"vgpus": one.vgpus, "share": one.share_text, "of": grant.vgpus_per_gpu}
         for one in grant.containers
     }
-    attach = {"attach": grant.policy.policy.mps.attach} if grant.strategy == "mps" else {}
+    attach = {"attach": "pod" if grant.attaches_in_pod else "node"} if grant.strategy == "mps" else {}
     content = {
         "policy": grant.policy.name,
         "strategy": grant.strategy,

@@ -110,9 +110,9 @@ _encode = msgspec.json.encode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def review(body: bytes, policies: PolicySet) -> Reviewed:
+def review(body: bytes, policies: PolicySet, *, restricted: bool = False) -> Reviewed:
     """
-    Answer one call.
+    Answer one call; *restricted*: Pod Security forbids hostIPC and hostPath volumes in the namespace.
 
     Raises:
         BadCall: If *body* is not an AdmissionReview v1 of a pod.
@@ -132,7 +132,7 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
     namespace = request.namespace or pod.metadata.namespace or "default"
     if request.sub_resource:
         return _answer(request, pod, decide_on_added(pod, _before(body), namespace, policies))
-    return _answer(request, pod, decide(pod, namespace, policies))
+    return _answer(request, pod, decide(pod, namespace, policies, restricted=restricted))
 
 
 # Nothing else of a pod's containers, environment and volumes can change after it is created.

@@ -175,9 +175,10 @@ def test_the_shipped_policies_and_the_selectors_exempt_the_same_namespaces() -> 
         for one in BASE
         if one["kind"] == "ValidatingAdmissionPolicy"
     ]
-    assert len(selectors) == 4
+    assert len(selectors) == 5
     for selector in selectors:
-        (expression,) = selector["matchExpressions"]
+        expression, *others = selector["matchExpressions"]
+        assert {one["key"] for one in others} <= {"pod-security.kubernetes.io/enforce"}
         assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         assert set(expression["values"]) == wanted
 
@@ -187,11 +188,12 @@ def test_ports_agree_from_the_webhook_configuration_to_the_process() -> None:
     (container,) = containers(templates(BASE)["Deployment", contract.NAMESPACE, "gpu-share-webhook"])
     (opened,) = container["ports"]
     (bind,) = (one["value"] for one in container["env"] if one["name"] == "GPU_SHARE_BIND")
-    for webhook in webhooks(BASE).values():
+    for name, webhook in webhooks(BASE).items():
+        restricted = name == contract.RESTRICTED_WEBHOOK_NAME
         assert webhook["clientConfig"]["service"] == {
             "name": contract.WEBHOOK_SERVICE,
             "namespace": contract.NAMESPACE,
-            "path": "/mutate",
+            "path": contract.MUTATE_RESTRICTED_PATH if restricted else contract.MUTATE_PATH,
             "port": port["port"],
         }
     assert port["targetPort"] == opened["name"]
