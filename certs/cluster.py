@@ -1,5 +1,5 @@
 """
-Read and write the CA Secret, the serving Secret and the caBundle of the webhook configuration.
+Read and write the CA Secret, the serving Secret and the caBundle of each webhook in the webhook configuration.
 
 Every write is a create, or a patch with the resourceVersion that was read: it changes only the fields
 in it, and the API server rejects it with a conflict if the object has changed since.
@@ -16,8 +16,9 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
-from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ class Snapshot:
 
     state: State
     versions: Mapping[str, str]
+    webhooks: tuple[str, ...]  # those of ours that are there, by name
 
 
 def connect() -> client.ApiClient:
@@ -100,11 +102,18 @@ class Cluster:
         serving = self._secret(SERVING_SECRET)
         ca = self._secret(CA_SECRET)
         annotations = ca.metadata.annotations if ca and ca.metadata else None
+        bundles = _bundles(configuration)
+        bundle, elsewhere = shared(list(bundles.values()))
         state = State(
-            ca=_data(ca), annotations=annotations or {}, serving=_data(serving), bundle=_bundle(configuration)
+            ca=_data(ca),
+            annotations=annotations or {},
+            serving=_data(serving),
+            bundle=bundle,
+            elsewhere=elsewhere,
         )
         objects = {WEBHOOK_CONFIGURATION: configuration, SERVING_SECRET: serving, CA_SECRET: ca}
-        return Snapshot(state=state, versions={name: _version(each) for name, each in objects.items() if each})
+        versions = {name: _version(each) for name, each in objects.items() if each}
+        return Snapshot(state=state, versions=versions, webhooks=tuple(bundles))
 
     def write(self, write: Write, found: Snapshot) -> None:
         """
@@ -116,7 +125,7 @@ class Cluster:
         """
         match write:
             case WriteBundle():
-                self._write_bundle(write.bundle, version=found.versions[WEBHOOK_CONFIGURATION])
+                self._write_bundle(write.bundle, found)
             case WriteCA():
                 metadata = {"annotations": dict(write.annotations)}
                 body = {"metadata": metadata, "data": _encoded(write.data), "type": "Opaque"}
@@ -146,10 +155,11 @@ class Cluster:
         except NotFoundError:
             return None
 
-    def _write_bundle(self, bundle: bytes, *, version: str) -> None:
+    def _write_bundle(self, bundle: bytes, found: Snapshot) -> None:
         name = WEBHOOK_CONFIGURATION
-        webhook = {"name": WEBHOOK_NAME, "clientConfig": {"caBundle": b64encode(bundle).decode()}}
-        body = {"metadata": {"resourceVersion": version}, "webhooks": [webhook]}
+        settings = {"caBundle": b64encode(bundle).decode()}
+        webhooks = [{"name": webhook, "clientConfig": settings} for webhook in found.webhooks]
+        body = {"metadata": {"resourceVersion": found.versions[name]}, "webhooks": webhooks}
         _patch(
             f"patch mutatingwebhookconfigurations {name}",
             lambda: self._admission.patch_mutating_webhook_configuration(name, body, **_PATCH),
@@ -207,11 +217,12 @@ def _data(secret: client.V1Secret | None) -> dict[str, bytes]:
     return {name: b64decode(value) for name, value in ((secret and secret.data) or {}).items()}
 
 
-def _bundle(configuration: client.V1MutatingWebhookConfiguration | None) -> bytes | None:
-    for webhook in (configuration and configuration.webhooks) or ():
-        if webhook.name == WEBHOOK_NAME:
-            return b64decode(webhook.client_config.ca_bundle or b"")
-    return None
+def _bundles(configuration: client.V1MutatingWebhookConfiguration | None) -> dict[str, bytes]:
+    return {
+        webhook.name: b64decode(webhook.client_config.ca_bundle or b"")
+        for webhook in (configuration and configuration.webhooks) or ()
+        if webhook.name in WEBHOOK_NAMES
+    }
 
 
 def _version(found: client.V1Secret | client.V1MutatingWebhookConfiguration) -> str:

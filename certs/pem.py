@@ -32,6 +32,21 @@ def write_certificates(certificates: Iterable[x509.Certificate]) -> bytes:
     return b"".join(each.public_bytes(Encoding.PEM) for each in dict.fromkeys(certificates))
 
 
+def shared(bundles: Sequence[bytes]) -> tuple[bytes | None, bytes | None]:
+    """
+    Compare the CA bundles of several webhooks.
+
+    Returns:
+        The bundle that all have, None without any, and None; or what is in each of them, and what is in some.
+    """
+    if len(set(bundles)) <= 1:
+        return (bundles[0] if bundles else None), None
+    read = [read_certificates(bundle) for bundle in bundles]
+    every = dict.fromkeys(each for certificates in read for each in certificates)
+    common = [each for each in every if all(each in certificates for certificates in read)]
+    return write_certificates(common), write_certificates(each for each in every if each not in common)
+
+
 def read_ca(certificate_pem: bytes, key_pem: bytes, *, now: datetime) -> CA | None:
     """Return the CA with this certificate and key; None unless clients accept what it issues at *now*."""
     certificates = read_certificates(certificate_pem)

@@ -54,6 +54,7 @@ class State:
     annotations: Mapping[str, str]  # of the CA Secret
     serving: Mapping[str, bytes]  # data of the serving Secret
     bundle: bytes | None  # the CA bundle, PEM; None if there is no webhook to publish it in
+    elsewhere: bytes | None = None  # where our webhooks have different ones, and `bundle` is what all have: the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,10 +179,13 @@ def _publish(observed: _Observed) -> Write | None:
         # Before the CA bundle: a pass that stops in between must not leave the old time beside a new bundle.
         reason = "the CA is missing from the CA bundle, so its settle time starts again"
         return WriteCA(reason=reason, data={}, annotations={PUBLISHED: None})
-    bundle = write_certificates([*ours, *(each for each in observed.trusted if each not in ours)])
+    elsewhere = read_certificates(observed.state.elsewhere or b"")
+    bundle = write_certificates(dict.fromkeys([*ours, *observed.trusted, *elsewhere]))
     if missing := [each for each in ours if each not in observed.trusted]:
         which = "the CA" if newest in missing else "the old CA, still in use,"
         return WriteBundle(reason=f"{which} is missing from the CA bundle", bundle=bundle)
+    if observed.state.elsewhere is not None:
+        return WriteBundle(reason="the webhooks have different CA bundles", bundle=bundle)
     if write_certificates(observed.trusted) != observed.state.bundle:
         return WriteBundle(reason="the CA bundle holds something other than certificates", bundle=bundle)
     if observed.since(PUBLISHED, newest) is None:

@@ -23,6 +23,10 @@ NO_FRAMEWORK: Final = "none"
 DEFAULT_CONTAINER_ANNOTATION: Final = "kubectl.kubernetes.io/default-container"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"  # on the API's copy of a static pod
 
+# The paths of the webhook. The API server sees the labels of a namespace, and says by the path what they mean.
+MUTATE_PATH: Final = "/mutate"
+MUTATE_RESTRICTED_PATH: Final = "/mutate/restricted"
+
 # The answer, as the webhook writes it.
 GRANT_ANNOTATION: Final = "gpu-share.dev/grant"
 SHARED_LABEL: Final = "gpu-share.dev/shared"
@@ -76,7 +80,14 @@ WHOLE_GPU_RESOURCE_PREFIXES: Final = (
 NAMESPACE: Final = "gpu-share"
 WEBHOOK_SERVICE: Final = "gpu-share-webhook"
 WEBHOOK_CONFIGURATION: Final = "gpu-share"
-WEBHOOK_NAME: Final = "pods.gpu-share.dev"  # of the one webhook in it
+WEBHOOK_NAME: Final = "pods.gpu-share.dev"  # of the webhook in it that is called for most pods
+RESTRICTED_WEBHOOK_NAME: Final = "restricted-pods.gpu-share.dev"  # where Pod Security forbids hostIPC and hostPath
+EPHEMERAL_WEBHOOK_NAME: Final = "ephemeral-containers.gpu-share.dev"
+WEBHOOK_NAMES: Final = (
+    WEBHOOK_NAME,
+    RESTRICTED_WEBHOOK_NAME,
+    EPHEMERAL_WEBHOOK_NAME,
+)  # all of them have the same caBundle
 SERVING_SECRET: Final = "gpu-share-webhook-tls"  # noqa: S105 - a name
 CA_SECRET: Final = "gpu-share-authority"  # noqa: S105 - a name
 NODE_LABEL: Final = "gpu-share.dev/node"  # "true" on nodes whose GPUs are shared

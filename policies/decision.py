@@ -2,36 +2,31 @@
 
 from collections.abc import Iterable
 
-from policies.changes import RemoveVariable
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
     MILLI_PER_GPU,
     MIRROR_ANNOTATION,
     MPS,
-    NO_DEVICES,
     NO_FRAMEWORK,
-    RESERVED_VARIABLE_PREFIXES,
-    RESERVED_VARIABLES,
-    VISIBLE_DEVICES,
-    is_reserved,
 )
 from policies.denial import DeniedError
+from policies.environment import check_env_from, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
 from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
-from policies.limits import check_attachment, check_pod, check_share, check_sum
-from policies.pod import Pod, Slot, Variable, named, slots
+from policies.limits import attaches_in_pod, check_attachment, check_pod, check_share, check_sum
+from policies.pod import Pod, Slot, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
 
 
-def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
-    """Decide on *pod*, which is to be created in *namespace*."""
+def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = False) -> Decision:
+    """Decide on *pod*, to be created in *namespace*; *restricted*: Pod Security forbids hostIPC and hostPath there."""
     containers = slots(pod)
     if not asks_for_share(pod, containers, policies.cluster):
         return Untouched("it does not ask for a share")
@@ -43,7 +38,7 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)
     try:
-        return _grant(pod, containers, policy, policies)
+        return _grant(pod, containers, policy, policies, restricted=restricted)
     except DeniedError as error:
         deny = error.deny()
         denied = Denied(policy, deny)
@@ -53,7 +48,9 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
         return Untouched(reason, (f"would be denied with {deny.code}: {deny.message}",), denied)
 
 
-def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant:
+def _grant(
+    pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet, *, restricted: bool
+) -> Grant:
     cluster, rules = policies.cluster, policy.policy
     if not rules.enabled:
         raise DeniedError(
@@ -62,9 +59,11 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
             "Ask its administrator, or take the request out of the pod",
             by=policy.source("enabled"),
         )
-    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy)
-    pipes, attached = cluster.mps.pipe_directory, kind.strategy == MPS and rules.mps.attach == "pod"
-    warnings = [warning for ask in asks for warning in check_share(ask, policy)]
+    warnings: list[str] = []
+    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy, warnings=warnings)
+    pipes = cluster.mps.pipe_directory
+    attached = kind.strategy == MPS and attaches_in_pod(policy, restricted=restricted, warnings=warnings)
+    warnings += [warning for ask in asks for warning in check_share(ask, policy)]
     check_sum(containers, asks, policy, kind)
     check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
     check_pod(pod, containers, policy)
@@ -83,7 +82,7 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
-            Hidden(slot, _reserved(slot, policy, warnings, shares=False))
+            Hidden(slot, reserved(slot, policy, warnings, shares=False))
             for slot in containers
             if (slot.group, slot.index) not in asking
         ),
@@ -96,7 +95,7 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
-    _check_env_from(ask.slot, policy, warnings)
+    check_env_from(ask.slot, policy, warnings)
     target = basis - policy.policy.memory.headroom
     if target <= 0:
         target = basis
@@ -114,7 +113,7 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         asked_by=ask.key,
         fraction_milli=target,
         advice=advice,
-        removed=_reserved(ask.slot, policy, warnings, shares=True),
+        removed=reserved(ask.slot, policy, warnings, shares=True),
     )
 
 
@@ -154,55 +153,3 @@ def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Ite
         yield f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
     if advice.warning:
         yield advice.warning
-
-
-def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares: bool) -> tuple[RemoveVariable, ...]:
-    """
-    Find the variables that the pod may not set.
-
-    Raises:
-        DeniedError: If there is one and the policy denies it.
-    """
-    if not slot.container.env:
-        return ()
-    found = [
-        RemoveVariable(index, variable.name)
-        for index, variable in enumerate(slot.container.env)
-        if variable.name.startswith(_FIRST_LETTERS)
-        and is_reserved(variable.name)
-        # What hides the GPUs from a container without a share is ours.
-        and (shares or variable.name != VISIBLE_DEVICES or variable.value != NO_DEVICES)
-    ]
-    reaching = [one for one in found if shares or not _hides(slot.container.env[one.index])]
-    if reaching and policy.policy.environment.reserved == "deny":
-        raise DeniedError(
-            "ReservedEnvironment",
-            f"{named(slot)} sets {quoted(reaching[0].name)}, which decides what a share is held to",
-            "Remove it from env: the device plugin sets it",
-            by=policy.source("environment.reserved"),
-        )
-    warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in reaching]
-    return tuple(found)
-
-
-def _hides(variable: Variable) -> bool:
-    """Whether a variable means what ours does, which takes its place: some runtimes read this one as all GPUs."""
-    # NVIDIA/nvidia-container-toolkit#1555
-    return variable.name == VISIBLE_DEVICES and variable.value == "none"
-
-
-def _check_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
-    if not slot.container.env_from:
-        return
-    if policy.policy.environment.env_from == "deny":
-        raise DeniedError(
-            "ReservedEnvironment",
-            f"{named(slot)} takes variables by envFrom, where admission cannot see reserved ones",
-            "Name each variable in env with valueFrom",
-            by=policy.source("environment.envFrom"),
-        )
-    warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
-
-
-# One look at each variable's first letters is enough for most of them.
-_FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})

@@ -45,6 +45,14 @@ class Grant(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
+class Added(msgspec.Struct, frozen=True):
+    """Ephemeral containers that are added to a pod with a share, and must see no GPU."""
+
+    policy: EffectivePolicy
+    hidden: tuple[Hidden, ...]
+    warnings: tuple[str, ...] = ()
+
+
 class Untouched(msgspec.Struct, frozen=True):
     """A pod that is admitted as it came."""
 

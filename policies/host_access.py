@@ -40,18 +40,28 @@ def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: s
         what = "The pod has hostIPC, which its share does not need: the device plugin brings what it needs"
         raise DeniedError("ConflictingRequest", what, "Remove hostIPC")
     for slot in containers:
-        security = slot.container.security_context
-        if security is None:
-            continue
-        if security.privileged:
-            what = f"{named(slot)} is privileged, so it can bypass its own share and those of others"
-            fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
-            raise DeniedError("PrivilegedContainer", what, fix)
-        if security.capabilities and security.capabilities.add:
-            _check_capabilities(slot, security.capabilities.add)
+        check_privileges(slot)
     for volume in pod.spec.volumes or ():
         if volume.host_path is not None and not (attached and is_pipe_volume(volume, pipe_directory)):
             _check_host_path(volume, pipe_directory)
+
+
+def check_privileges(slot: Slot) -> None:
+    """
+    See that one container cannot bypass a share by what it may do.
+
+    Raises:
+        DeniedError: If it is privileged, or adds a capability that is as good.
+    """
+    security = slot.container.security_context
+    if security is None:
+        return
+    if security.privileged:
+        what = f"{named(slot)} is privileged, so it can bypass its own share and those of others"
+        fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
+        raise DeniedError("PrivilegedContainer", what, fix)
+    if security.capabilities and security.capabilities.add:
+        _check_capabilities(slot, security.capabilities.add)
 
 
 def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:

@@ -90,6 +90,21 @@ def check_pod(pod: Pod, containers: Sequence[Slot], policy: EffectivePolicy) -> 
         _check_placement(pod, policy)
 
 
+def attaches_in_pod(policy: EffectivePolicy, *, restricted: bool, warnings: list[str]) -> bool:
+    """Whether the pod itself gets hostIPC and the MPS volume; *warnings* say so where Pod Security will deny it."""
+    match policy.policy.mps.attach:
+        case "node":
+            return False
+        case "auto":
+            return not restricted
+    if restricted:
+        warnings.append(
+            f"mps.attach: pod ({policy.source('mps.attach')}) adds hostIPC and a hostPath volume, "
+            "which this namespace's Pod Security forbids; mps.attach: node or auto adds neither"
+        )
+    return True
+
+
 def check_attachment(pod: Pod, policy: EffectivePolicy, *, pipe_directory: str) -> None:
     """
     See that nothing excludes what is attached in the pod itself.

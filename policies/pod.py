@@ -63,7 +63,7 @@ class SecurityContext(Part, frozen=True, gc=False):
 
 
 class Container(Part, frozen=True, gc=False):
-    """An app container, an init container or a sidecar."""
+    """An app container, an init container, a sidecar or an ephemeral container."""
 
     name: str
     image: str | None = None
@@ -96,6 +96,7 @@ class PodSpec(Part, frozen=True, gc=False):
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
+    ephemeral_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
     host_ipc: bool | None = msgspec.field(default=None, name="hostIPC")
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
@@ -116,7 +117,7 @@ class Pod(Part, frozen=True, gc=False):
 class Slot(msgspec.Struct, frozen=True, gc=False):
     """A container and where it stands in its pod."""
 
-    group: str  # `containers` or `initContainers`
+    group: str  # `containers`, `initContainers` or `ephemeralContainers`
     index: int
     name: str
     container: Container
@@ -124,7 +125,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 
 
 def slots(pod: Pod) -> list[Slot]:
-    """All containers in the order in which the kubelet starts them."""
+    """All containers in the order in which the kubelet starts them, but for ephemeral ones, which come later."""
     apps = [Slot("containers", index, one.name, one, True) for index, one in enumerate(pod.spec.containers or ())]  # noqa: FBT003 - runs_on
     if not pod.spec.init_containers:
         return apps

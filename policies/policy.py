@@ -52,12 +52,13 @@ class MpsRules(Section, frozen=True, kw_only=True):
     """How a pod reaches the MPS daemon of its GPU."""
 
     attach: Annotated[
-        Literal["pod", "node"],
+        Literal["auto", "pod", "node"],
         Meta(
             description="pod: hostIPC and a hostPath volume in the pod. node: nothing in the pod, the device plugin "
-            "mounts what is needed; the only one that Pod Security baseline and restricted admit."
+            "mounts what is needed; the only one that Pod Security baseline and restricted admit. auto: node where the "
+            "namespace's label pod-security.kubernetes.io/enforce says baseline or restricted, else pod."
         ),
-    ] = "pod"
+    ] = "auto"
 
 
 class MemoryRules(Section, frozen=True, kw_only=True):

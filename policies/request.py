@@ -1,7 +1,5 @@
 """What a pod asks for: its annotations and limits, brought to one count per container, of vGPUs or of whole GPUs."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 from policies.cluster import Cluster
@@ -13,6 +11,7 @@ from policies.contract import (
     WHOLE,
     WHOLE_GPU_RESOURCE_PREFIXES,
 )
+from policies.default_container import default_container
 from policies.denial import DeniedError
 from policies.errors import ShareError, quoted
 from policies.kind import Kind, kind_of
@@ -54,9 +53,11 @@ def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
     )
 
 
-def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: EffectivePolicy) -> tuple[Kind, list[Ask]]:
+def read_asks(
+    pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: EffectivePolicy, warnings: list[str]
+) -> tuple[Kind, list[Ask]]:
     """
-    Bring annotations and limits together.
+    Bring annotations and limits together; *warnings* are added to.
 
     Returns:
         What all shares of the pod are made of, and what each container asks of it.
@@ -64,7 +65,7 @@ def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: Eff
     Raises:
         DeniedError: If a share is malformed, names no container, or disagrees with another request of the pod.
     """
-    shares = _shares(pod, containers)
+    shares = _shares(pod, containers, cluster, warnings)
     kind = kind_of(containers, shares, cluster=cluster, policy=policy)
     asks = []
     for slot in containers:
@@ -86,25 +87,26 @@ def read_asks(pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: Eff
     return kind, asks
 
 
-def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
+def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, warnings: list[str]) -> dict[str, tuple[str, Share]]:
     """By container: the annotation and the share it says."""
     annotations = pod.metadata.annotations or {}
     names = {slot.name for slot in containers}
     shares: dict[str, tuple[str, Share]] = {}
     for key, text in annotations.items():
-        if key in (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS):
-            name = _default_container(annotations, containers)
-            named_by = DEFAULT_CONTAINER_ANNOTATION
-        elif key.startswith(CONTAINER_ANNOTATION_PREFIX):
-            name = key.removeprefix(CONTAINER_ANNOTATION_PREFIX)
-            named_by = quoted(key, 80)
-        else:
+        is_bare = key in (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS)
+        if not is_bare and not key.startswith(CONTAINER_ANNOTATION_PREFIX):
             continue
         try:
             share = Share.parse(text)
         except ShareError as error:
             what = f"The annotation {quoted(key, 80)} says {quoted(text)}, which {error.reason}"
             raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"') from None
+        if is_bare:
+            ours = frozenset(cluster.resource_names.values())
+            name = default_container(annotations, containers, share, resources=ours, warnings=warnings)
+            named_by = DEFAULT_CONTAINER_ANNOTATION
+        else:
+            name, named_by = key.removeprefix(CONTAINER_ANNOTATION_PREFIX), quoted(key, 80)
         if name not in names:
             known = ", ".join(quoted(slot.name, 20) for slot in containers[:3]) or "it has none"
             what = f"{named_by} names the container {quoted(name)}, which is not in the pod"
@@ -114,11 +116,6 @@ def _shares(pod: Pod, containers: list[Slot]) -> dict[str, tuple[str, Share]]:
             what = f"Container {quoted(name)} is given {said} by {quoted(other, 60)} and {share} by {quoted(key, 60)}"
             raise DeniedError("ConflictingRequest", what, "Keep one of the two")
     return shares
-
-
-def _default_container(annotations: Mapping[str, str], containers: list[Slot]) -> str:
-    named = annotations.get(DEFAULT_CONTAINER_ANNOTATION)
-    return named or next((slot.name for slot in containers if slot.group == "containers"), "")
 
 
 def _limit(slot: Slot, kind: Kind) -> int | None:

@@ -8,6 +8,7 @@ from functools import partial
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from policies.contract import MUTATE_PATH, MUTATE_RESTRICTED_PATH
 from policies.reading.store import PolicyStore
 from program.log import write_event
 from webhook.body import BodyError, drain, read_body
@@ -21,13 +22,17 @@ def create_app(store: PolicyStore, certificate: ServingCertificate) -> Flask:
     """Make the WSGI application."""
     app = Flask(__name__, static_folder=None)
 
-    @app.post("/mutate")
-    def mutate() -> Response:
+    @app.post(MUTATE_PATH)
+    def mutate(*, restricted: bool = False) -> Response:
         began = time.perf_counter()
-        reviewed = review(read_body(request.environ), store.current)
+        reviewed = review(read_body(request.environ), store.current, restricted=restricted)
         milliseconds = round((time.perf_counter() - began) * 1000, 3)
         write_event("review", reviewed.event | {"milliseconds": milliseconds})
         return Response(reviewed.body, content_type="application/json")
+
+    @app.post(MUTATE_RESTRICTED_PATH)
+    def mutate_restricted() -> Response:
+        return mutate(restricted=True)
 
     @app.get("/healthz")
     def healthz() -> Response:

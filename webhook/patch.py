@@ -18,7 +18,7 @@ from policies.contract import (
     SHARED_LABEL,
     VISIBLE_DEVICES,
 )
-from policies.grant import ContainerGrant, Grant, Hidden
+from policies.grant import Added, ContainerGrant, Grant, Hidden
 from policies.host_access import normal
 from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration
 from policies.quantity import whole
@@ -53,6 +53,14 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
     return made
 
 
+def hiding(added: Added) -> list[Operation]:
+    """List what hides the GPUs from ephemeral containers."""
+    made: list[Operation] = []
+    for hidden in added.hidden:
+        _hidden(made, hidden)
+    return made
+
+
 def grant_text(grant: Grant) -> str:
     """
     Write the grant as the pod carries it.
@@ -64,7 +72,7 @@ def grant_text(grant: Grant) -> str:
         one.slot.name: {"vgpus": one.vgpus, "share": one.share_text, "of": grant.vgpus_per_gpu}
         for one in grant.containers
     }
-    attach = {"attach": grant.policy.policy.mps.attach} if grant.strategy == "mps" else {}
+    attach = {"attach": "pod" if grant.attaches_in_pod else "node"} if grant.strategy == "mps" else {}
     content = {
         "policy": grant.policy.name,
         "strategy": grant.strategy,

@@ -1,6 +1,5 @@
 """AdmissionReview v1 to values and back: what the API server sends, what it gets, what the log says of it."""
 
-import re
 from base64 import b64encode
 from textwrap import wrap
 from typing import Any, Final
@@ -9,21 +8,17 @@ import msgspec
 
 from policies.decision import decide
 from policies.denial import shorten
+from policies.ephemeral import decide_on_added
 from policies.errors import GpuShareError
-from policies.grant import Decision, Denied, Grant, Untouched
+from policies.grant import Added, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
-from webhook.patch import operations
+from webhook.nesting import DEEPEST, is_too_deep
+from webhook.patch import Operation, hiding, operations
 
-DEEPEST: Final = 500  # levels of nesting; a pod has about 15
 _PREFIX = "gpu-share: "
 _MOST_NAMED = 16  # containers in a log line or audit annotation; more are counted by nobody
 LONGEST_WARNING: Final = 120  # characters, as the API's documentation asks
-
-_USUAL_DEPTH = 32
-_LARGEST_COUNTED = 1024 * 1024  # bytes
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class BadCall(GpuShareError):  # noqa: N818 - the name says what it is: the call is bad, not the pod
@@ -53,6 +48,12 @@ class PodRequest(Request, frozen=True, gc=False, rename="camel", kw_only=True):
     object: Pod
 
 
+class ChangeRequest(PodRequest, frozen=True, gc=False, rename="camel", kw_only=True):
+    """A request with a pod in it, as it is to be and as it is."""
+
+    old_object: Pod
+
+
 class AdmissionReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A call, whatever it is about."""
 
@@ -67,6 +68,12 @@ class PodReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     api_version: str
     kind: str
     request: PodRequest
+
+
+class ChangeReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A call about the change of a pod."""
+
+    request: ChangeRequest
 
 
 class Status(msgspec.Struct, frozen=True, gc=False):
@@ -98,20 +105,21 @@ class Reviewed(msgspec.Struct, frozen=True, gc=False):
 
 _decode_review = msgspec.json.Decoder(AdmissionReview).decode
 _decode_pod_review = msgspec.json.Decoder(PodReview).decode
+_decode_change = msgspec.json.Decoder(ChangeReview).decode
 _encode = msgspec.json.encode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def review(body: bytes, policies: PolicySet) -> Reviewed:
+def review(body: bytes, policies: PolicySet, *, restricted: bool = False) -> Reviewed:
     """
-    Answer one call.
+    Answer one call; *restricted*: Pod Security forbids hostIPC and hostPath volumes in the namespace.
 
     Raises:
         BadCall: If *body* is not an AdmissionReview v1 of a pod.
     """
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
-    if _is_too_deep(body):
+    if is_too_deep(body):
         raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
         called = _decode_pod_review(body)
@@ -120,17 +128,28 @@ def review(body: bytes, policies: PolicySet) -> Reviewed:
     _check(called)
     request, pod = called.request, called.request.object
     if _is_passed_over(request):
-        return _answer(request, None, _NOT_A_CREATION)
+        return _answer(request, None, _NOT_DECIDED_ON)
     namespace = request.namespace or pod.metadata.namespace or "default"
-    return _answer(request, pod, decide(pod, namespace, policies))
+    if request.sub_resource:
+        return _answer(request, pod, decide_on_added(pod, _before(body), namespace, policies))
+    return _answer(request, pod, decide(pod, namespace, policies, restricted=restricted))
 
 
-# A pod's resources, environment and volumes cannot change after it is created.
-_NOT_A_CREATION = Untouched("only the creation of a pod is decided on")
+# Nothing else of a pod's containers, environment and volumes can change after it is created.
+_NOT_DECIDED_ON = Untouched("only the creation of a pod and its ephemeral containers are decided on")
 
 
 def _is_passed_over(request: Request) -> bool:
-    return request.operation != "CREATE" or bool(request.sub_resource)
+    if request.sub_resource:
+        return request.sub_resource != "ephemeralcontainers" or request.operation != "UPDATE"
+    return request.operation != "CREATE"
+
+
+def _before(body: bytes) -> Pod:
+    try:
+        return _decode_change(body).request.old_object
+    except _UNREADABLE as error:
+        raise BadCall(f"the oldObject is not a pod: {_plain(error)}") from None
 
 
 def _without_pod(body: bytes, reason: Exception) -> Reviewed:
@@ -141,7 +160,7 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1: {_plain(error)}") from None
     _check(called)
     if _is_passed_over(called.request):
-        return _answer(called.request, None, _NOT_A_CREATION)
+        return _answer(called.request, None, _NOT_DECIDED_ON)
     raise BadCall(f"the object is not a pod: {_plain(reason)}")
 
 
@@ -157,33 +176,7 @@ def _check(called: AdmissionReview | PodReview) -> None:
         raise BadCall(f"expected a Pod of the core group, got {got}: narrow the webhook's rules to pods")
 
 
-def _is_too_deep(body: bytes) -> bool:
-    """
-    Whether the brackets nest deeper than DEEPEST.
-
-    Almost free for a usual pod, and bounded for every other body: the decoder has a limit of its own, only a less
-    even one, so what is very large is left to it.
-    """
-    if len(body) > _LARGEST_COUNTED:
-        return False
-    brackets = body.translate(None, _NO_BRACKETS)
-    if len(brackets) <= 2 * DEEPEST:
-        return False
-    for _ in range(_USUAL_DEPTH):  # each round takes the innermost level off
-        inner, brackets = brackets, brackets.replace(b"{}", b"").replace(b"[]", b"")
-        if not brackets:
-            return False
-        if len(brackets) == len(inner):
-            break
-    depth = 0
-    for bracket in _STRING.sub(b"", body).translate(None, _NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > DEEPEST:
-            return True
-    return False
-
-
-def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
+def _answer(request: Request, pod: Pod | None, decision: Decision | Added) -> Reviewed:
     named = (pod.metadata.name or pod.metadata.generate_name or "") if pod is not None else ""
     event = {
         "uid": shorten(request.uid, 64),
@@ -199,6 +192,10 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
             response = _granted(request, pod, decision)
             shares = {shorten(one.slot.name, 63): one.share_text for one in decision.containers[:_MOST_NAMED]}
             event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
+        case Added(policy, hidden, warnings):
+            audit = {"policy": policy.name}
+            response = _patching(request, hiding(decision), warnings, audit)
+            event |= {"policy": policy.name, "decision": "hidden" if hidden else "untouched"}
         case Denied(policy, deny):
             status = Status(code=403, reason=deny.code, message=deny.message)
             audit = {"policy": policy.name}
@@ -214,19 +211,22 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
 
 
 def _granted(request: Request, pod: Pod, grant: Grant) -> Response:
-    made = operations(pod, grant)
     named = grant.containers[:_MOST_NAMED]
     audit = {
         "policy": grant.policy.name,
         "share": ",".join([f"{shorten(one.slot.name, 63)}={one.share_text}" for one in named]),
         "vgpus": ",".join([f"{shorten(one.slot.name, 63)}={one.vgpus}" for one in named]),
     }
+    return _patching(request, operations(pod, grant), grant.warnings, audit)
+
+
+def _patching(request: Request, made: list[Operation], warnings: tuple[str, ...], audit: dict[str, str]) -> Response:
     return Response(
         uid=request.uid,
         allowed=True,
         patch_type="JSONPatch" if made else None,
         patch=b64encode(_encode(made)).decode() if made else None,
-        warnings=_printable(grant.warnings),
+        warnings=_printable(warnings),
         audit_annotations=audit,
     )
 

@@ -88,6 +88,16 @@ MANUAL_CHANGES: dict[str, Callable[[SimulatedCluster], None]] = {
     "the webhook configuration is created again": lambda cluster: cluster.api.put(
         WEBHOOK_CONFIGURATION, configuration()
     ),
+    "a webhook without a CA bundle is added": lambda cluster: cluster.put_bundles(cluster.bundle),
+    "one webhook trusts an unknown CA too": lambda cluster: cluster.put_bundles(
+        cluster.bundle + _unknown_ca(cluster), cluster.bundle
+    ),
+    "one webhook's CA bundle has garbage at its end": lambda cluster: cluster.put_bundles(
+        cluster.bundle, cluster.bundle + GARBAGE
+    ),
+    "one webhook lacks the newest CA": lambda cluster: cluster.put_bundles(
+        cluster.bundle, cluster.bundle.replace(cluster.secret(CA_SECRET).get("ca.crt", b"-"), b"")
+    ),
     "the CA bundle is garbage": lambda cluster: setattr(cluster, "bundle", b"\xff" + GARBAGE),
     "the CA bundle has garbage at its end": lambda cluster: setattr(cluster, "bundle", cluster.bundle + GARBAGE),
     "the CA bundle holds an unknown CA too": lambda cluster: setattr(

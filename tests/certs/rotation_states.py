@@ -26,7 +26,7 @@ def applied(state: State, write: Write) -> State:
         case WriteServing():
             return replace(state, serving={"tls.crt": write.pair.certificate_pem, "tls.key": write.pair.key_pem})
         case WriteBundle():
-            return replace(state, bundle=write.bundle)
+            return replace(state, bundle=write.bundle, elsewhere=None)
 
 
 def after_pass(state: State, now: datetime) -> tuple[State, list[str]]:

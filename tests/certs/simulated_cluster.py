@@ -21,7 +21,7 @@ from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-u
 from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
 from certs.rotation import Settings
-from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 from tests.certs.api_transports import client_in_memory
 from tests.certs.simulated_api_server import Call, Object, SimulatedApiServer
 
@@ -34,15 +34,13 @@ Version = tuple[bytes, ...]
 
 
 def configuration() -> Object:
-    """Return a webhook configuration with our webhook between two of others."""
+    """Return a webhook configuration with our webhooks between two of others."""
     others: list[Object] = [
         {"name": name, "clientConfig": {"url": "https://other", "caBundle": "b3RoZXI="}} for name in ("a.b.c", "x.y.z")
     ]
-    ours: Object = {
-        "name": WEBHOOK_NAME,
-        "clientConfig": {"service": {"name": "gpu-share-webhook", "namespace": "gpu-share"}},
-    }
-    webhooks = [others[0], ours, others[1]]
+    service = {"name": "gpu-share-webhook", "namespace": "gpu-share"}
+    ours: list[Object] = [{"name": name, "clientConfig": {"service": {**service}}} for name in WEBHOOK_NAMES]
+    webhooks = [others[0], *ours, others[1]]
     rest = {"sideEffects": "None", "admissionReviewVersions": ["v1"]}
     return {"kind": "MutatingWebhookConfiguration", "webhooks": [webhook | rest for webhook in webhooks]}
 
@@ -173,7 +171,7 @@ class SimulatedCluster:
 
     def pass_ended(self, one: Pass) -> None:
         """Assert that the webhook can be called after a whole pass without manual changes."""
-        if one.changes_before == self.manual_changes and WEBHOOK_NAME in self.webhooks():
+        if one.changes_before == self.manual_changes and self.webhooks():
             assert self._current_accepted(), "a pass ended, and the webhook cannot be called"
             if self.excused:
                 self.bundles.forget_past()
@@ -182,17 +180,29 @@ class SimulatedCluster:
             self.repaired = self.manual_changes
 
     def webhooks(self) -> dict[str, Any]:
+        """Return our webhooks by name."""
         webhooks = self.api.objects.get(WEBHOOK_CONFIGURATION, {}).get("webhooks", [])
-        return {webhook["name"]: webhook["clientConfig"] for webhook in webhooks}
+        return {webhook["name"]: webhook["clientConfig"] for webhook in webhooks if webhook["name"] in WEBHOOK_NAMES}
+
+    @property
+    def each_bundle(self) -> Version:
+        """The CA bundle of each of our webhooks."""
+        return tuple(base64.b64decode(each.get("caBundle", "")) for each in self.webhooks().values())
 
     @property
     def bundle(self) -> bytes:
-        return base64.b64decode(self.webhooks().get(WEBHOOK_NAME, {}).get("caBundle", ""))
+        """The CA bundle of the first of our webhooks."""
+        return (*self.each_bundle, b"")[0]
 
     @bundle.setter
     def bundle(self, bundle: bytes) -> None:
+        self.put_bundles(*(bundle for _ in WEBHOOK_NAMES))
+
+    def put_bundles(self, *bundles: bytes) -> None:
+        """Overwrite the CA bundles of our webhooks, one after the other, as a person would."""
         changed = configuration()
-        changed["webhooks"][1]["clientConfig"]["caBundle"] = base64.b64encode(bundle).decode()
+        for webhook, bundle in zip(changed["webhooks"][1:], bundles, strict=False):
+            webhook["clientConfig"]["caBundle"] = base64.b64encode(bundle).decode()
         self.api.put(WEBHOOK_CONFIGURATION, changed)
 
     def secret(self, name: str) -> dict[str, bytes]:
@@ -217,7 +227,7 @@ class SimulatedCluster:
             current.parent.switch()
 
     def _changed(self) -> None:
-        self.bundles.add((self.bundle,), self.now)
+        self.bundles.add(self.each_bundle, self.now)
         if serving := self.secret(SERVING_SECRET):
             self.servings.add((serving.get("tls.crt", b""), serving.get("tls.key", b"")), self.now)
         current = getcurrent()
@@ -230,12 +240,18 @@ class SimulatedCluster:
     def _current_accepted(self) -> bool:
         serving = self.secret(SERVING_SECRET)
         pair = serving.get("tls.crt", b""), serving.get("tls.key", b"")
-        return accepted(self.bundle, *pair, name=self.settings.names[0], now=self.now)
+        return self._accept(self.each_bundle, pair)
+
+    def _accept(self, bundles: Version, serving: Version) -> bool:
+        """Whether an API server accepts a pod with this certificate, whichever of the webhooks it calls."""
+        certificate, key = serving
+        name = self.settings.names[0]
+        return bool(bundles) and all(accepted(each, certificate, key, name=name, now=self.now) for each in bundles)
 
     def _all_accepted(self) -> bool:
         """Whether every API server accepts every pod, with what each may still use now."""
         return self._current_accepted() and all(
-            accepted(*bundle, *serving, name=self.settings.names[0], now=self.now)
+            self._accept(bundle, serving)
             for bundle in self.bundles.in_use(self.now)
             for serving in self.servings.in_use(self.now)
         )

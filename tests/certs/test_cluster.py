@@ -10,7 +10,7 @@ from kubernetes import client
 
 from certs.cluster import Cluster, ClusterError
 from certs.ensure import ensure
-from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME, WEBHOOK_NAMES
 from tests.certs.api_transports import client_in_memory, over_http
 from tests.certs.simulated_api_server import Call, RejectedError, SimulatedApiServer
 from tests.certs.simulated_cluster import SETTINGS, SimulatedCluster, configuration
@@ -72,9 +72,28 @@ def test_a_first_pass_creates_two_secrets_and_patches_the_bundle(server: Simulat
 def test_only_our_ca_bundle_changes_in_the_webhook_configuration(server: SimulatedApiServer, cluster: Cluster) -> None:
     run(cluster)
     webhooks = server.objects[WEBHOOK_CONFIGURATION]["webhooks"]
-    bundle = webhooks[1]["clientConfig"].pop("caBundle")
+    bundles = [webhook["clientConfig"].pop("caBundle") for webhook in webhooks[1 : 1 + len(WEBHOOK_NAMES)]]
     assert webhooks == configuration()["webhooks"]
-    assert bundle == server.objects[CA_SECRET]["data"]["ca.crt"]
+    assert set(bundles) == {server.objects[CA_SECRET]["data"]["ca.crt"]}
+
+
+@pytest.mark.parametrize("missing", WEBHOOK_NAMES)
+def test_a_webhook_that_an_upgrade_adds_gets_the_bundle_of_the_others(
+    server: SimulatedApiServer, cluster: Cluster, missing: str
+) -> None:
+    older = configuration()
+    older["webhooks"] = [webhook for webhook in older["webhooks"] if webhook["name"] != missing]
+    server.put(WEBHOOK_CONFIGURATION, older)
+    run(cluster)
+    assert missing not in str(server.objects[WEBHOOK_CONFIGURATION])
+    published = server.objects[WEBHOOK_CONFIGURATION]["webhooks"]
+    by_name = {webhook["name"]: webhook for webhook in configuration()["webhooks"] + published}
+    server.put(WEBHOOK_CONFIGURATION, older | {"webhooks": list(by_name.values())})
+    serving = server.objects[SERVING_SECRET]["data"]
+    run(cluster)
+    after = {one["name"]: one["clientConfig"] for one in server.objects[WEBHOOK_CONFIGURATION]["webhooks"]}
+    assert {after[name]["caBundle"] for name in WEBHOOK_NAMES} == {server.objects[CA_SECRET]["data"]["ca.crt"]}
+    assert server.objects[SERVING_SECRET]["data"] == serving
 
 
 def test_existing_secrets_keep_their_other_entries_and_labels(server: SimulatedApiServer, cluster: Cluster) -> None:
@@ -191,7 +210,7 @@ def test_without_the_webhook_the_secrets_are_created_and_the_pass_fails(
 
 def test_a_configuration_with_only_other_webhooks_is_not_changed(server: SimulatedApiServer, cluster: Cluster) -> None:
     others = configuration()
-    del others["webhooks"][1]
+    others["webhooks"] = [webhook for webhook in others["webhooks"] if webhook["name"] not in WEBHOOK_NAMES]
     server.put(WEBHOOK_CONFIGURATION, others)
     with pytest.raises(ClusterError, match=f"no webhook {WEBHOOK_NAME}"):
         run(cluster)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import cel
 
+from policies.contract import WEBHOOK_NAME
 from policies.quantity import whole
 from tests.manifests.quantities import kept
 from tests.manifests.render import MANIFESTS, Object, render
@@ -76,10 +77,14 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def webhook_conditions(objects: list[Object]) -> Expressions:
+def webhooks(objects: list[Object]) -> dict[str, Object]:
+    """Return our webhooks by name."""
     (configuration,) = (one for one in objects if one["kind"] == "MutatingWebhookConfiguration")
-    (webhook,) = configuration["webhooks"]
-    return Expressions(_conditions(webhook["matchConditions"]))
+    return {one["name"]: one for one in configuration["webhooks"]}
+
+
+def webhook_conditions(objects: list[Object], name: str = WEBHOOK_NAME) -> Expressions:
+    return Expressions(_conditions(webhooks(objects)[name]["matchConditions"]))
 
 
 def policy(objects: list[Object], name: str = "gpu-share") -> Expressions:

@@ -95,8 +95,16 @@ def test_a_pod_from_before_the_installation_can_still_be_updated() -> None:
     assert changed(lambda on: on["metadata"].update(finalizers=[]), old) == []
 
 
-def debugged(**fields: object) -> list[str]:
-    return changed(lambda on: on["spec"].update(ephemeralContainers=[container("debugger", **fields)]))
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+
+
+def debugged(env: tuple[Object, ...] = (), of: Object = RUNNING, **fields: object) -> list[str]:
+    """What is said of an ephemeral container as the webhook leaves it, with *void* and some variables more."""
+    return added(of, env=[*env, VOID], **fields)
+
+
+def added(of: Object = RUNNING, **fields: object) -> list[str]:
+    return changed(lambda on: on["spec"].update(ephemeralContainers=[container("debugger", **fields)]), of)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +112,7 @@ def debugged(**fields: object) -> list[str]:
     [*sorted(contract.RESERVED_VARIABLES), *(f"{prefix}X" for prefix in contract.RESERVED_VARIABLE_PREFIXES)],
 )
 def test_an_ephemeral_container_may_not_set_a_reserved_variable(variable: str) -> None:
-    (said,) = debugged(env=[{"name": variable, "value": "all"}])
+    (said,) = debugged(env=({"name": variable, "value": "all"},))
     assert said.startswith("An ephemeral container of a pod with a GPU share sets a reserved variable")
 
 
@@ -117,11 +125,69 @@ def test_an_ephemeral_container_may_not_be_privileged(security: Object) -> None:
 
 
 def test_an_ephemeral_container_may_set_visible_devices_only_to_void() -> None:
-    (said,) = debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}])
+    (said,) = debugged(env=({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"},))
     assert said.startswith("An ephemeral container of a pod with a GPU share sets a reserved variable")
 
 
 def test_an_ordinary_ephemeral_container_is_admitted() -> None:
     assert debugged() == []
-    assert debugged(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}, {"name": "A", "value": "b"}]) == []
+    assert debugged(env=({"name": "A", "value": "b"},)) == []
     assert debugged(securityContext={"capabilities": {"add": ["SYS_PTRACE"]}}) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"env": []}, {"env": [{"name": "A", "value": "void"}]}, {"env": [{"name": "NVIDIA_VISIBLE_DEVICES"}]}],
+)
+def test_an_ephemeral_container_that_the_webhook_did_not_see_is_denied_and_told_what_to_do(fields: Object) -> None:
+    said = added(**fields)
+    assert any("add --env=NVIDIA_VISIBLE_DEVICES=void to kubectl debug" in one for one in said)
+
+
+def test_an_ephemeral_container_is_free_in_a_pod_that_only_asks_for_a_share() -> None:
+    assert added(of=stored(pod("0.2"))) == []
+
+
+@pytest.mark.parametrize("strip", ["labels", "annotations"])
+def test_grant_and_label_each_mark_a_pod_with_a_share(strip: str) -> None:
+    one = deepcopy(RUNNING)
+    del one["metadata"][strip]
+    assert added(of=one)
+
+
+def test_ephemeral_containers_that_were_there_before_do_not_hinder_a_change() -> None:
+    # They are from before the upgrade, and can be neither changed nor removed.
+    old = deepcopy(RUNNING)
+    old["spec"]["ephemeralContainers"] = [container("before", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])]
+    assert changed(lambda on: on["metadata"].update(finalizers=["a"]), old) == []
+    assert changed(lambda on: on["spec"]["ephemeralContainers"].append(container("new", env=[VOID])), old) == []
+    assert changed(lambda on: on["spec"]["ephemeralContainers"].append(container("new")), old) != []
+
+
+def mounting(path: str) -> list[str]:
+    one = deepcopy(RUNNING)
+    one["spec"]["volumes"] = [{"name": "a", "hostPath": {"path": path}}, {"name": "b", "emptyDir": {}}]
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("b", "a")]
+    return debugged(of=one, volumeMounts=mounts)
+
+
+@pytest.mark.parametrize("path", ["/tmp/nvidia-mps", "/tmp//nvidia-mps/", "/tmp/nvidia-mps/GPU-1"])
+def test_an_ephemeral_container_may_not_mount_the_pipes(path: str) -> None:
+    (said,) = mounting(path)
+    assert said.startswith("An ephemeral container of a pod with a GPU share may not mount the volume of the MPS pipes")
+
+
+def test_an_ephemeral_container_may_mount_other_volumes_of_its_pod() -> None:
+    assert mounting("/data") == []
+    assert mounting("/tmp/nvidia-mps-other") == []
+
+
+def test_both_policies_know_the_same_pipe_directory() -> None:
+    pipes = [
+        one["expression"]
+        for name in ("gpu-share", "gpu-share-changes")
+        for one in policy_spec(BASE, name)["variables"]
+        if one["name"] == "pipes"
+    ]
+    assert len(pipes) == 2
+    assert pipes[0] == pipes[1]

@@ -7,7 +7,7 @@ from plugin.mps.daemon import TIMING
 from policies import contract
 from policies.quantity import whole
 from tests.command_line import options
-from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions
+from tests.manifests.admission import BASE, NAMESPACE_NAME, policy, selects, stored, webhook_conditions, webhooks
 from tests.manifests.installations import each_installation, named
 from tests.manifests.render import containers, identity, pod_template, render
 from webhook import settings
@@ -15,7 +15,8 @@ from webhook import settings
 DEPLOYMENT = named("Deployment", "gpu-share-webhook")
 POD = DEPLOYMENT["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
-(WEBHOOK,) = named("MutatingWebhookConfiguration", contract.WEBHOOK_CONFIGURATION)["webhooks"]
+WEBHOOKS = webhooks(BASE)
+WEBHOOK = WEBHOOKS[contract.WEBHOOK_NAME]
 
 
 def test_the_webhook_configuration_has_the_designed_fields() -> None:
@@ -42,7 +43,8 @@ def test_the_webhook_configuration_has_the_designed_fields() -> None:
 
 def test_applying_the_manifests_again_does_not_change_the_ca_bundle() -> None:
     # kubectl removes or replaces a field only if the file says it, now or when it was last applied.
-    assert "caBundle" not in WEBHOOK["clientConfig"]
+    for webhook in WEBHOOKS.values():
+        assert "caBundle" not in webhook["clientConfig"]
 
 
 @each_installation
@@ -54,8 +56,9 @@ def test_our_own_pods_start_without_the_webhook(directory: Path) -> None:
         if template is not None:
             assert not conditions.matches(stored(template)), identity(one)
             assert not admission_policy.matches(stored(template)), identity(one)
-    assert not selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: contract.NAMESPACE})
-    assert not selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: "kube-system"})
+    for webhook in WEBHOOKS.values():
+        assert not selects(webhook["namespaceSelector"], {NAMESPACE_NAME: contract.NAMESPACE})
+        assert not selects(webhook["namespaceSelector"], {NAMESPACE_NAME: "kube-system"})
     assert selects(WEBHOOK["namespaceSelector"], {NAMESPACE_NAME: "team-vision"})
 
 

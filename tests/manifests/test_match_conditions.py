@@ -130,6 +130,7 @@ def test_the_aws_overlay_has_the_same_expressions_for_its_resource() -> None:
     ]
     aws = stored(pod(None, limited(resource="k8s.amazonaws.com/vgpu")))
     assert webhook_conditions(overlay).matches(aws)
+    assert webhook_conditions(overlay, contract.RESTRICTED_WEBHOOK_NAME).matches(aws)
     assert policy(overlay).matches(aws)
     assert not WEBHOOK.matches(aws)
     assert not POLICY.matches(aws)

@@ -12,7 +12,7 @@ import yaml
 from policies import contract
 from policies.reading.store import load
 from tests.command_line import options
-from tests.manifests.admission import BASE
+from tests.manifests.admission import BASE, webhooks
 from tests.manifests.installations import each_installation, named
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, containers, identity, render, templates
 
@@ -77,10 +77,11 @@ def test_names_are_those_of_the_contract(directory: Path) -> None:
     assert named("Namespace", contract.NAMESPACE, objects)
     assert {one["metadata"].get("namespace", contract.NAMESPACE) for one in objects} == {contract.NAMESPACE}
     assert named("Service", contract.WEBHOOK_SERVICE, objects)
-    (webhook,) = named("MutatingWebhookConfiguration", contract.WEBHOOK_CONFIGURATION, objects)["webhooks"]
-    assert webhook["name"] == contract.WEBHOOK_NAME
-    service = webhook["clientConfig"]["service"]
-    assert (service["name"], service["namespace"]) == (contract.WEBHOOK_SERVICE, contract.NAMESPACE)
+    found = named("MutatingWebhookConfiguration", contract.WEBHOOK_CONFIGURATION, objects)["webhooks"]
+    assert tuple(webhook["name"] for webhook in found) == contract.WEBHOOK_NAMES
+    for webhook in found:
+        service = webhook["clientConfig"]["service"]
+        assert (service["name"], service["namespace"]) == (contract.WEBHOOK_SERVICE, contract.NAMESPACE)
     deployed = templates(objects)["Deployment", contract.NAMESPACE, "gpu-share-webhook"]
     (secret,) = (volume["secret"] for volume in deployed["spec"]["volumes"] if "secret" in volume)
     assert secret["secretName"] == contract.SERVING_SECRET
@@ -178,32 +179,33 @@ def test_files_that_options_name_are_in_volumes() -> None:
 
 def test_the_shipped_policies_and_the_selectors_exempt_the_same_namespaces() -> None:
     wanted = {*load(SHIPPED).cluster.exempt_namespaces, contract.NAMESPACE}
-    (webhook,) = named("MutatingWebhookConfiguration", "gpu-share")["webhooks"]
-    selectors = [webhook["namespaceSelector"]]
+    selectors = [webhook["namespaceSelector"] for webhook in webhooks(BASE).values()]
     selectors += [
         one["spec"]["matchConstraints"]["namespaceSelector"]
         for one in BASE
         if one["kind"] == "ValidatingAdmissionPolicy"
     ]
-    assert len(selectors) == 3
+    assert len(selectors) == 5
     for selector in selectors:
-        (expression,) = selector["matchExpressions"]
+        expression, *others = selector["matchExpressions"]
+        assert {one["key"] for one in others} <= {"pod-security.kubernetes.io/enforce"}
         assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         assert set(expression["values"]) == wanted
 
 
 def test_ports_agree_from_the_webhook_configuration_to_the_process() -> None:
-    (webhook,) = named("MutatingWebhookConfiguration", "gpu-share")["webhooks"]
     (port,) = named("Service", contract.WEBHOOK_SERVICE)["spec"]["ports"]
     (container,) = containers(templates(BASE)["Deployment", contract.NAMESPACE, "gpu-share-webhook"])
     (opened,) = container["ports"]
     (bind,) = (one["value"] for one in container["env"] if one["name"] == "GPU_SHARE_BIND")
-    assert webhook["clientConfig"]["service"] == {
-        "name": contract.WEBHOOK_SERVICE,
-        "namespace": contract.NAMESPACE,
-        "path": "/mutate",
-        "port": port["port"],
-    }
+    for name, webhook in webhooks(BASE).items():
+        restricted = name == contract.RESTRICTED_WEBHOOK_NAME
+        assert webhook["clientConfig"]["service"] == {
+            "name": contract.WEBHOOK_SERVICE,
+            "namespace": contract.NAMESPACE,
+            "path": contract.MUTATE_RESTRICTED_PATH if restricted else contract.MUTATE_PATH,
+            "port": port["port"],
+        }
     assert port["targetPort"] == opened["name"]
     assert bind == f"0.0.0.0:{opened['containerPort']}"
     ((allowed,),) = (rule["ports"] for rule in named("NetworkPolicy", "gpu-share-webhook")["spec"]["ingress"])

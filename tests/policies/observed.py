@@ -44,7 +44,7 @@ POLICY: dict[str, Observed] = {
     "share.podMaximum": Observed("0.5", "0.1"),
     "share.rounding": Observed("up", "exact", pod("0.25")),
     "share.whole": Observed("vgpus", "gpus", pod("1")),
-    "mps.attach": Observed("pod", "node"),
+    "mps.attach": Observed("auto", "node"),
     "memory.basis": Observed("requested", "granted", TENSORFLOW),
     "memory.headroom": Observed("0", "0.05", TENSORFLOW),
     "frameworks.detect": Observed(first=True, second=False, on=TENSORFLOW),

@@ -4,6 +4,8 @@ import json
 from base64 import b64decode
 from typing import Any
 
+import jsonpatch
+
 from policies.policy_set import PolicySet
 from tests.policies.pods import policies
 from webhook.review import review
@@ -47,3 +49,9 @@ def answer(body: object, by: PolicySet | None = None) -> dict[str, Any]:
 def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:
     operations: list[dict[str, Any]] = json.loads(b64decode(response.get("patch", ""), validate=True) or b"[]")
     return operations
+
+
+def patched(on: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
+    """Apply the patch of an answer as the API server does."""
+    made: dict[str, Any] = jsonpatch.apply_patch(on, patch_of(response))
+    return made

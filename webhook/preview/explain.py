@@ -92,10 +92,17 @@ def _is_whole(granted: ContainerGrant, grant: Grant) -> bool:
 
 def _pod(grant: Grant) -> Iterator[str]:
     yield from _kind(grant)
+    says = grant.policy.policy.mps.attach
     if grant.attaches_in_pod:
-        yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would reject it."
+        if says == "auto":
+            yield (
+                "The pod gets hostIPC and the MPS volume (mps.attach: auto); where Pod Security enforces baseline or "
+                "restricted it gets neither, and the device plugin mounts the MPS pipe."
+            )
+        else:
+            yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would reject it."
     elif grant.strategy == MPS:
-        yield "The device plugin mounts the MPS pipe (mps.attach: node); nothing is attached in the pod."
+        yield f"The device plugin mounts the MPS pipe (mps.attach: {says}); nothing is attached in the pod."
     elif grant.strategy == WHOLE:
         yield "Nobody else is on them: no MPS, no limits, and nothing is attached in the pod."
     else:

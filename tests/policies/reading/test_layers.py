@@ -54,7 +54,7 @@ def in_force(*files: tuple[str, str]) -> tuple[EffectivePolicy, list[Problem]]:
         ("share:\n  maximum: {a: b}", 2, "share.maximum", 'got a mapping: write it like "0.2"'),
         ("share: {rounding: down}", 1, "share.rounding", "expected up or exact"),
         ("share: {whole: gpu}", 1, "share.whole", 'expected vgpus or gpus, got "gpu"'),
-        ("mps: {attach: both}", 1, "mps.attach", "expected pod or node"),
+        ("mps: {attach: both}", 1, "mps.attach", "expected auto, pod or node"),
         ("memory: {headroom: 0}", 1, "memory.headroom", 'write "0"'),
         ("memory: {headroom: '1'}", 1, "memory.headroom", "is not below 1"),
         ("memory: {basis: asked}", 1, "memory.basis", "expected requested or granted"),

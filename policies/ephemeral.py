@@ -1,0 +1,55 @@
+"""Ephemeral containers, which `kubectl debug` adds to a pod that runs: in a pod with a share they see no GPU."""
+
+from policies.contract import GRANT_ANNOTATION, SHARED_LABEL
+from policies.denial import DeniedError
+from policies.environment import reserved
+from policies.errors import quoted
+from policies.grant import Added, Denied, Hidden, Untouched
+from policies.host_access import check_privileges, is_within, normal
+from policies.pod import Pod, Slot, named
+from policies.policy_set import PolicySet
+
+
+def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) -> Added | Denied | Untouched:
+    """
+    Decide on the ephemeral containers of *pod* that are not in *before*; those that are cannot be changed.
+
+    `mode: warn` denies them too: what is in question is not the pod's request, but a share that it has.
+    """
+    if not (_has_share(pod) or _has_share(before)):
+        return Untouched("the pod has no share")
+    if policies.is_exempt(namespace):
+        return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
+    old = {one.name for one in before.spec.ephemeral_containers or ()}
+    added = [
+        Slot("ephemeralContainers", index, one.name, one, True)  # noqa: FBT003 - runs_on
+        for index, one in enumerate(pod.spec.ephemeral_containers or ())
+        if one.name not in old
+    ]
+    policy = policies.of(namespace)
+    warnings: list[str] = []
+    try:
+        for slot in added:
+            check_privileges(slot)
+            _check_mounts(pod, slot, policies.cluster.mps.pipe_directory)
+        hidden = tuple(Hidden(slot, reserved(slot, policy, warnings, shares=False)) for slot in added)
+    except DeniedError as error:
+        return Denied(policy, error.deny())
+    return Added(policy, hidden, tuple(warnings))
+
+
+def _has_share(pod: Pod) -> bool:
+    labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+    return SHARED_LABEL in labels or GRANT_ANNOTATION in annotations
+
+
+def _check_mounts(pod: Pod, slot: Slot, pipe_directory: str) -> None:
+    pipes = {
+        volume.name
+        for volume in pod.spec.volumes or ()
+        if volume.host_path is not None and is_within(normal(volume.host_path.path), pipe_directory)
+    }
+    for mount in slot.container.volume_mounts or ():
+        if mount.name in pipes:
+            what = f"{named(slot)} mounts {quoted(mount.name)}, the MPS pipes of the pod's share"
+            raise DeniedError("ConflictingRequest", what, "Remove the mount: an ephemeral container has no share")
