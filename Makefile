@@ -7,7 +7,7 @@ demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
 
 help: ## this list
-	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 test: .venv/.development ## all tests
 	@$(BIN)/pytest -n 2 --dist loadgroup
