@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from policies.changes import RemoveVariable
+from policies.changes import RemoveMount, RemoveVariable
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
@@ -68,8 +68,6 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
     check_sum(containers, asks, policy, kind)
     check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
     check_pod(pod, containers, policy)
-    if kind.strategy == MPS:
-        check_mounts(pod, asks, pipe_directory=pipes)
     if attached:
         check_attachment(pod, policy, pipe_directory=pipes)
     granted = [_container(pod, ask, policy, policies, warnings) for ask in asks]
@@ -115,7 +113,16 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         fraction_milli=target,
         advice=advice,
         removed=_reserved(ask.slot, policy, warnings, shares=True),
+        unmounted=_unmounted(pod, ask, policy, policies, warnings),
     )
+
+
+def _unmounted(
+    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]
+) -> tuple[RemoveMount, ...]:
+    if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
+        return ()
+    return check_mounts(pod, ask, policy, pipe_directory=policies.cluster.mps.pipe_directory, warnings=warnings)
 
 
 def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, budget: Budget) -> Advice:

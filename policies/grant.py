@@ -2,7 +2,7 @@
 
 import msgspec
 
-from policies.changes import RemoveVariable
+from policies.changes import RemoveMount, RemoveVariable
 from policies.contract import SharingStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
@@ -22,6 +22,7 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
     fraction_milli: int  # what its framework is told, in thousandths of one GPU
     advice: Advice
     removed: tuple[RemoveVariable, ...] = ()
+    unmounted: tuple[RemoveMount, ...] = ()  # what MPS mounts its shared memory instead of
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False):

@@ -4,9 +4,11 @@ import re
 from collections.abc import Sequence
 from posixpath import normpath
 
+from policies.changes import RemoveMount
 from policies.denial import DeniedError
 from policies.errors import quoted
-from policies.pod import Pod, Slot, Volume, named
+from policies.pod import Pod, Slot, Volume, VolumeMount, named, slots
+from policies.policy import EffectivePolicy
 from policies.request import Ask
 
 # Device files; the sockets of the kubelet and of container runtimes, which start containers with anything in them.
@@ -54,32 +56,80 @@ def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: s
             _check_host_path(volume, pipe_directory)
 
 
-def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
+def check_mounts(
+    pod: Pod, ask: Ask, policy: EffectivePolicy, *, pipe_directory: str, warnings: list[str]
+) -> tuple[RemoveMount, ...]:
     """
     See that nothing of the pod's own lies where a container with a share meets its MPS server.
 
+    Returns:
+        The mounts that the shared memory of MPS takes the place of; *warnings* say so.
+
     Raises:
-        DeniedError: If something does. CUDA would run without MPS then, and without any limit.
+        DeniedError: If something lies there that cannot be replaced. CUDA would run without MPS then, and without any
+            limit.
     """
-    pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
-    for ask in asks:
-        for mount in ask.slot.container.volume_mounts or ():
-            path = mount.mount_path
-            if not _NORMAL.fullmatch(path):
-                if ".." in path.split("/"):
-                    what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
-                    raise DeniedError("ConflictingRequest", what, "Write the path without ..")
-                path = normal(path)
-            is_pipe_mount = (
-                path == pipe_directory and mount.name in pipes and not (mount.sub_path or mount.sub_path_expr)
-            )
-            over_pipes = is_within(path, pipe_directory) and not is_pipe_mount
-            if over_pipes or path == _SHARED_MEMORY:
-                over = pipe_directory if over_pipes else _SHARED_MEMORY
-                what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {over}, where it meets its MPS server"
-                raise DeniedError(
-                    "ConflictingRequest", what, "Remove the mount: /dev/shm and the pipes come with the share"
-                )
+    replaced = []
+    for index, mount in enumerate(ask.slot.container.volume_mounts or ()):
+        path = _checked_path(mount, ask)
+        if is_within(path, pipe_directory):
+            _check_pipes(mount, path, ask, pod, pipe_directory)
+        elif is_within(path, _SHARED_MEMORY):
+            warnings.append(_replacement(mount, path, ask, pod, policy))
+            replaced.append(RemoveMount(index))
+    return tuple(replaced)
+
+
+def _checked_path(mount: VolumeMount, ask: Ask) -> str:
+    path = mount.mount_path
+    if _NORMAL.fullmatch(path):
+        return path
+    if ".." in path.split("/"):
+        what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
+        raise DeniedError("ConflictingRequest", what, "Write the path without ..")
+    return normal(path)
+
+
+def _check_pipes(mount: VolumeMount, path: str, ask: Ask, pod: Pod, pipe_directory: str) -> None:
+    volume = _volume(mount, pod)
+    is_whole = path == pipe_directory and not (mount.sub_path or mount.sub_path_expr)
+    if not is_whole or volume is None or not is_pipe_volume(volume, pipe_directory):
+        what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {pipe_directory}, where it meets its MPS server"
+        raise DeniedError("ConflictingRequest", what, "Remove the mount: the pipes come with the share")
+
+
+def _replacement(mount: VolumeMount, path: str, ask: Ask, pod: Pod, policy: EffectivePolicy) -> str:
+    """
+    Say what the shared memory of MPS takes the place of, and what is lost with it.
+
+    Raises:
+        DeniedError: If it is more than scratch memory, or the policy denies it.
+    """
+    what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {_SHARED_MEMORY}, where it meets its MPS server"
+    if path != _SHARED_MEMORY:
+        what = f"{named(ask.slot)} mounts {quoted(mount.name)} in {_SHARED_MEMORY}, which all shares of a node have"
+        raise DeniedError("ConflictingRequest", what, f"Mount it outside {_SHARED_MEMORY}")
+    volume = _volume(mount, pod)
+    if volume is None or (volume.empty_dir is None and volume.ephemeral is None):
+        what += ": it is more than an emptyDir, so it is not replaced"
+        raise DeniedError("ConflictingRequest", what, "Mount it elsewhere, or remove the mount")
+    if policy.policy.mps.shared_memory == "deny":
+        fix = "Remove the mount: /dev/shm comes with the share"
+        raise DeniedError("ConflictingRequest", what, fix, by=policy.source("mps.sharedMemory"))
+    limit = volume.empty_dir.size_limit if volume.empty_dir else None
+    lost = "" if limit is None else f", without its sizeLimit {quoted(str(limit), 20)[1:-1]}"
+    others = (
+        slot
+        for slot in slots(pod)
+        if slot.name != ask.slot.name and any(one.name == mount.name for one in slot.container.volume_mounts or ())
+    )
+    apart = next((f"; {quoted(slot.name, 30)} still has the volume" for slot in others), "")
+    here = f"{quoted(ask.slot.name, 30)}: the volume {quoted(mount.name, 63)} at {_SHARED_MEMORY}"
+    return f"{here} was replaced by the shared memory of MPS{lost}{apart}"
+
+
+def _volume(mount: VolumeMount, pod: Pod) -> Volume | None:
+    return next((volume for volume in pod.spec.volumes or () if volume.name == mount.name), None)
 
 
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:

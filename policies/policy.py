@@ -58,6 +58,13 @@ class MpsRules(Section, frozen=True, kw_only=True):
             "mounts what is needed; the only one that Pod Security baseline and restricted admit."
         ),
     ] = "pod"
+    shared_memory: Annotated[
+        Literal["replace", "deny"],
+        Meta(
+            description="A container with a share that mounts an emptyDir at /dev/shm gets the shared memory of MPS "
+            "there instead, with a warning, or its pod is denied."
+        ),
+    ] = "replace"
 
 
 class MemoryRules(Section, frozen=True, kw_only=True):
