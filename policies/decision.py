@@ -1,7 +1,5 @@
 """The decision: what a pod asks for, held against the policy of its namespace."""
 
-from collections.abc import Iterable
-
 from policies.changes import RemoveMount, RemoveVariable
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
@@ -16,7 +14,7 @@ from policies.contract import (
     VISIBLE_DEVICES,
     is_reserved,
 )
-from policies.denial import DeniedError
+from policies.denial import DeniedError, Findings
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
 from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
@@ -42,18 +40,27 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)
+    found = Findings()
     try:
-        return _grant(pod, containers, policy, policies)
+        grant = _grant(pod, containers, policy, policies, found)
+        if not found.denials:
+            return grant
     except DeniedError as error:
-        deny = error.deny()
-        denied = Denied(policy, deny)
-        if policy.policy.mode == "enforce":
-            return denied
-        reason = f"mode is warn ({policy.source('mode')})"
-        return Untouched(reason, (f"would be denied with {deny.code}: {deny.message}",), denied)
+        found.denials.append(error)
+    denied = Denied(policy, found.reasons())
+    if policy.policy.mode == "enforce":
+        return denied
+    reason = f"mode is warn ({policy.source('mode')})"
+    return Untouched(reason, (f"would be denied with {denied.deny.code}: {denied.message}",), denied)
 
 
-def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant:
+def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet, found: Findings) -> Grant:
+    """
+    Say what the pod would get; it is denied if *found* has a reason for that in the end.
+
+    Raises:
+        DeniedError: If nothing else has to be looked at.
+    """
     cluster, rules = policies.cluster, policy.policy
     if not rules.enabled:
         raise DeniedError(
@@ -62,15 +69,16 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
             "Ask its administrator, or take the request out of the pod",
             by=policy.source("enabled"),
         )
-    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy)
+    kind, asks = read_asks(pod, containers, found, cluster=cluster, policy=policy)
     pipes, attached = cluster.mps.pipe_directory, kind.strategy == MPS and rules.mps.attach == "pod"
-    warnings = [warning for ask in asks for warning in check_share(ask, policy)]
-    check_sum(containers, asks, policy, kind)
-    check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
-    check_pod(pod, containers, policy)
+    for ask in asks:
+        check_share(ask, policy, found)
+    check_sum(containers, asks, policy, kind, found)
+    check_host_access(pod, containers, found, pipe_directory=pipes, attached=attached)
+    check_pod(pod, containers, policy, found)
     if attached:
-        check_attachment(pod, policy, pipe_directory=pipes)
-    granted = [_container(pod, ask, policy, policies, warnings) for ask in asks]
+        check_attachment(pod, policy, found, pipe_directory=pipes)
+    granted = [_container(pod, ask, policy, policies, found) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     return Grant(
         policy=policy,
@@ -81,29 +89,29 @@ def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: 
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
-            Hidden(slot, _reserved(slot, policy, warnings, shares=False))
+            Hidden(slot, _reserved(slot, policy, found, shares=False))
             for slot in containers
             if (slot.group, slot.index) not in asking
         ),
-        warnings=tuple(warnings),
+        warnings=tuple(found.warnings),
     )
 
 
-def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]) -> ContainerGrant:
+def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings) -> ContainerGrant:
     per_gpu = ask.kind.per_gpu
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
-    _check_env_from(ask.slot, policy, warnings)
+    _check_env_from(ask.slot, policy, found)
     target = basis - policy.policy.memory.headroom
     if target <= 0:
         target = basis
-        warnings.append(
+        found.warnings.append(
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
     budget = Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
     advice = _advice(pod, ask.slot, policy, policies, budget)
-    warnings += _memory_warnings(ask.slot, advice, policy)
+    _check_memory(ask.slot, advice, policy, found)
     return ContainerGrant(
         slot=ask.slot,
         vgpus=ask.vgpus,
@@ -112,17 +120,17 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         asked_by=ask.key,
         fraction_milli=target,
         advice=advice,
-        removed=_reserved(ask.slot, policy, warnings, shares=True),
-        unmounted=_unmounted(pod, ask, policy, policies, warnings),
+        removed=_reserved(ask.slot, policy, found, shares=True),
+        unmounted=_unmounted(pod, ask, policy, policies, found),
     )
 
 
 def _unmounted(
-    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]
+    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings
 ) -> tuple[RemoveMount, ...]:
     if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
         return ()
-    return check_mounts(pod, ask, policy, pipe_directory=policies.cluster.mps.pipe_directory, warnings=warnings)
+    return check_mounts(pod, ask, policy, found, pipe_directory=policies.cluster.mps.pipe_directory)
 
 
 def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, budget: Budget) -> Advice:
@@ -141,38 +149,31 @@ def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, 
     return advise_on_own(slot.container, budget, catalogue)
 
 
-def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Iterable[str]:
-    """
-    Say what was lowered and what could not be set.
-
-    Raises:
-        DeniedError: If the user's own value is too much, and the policy or the place where it stands forbids lowering.
-    """
+def _check_memory(slot: Slot, advice: Advice, policy: EffectivePolicy, found: Findings) -> None:
+    """Warn of what was lowered and what could not be set; deny what the policy or its place forbids to lower."""
     for one in advice.too_much:
         denies = policy.policy.frameworks.on_conflict == "deny"
         if denies or one.change is None:
             why = "" if denies else ", in a shell's text, where it cannot be lowered"
-            raise DeniedError(
+            found.deny(
                 "MemoryArgumentAboveShare",
                 f"{named(slot)} sets {one.setting} to {one.value}, more than its share{why}",
                 "Lower it to the share, or remove it and it is set for you",
                 by=policy.source("frameworks.onConflict") if denies else None,
             )
-        yield f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
+        else:
+            found.warnings.append(
+                f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
+            )
     if advice.warning:
-        yield advice.warning
+        found.warnings.append(advice.warning)
 
 
-def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares: bool) -> tuple[RemoveVariable, ...]:
-    """
-    Find the variables that the pod may not set.
-
-    Raises:
-        DeniedError: If there is one and the policy denies it.
-    """
+def _reserved(slot: Slot, policy: EffectivePolicy, found: Findings, *, shares: bool) -> tuple[RemoveVariable, ...]:
+    """Find the variables that the pod may not set; they are denied, or removed with a warning."""
     if not slot.container.env:
         return ()
-    found = [
+    variables = [
         RemoveVariable(index, variable.name)
         for index, variable in enumerate(slot.container.env)
         if variable.name.startswith(_FIRST_LETTERS)
@@ -180,16 +181,19 @@ def _reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, share
         # What hides the GPUs from a container without a share is ours.
         and (shares or variable.name != VISIBLE_DEVICES or variable.value != NO_DEVICES)
     ]
-    reaching = [one for one in found if shares or not _hides(slot.container.env[one.index])]
-    if reaching and policy.policy.environment.reserved == "deny":
-        raise DeniedError(
-            "ReservedEnvironment",
-            f"{named(slot)} sets {quoted(reaching[0].name)}, which decides what a share is held to",
-            "Remove it from env: the device plugin sets it",
-            by=policy.source("environment.reserved"),
-        )
-    warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in reaching]
-    return tuple(found)
+    for one in variables:
+        if not shares and _hides(slot.container.env[one.index]):
+            continue
+        if policy.policy.environment.reserved == "deny":
+            found.deny(
+                "ReservedEnvironment",
+                f"{named(slot)} sets {quoted(one.name)}, which decides what a share is held to",
+                "Remove it from env: the device plugin sets it",
+                by=policy.source("environment.reserved"),
+            )
+        else:
+            found.warnings.append(f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed")
+    return tuple(variables)
 
 
 def _hides(variable: Variable) -> bool:
@@ -198,17 +202,18 @@ def _hides(variable: Variable) -> bool:
     return variable.name == VISIBLE_DEVICES and variable.value == "none"
 
 
-def _check_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
+def _check_env_from(slot: Slot, policy: EffectivePolicy, found: Findings) -> None:
     if not slot.container.env_from:
         return
     if policy.policy.environment.env_from == "deny":
-        raise DeniedError(
+        found.deny(
             "ReservedEnvironment",
             f"{named(slot)} takes variables by envFrom, where admission cannot see reserved ones",
             "Name each variable in env with valueFrom",
             by=policy.source("environment.envFrom"),
         )
-    warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
+        return
+    found.warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
 
 
 # One look at each variable's first letters is enough for most of them.

@@ -58,7 +58,17 @@ class Denied(msgspec.Struct, frozen=True):
     """A pod that is denied."""
 
     policy: EffectivePolicy
-    deny: Deny
+    reasons: tuple[Deny, ...]  # at least one
+
+    @property
+    def deny(self) -> Deny:
+        """The first reason, as the webhook says it."""
+        return self.reasons[0]
+
+    @property
+    def message(self) -> str:
+        """The first reason, and how many more there are."""
+        return self.deny.with_more(len(self.reasons) - 1)
 
 
 Decision = Grant | Denied | Untouched

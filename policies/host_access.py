@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from posixpath import normpath
 
 from policies.changes import RemoveMount
-from policies.denial import DeniedError
+from policies.denial import Findings
 from policies.errors import quoted
 from policies.pod import Pod, Slot, Volume, VolumeMount, named, slots
 from policies.policy import EffectivePolicy
@@ -28,19 +28,20 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the MPS server and its clients
 _CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
 
 
-def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: str, attached: bool) -> None:
+def check_host_access(
+    pod: Pod, containers: Sequence[Slot], found: Findings, *, pipe_directory: str, attached: bool
+) -> None:
     """
-    Hold the pod's privileges against its share; *attached* says that the pod itself carries the directory of the pipes.
+    Deny a pod that is privileged, or sees the node's processes, devices or sockets.
 
-    Raises:
-        DeniedError: If it is privileged, or sees the node's processes, devices or sockets.
+    *attached* says that the pod itself carries the directory of the pipes.
     """
     if pod.spec.host_pid:
         what = "The pod has hostPID, so it sees and can reach the processes of other shares"
-        raise DeniedError("PrivilegedContainer", what, "Remove hostPID")
+        found.deny("PrivilegedContainer", what, "Remove hostPID")
     if pod.spec.host_ipc and not attached:
         what = "The pod has hostIPC, which its share does not need: the device plugin brings what it needs"
-        raise DeniedError("ConflictingRequest", what, "Remove hostIPC")
+        found.deny("ConflictingRequest", what, "Remove hostIPC")
     for slot in containers:
         security = slot.container.security_context
         if security is None:
@@ -48,74 +49,61 @@ def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: s
         if security.privileged:
             what = f"{named(slot)} is privileged, so it can bypass its own share and those of others"
             fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
-            raise DeniedError("PrivilegedContainer", what, fix)
+            found.deny("PrivilegedContainer", what, fix)
         if security.capabilities and security.capabilities.add:
-            _check_capabilities(slot, security.capabilities.add)
+            _check_capabilities(slot, security.capabilities.add, found)
     for volume in pod.spec.volumes or ():
         if volume.host_path is not None and not (attached and is_pipe_volume(volume, pipe_directory)):
-            _check_host_path(volume, pipe_directory)
+            _check_host_path(volume, pipe_directory, found)
 
 
 def check_mounts(
-    pod: Pod, ask: Ask, policy: EffectivePolicy, *, pipe_directory: str, warnings: list[str]
+    pod: Pod, ask: Ask, policy: EffectivePolicy, found: Findings, *, pipe_directory: str
 ) -> tuple[RemoveMount, ...]:
     """
-    See that nothing of the pod's own lies where a container with a share meets its MPS server.
+    Deny a pod with something of its own where a container with a share meets its MPS server.
+
+    CUDA would run without MPS then, and without any limit.
 
     Returns:
-        The mounts that the shared memory of MPS takes the place of; *warnings* say so.
-
-    Raises:
-        DeniedError: If something lies there that cannot be replaced. CUDA would run without MPS then, and without any
-            limit.
+        The mounts that the shared memory of MPS takes the place of; warnings say so.
     """
     replaced = []
     for index, mount in enumerate(ask.slot.container.volume_mounts or ()):
-        path = _checked_path(mount, ask)
+        path = mount.mount_path
+        if not _NORMAL.fullmatch(path):
+            if ".." in path.split("/"):
+                what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
+                found.deny("ConflictingRequest", what, "Write the path without ..")
+                continue
+            path = normal(path)
         if is_within(path, pipe_directory):
-            _check_pipes(mount, path, ask, pod, pipe_directory)
+            is_whole = path == pipe_directory and not (mount.sub_path or mount.sub_path_expr)
+            volume = _volume(mount, pod)
+            if not is_whole or volume is None or not is_pipe_volume(volume, pipe_directory):
+                what = _in_the_way(mount, ask, pipe_directory)
+                found.deny("ConflictingRequest", what, "Remove the mount: the pipes come with the share")
+        elif path == _SHARED_MEMORY:
+            if _is_replaced(mount, ask, pod, policy, found):
+                replaced.append(RemoveMount(index))
         elif is_within(path, _SHARED_MEMORY):
-            warnings.append(_replacement(mount, path, ask, pod, policy))
-            replaced.append(RemoveMount(index))
+            what = f"{named(ask.slot)} mounts {quoted(mount.name)} in {_SHARED_MEMORY}, which all shares of a node have"
+            found.deny("ConflictingRequest", what, f"Mount it outside {_SHARED_MEMORY}")
     return tuple(replaced)
 
 
-def _checked_path(mount: VolumeMount, ask: Ask) -> str:
-    path = mount.mount_path
-    if _NORMAL.fullmatch(path):
-        return path
-    if ".." in path.split("/"):
-        what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
-        raise DeniedError("ConflictingRequest", what, "Write the path without ..")
-    return normal(path)
-
-
-def _check_pipes(mount: VolumeMount, path: str, ask: Ask, pod: Pod, pipe_directory: str) -> None:
-    volume = _volume(mount, pod)
-    is_whole = path == pipe_directory and not (mount.sub_path or mount.sub_path_expr)
-    if not is_whole or volume is None or not is_pipe_volume(volume, pipe_directory):
-        what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {pipe_directory}, where it meets its MPS server"
-        raise DeniedError("ConflictingRequest", what, "Remove the mount: the pipes come with the share")
-
-
-def _replacement(mount: VolumeMount, path: str, ask: Ask, pod: Pod, policy: EffectivePolicy) -> str:
-    """
-    Say what the shared memory of MPS takes the place of, and what is lost with it.
-
-    Raises:
-        DeniedError: If it is more than scratch memory, or the policy denies it.
-    """
-    what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {_SHARED_MEMORY}, where it meets its MPS server"
-    if path != _SHARED_MEMORY:
-        what = f"{named(ask.slot)} mounts {quoted(mount.name)} in {_SHARED_MEMORY}, which all shares of a node have"
-        raise DeniedError("ConflictingRequest", what, f"Mount it outside {_SHARED_MEMORY}")
+def _is_replaced(mount: VolumeMount, ask: Ask, pod: Pod, policy: EffectivePolicy, found: Findings) -> bool:
+    """Whether the shared memory of MPS takes the place of a mount: not of more than scratch memory."""
+    what = _in_the_way(mount, ask, _SHARED_MEMORY)
     volume = _volume(mount, pod)
     if volume is None or (volume.empty_dir is None and volume.ephemeral is None):
         what += ": it is more than an emptyDir, so it is not replaced"
-        raise DeniedError("ConflictingRequest", what, "Mount it elsewhere, or remove the mount")
+        found.deny("ConflictingRequest", what, "Mount it elsewhere, or remove the mount")
+        return False
     if policy.policy.mps.shared_memory == "deny":
         fix = "Remove the mount: /dev/shm comes with the share"
-        raise DeniedError("ConflictingRequest", what, fix, by=policy.source("mps.sharedMemory"))
+        found.deny("ConflictingRequest", what, fix, by=policy.source("mps.sharedMemory"))
+        return False
     limit = volume.empty_dir.size_limit if volume.empty_dir else None
     lost = "" if limit is None else f", without its sizeLimit {quoted(str(limit), 20)[1:-1]}"
     others = (
@@ -125,7 +113,12 @@ def _replacement(mount: VolumeMount, path: str, ask: Ask, pod: Pod, policy: Effe
     )
     apart = next((f"; {quoted(slot.name, 30)} still has the volume" for slot in others), "")
     here = f"{quoted(ask.slot.name, 30)}: the volume {quoted(mount.name, 63)} at {_SHARED_MEMORY}"
-    return f"{here} was replaced by the shared memory of MPS{lost}{apart}"
+    found.warnings.append(f"{here} was replaced by the shared memory of MPS{lost}{apart}")
+    return True
+
+
+def _in_the_way(mount: VolumeMount, ask: Ask, directory: str) -> str:
+    return f"{named(ask.slot)} mounts {quoted(mount.name)} over {directory}, where it meets its MPS server"
 
 
 def _volume(mount: VolumeMount, pod: Pod) -> Volume | None:
@@ -149,16 +142,17 @@ def normal(path: str) -> str:
     return normpath(f"/{path.lstrip('/')}")
 
 
-def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
+def _check_capabilities(slot: Slot, added: Sequence[str], found: Findings) -> None:
     for capability in added:
         if capability.upper().removeprefix("CAP_") in _CAPABILITIES_OF_POWER:
             what = f"{named(slot)} adds the capability {quoted(capability)}, which can bypass every share"
-            raise DeniedError("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
+            found.deny("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
 
 
-def _check_host_path(volume: Volume, pipe_directory: str) -> None:
+def _check_host_path(volume: Volume, pipe_directory: str, found: Findings) -> None:
     path = normal(volume.host_path.path) if volume.host_path else ""
     for directory in (*_DIRECTORIES_OF_POWER, pipe_directory):
         if is_within(path, directory) or is_within(directory, path):
             what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, which can bypass every share"
-            raise DeniedError("ConflictingRequest", what, "Remove the volume")
+            found.deny("ConflictingRequest", what, "Remove the volume")
+            return

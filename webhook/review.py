@@ -199,11 +199,12 @@ def _answer(request: Request, pod: Pod | None, decision: Decision) -> Reviewed:
             response = _granted(request, pod, decision)
             shares = {shorten(one.slot.name, 63): one.share_text for one in decision.containers[:_MOST_NAMED]}
             event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
-        case Denied(policy, deny):
-            status = Status(code=403, reason=deny.code, message=deny.message)
+        case Denied(policy):
+            code = decision.deny.code
+            status = Status(code=403, reason=code, message=decision.message)
             audit = {"policy": policy.name}
             response = Response(uid=request.uid, allowed=False, status=status, audit_annotations=audit)
-            event |= {"policy": policy.name, "decision": "denied", "code": deny.code}
+            event |= {"policy": policy.name, "decision": "denied", "code": code}
         case _:
             response = Response(uid=request.uid, allowed=True, warnings=_printable(decision.warnings))
             if isinstance(decision, Untouched) and decision.denied is not None:

@@ -95,8 +95,8 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         match one.decision:
             case Grant():
                 verdict = "granted"
-            case Denied(_, deny):
-                verdict = f"denied, {deny.code}"
+            case Denied(_, denials):
+                verdict = ", ".join(["denied", *dict.fromkeys(deny.code for deny in denials)])
             case _:
                 verdict = "untouched"
         yield f"{one.title}: {verdict}"
@@ -167,8 +167,8 @@ def _print(given: Input, pods: list[Previewed], output: Output) -> None:
         return
     for one in pods:
         if isinstance(one.decision, Denied):
-            deny = one.decision.deny
-            click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
+            for deny in one.decision.reasons:
+                click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
         else:
             for warning in one.decision.warnings:
                 click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
