@@ -36,25 +36,39 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
     default="explain",
     help="The decision in sentences, a diff of the pod, the documents as admitted, or the JSON Patch of one pod.",
 )
+@click.option(
+    "--pod-path",
+    "pod_paths",
+    multiple=True,
+    metavar="PATH",
+    help="Where other custom resources have a pod template or a pod's fields, such as spec.tasks.*.template; * is each "
+    "item. Can be repeated.",
+)
 def preview(
     *,
     files: tuple[str, ...],
     namespace: str | None,
     policies: Path,
     output: Literal["explain", "diff", "yaml", "patch"],
+    pod_paths: tuple[str, ...],
 ) -> None:
     """
     Say what the webhook would do with pods and pod templates in YAML or JSON files, with no cluster.
 
-    Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read.
+    Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read or
+    an object with containers is of a kind that is not known: name the place of its pods by --pod-path.
     """
     from policies.commands import check_namespace, loaded
     from webhook.preview.command import run
+    from webhook.preview.places import PATH
 
     if namespace is not None:
         check_namespace(namespace, f"--namespace {namespace}")
+    for path in pod_paths:
+        if not PATH.fullmatch(path):
+            end(f"--pod-path {path!a}: expected names with dots between them, such as spec.tasks.*.template", UNUSABLE)
     inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
-    sys.exit(run(inputs, loaded(policies), namespace=namespace, output=output))
+    sys.exit(run(inputs, loaded(policies), namespace=namespace, output=output, pod_paths=pod_paths))
 
 
 def _read_text(name: str) -> str:
