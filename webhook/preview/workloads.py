@@ -11,6 +11,7 @@ from policies.errors import quoted
 from policies.pod import Pod
 from webhook.preview.fields import fault_of
 from webhook.preview.kinds import Known, known_kind
+from webhook.preview.near_misses import near_misses
 from webhook.preview.objects import UnreadableError, child, line_of, read_objects
 from webhook.preview.places import Found, mappings_at, steps_to, written
 from webhook.preview.shapes import Fields, Inline, Shape, Template
@@ -97,7 +98,7 @@ def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequen
         sources = [one.shape.annotations(document, one.holder) for one in workloads.values()]
         place = known.annotations_at if known else "the pod's own metadata"
         first = next(iter(workloads.values()))
-        first.oversights = (*misplaced(document, [*chain(*sources)], place),)
+        first.oversights = (*misplaced(document, [*chain(*sources)], place), *near_misses(document))
         read.workloads += workloads.values()
     elif known and known.is_built_in:
         raise _no_template(known.paths[0], document, node, file)
