@@ -143,14 +143,14 @@ def dump(value: object) -> str:
 
 def run(
     inputs: list[tuple[str, str]],
-    policies: PolicySet,
+    rules: tuple[str, PolicySet],
     *,
     namespace: str | None,
     output: Output,
     pod_paths: Sequence[str] = (),
 ) -> int:
     """
-    Preview *inputs*, pairs of a name and a text, on standard output.
+    Preview *inputs*, pairs of a name and a text, on standard output, by *rules*: their source, and they.
 
     Returns:
         The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input cannot be read or the pods of an object
@@ -168,34 +168,36 @@ def run(
         used_paths={path for one in read for path in one.used_paths},
     )
     unused = [f"--pod-path {path}: no object has a pod there" for path in pod_paths if path not in given.used_paths]
+    source, policies = rules
     pods = preview(given, policies, namespace)
+    unclear = [*given.unknown, *unused]
     if output == "patch" and len(pods) != 1:
-        click.echo(f"gpu-share: -o patch takes one pod, got {len(pods)}: give one, or use -o yaml", err=True)
-        return 2
-    _print(given, pods, output)
-    for sentence in (*given.unknown, *unused):
+        unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
+    else:
+        _print(given, pods, output, source)
+    for sentence in unclear:
         click.echo(f"gpu-share: {sentence}", err=True)
-    if given.unknown or unused:
+    if unclear:
         return 2
     return 1 if any(isinstance(one.decision, Denied) for one in pods) else 0
 
 
-def _nothing(given: Input) -> tuple[str, ...]:
-    return () if given.unknown else ("No pod and no pod template here.",)
+def _explained(given: Input, pods: list[Previewed], source: str) -> Iterator[str]:
+    if pods:
+        yield f"Policies: {source}"
+        yield from show_explained(pods)
+    elif not given.unknown:
+        yield "No pod and no pod template here."
 
 
-def _print(given: Input, pods: list[Previewed], output: Output) -> None:
+def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> None:
     if output == "explain":
-        for line in for_output(show_explained(pods) if pods else _nothing(given)):
+        for line in for_output(_explained(given, pods, source)):
             click.echo(line)
         return
-    for one in pods:
-        if isinstance(one.decision, Denied):
-            for deny in one.decision.reasons:
-                click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
-        else:
-            for warning in (*one.decision.warnings, *one.workload.oversights):
-                click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
+    if pods:
+        click.echo(f"gpu-share: policies: {source}", err=True)
+    _warn(pods)
     lines: Iterable[str]
     if output == "diff":
         lines = show_diff(pods)
@@ -205,3 +207,14 @@ def _print(given: Input, pods: list[Previewed], output: Output) -> None:
         lines = () if isinstance(pods[0].decision, Denied) else show_patch(pods)
     for line in lines:
         click.echo(line)
+
+
+def _warn(pods: list[Previewed]) -> None:
+    """Say on standard error what the explanation says of denials and warnings."""
+    for one in pods:
+        if isinstance(one.decision, Denied):
+            for deny in one.decision.reasons:
+                click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
+        warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
+        for warning in (*warnings, *one.workload.oversights):
+            click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)

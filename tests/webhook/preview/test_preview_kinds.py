@@ -21,7 +21,7 @@ def made(text: str, *options: str) -> dict[str, Any]:
 
 def titles(text: str, *options: str, code: int = 0) -> dict[str, str]:
     lines = preview(text, *options, code=code).stdout.splitlines()
-    pairs = [line.rsplit(": ", 1) for line in lines if line and not line.startswith(" ")]
+    pairs = [line.rsplit(": ", 1) for line in lines if line and not line.startswith((" ", "Policies: "))]
     return dict(pairs)
 
 
@@ -217,6 +217,12 @@ def test_the_other_objects_of_the_input_are_shown_all_the_same(output: str) -> N
     result = preview(f"{POD}---\n{UNKNOWN}", "-o", output, code=2)
     assert "Pod default/web" in result.stdout or "gpu-share.dev/grant" in result.stdout
     assert "--pod-path" in result.stderr
+
+
+def test_an_unknown_kind_is_said_where_one_pod_is_wanted() -> None:
+    stderr = preview(UNKNOWN, "-o", "patch", code=2).stderr
+    assert "--pod-path spec.pods.*.template" in stderr
+    assert "-o patch takes one pod, got 0" in stderr
 
 
 def test_a_path_that_fits_nothing_is_said_so() -> None:

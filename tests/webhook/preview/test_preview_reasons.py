@@ -13,7 +13,7 @@ BAD = json.dumps(pod("0.8", container(securityContext={"privileged": True}), hos
 
 def test_an_explanation_has_a_line_for_each_reason_and_the_codes_in_its_title() -> None:
     lines = preview(BAD, "-n", "team-vision", code=1).stdout.splitlines()
-    assert lines[0] == "Pod team-vision/example: denied, ShareAboveMaximum, PrivilegedContainer"
+    assert lines[1] == "Pod team-vision/example: denied, ShareAboveMaximum, PrivilegedContainer"
     denials = [line.strip() for line in lines if line.startswith("  The pod is denied with ")]
     assert [line.split()[5] for line in denials] == [
         "ShareAboveMaximum:",
