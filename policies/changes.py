@@ -39,4 +39,10 @@ class RemoveVariable(msgspec.Struct, frozen=True, gc=False):
     name: str
 
 
-Change = AppendArgument | ReplaceArgument | AddVariable | ReplaceVariable | RemoveVariable
+class RemoveMount(msgspec.Struct, frozen=True, gc=False):
+    """Remove one entry of `volumeMounts`."""
+
+    index: int
+
+
+Change = AppendArgument | ReplaceArgument | AddVariable | ReplaceVariable | RemoveVariable | RemoveMount

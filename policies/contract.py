@@ -78,6 +78,7 @@ WHOLE_GPU_RESOURCE_PREFIXES: Final = (
 
 # What is installed, and how the parts find each other in the cluster.
 NAMESPACE: Final = "gpu-share"
+POLICIES_CONFIG_MAP: Final = "gpu-share-policies"
 WEBHOOK_SERVICE: Final = "gpu-share-webhook"
 WEBHOOK_CONFIGURATION: Final = "gpu-share"
 WEBHOOK_NAME: Final = "pods.gpu-share.dev"  # of the webhook in it that is called for most pods

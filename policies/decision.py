@@ -1,7 +1,6 @@
 """The decision: what a pod asks for, held against the policy of its namespace."""
 
-from collections.abc import Iterable
-
+from policies.changes import RemoveMount
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
@@ -10,7 +9,7 @@ from policies.contract import (
     MPS,
     NO_FRAMEWORK,
 )
-from policies.denial import DeniedError
+from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
@@ -37,20 +36,35 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)
+    found = Findings()
     try:
-        return _grant(pod, containers, policy, policies, restricted=restricted)
+        grant = _grant(pod, containers, policy, policies, found, restricted=restricted)
+        if not found.denials:
+            return grant
     except DeniedError as error:
-        deny = error.deny()
-        denied = Denied(policy, deny)
-        if policy.policy.mode == "enforce":
-            return denied
-        reason = f"mode is warn ({policy.source('mode')})"
-        return Untouched(reason, (f"would be denied with {deny.code}: {deny.message}",), denied)
+        found.denials.append(error)
+    denied = Denied(policy, found.reasons())
+    if policy.policy.mode == "enforce":
+        return denied
+    reason = f"mode is warn ({policy.source('mode')})"
+    return Untouched(reason, (f"would be denied with {denied.deny.code}: {denied.message}",), denied)
 
 
-def _grant(
-    pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet, *, restricted: bool
+def _grant(  # noqa: PLR0913 - all that decides
+    pod: Pod,
+    containers: list[Slot],
+    policy: EffectivePolicy,
+    policies: PolicySet,
+    found: Findings,
+    *,
+    restricted: bool,
 ) -> Grant:
+    """
+    Say what the pod would get; it is denied if *found* has a reason for that in the end.
+
+    Raises:
+        DeniedError: If nothing else has to be looked at.
+    """
     cluster, rules = policies.cluster, policy.policy
     if not rules.enabled:
         raise DeniedError(
@@ -59,19 +73,17 @@ def _grant(
             "Ask its administrator, or take the request out of the pod",
             by=policy.source("enabled"),
         )
-    warnings: list[str] = []
-    kind, asks = read_asks(pod, containers, cluster=cluster, policy=policy, warnings=warnings)
+    kind, asks = read_asks(pod, containers, found, cluster=cluster, policy=policy)
     pipes = cluster.mps.pipe_directory
-    attached = kind.strategy == MPS and attaches_in_pod(policy, restricted=restricted, warnings=warnings)
-    warnings += [warning for ask in asks for warning in check_share(ask, policy)]
-    check_sum(containers, asks, policy, kind)
-    check_host_access(pod, containers, pipe_directory=pipes, attached=attached)
-    check_pod(pod, containers, policy)
-    if kind.strategy == MPS:
-        check_mounts(pod, asks, pipe_directory=pipes)
+    attached = kind.strategy == MPS and attaches_in_pod(policy, found, restricted=restricted)
+    for ask in asks:
+        check_share(ask, policy, found)
+    check_sum(containers, asks, policy, kind, found)
+    check_host_access(pod, containers, found, pipe_directory=pipes, attached=attached)
+    check_pod(pod, containers, policy, found)
     if attached:
-        check_attachment(pod, policy, pipe_directory=pipes)
-    granted = [_container(pod, ask, policy, policies, warnings) for ask in asks]
+        check_attachment(pod, policy, found, pipe_directory=pipes)
+    granted = [_container(pod, ask, policy, policies, found) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     return Grant(
         policy=policy,
@@ -82,29 +94,29 @@ def _grant(
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
-            Hidden(slot, reserved(slot, policy, warnings, shares=False))
+            Hidden(slot, reserved(slot, policy, found, shares=False))
             for slot in containers
             if (slot.group, slot.index) not in asking
         ),
-        warnings=tuple(warnings),
+        warnings=tuple(found.warnings),
     )
 
 
-def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, warnings: list[str]) -> ContainerGrant:
+def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings) -> ContainerGrant:
     per_gpu = ask.kind.per_gpu
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
-    check_env_from(ask.slot, policy, warnings)
+    check_env_from(ask.slot, policy, found)
     target = basis - policy.policy.memory.headroom
     if target <= 0:
         target = basis
-        warnings.append(
+        found.warnings.append(
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
     budget = Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
     advice = _advice(pod, ask.slot, policy, policies, budget)
-    warnings += _memory_warnings(ask.slot, advice, policy)
+    _check_memory(ask.slot, advice, policy, found)
     return ContainerGrant(
         slot=ask.slot,
         vgpus=ask.vgpus,
@@ -113,8 +125,17 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
         asked_by=ask.key,
         fraction_milli=target,
         advice=advice,
-        removed=reserved(ask.slot, policy, warnings, shares=True),
+        removed=reserved(ask.slot, policy, found, shares=True),
+        unmounted=_unmounted(pod, ask, policy, policies, found),
     )
+
+
+def _unmounted(
+    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings
+) -> tuple[RemoveMount, ...]:
+    if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
+        return ()
+    return check_mounts(pod, ask, policy, found, pipe_directory=policies.cluster.mps.pipe_directory)
 
 
 def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, budget: Budget) -> Advice:
@@ -133,23 +154,21 @@ def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, 
     return advise_on_own(slot.container, budget, catalogue)
 
 
-def _memory_warnings(slot: Slot, advice: Advice, policy: EffectivePolicy) -> Iterable[str]:
-    """
-    Say what was lowered and what could not be set.
-
-    Raises:
-        DeniedError: If the user's own value is too much, and the policy or the place where it stands forbids lowering.
-    """
+def _check_memory(slot: Slot, advice: Advice, policy: EffectivePolicy, found: Findings) -> None:
+    """Warn of what was lowered and what could not be set; deny what the policy or its place forbids to lower."""
     for one in advice.too_much:
         denies = policy.policy.frameworks.on_conflict == "deny"
         if denies or one.change is None:
             why = "" if denies else ", in a shell's text, where it cannot be lowered"
-            raise DeniedError(
+            found.deny(
                 "MemoryArgumentAboveShare",
                 f"{named(slot)} sets {one.setting} to {one.value}, more than its share{why}",
                 "Lower it to the share, or remove it and it is set for you",
                 by=policy.source("frameworks.onConflict") if denies else None,
             )
-        yield f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
+        else:
+            found.warnings.append(
+                f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
+            )
     if advice.warning:
-        yield advice.warning
+        found.warnings.append(advice.warning)

@@ -20,17 +20,29 @@ Code = Literal[
 ]
 
 LONGEST_MESSAGE = 256  # characters
+MOST_REASONS = 100  # of one pod
 
 
 class Deny(msgspec.Struct, frozen=True):
     """Why a pod is denied."""
 
     code: Code
-    message: str  # at most LONGEST_MESSAGE characters
+    what: str  # what was asked and what is allowed
+    ending: str  # the policy's file and line, and what to do
+
+    @property
+    def message(self) -> str:
+        """All of it, in at most LONGEST_MESSAGE characters."""
+        return self.with_more(0)
+
+    def with_more(self, others: int) -> str:
+        """Write the message, and how many *others* there are; no longer than without them, at most."""
+        more = f" And {others} more reason{'s' * (others > 1)}." if others else ""
+        return f"{shorten(self.what, LONGEST_MESSAGE - len(self.ending) - len(more))}{self.ending}{more}"
 
 
 class DeniedError(Exception):
-    """Raised inside the rules where a pod turns out to be denied; `decide` turns it into a `Deny`."""
+    """One reason to deny a pod; raised inside the rules where nothing after it could be checked."""
 
     def __init__(self, code: Code, what: str, fix: str, *, by: object = None) -> None:
         """
@@ -51,8 +63,36 @@ class DeniedError(Exception):
     def deny(self) -> Deny:
         """Build the denial."""
         source = f" ({self.by})" if self.by is not None else ""
-        room = LONGEST_MESSAGE - len(source) - len(self.fix) - 3
-        return Deny(self.code, f"{shorten(self.what, room)}{source}. {self.fix}.")
+        return Deny(self.code, self.what, f"{source}. {self.fix}.")
+
+
+class Findings:
+    """What the checks find in one pod, in their order. They go on after a denial, so that no reason hides another."""
+
+    __slots__ = ("denials", "warnings")
+
+    def __init__(self) -> None:
+        self.denials: list[DeniedError] = []
+        self.warnings: list[str] = []
+
+    def deny(self, code: Code, what: str, fix: str, *, by: object = None) -> None:
+        """Add a reason to deny the pod, as `DeniedError` takes it."""
+        self.add(DeniedError(code, what, fix, by=by))
+
+    def add(self, error: DeniedError) -> None:
+        """
+        Add a reason to deny the pod.
+
+        Raises:
+            DeniedError: It is this one if there are enough of them: a pod that big is nobody's mistake.
+        """
+        if len(self.denials) == MOST_REASONS - 1:
+            raise error
+        self.denials.append(error)
+
+    def reasons(self) -> tuple[Deny, ...]:
+        """Build the denials, none of them twice."""
+        return tuple(dict.fromkeys(error.deny() for error in self.denials))
 
 
 def shorten(text: str, longest: int) -> str:

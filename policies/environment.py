@@ -8,7 +8,7 @@ from policies.contract import (
     VISIBLE_DEVICES,
     is_reserved,
 )
-from policies.denial import DeniedError
+from policies.denial import Findings
 from policies.errors import quoted
 from policies.pod import Slot, Variable, named
 from policies.policy import EffectivePolicy
@@ -17,16 +17,11 @@ from policies.policy import EffectivePolicy
 _FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})
 
 
-def reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares: bool) -> tuple[RemoveVariable, ...]:
-    """
-    Find the variables that the pod may not set.
-
-    Raises:
-        DeniedError: If there is one and the policy denies it.
-    """
+def reserved(slot: Slot, policy: EffectivePolicy, found: Findings, *, shares: bool) -> tuple[RemoveVariable, ...]:
+    """Find the variables that the pod may not set; they are denied, or removed with a warning."""
     if not slot.container.env:
         return ()
-    found = [
+    variables = [
         RemoveVariable(index, variable.name)
         for index, variable in enumerate(slot.container.env)
         if variable.name.startswith(_FIRST_LETTERS)
@@ -34,36 +29,35 @@ def reserved(slot: Slot, policy: EffectivePolicy, warnings: list[str], *, shares
         # What hides the GPUs from a container without a share is ours.
         and (shares or variable.name != VISIBLE_DEVICES or variable.value != NO_DEVICES)
     ]
-    reaching = [one for one in found if shares or not _hides(slot.container.env[one.index])]
-    if reaching and policy.policy.environment.reserved == "deny":
-        why = "the device plugin sets it" if shares else "a container without a share sees no GPU"
-        raise DeniedError(
-            "ReservedEnvironment",
-            f"{named(slot)} sets {quoted(reaching[0].name)}, which decides what a share is held to",
-            f"Remove it from env: {why}",
-            by=policy.source("environment.reserved"),
-        )
-    warnings += [f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed" for one in reaching]
-    return tuple(found)
+    for one in variables:
+        if not shares and _hides(slot.container.env[one.index]):
+            continue
+        if policy.policy.environment.reserved == "deny":
+            why = "the device plugin sets it" if shares else "a container without a share sees no GPU"
+            found.deny(
+                "ReservedEnvironment",
+                f"{named(slot)} sets {quoted(one.name)}, which is reserved: it sets the limits of a share",
+                f"Remove it from env: {why}",
+                by=policy.source("environment.reserved"),
+            )
+        else:
+            found.warnings.append(f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed")
+    return tuple(variables)
 
 
-def check_env_from(slot: Slot, policy: EffectivePolicy, warnings: list[str]) -> None:
-    """
-    Warn of variables that admission cannot see.
-
-    Raises:
-        DeniedError: If the policy denies them.
-    """
+def check_env_from(slot: Slot, policy: EffectivePolicy, found: Findings) -> None:
+    """Warn of variables that admission cannot see, or deny them."""
     if not slot.container.env_from:
         return
     if policy.policy.environment.env_from == "deny":
-        raise DeniedError(
+        found.deny(
             "ReservedEnvironment",
             f"{named(slot)} takes variables by envFrom, where admission cannot see reserved ones",
             "Name each variable in env with valueFrom",
             by=policy.source("environment.envFrom"),
         )
-    warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
+        return
+    found.warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
 
 
 def _hides(variable: Variable) -> bool:

@@ -1,7 +1,7 @@
 """Ephemeral containers, which `kubectl debug` adds to a pod that runs: in a pod with a share they see no GPU."""
 
 from policies.contract import GRANT_ANNOTATION, SHARED_LABEL
-from policies.denial import DeniedError
+from policies.denial import DeniedError, Findings
 from policies.environment import reserved
 from policies.errors import quoted
 from policies.grant import Added, Denied, Hidden, Untouched
@@ -27,15 +27,18 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
         if one.name not in old
     ]
     policy = policies.of(namespace)
-    warnings: list[str] = []
+    found = Findings()
+    hidden: tuple[Hidden, ...] = ()
     try:
         for slot in added:
-            check_privileges(slot)
-            _check_mounts(pod, slot, policies.cluster.mps.pipe_directory)
-        hidden = tuple(Hidden(slot, reserved(slot, policy, warnings, shares=False)) for slot in added)
+            check_privileges(slot, found)
+            _check_mounts(pod, slot, policies.cluster.mps.pipe_directory, found)
+        hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=False)) for slot in added)
     except DeniedError as error:
-        return Denied(policy, error.deny())
-    return Added(policy, hidden, tuple(warnings))
+        found.denials.append(error)
+    if found.denials:
+        return Denied(policy, found.reasons())
+    return Added(policy, hidden, tuple(found.warnings))
 
 
 def _has_share(pod: Pod) -> bool:
@@ -43,7 +46,7 @@ def _has_share(pod: Pod) -> bool:
     return SHARED_LABEL in labels or GRANT_ANNOTATION in annotations
 
 
-def _check_mounts(pod: Pod, slot: Slot, pipe_directory: str) -> None:
+def _check_mounts(pod: Pod, slot: Slot, pipe_directory: str, found: Findings) -> None:
     pipes = {
         volume.name
         for volume in pod.spec.volumes or ()
@@ -52,4 +55,4 @@ def _check_mounts(pod: Pod, slot: Slot, pipe_directory: str) -> None:
     for mount in slot.container.volume_mounts or ():
         if mount.name in pipes:
             what = f"{named(slot)} mounts {quoted(mount.name)}, the MPS pipes of the pod's share"
-            raise DeniedError("ConflictingRequest", what, "Remove the mount: an ephemeral container has no share")
+            found.deny("ConflictingRequest", what, "Remove the mount: an ephemeral container has no share")

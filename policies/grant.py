@@ -2,7 +2,7 @@
 
 import msgspec
 
-from policies.changes import RemoveVariable
+from policies.changes import RemoveMount, RemoveVariable
 from policies.contract import SharingStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
@@ -22,6 +22,7 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
     fraction_milli: int  # what its framework is told, in thousandths of one GPU
     advice: Advice
     removed: tuple[RemoveVariable, ...] = ()
+    unmounted: tuple[RemoveMount, ...] = ()  # what MPS mounts its shared memory instead of
 
 
 class Hidden(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +66,17 @@ class Denied(msgspec.Struct, frozen=True):
     """A pod that is denied."""
 
     policy: EffectivePolicy
-    deny: Deny
+    reasons: tuple[Deny, ...]  # at least one
+
+    @property
+    def deny(self) -> Deny:
+        """The first reason, as the webhook says it."""
+        return self.reasons[0]
+
+    @property
+    def message(self) -> str:
+        """The first reason, and how many more there are."""
+        return self.deny.with_more(len(self.reasons) - 1)
 
 
 Decision = Grant | Denied | Untouched

@@ -4,9 +4,11 @@ import re
 from collections.abc import Sequence
 from posixpath import normpath
 
-from policies.denial import DeniedError
+from policies.changes import RemoveMount
+from policies.denial import Findings
 from policies.errors import quoted
-from policies.pod import Pod, Slot, Volume, named
+from policies.pod import Pod, Slot, Volume, VolumeMount, named, slots
+from policies.policy import EffectivePolicy
 from policies.request import Ask
 
 # Device files; the sockets of the kubelet and of container runtimes, which start containers with anything in them.
@@ -26,70 +28,106 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the MPS server and its clients
 _CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
 
 
-def check_host_access(pod: Pod, containers: Sequence[Slot], *, pipe_directory: str, attached: bool) -> None:
+def check_host_access(
+    pod: Pod, containers: Sequence[Slot], found: Findings, *, pipe_directory: str, attached: bool
+) -> None:
     """
-    Hold the pod's privileges against its share; *attached* says that the pod itself carries the directory of the pipes.
+    Deny a pod that is privileged, or sees the node's processes, devices or sockets.
 
-    Raises:
-        DeniedError: If it is privileged, or sees the node's processes, devices or sockets.
+    *attached* says that the pod itself carries the directory of the pipes.
     """
     if pod.spec.host_pid:
         what = "The pod has hostPID, so it sees and can reach the processes of other shares"
-        raise DeniedError("PrivilegedContainer", what, "Remove hostPID")
+        found.deny("PrivilegedContainer", what, "Remove hostPID")
     if pod.spec.host_ipc and not attached:
         what = "The pod has hostIPC, which its share does not need: the device plugin brings what it needs"
-        raise DeniedError("ConflictingRequest", what, "Remove hostIPC")
+        found.deny("ConflictingRequest", what, "Remove hostIPC")
     for slot in containers:
-        check_privileges(slot)
+        check_privileges(slot, found)
     for volume in pod.spec.volumes or ():
         if volume.host_path is not None and not (attached and is_pipe_volume(volume, pipe_directory)):
-            _check_host_path(volume, pipe_directory)
+            _check_host_path(volume, pipe_directory, found)
 
 
-def check_privileges(slot: Slot) -> None:
-    """
-    See that one container cannot bypass a share by what it may do.
-
-    Raises:
-        DeniedError: If it is privileged, or adds a capability that is as good.
-    """
+def check_privileges(slot: Slot, found: Findings) -> None:
+    """Deny a container that could bypass a share: one that is privileged, or adds a capability that is as good."""
     security = slot.container.security_context
     if security is None:
         return
     if security.privileged:
         what = f"{named(slot)} is privileged, so it can bypass its own share and those of others"
         fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
-        raise DeniedError("PrivilegedContainer", what, fix)
+        found.deny("PrivilegedContainer", what, fix)
     if security.capabilities and security.capabilities.add:
-        _check_capabilities(slot, security.capabilities.add)
+        _check_capabilities(slot, security.capabilities.add, found)
 
 
-def check_mounts(pod: Pod, asks: Sequence[Ask], *, pipe_directory: str) -> None:
+def check_mounts(
+    pod: Pod, ask: Ask, policy: EffectivePolicy, found: Findings, *, pipe_directory: str
+) -> tuple[RemoveMount, ...]:
     """
-    See that nothing of the pod's own lies where a container with a share meets its MPS server.
+    Deny a pod with something of its own where a container with a share meets its MPS server.
 
-    Raises:
-        DeniedError: If something does. CUDA would run without MPS then, and without any limit.
+    CUDA would run without MPS then, and without any limit.
+
+    Returns:
+        The mounts that the shared memory of MPS takes the place of; warnings say so.
     """
-    pipes = {volume.name for volume in pod.spec.volumes or () if is_pipe_volume(volume, pipe_directory)}
-    for ask in asks:
-        for mount in ask.slot.container.volume_mounts or ():
-            path = mount.mount_path
-            if not _NORMAL.fullmatch(path):
-                if ".." in path.split("/"):
-                    what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
-                    raise DeniedError("ConflictingRequest", what, "Write the path without ..")
-                path = normal(path)
-            is_pipe_mount = (
-                path == pipe_directory and mount.name in pipes and not (mount.sub_path or mount.sub_path_expr)
-            )
-            over_pipes = is_within(path, pipe_directory) and not is_pipe_mount
-            if over_pipes or path == _SHARED_MEMORY:
-                over = pipe_directory if over_pipes else _SHARED_MEMORY
-                what = f"{named(ask.slot)} mounts {quoted(mount.name)} over {over}, where it meets its MPS server"
-                raise DeniedError(
-                    "ConflictingRequest", what, "Remove the mount: /dev/shm and the pipes come with the share"
-                )
+    replaced = []
+    for index, mount in enumerate(ask.slot.container.volume_mounts or ()):
+        path = mount.mount_path
+        if not _NORMAL.fullmatch(path):
+            if ".." in path.split("/"):
+                what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
+                found.deny("ConflictingRequest", what, "Write the path without ..")
+                continue
+            path = normal(path)
+        if is_within(path, pipe_directory):
+            is_whole = path == pipe_directory and not (mount.sub_path or mount.sub_path_expr)
+            volume = _volume(mount, pod)
+            if not is_whole or volume is None or not is_pipe_volume(volume, pipe_directory):
+                what = _in_the_way(mount, ask, pipe_directory)
+                found.deny("ConflictingRequest", what, "Remove the mount: the pipes come with the share")
+        elif path == _SHARED_MEMORY:
+            if _is_replaced(mount, ask, pod, policy, found):
+                replaced.append(RemoveMount(index))
+        elif is_within(path, _SHARED_MEMORY):
+            what = f"{named(ask.slot)} mounts {quoted(mount.name)} in {_SHARED_MEMORY}, which all shares of a node have"
+            found.deny("ConflictingRequest", what, f"Mount it outside {_SHARED_MEMORY}")
+    return tuple(replaced)
+
+
+def _is_replaced(mount: VolumeMount, ask: Ask, pod: Pod, policy: EffectivePolicy, found: Findings) -> bool:
+    """Whether the shared memory of MPS takes the place of a mount: not of more than scratch memory."""
+    what = _in_the_way(mount, ask, _SHARED_MEMORY)
+    volume = _volume(mount, pod)
+    if volume is None or (volume.empty_dir is None and volume.ephemeral is None):
+        what += ": it is more than an emptyDir, so it is not replaced"
+        found.deny("ConflictingRequest", what, "Mount it elsewhere, or remove the mount")
+        return False
+    if policy.policy.mps.shared_memory == "deny":
+        fix = "Remove the mount: /dev/shm comes with the share"
+        found.deny("ConflictingRequest", what, fix, by=policy.source("mps.sharedMemory"))
+        return False
+    limit = volume.empty_dir.size_limit if volume.empty_dir else None
+    lost = "" if limit is None else f", without its sizeLimit {quoted(str(limit), 20)[1:-1]}"
+    others = (
+        slot
+        for slot in slots(pod)
+        if slot.name != ask.slot.name and any(one.name == mount.name for one in slot.container.volume_mounts or ())
+    )
+    apart = next((f"; {quoted(slot.name, 30)} still has the volume" for slot in others), "")
+    here = f"{quoted(ask.slot.name, 30)}: the volume {quoted(mount.name, 63)} at {_SHARED_MEMORY}"
+    found.warnings.append(f"{here} was replaced by the shared memory of MPS{lost}{apart}")
+    return True
+
+
+def _in_the_way(mount: VolumeMount, ask: Ask, directory: str) -> str:
+    return f"{named(ask.slot)} mounts {quoted(mount.name)} over {directory}, where it meets its MPS server"
+
+
+def _volume(mount: VolumeMount, pod: Pod) -> Volume | None:
+    return next((volume for volume in pod.spec.volumes or () if volume.name == mount.name), None)
 
 
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
@@ -109,16 +147,17 @@ def normal(path: str) -> str:
     return normpath(f"/{path.lstrip('/')}")
 
 
-def _check_capabilities(slot: Slot, added: Sequence[str]) -> None:
+def _check_capabilities(slot: Slot, added: Sequence[str], found: Findings) -> None:
     for capability in added:
         if capability.upper().removeprefix("CAP_") in _CAPABILITIES_OF_POWER:
             what = f"{named(slot)} adds the capability {quoted(capability)}, which can bypass every share"
-            raise DeniedError("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
+            found.deny("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
 
 
-def _check_host_path(volume: Volume, pipe_directory: str) -> None:
+def _check_host_path(volume: Volume, pipe_directory: str, found: Findings) -> None:
     path = normal(volume.host_path.path) if volume.host_path else ""
     for directory in (*_DIRECTORIES_OF_POWER, pipe_directory):
         if is_within(path, directory) or is_within(directory, path):
             what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, which can bypass every share"
-            raise DeniedError("ConflictingRequest", what, "Remove the volume")
+            found.deny("ConflictingRequest", what, "Remove the volume")
+            return

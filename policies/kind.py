@@ -26,6 +26,12 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
         return f"{count} {'whole GPU' if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
 
+def vgpus_of(cluster: Cluster, policy: EffectivePolicy) -> Kind:
+    """Return the vGPUs of the policy's strategy."""
+    strategy = policy.policy.strategy
+    return Kind(strategy, cluster.resource_names[strategy], cluster.vgpus_per_gpu)
+
+
 def kind_of(
     containers: Sequence[Slot],
     shares: Mapping[str, tuple[str, Share]],
@@ -43,7 +49,7 @@ def kind_of(
         DeniedError: If the limits name whole GPUs and an annotation asks for a part of one.
     """
     rules = policy.policy
-    vgpus = Kind(rules.strategy, cluster.resource_names[rules.strategy], cluster.vgpus_per_gpu)
+    vgpus = vgpus_of(cluster, policy)
     if rules.share.whole == "vgpus":
         return vgpus
     gpus = Kind(WHOLE, cluster.resource_names[WHOLE], 1)

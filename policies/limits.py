@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from policies.contract import FRAMEWORK_ANNOTATION_PREFIX, MILLI_PER_GPU, MPS_VOLUME, SHARE_ANNOTATION, WHOLE
-from policies.denial import DeniedError
+from policies.denial import Findings
 from policies.errors import quoted
 from policies.host_access import is_pipe_volume
 from policies.kind import Kind
@@ -13,61 +13,57 @@ from policies.request import Ask
 from policies.share import Share, milli_text
 
 
-def check_share(ask: Ask, policy: EffectivePolicy) -> list[str]:
-    """
-    Hold one container's share against the policy.
-
-    Returns:
-        Warnings: the rounding, if there was one.
-
-    Raises:
-        DeniedError: If the share is too small, too large, or not exact where it must be.
-    """
+def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
+    """Deny a share that is too small, too large, or not exact where it must be; warn of a rounding."""
     rules, per_gpu = policy.policy.share, ask.kind.per_gpu
     size = _milli_times_vgpus(ask)
     asked = ask.kind.counted(ask.vgpus) if ask.share is None else f"{ask.share} of a GPU"
     if size < rules.minimum * per_gpu:
         least, fix = _least(rules.minimum, ask.kind, by_share=ask.share is not None)
-        raise DeniedError(
+        found.deny(
             "ShareBelowMinimum",
             f"{named(ask.slot)} asks for {asked}, at least {least} is allowed here",
             f"Ask for {fix}",
             by=policy.source("share.minimum"),
         )
-    if size > rules.maximum * per_gpu:
+    elif size > rules.maximum * per_gpu:
         most, fix = _most(rules.maximum, ask.kind, by_share=ask.share is not None)
-        raise DeniedError(
+        found.deny(
             "ShareAboveMaximum",
             f"{named(ask.slot)} asks for {asked}, at most {most} is allowed here",
             f"Ask for {fix}",
             by=policy.source("share.maximum"),
         )
-    if ask.vgpus > per_gpu and ask.vgpus % per_gpu:
-        raise DeniedError(
+    elif ask.vgpus > per_gpu and ask.vgpus % per_gpu:
+        found.deny(
             "ShareMalformed",
             f"{named(ask.slot)} asks for {ask.vgpus} vGPUs: more than one GPU's {per_gpu} and not whole GPUs",
             f"Ask for at most {per_gpu}, or a multiple of it",
         )
-    return _rounding(ask, policy)
+    else:
+        _check_rounding(ask, policy, found)
 
 
-def _rounding(ask: Ask, policy: EffectivePolicy) -> list[str]:
+def _check_rounding(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
     vgpus_per_gpu = ask.kind.per_gpu
     if ask.share is None or ask.share.is_exact(vgpus_per_gpu):
-        return []
+        return
     exact = f"{milli_text(ask.share * vgpus_per_gpu)} of {vgpus_per_gpu} vGPUs"
     if policy.policy.share.rounding == "exact":
         rules = policy.policy.share
         near = ((ask.vgpus - less) * MILLI_PER_GPU for less in (1, 0))
         exact_ones = (one // vgpus_per_gpu for one in near if one and one % vgpus_per_gpu == 0)
         choices = [f'"{milli_text(one)}"' for one in exact_ones if rules.minimum <= one <= rules.maximum]
-        raise DeniedError(
+        found.deny(
             "NotWholeVgpus",
             f"{named(ask.slot)} asks for {ask.share} of a GPU, that is {exact}",
             f"Ask for {' or '.join(choices)}" if choices else _in_vgpus(ask, policy),
             by=policy.source("share.rounding"),
         )
-    return [f"{quoted(ask.slot.name, 30)}: {ask.share} of a GPU is {exact}, rounded up to {ask.vgpus}"]
+    else:
+        found.warnings.append(
+            f"{quoted(ask.slot.name, 30)}: {ask.share} of a GPU is {exact}, rounded up to {ask.vgpus}"
+        )
 
 
 def _in_vgpus(ask: Ask, policy: EffectivePolicy) -> str:
@@ -78,42 +74,32 @@ def _in_vgpus(ask: Ask, policy: EffectivePolicy) -> str:
     return f"Ask for another share between {rules.minimum} and {rules.maximum}"
 
 
-def check_pod(pod: Pod, containers: Sequence[Slot], policy: EffectivePolicy) -> None:
-    """
-    Hold the names and the placement of the pod against the policy.
-
-    Raises:
-        DeniedError: If they do not go with a share here.
-    """
-    _check_framework_names(pod, containers)
+def check_pod(pod: Pod, containers: Sequence[Slot], policy: EffectivePolicy, found: Findings) -> None:
+    """Deny a pod whose names or placement do not go with a share here."""
+    _check_framework_names(pod, containers, found)
     if policy.places:
-        _check_placement(pod, policy)
+        _check_placement(pod, policy, found)
 
 
-def attaches_in_pod(policy: EffectivePolicy, *, restricted: bool, warnings: list[str]) -> bool:
-    """Whether the pod itself gets hostIPC and the MPS volume; *warnings* say so where Pod Security will deny it."""
+def attaches_in_pod(policy: EffectivePolicy, found: Findings, *, restricted: bool) -> bool:
+    """Whether the pod itself gets hostIPC and the MPS volume; a warning says so where Pod Security will deny it."""
     match policy.policy.mps.attach:
         case "node":
             return False
         case "auto":
             return not restricted
     if restricted:
-        warnings.append(
+        found.warnings.append(
             f"mps.attach: pod ({policy.source('mps.attach')}) adds hostIPC and a hostPath volume, "
             "which this namespace's Pod Security forbids; mps.attach: node or auto adds neither"
         )
     return True
 
 
-def check_attachment(pod: Pod, policy: EffectivePolicy, *, pipe_directory: str) -> None:
-    """
-    See that nothing excludes what is attached in the pod itself.
-
-    Raises:
-        DeniedError: If its user namespace does, or a volume of that name.
-    """
+def check_attachment(pod: Pod, policy: EffectivePolicy, found: Findings, *, pipe_directory: str) -> None:
+    """Deny a pod whose user namespace, or a volume of that name, excludes what is attached in the pod itself."""
     if pod.spec.host_users is False:
-        raise DeniedError(
+        found.deny(
             "HostUsersConflict",
             "The pod has hostUsers: false, which the hostIPC of its share excludes",
             "Remove hostUsers, or have the namespace's policy say mps: {attach: node}",
@@ -122,15 +108,16 @@ def check_attachment(pod: Pod, policy: EffectivePolicy, *, pipe_directory: str) 
     for volume in pod.spec.volumes or ():
         if volume.name == MPS_VOLUME and not is_pipe_volume(volume, pipe_directory):
             what = f"The pod has a volume {MPS_VOLUME} of its own, a name that its share needs for {pipe_directory}"
-            raise DeniedError("ConflictingRequest", what, "Give the volume another name")
+            found.deny("ConflictingRequest", what, "Give the volume another name")
 
 
-def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, kind: Kind) -> None:
+def check_sum(
+    containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, kind: Kind, found: Findings
+) -> None:
     """
-    Add up as the scheduler does: sidecars stay, other init containers run one after the other before the rest.
+    Deny a pod with more than one may have.
 
-    Raises:
-        DeniedError: If that is more than one pod may have.
+    Adds up as the scheduler does: sidecars stay, other init containers run one after the other before the rest.
     """
     sizes = {(ask.slot.group, ask.slot.index): _milli_times_vgpus(ask) for ask in asks}
     staying = peak = 0
@@ -145,7 +132,7 @@ def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: Effective
         most, fix = _most(largest, kind, by_share=by_share)
         share = f"{milli_text(-(-peak // kind.per_gpu))} of a GPU"
         together = share if by_share else kind.counted(peak // MILLI_PER_GPU)
-        raise DeniedError(
+        found.deny(
             "PodShareAboveMaximum",
             f"The pod's containers together ask for {together}, at most {most} per pod is allowed here",
             f"Bring the sum to {fix}",
@@ -153,15 +140,15 @@ def check_sum(containers: Sequence[Slot], asks: Sequence[Ask], policy: Effective
         )
 
 
-def _check_framework_names(pod: Pod, containers: Sequence[Slot]) -> None:
+def _check_framework_names(pod: Pod, containers: Sequence[Slot], found: Findings) -> None:
     names = {slot.name for slot in containers}
     for key in pod.metadata.annotations or ():
         if key.startswith(FRAMEWORK_ANNOTATION_PREFIX) and key[len(FRAMEWORK_ANNOTATION_PREFIX) :] not in names:
             what = f"The annotation {quoted(key, 80)} names a container that is not in the pod"
-            raise DeniedError("UnknownContainer", what, "Name one of the pod's containers, or remove it")
+            found.deny("UnknownContainer", what, "Name one of the pod's containers, or remove it")
 
 
-def _check_placement(pod: Pod, policy: EffectivePolicy) -> None:
+def _check_placement(pod: Pod, policy: EffectivePolicy, found: Findings) -> None:
     placement = policy.policy.placement
     own = pod.spec.node_selector or {}
     pairs: list[tuple[str, str | None, str | None, str]] = [
@@ -182,7 +169,7 @@ def _check_placement(pod: Pod, policy: EffectivePolicy) -> None:
     pairs.append(("schedulerName", scheduler, placement.scheduler_name, "placement.schedulerName"))
     for what, said, wanted, field in pairs:
         if said is not None and wanted is not None and said != wanted:
-            raise DeniedError(
+            found.deny(
                 "ConflictingRequest",
                 f"The pod sets {what} to {quoted(said)}, pods with a share here have {quoted(wanted)}",
                 "Remove it from the pod",

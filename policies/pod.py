@@ -84,11 +84,19 @@ class HostPath(Part, frozen=True, gc=False):
     type: str | None = None
 
 
+class EmptyDir(Part, frozen=True, gc=False):
+    """Scratch space, on disk or in memory."""
+
+    size_limit: str | int | float | None = None
+
+
 class Volume(Part, frozen=True, gc=False):
-    """A volume; of its kinds only a host path matters here."""
+    """A volume, and those of its kinds that matter here."""
 
     name: str
     host_path: HostPath | None = None
+    empty_dir: EmptyDir | None = None
+    ephemeral: dict[str, Any] | None = None
 
 
 class PodSpec(Part, frozen=True, gc=False):

@@ -59,6 +59,13 @@ class MpsRules(Section, frozen=True, kw_only=True):
             "namespace's label pod-security.kubernetes.io/enforce says baseline or restricted, else pod."
         ),
     ] = "auto"
+    shared_memory: Annotated[
+        Literal["replace", "deny"],
+        Meta(
+            description="A container with a share that mounts an emptyDir at /dev/shm gets the shared memory of MPS "
+            "there instead, with a warning, or its pod is denied."
+        ),
+    ] = "replace"
 
 
 class MemoryRules(Section, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ from policies.contract import (
     WHOLE_GPU_RESOURCE_PREFIXES,
 )
 from policies.default_container import default_container
-from policies.denial import DeniedError
+from policies.denial import DeniedError, Findings
 from policies.errors import ShareError, quoted
-from policies.kind import Kind, kind_of
+from policies.kind import Kind, kind_of, vgpus_of
 from policies.pod import Pod, Resources, Slot, named
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
@@ -54,23 +54,26 @@ def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
 
 
 def read_asks(
-    pod: Pod, containers: list[Slot], *, cluster: Cluster, policy: EffectivePolicy, warnings: list[str]
+    pod: Pod, containers: list[Slot], found: Findings, *, cluster: Cluster, policy: EffectivePolicy
 ) -> tuple[Kind, list[Ask]]:
     """
     Bring annotations and limits together; *warnings* are added to.
 
+    A share that is malformed, names no container, or disagrees with another request of the pod is denied.
+
     Returns:
         What all shares of the pod are made of, and what each container asks of it.
-
-    Raises:
-        DeniedError: If a share is malformed, names no container, or disagrees with another request of the pod.
     """
-    shares = _shares(pod, containers, cluster, warnings)
-    kind = kind_of(containers, shares, cluster=cluster, policy=policy)
+    shares = _shares(pod, containers, cluster, found)
+    try:
+        kind = kind_of(containers, shares, cluster=cluster, policy=policy)
+    except DeniedError as error:
+        found.add(error)
+        return vgpus_of(cluster, policy), []
     asks = []
     for slot in containers:
-        _deny_other_resources(slot, cluster, kind, policy)
-        limit = _limit(slot, kind)
+        _deny_other_resources(slot, cluster, kind, policy, found)
+        limit = _limit(slot, kind, found)
         key, share = shares.get(slot.name, ("", None))
         if share is None:
             if limit:
@@ -82,12 +85,12 @@ def read_asks(
                 f"{named(slot)} asks for {share} by {key}, that is {kind.counted(vgpus)}, "
                 f"but its limit {kind.resource} says {limit}"
             )
-            raise DeniedError("ConflictingRequest", what, "Remove the limit, or make the two agree")
+            found.deny("ConflictingRequest", what, "Remove the limit, or make the two agree")
         asks.append(Ask(slot, kind, vgpus, share, key))
     return kind, asks
 
 
-def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, warnings: list[str]) -> dict[str, tuple[str, Share]]:
+def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, found: Findings) -> dict[str, tuple[str, Share]]:
     """By container: the annotation and the share it says."""
     annotations = pod.metadata.annotations or {}
     names = {slot.name for slot in containers}
@@ -100,32 +103,38 @@ def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, warnings: list[s
             share = Share.parse(text)
         except ShareError as error:
             what = f"The annotation {quoted(key, 80)} says {quoted(text)}, which {error.reason}"
-            raise DeniedError("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"') from None
+            found.deny("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"')
+            continue
         if is_bare:
             ours = frozenset(cluster.resource_names.values())
-            name = default_container(annotations, containers, share, resources=ours, warnings=warnings)
+            name = default_container(annotations, containers, share, resources=ours, warnings=found.warnings)
             named_by = DEFAULT_CONTAINER_ANNOTATION
         else:
             name, named_by = key.removeprefix(CONTAINER_ANNOTATION_PREFIX), quoted(key, 80)
         if name not in names:
             known = ", ".join(quoted(slot.name, 20) for slot in containers[:3]) or "it has none"
             what = f"{named_by} names the container {quoted(name)}, which is not in the pod"
-            raise DeniedError("UnknownContainer", what, f"Name one of the pod's containers: {known}")
+            found.deny("UnknownContainer", what, f"Name one of the pod's containers: {known}")
+            continue
         other, said = shares.setdefault(name, (key, share))
         if said != share:
             what = f"Container {quoted(name)} is given {said} by {quoted(other, 60)} and {share} by {quoted(key, 60)}"
-            raise DeniedError("ConflictingRequest", what, "Keep one of the two")
+            found.deny("ConflictingRequest", what, "Keep one of the two")
     return shares
 
 
-def _limit(slot: Slot, kind: Kind) -> int | None:
+def _limit(slot: Slot, kind: Kind, found: Findings) -> int | None:
     """Read how many the container's own limits ask for; None if they do not name the resource."""
-    limit = _count(slot, _amount(slot.container.resources, kind.resource), kind)
     requests = slot.container.resources.requests if slot.container.resources else None
-    requested = _count(slot, (requests or {}).get(kind.resource), kind)
+    try:
+        limit = _count(slot, _amount(slot.container.resources, kind.resource), kind)
+        requested = _count(slot, (requests or {}).get(kind.resource), kind)
+    except DeniedError as error:
+        found.add(error)
+        return None
     if requested is not None and requested != (limit or 0):
         what = f"{named(slot)} requests {requested} {kind.resource} but its limit says {limit or 'nothing'}"
-        raise DeniedError("ConflictingRequest", what, "Set the limit alone; the request follows it")
+        found.deny("ConflictingRequest", what, "Set the limit alone; the request follows it")
     return limit
 
 
@@ -144,7 +153,7 @@ def _amount(resources: Resources | None, name: str) -> str | int | float | None:
     return resources.limits.get(name) if resources and resources.limits else None
 
 
-def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> None:
+def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings) -> None:
     resources = slot.container.resources
     if resources is None:
         return
@@ -153,10 +162,10 @@ def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: Effe
             if name in _PLAIN_RESOURCES or name == kind.resource or whole(quantity) == 0:
                 continue
             if name in cluster.resource_names.values():
-                raise _not_allocated_here(slot, name, cluster, kind, policy)
-            if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
+                found.add(_not_allocated_here(slot, name, cluster, kind, policy))
+            elif name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
                 what = f"{named(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
-                raise DeniedError("ConflictingRequest", what, "Remove one of the two")
+                found.deny("ConflictingRequest", what, "Remove one of the two")
 
 
 def _not_allocated_here(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:

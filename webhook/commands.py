@@ -2,12 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
+from click.core import ParameterSource
 
 from program.front import UNUSABLE, end
 from program.options import FILE, option, policies_option
+
+if TYPE_CHECKING:
+    from policies.policy_set import PolicySet
 
 
 @click.command()
@@ -36,25 +40,81 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
     default="explain",
     help="The decision in sentences, a diff of the pod, the documents as admitted, or the JSON Patch of one pod.",
 )
+@option(
+    "--pod-path",
+    "pod_paths",
+    of="preview",
+    multiple=True,
+    metavar="PATH",
+    help="Where other custom resources have a pod template or a pod's fields, such as spec.tasks.*.template; * is each "
+    "item. Can be repeated.",
+)
+@option("--cluster", of="preview", is_flag=True, help="Take the policies of the cluster that kubectl reaches.")
+@option("--context", of="preview", default="", metavar="NAME", help="Context of the kubeconfig, with --cluster.")
+@option(
+    "--kubeconfig",
+    of="preview",
+    default="",
+    metavar="FILE",
+    help="Kubeconfig, with --cluster; else as kubectl finds it.",
+)
 def preview(
     *,
     files: tuple[str, ...],
     namespace: str | None,
     policies: Path,
     output: Literal["explain", "diff", "yaml", "patch"],
+    pod_paths: tuple[str, ...],
+    cluster: bool,
+    context: str,
+    kubeconfig: str,
 ) -> None:
     """
-    Say what the webhook would do with pods and pod templates in YAML or JSON files, with no cluster.
+    Say what the webhook would do with pods and pod templates in YAML or JSON files.
 
-    Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read.
+    It needs no cluster, and takes the policies of a directory, or with --cluster those of a cluster.
+
+    Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read or
+    an object with containers is of a kind that is not known: name the place of its pods by --pod-path.
     """
     from policies.commands import check_namespace, loaded
     from webhook.preview.command import run
+    from webhook.preview.places import PATH
 
+    _check_cluster(click.get_current_context(), cluster=cluster)
     if namespace is not None:
         check_namespace(namespace, f"--namespace {namespace}")
+    for path in pod_paths:
+        if not PATH.fullmatch(path):
+            end(f"--pod-path {path!a}: expected names with dots between them, such as spec.tasks.*.template", UNUSABLE)
     inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
-    sys.exit(run(inputs, loaded(policies), namespace=namespace, output=output))
+    rules = _of_cluster(context, kubeconfig) if cluster else (_shown(policies), loaded(policies))
+    sys.exit(run(inputs, rules, namespace=namespace, output=output, pod_paths=pod_paths))
+
+
+def _of_cluster(context: str, kubeconfig: str) -> "tuple[str, PolicySet]":
+    from webhook.preview.cluster import Cluster, ClusterError
+
+    try:
+        return Cluster(context, kubeconfig).policies()
+    except ClusterError as error:
+        end(f"--cluster: {error}", UNUSABLE)
+
+
+def _shown(directory: Path) -> str:
+    """Write a path as short as it is from here."""
+    here = Path.cwd()
+    return str(directory.relative_to(here) if directory.is_relative_to(here) else directory)
+
+
+def _check_cluster(context: click.Context, *, cluster: bool) -> None:
+    """Reject options that contradict each other."""
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if cluster and "policies" in given:
+        raise click.UsageError("--cluster and --policies exclude each other: keep one of them.")
+    for name in ("context", "kubeconfig"):
+        if not cluster and name in given:
+            raise click.UsageError(f"--{name} says where the cluster is: add --cluster.")
 
 
 def _read_text(name: str) -> str:

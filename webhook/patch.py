@@ -10,7 +10,15 @@ from typing import Any
 
 import msgspec
 
-from policies.changes import AddVariable, AppendArgument, Change, RemoveVariable, ReplaceArgument, ReplaceVariable
+from policies.changes import (
+    AddVariable,
+    AppendArgument,
+    Change,
+    RemoveMount,
+    RemoveVariable,
+    ReplaceArgument,
+    ReplaceVariable,
+)
 from policies.contract import (
     GRANT_ANNOTATION,
     MPS_VOLUME,
@@ -94,7 +102,7 @@ def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, 
     path = _path(slot)
     _resources(made, slot, grant.resource, granted.vgpus)
     lowered = [one.change for one in granted.advice.too_much if one.change is not None]
-    _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.advice.changes])
+    _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])
     if attach:
         mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}
         _append(made, f"{path}/volumeMounts", slot.container.volume_mounts, [mount])
@@ -136,12 +144,14 @@ def _changes(made: list[Operation], path: str, container: Container, changes: li
             case ReplaceVariable(index, name, value):
                 made.append(Operation("replace", f"{path}/env/{index}", {"name": name, "value": value}))
             case RemoveVariable(index):
-                removed.append(index)
+                removed.append(("env", index))
+            case RemoveMount(index):
+                removed.append(("volumeMounts", index))
             case AppendArgument(text):
                 arguments.append(text)
             case AddVariable(name, value):
                 variables.append({"name": name, "value": value})
-    made.extend(Operation("remove", f"{path}/env/{index}") for index in sorted(removed, reverse=True))
+    made.extend(Operation("remove", f"{path}/{field}/{index}") for field, index in sorted(removed, reverse=True))
     _append(made, f"{path}/args", container.args, arguments)
     _append(made, f"{path}/env", container.env, variables)
 

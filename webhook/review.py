@@ -196,11 +196,12 @@ def _answer(request: Request, pod: Pod | None, decision: Decision | Added) -> Re
             audit = {"policy": policy.name}
             response = _patching(request, hiding(decision), warnings, audit)
             event |= {"policy": policy.name, "decision": "hidden" if hidden else "untouched"}
-        case Denied(policy, deny):
-            status = Status(code=403, reason=deny.code, message=deny.message)
+        case Denied(policy):
+            code = decision.deny.code
+            status = Status(code=403, reason=code, message=decision.message)
             audit = {"policy": policy.name}
             response = Response(uid=request.uid, allowed=False, status=status, audit_annotations=audit)
-            event |= {"policy": policy.name, "decision": "denied", "code": deny.code}
+            event |= {"policy": policy.name, "decision": "denied", "code": code}
         case _:
             response = Response(uid=request.uid, allowed=True, warnings=_printable(decision.warnings))
             if isinstance(decision, Untouched) and decision.denied is not None:

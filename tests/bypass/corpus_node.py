@@ -33,9 +33,16 @@ def folders() -> Iterator[Attempt]:
     pipes = {"name": "p", "hostPath": {"path": PIPES}}
     yield by_webhook("all pipes where the plugin mounts one", code, pod("0.1", volumes=[pipes]), "mps: {attach: node}")
     empty = {"name": "mine", "emptyDir": {}}
-    for path in (PIPES, f"{PIPES}/", f"{PIPES}/GPU-0", "/dev/shm", "//dev/shm", "/dev/./shm"):
+    for path in (PIPES, f"{PIPES}/", f"{PIPES}/GPU-0", "/dev/shm/x", "/dev/./shm//x"):
         mounted = container(volumeMounts=[{"name": "mine", "mountPath": path}])
         yield by_webhook(f"a volume of its own over {path}", code, pod("0.1", mounted, volumes=[empty]))
+    for path in ("/dev/shm", "//dev/shm", "/dev/./shm"):
+        mounted = container(volumeMounts=[{"name": "mine", "mountPath": path}])
+        denies = "mps: {sharedMemory: deny}"
+        yield by_webhook(f"a volume of its own over {path}", code, pod("0.1", mounted, volumes=[empty]), denies)
+        yield Attempt(f"an emptyDir at {path}", pod("0.2", mounted, volumes=[empty]), "harmless")
+        claim = {"name": "mine", "persistentVolumeClaim": {"claimName": "mine"}}
+        yield by_webhook(f"a claim at {path}", code, pod("0.1", mounted, volumes=[claim]))
     yield by_webhook(
         "a volume with the name of ours", code, pod("0.1", volumes=[{"name": "nvidia-mps", "emptyDir": {}}])
     )

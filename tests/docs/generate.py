@@ -14,12 +14,14 @@ from policies.frameworks.catalogue import BUILT_IN
 from policies.reading.reference import framework_table, table
 from tests.docs import shown
 from tests.docs.pages import PAGES, name, with_outputs
+from webhook.preview.kinds import kinds_table
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "policy fields": partial(table, "Policy"),
     "cluster fields": partial(table, "Cluster"),
     "framework fields": partial(table, "Framework"),
     "frameworks": partial(framework_table, BUILT_IN),
+    "kinds": kinds_table,
     "denied pod": shown.denied_pod,
     "denied deployment": shown.denied_deployment,
     "pod without a grant": shown.pod_without_a_grant,

@@ -63,7 +63,7 @@ def test_completion_knows_commands_and_values() -> None:
 def test_an_option_can_come_from_the_environment() -> None:
     example = ROOT / "policies" / "examples" / "1-tensorflow-serving.yaml"
     ran = CliRunner().invoke(main, ["preview", str(example)], env={"GPU_SHARE_PREVIEW_OUTPUT": "patch"})
-    assert ran.output.startswith("[")
+    assert ran.stdout.startswith("[")
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ PATHS = [
     "dev/shm",
     "./dev/shm",
     "/dev/shm2",
+    "/dev/shm/cache",
+    "/dev/.//shm/./cache",
     "/device",
     "/proc",
     "/sys/fs/cgroup",
@@ -147,7 +149,12 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize("by", [policies(), NODE, SLICED, GPUS], ids=["pod", "node", "time-slicing", "whole"])
+SHARED_MEMORY = ["/dev/shm", "/dev/shm/", "//dev/shm", "//dev/shm/", "/dev/./shm/.", "dev/shm", "./dev/shm"]
+KEPT = policies("mps: {sharedMemory: deny}")
+KEPT_NODE = policies("mps: {attach: node, sharedMemory: deny}")
+
+
+@pytest.mark.parametrize("by", [KEPT, KEPT_NODE, SLICED, GPUS], ids=["pod", "node", "time-slicing", "whole"])
 @pytest.mark.parametrize("kind", ["hostPath", "mountPath"])
 @pytest.mark.parametrize("path", PATHS)
 def test_webhook_and_policy_agree_on_paths(kind: str, path: str, by: PolicySet) -> None:
@@ -158,6 +165,19 @@ def test_webhook_and_policy_agree_on_paths(kind: str, path: str, by: PolicySet) 
     mounts = only_container(after).setdefault("volumeMounts", [])
     mounts.extend(only_container(on)["volumeMounts"])
     assert (POLICY.denials(after) != []) == isinstance(decided(on, by), Denied)
+
+
+@pytest.mark.parametrize("by", [policies(), NODE], ids=["pod", "node"])
+@pytest.mark.parametrize("path", SHARED_MEMORY)
+def test_the_policy_admits_a_pod_whose_shared_memory_was_replaced_and_denies_it_before(
+    path: str, by: PolicySet
+) -> None:
+    on = with_paths("mountPath", path, "0.2")
+    after = stored(mutated(on, by))
+    assert POLICY.denials(after) == []
+    only_container(after).setdefault("volumeMounts", []).extend(only_container(on)["volumeMounts"])
+    (said,) = POLICY.denials(after)
+    assert "over the MPS pipe directory or /dev/shm" in said
 
 
 def test_a_mount_path_with_two_dots_is_denied() -> None:

@@ -6,6 +6,7 @@ from tests.policies.pods import container, pod
 
 FIFTH = pod("0.2")
 TENSORFLOW = pod("0.25", container(image="tensorflow/serving"))
+SCRATCH = {"name": "v", "emptyDir": {}}
 OWN = pod("0.2", container(image="registry/own:2.10"))
 
 
@@ -45,6 +46,11 @@ POLICY: dict[str, Observed] = {
     "share.rounding": Observed("up", "exact", pod("0.25")),
     "share.whole": Observed("vgpus", "gpus", pod("1")),
     "mps.attach": Observed("auto", "node"),
+    "mps.sharedMemory": Observed(
+        "replace",
+        "deny",
+        pod("0.2", container(volumeMounts=[{"name": "v", "mountPath": "/dev/shm"}]), volumes=[SCRATCH]),
+    ),
     "memory.basis": Observed("requested", "granted", TENSORFLOW),
     "memory.headroom": Observed("0", "0.05", TENSORFLOW),
     "frameworks.detect": Observed(first=True, second=False, on=TENSORFLOW),

@@ -43,7 +43,12 @@ VARIABLES = st.builds(lambda name, value: {"name": name} | value, NAMES, st.samp
      {"valueFrom": {"fieldRef": {"fieldPath": "a"}}}]
 ))  # fmt: skip
 MOUNTS = st.sampled_from(
-    [{"name": "data", "mountPath": "/data", "readOnly": True}, {"name": "pipes", "mountPath": f"{PIPES}/"}]
+    [
+        {"name": "data", "mountPath": "/data", "readOnly": True},
+        {"name": "pipes", "mountPath": f"{PIPES}/"},
+        {"name": "data", "mountPath": "/dev/shm"},
+        {"name": "data", "mountPath": "/dev//shm/", "subPath": "a"},
+    ]
 )
 RESOURCES: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
     [None, {}, {"limits": None}, {"limits": {}, "requests": {}}, {"limits": {"cpu": 1, "a/b~c": "2"}, "claims": []},
@@ -65,7 +70,7 @@ CONTAINERS = optional(
     args=st.none() | st.lists(st.sampled_from(["--a", "b"]), max_size=2),
     env=st.none() | st.lists(VARIABLES, max_size=4),
     resources=RESOURCES,
-    volumeMounts=st.none() | st.lists(MOUNTS, max_size=2, unique_by=str),
+    volumeMounts=st.none() | st.lists(MOUNTS, max_size=4, unique_by=str),
     securityContext=st.sampled_from([None, {}, {"privileged": False, "runAsUser": 1}]),
     livenessProbe=st.just({"exec": {"command": ["x"]}}),
 )
@@ -136,6 +141,8 @@ def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
         for field in ("limits", "requests"):
             resources[field] = {**(resources.get(field) or {})}
             resources[field].setdefault(grant.resource, counts[one["name"]])
+        if grant.strategy == "mps" and one.get("volumeMounts"):
+            one["volumeMounts"] = [mount for mount in one["volumeMounts"] if "shm" not in mount["mountPath"]]
         mounts = one.get("volumeMounts") or []
         if attach and not any(mount["mountPath"].rstrip("/") == grant.pipe_directory for mount in mounts):
             one["volumeMounts"] = [*mounts, {"name": "nvidia-mps", "mountPath": grant.pipe_directory}]

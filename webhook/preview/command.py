@@ -1,7 +1,7 @@
 """What the webhook would do with the pods of some files, with no cluster: `gpu-share preview`."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,14 +95,17 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         match one.decision:
             case Grant():
                 verdict = "granted"
-            case Denied(_, deny):
-                verdict = f"denied, {deny.code}"
+            case Denied(_, denials):
+                verdict = ", ".join(["denied", *dict.fromkeys(deny.code for deny in denials)])
             case _:
                 verdict = "untouched"
         yield f"{one.title}: {verdict}"
+        if one.workload.shape.note:
+            yield f"  The pod is previewed {one.workload.shape.note}."
         yield from (f"  {line}" for line in explain(one.decision, one.made))
-        for key in one.workload.misplaced:
-            yield f"  Warning: {key} is on the {one.workload.kind}; move it to its pod template's metadata."
+        yield from (
+            f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.workload.oversights
+        )
 
 
 def show_diff(pods: list[Previewed]) -> Iterator[str]:
@@ -117,7 +120,9 @@ def show_diff(pods: list[Previewed]) -> Iterator[str]:
 def show_yaml(given: Input, pods: list[Previewed]) -> Iterator[str]:
     """Yield the documents with their pods as admitted; what has no pod, and what is denied, as written."""
     for one in pods:
-        one.workload.replace_pod(one.patched)
+        for field in one.workload.replace_pod(one.patched):
+            text = f"{field} has no place in a {one.workload.kind}: the webhook adds it to the pod"
+            click.echo(f"gpu-share: {one.title}: {text}", err=True)
     for index, document in enumerate(given.documents):
         if index:
             yield "---"
@@ -136,42 +141,63 @@ def dump(value: object) -> str:
     return text
 
 
-def run(inputs: list[tuple[str, str]], policies: PolicySet, *, namespace: str | None, output: Output) -> int:
+def run(
+    inputs: list[tuple[str, str]],
+    rules: tuple[str, PolicySet],
+    *,
+    namespace: str | None,
+    output: Output,
+    pod_paths: Sequence[str] = (),
+) -> int:
     """
-    Preview *inputs*, pairs of a name and a text, on standard output.
+    Preview *inputs*, pairs of a name and a text, on standard output, by *rules*: their source, and they.
 
     Returns:
-        The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input cannot be read.
+        The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input cannot be read or the pods of an object
+        were not found.
     """
     try:
-        read = [read_input(text, name) for name, text in inputs]
+        read = [read_input(text, name, pod_paths) for name, text in inputs]
     except UnreadableError as error:
         click.echo(f"gpu-share: {error}", err=True)
         return 2
     given = Input(
         documents=[document for one in read for document in one.documents],
         workloads=[workload for one in read for workload in one.workloads],
+        unknown=[sentence for one in read for sentence in one.unknown],
+        used_paths={path for one in read for path in one.used_paths},
     )
+    unused = [f"--pod-path {path}: no object has a pod there" for path in pod_paths if path not in given.used_paths]
+    source, policies = rules
     pods = preview(given, policies, namespace)
+    unclear = [*given.unknown, *unused]
     if output == "patch" and len(pods) != 1:
-        click.echo(f"gpu-share: -o patch takes one pod, got {len(pods)}: give one, or use -o yaml", err=True)
+        unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
+    else:
+        _print(given, pods, output, source)
+    for sentence in unclear:
+        click.echo(f"gpu-share: {sentence}", err=True)
+    if unclear:
         return 2
-    _print(given, pods, output)
     return 1 if any(isinstance(one.decision, Denied) for one in pods) else 0
 
 
-def _print(given: Input, pods: list[Previewed], output: Output) -> None:
+def _explained(given: Input, pods: list[Previewed], source: str) -> Iterator[str]:
+    if pods:
+        yield f"Policies: {source}"
+        yield from show_explained(pods)
+    elif not given.unknown:
+        yield "No pod and no pod template here."
+
+
+def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> None:
     if output == "explain":
-        for line in for_output(show_explained(pods) if pods else ("No pod and no pod template here.",)):
+        for line in for_output(_explained(given, pods, source)):
             click.echo(line)
         return
-    for one in pods:
-        if isinstance(one.decision, Denied):
-            deny = one.decision.deny
-            click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
-        else:
-            for warning in one.decision.warnings:
-                click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
+    if pods:
+        click.echo(f"gpu-share: policies: {source}", err=True)
+    _warn(pods)
     lines: Iterable[str]
     if output == "diff":
         lines = show_diff(pods)
@@ -181,3 +207,14 @@ def _print(given: Input, pods: list[Previewed], output: Output) -> None:
         lines = () if isinstance(pods[0].decision, Denied) else show_patch(pods)
     for line in lines:
         click.echo(line)
+
+
+def _warn(pods: list[Previewed]) -> None:
+    """Say on standard error what the explanation says of denials and warnings."""
+    for one in pods:
+        if isinstance(one.decision, Denied):
+            for deny in one.decision.reasons:
+                click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
+        warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
+        for warning in (*warnings, *one.workload.oversights):
+            click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)

@@ -21,12 +21,15 @@ def explain(decision: Decision, made: list[Operation]) -> Iterator[str]:
 def reasons(decision: Decision) -> Iterator[str]:
     """Yield what was decided and why, line by line."""
     match decision:
+        case Untouched(reason, _, Denied(_, denials)):
+            yield f"The pod is admitted as it is: {reason}."
+            yield from (f"Warning: would be denied with {one.code}: {one.message}" for one in denials)
         case Untouched(reason, warnings):
             yield f"The pod is admitted as it is: {reason}."
             yield from (f"Warning: {warning}" for warning in warnings)
-        case Denied(policy, deny):
+        case Denied(policy, denials):
             yield _policy(policy)
-            yield f"The pod is denied with {deny.code}: {deny.message}"
+            yield from (f"The pod is denied with {one.code}: {one.message}" for one in denials)
         case Grant():
             yield _policy(decision.policy)
             for container in decision.containers:

@@ -1,172 +1,213 @@
 """Pods and pod templates in YAML or JSON, as people keep them in files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 import yaml
 
-from policies.contract import CONTAINER_ANNOTATION_PREFIX, SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS
 from policies.errors import quoted
 from policies.pod import Pod
 from webhook.preview.fields import fault_of
+from webhook.preview.kinds import Known, known_kind
+from webhook.preview.near_misses import near_misses
 from webhook.preview.objects import UnreadableError, child, line_of, read_objects
-
-# Where the pod stands in each kind that holds one.
-POD_AT: dict[str, tuple[str, ...]] = {
-    "Pod": (),
-    "PodTemplate": ("template",),
-    **dict.fromkeys(
-        ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"), ("spec", "template")
-    ),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-}
+from webhook.preview.places import Found, mappings_at, steps_to, written
+from webhook.preview.shapes import Fields, Inline, Shape, Template
+from webhook.preview.unread import misplaced, unknown
 
 
 class Workload(msgspec.Struct):
-    """One object with a pod in it."""
+    """One pod in an object."""
 
     kind: str
     name: str
     namespace: str | None  # as written
-    document: dict[str, Any]  # the whole object, changed in place by `replace_pod`
-    pod: dict[str, Any]  # the pod or the template in it
+    document: Fields  # the whole object, changed in place by `replace_pod`
+    pod: Fields  # the pod or the template in it, or what its controller makes a pod of
     parsed: Pod
-    misplaced: tuple[str, ...]  # annotations of ours that stand on the object instead of on its pod template
+    shape: Shape
+    holder: Fields  # what stands in the object for the pod
+    path: str  # of it, if the object can hold several pods
+    oversights: tuple[str, ...] = ()  # in the object, as sentences; of several pods the first has them
 
-    def replace_pod(self, pod: dict[str, Any]) -> None:
-        """Put *pod* where the pod was."""
-        place = POD_AT[self.kind]
-        if not place:
-            self.document.clear()
-            self.document.update(pod)
-            return
-        holder = self.document
-        for step in place[:-1]:
-            holder = holder[step]
-        holder[place[-1]] = pod
+    def replace_pod(self, pod: Fields) -> list[str]:
+        """Put *pod* where the pod was; return the fields of its spec that have no place in this object."""
+        return self.shape.put_back(self.document, self.holder, self.pod, pod)
 
 
 class Input(msgspec.Struct):
-    """One input: all its objects in order, and those with a pod."""
+    """One input: all its objects in order, those with a pod, and what could not be made out."""
 
     documents: list[Any]
     workloads: list[Workload]
+    unknown: list[
+        str
+    ]  # sentences about objects whose pods were not found, though they ask for a share or hold containers
+    used_paths: set[str]  # where pods were found
 
 
-# The groups of the API that these kinds are of; a Job of another group is another's.
-_GROUPS = ("", "apps", "batch", "extensions")
-
-
-def read_input(text: str, file: str) -> Input:
+def read_input(text: str, file: str, pod_paths: Sequence[str] = ()) -> Input:
     """
-    Read a stream of documents; *file* is its name for messages.
+    Read a stream of documents; *file* is its name for messages, *pod_paths* say where pods are in other kinds.
 
     Raises:
         UnreadableError: If it is invalid YAML or JSON, or a pod in it has a field of the wrong type.
     """
-    documents: list[Any] = []
-    workloads: list[Workload] = []
+    read = Input([], [], [], set())
     for document, node in read_objects(text, file):
-        documents.append(document)
-        workloads.extend(_workloads(document, node, file))
-    return Input(documents, workloads)
+        read.documents.append(document)
+        for one, at in _objects(document, node, file):
+            _read_object(one, at, file, pod_paths, read)
+    return read
 
 
-def _workloads(document: Any, node: yaml.Node, file: str) -> Iterator[Workload]:
+def _objects(document: Any, node: yaml.Node, file: str) -> Iterator[tuple[Fields, yaml.Node]]:
+    """Yield the object, or those of a list."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         line = node.start_mark.line + 1
         raise UnreadableError(f"{file}:{line}: kind: expected a Kubernetes object, got none: add apiVersion and kind")
     kind = document["kind"]
-    if kind == "List" or (kind.endswith("List") and isinstance(document.get("items"), list)):
-        inner = child(node, "items")
-        items = document.get("items") or []
-        if not isinstance(items, list):
-            line = (inner or node).start_mark.line + 1
-            raise UnreadableError(f"{file}:{line}: items: expected a list of objects: correct it")
-        for index, item in enumerate(items):
-            found = child(inner, index) if inner else None
-            yield from _workloads(item, found or node, file)
-    elif kind in POD_AT and str(document.get("apiVersion", "")).rpartition("/")[0] in _GROUPS:
-        yield _workload(document, node, file)
+    if kind != "List" and not (kind.endswith("List") and isinstance(document.get("items"), list)):
+        yield document, node
+        return
+    inner = child(node, "items")
+    items = document.get("items") or []
+    if not isinstance(items, list):
+        line = (inner or node).start_mark.line + 1
+        raise UnreadableError(f"{file}:{line}: items: expected a list of objects: correct it")
+    for index, item in enumerate(items):
+        found = child(inner, index) if inner else None
+        yield from _objects(item, found or node, file)
 
 
-def _workload(document: dict[str, Any], node: yaml.Node, file: str) -> Workload:
-    kind = document["kind"]
-    pod, pod_node = document, node
-    for step in POD_AT[kind]:
-        inner = pod.get(step)
-        if not isinstance(inner, dict):
-            place = ".".join(POD_AT[kind])
-            line = pod_node.start_mark.line + 1
-            raise UnreadableError(f"{file}:{line}: {place}: expected the pod template of a {kind}, got none: add it")
-        pod, pod_node = inner, child(pod_node, step) or pod_node
+def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequence[str], read: Input) -> None:
+    known = known_kind(document.get("apiVersion"), document["kind"])
+    places: list[tuple[str, Known | None]] = [(path, known) for path in known.paths] if known else []
+    if known is None or not known.is_built_in:
+        places += [(path, None) for path in pod_paths]
+    workloads: dict[int, Workload] = {}
+    for path, kind in places:
+        for found in mappings_at(document, node, path):
+            workload = _workload(found, document, node, file, kind)
+            if workload is not None:
+                workloads.setdefault(id(found.value), workload)
+                read.used_paths.add(path)
+    if workloads:
+        sources = [one.shape.annotations(document, one.holder) for one in workloads.values()]
+        place = known.annotations_at if known else "the pod's own metadata"
+        first = next(iter(workloads.values()))
+        first.oversights = (*misplaced(document, [*chain(*sources)], place), *near_misses(document))
+        read.workloads += workloads.values()
+    elif known and known.is_built_in:
+        raise _no_template(known.paths[0], document, node, file)
+    else:
+        read.unknown += unknown(document, node, file)
+
+
+def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known: Known | None) -> Workload | None:
+    """Read the pod at one place; None if there is none."""
+    shape = known.shape if known else _guessed(found.value)
+    if shape is None:
+        return None
     _drop_empty_metadata(document)
-    _drop_empty_metadata(pod)
-    _check_annotations(pod, pod_node, file)
-    _fill_empty_texts(pod)
+    _drop_empty_metadata(found.value)
+    for source in shape.annotations(document, found.value):
+        _check_annotations(source, document, node, file)
+    pod = shape.build(document, found.value)
+    if pod is None:
+        return None
+    _fill_empty(pod)
     metadata = document.get("metadata")
     outer = metadata if isinstance(metadata, dict) else {}
     name, namespace = outer.get("name") or outer.get("generateName"), outer.get("namespace")
-    annotations = outer.get("annotations") if pod is not document else None
     return Workload(
-        kind=kind,
+        kind=document["kind"],
         name=str(name or "(no name)"),
         namespace=str(namespace) if namespace else None,
         document=document,
         pod=pod,
-        parsed=_parse(pod, pod_node, file),
-        misplaced=tuple(key for key in annotations if _is_share(key)) if isinstance(annotations, dict) else (),
+        parsed=_parse(pod, found, file),
+        shape=shape,
+        holder=found.value,
+        path=found.path if known is None or known.holds_several else "",
     )
 
 
-def _drop_empty_metadata(holder: dict[str, Any]) -> None:
+def _guessed(value: Fields) -> Shape | None:
+    """Say what stands at a path that the user named: a pod template, or the fields of a pod."""
+    spec = value.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+        return Template()
+    return _NAMED if isinstance(value.get("containers"), list) else None
+
+
+_NAMED = Inline("as a pod of these fields, with the object's annotations in case its controller copies them")
+
+
+def _no_template(path: str, document: Fields, node: yaml.Node, file: str) -> UnreadableError:
+    value: Any = document
+    for step in path.split("."):
+        if not isinstance(value.get(step), dict):
+            break
+        value, node = value[step], child(node, step) or node
+    line = node.start_mark.line + 1
+    return UnreadableError(
+        f"{file}:{line}: {path}: expected the pod template of a {document['kind']}, got none: add it"
+    )
+
+
+def _drop_empty_metadata(holder: Fields) -> None:
     """`metadata:` with nothing behind it means no metadata."""
     if holder.get("metadata", ...) is None:
         del holder["metadata"]
 
 
-def _is_share(key: object) -> bool:
-    return key in (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS) or str(key).startswith(CONTAINER_ANNOTATION_PREFIX)
-
-
-def _check_annotations(pod: dict[str, Any], node: yaml.Node, file: str) -> None:
+def _check_annotations(source: Fields, document: Fields, node: yaml.Node, file: str) -> None:
     """Name the mistake that everybody makes first: a share without quotes, which the API server rejects."""
-    metadata = pod.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    annotations = source.get("annotations")
     if not isinstance(annotations, dict):
         return
     for key, value in annotations.items():
         if value is None or isinstance(value, str):
             continue
-        line = line_of(node, ["metadata", "annotations", key])
+        steps = (*steps_to(document, annotations), str(key))
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         raise UnreadableError(
-            f"{file}:{line}: metadata.annotations.{key}: expected a string, got {shown} without quotes, which the API "
-            f'server rejects: write {key}: "{shown}"'
+            f"{file}:{line_of(node, [*steps])}: {'.'.join(map(str, steps))}: expected a string, got {shown} without "
+            f'quotes, which the API server rejects: write {key}: "{shown}"'
         )
 
 
-def _fill_empty_texts(pod: dict[str, Any]) -> None:
-    """A label, annotation or selector with nothing behind it is an empty string to the API server."""
+def _fill_empty(pod: Fields) -> None:
+    """
+    Write what the API server takes the place of nothing for.
+
+    A label, annotation or selector with nothing behind it is an empty string, and a volume of no kind an emptyDir.
+    """
     metadata, spec = pod.get("metadata"), pod.get("spec")
     for holder, fields in ((metadata, ("annotations", "labels")), (spec, ("nodeSelector",))):
         for field in fields:
             texts = holder.get(field) if isinstance(holder, dict) else None
             if isinstance(texts, dict):
                 texts.update({key: "" for key, value in texts.items() if value is None})
+    volumes = spec.get("volumes") if isinstance(spec, dict) else None
+    for volume in volumes if isinstance(volumes, list) else ():
+        if isinstance(volume, dict) and all(value is None or key == "name" for key, value in volume.items()):
+            volume["emptyDir"] = {}
 
 
-def _parse(pod: dict[str, Any], node: yaml.Node, file: str) -> Pod:
+def _parse(pod: Fields, found: Found, file: str) -> Pod:
     try:
         return msgspec.convert(pod, Pod)
     except msgspec.ValidationError as error:
         place, message = fault_of(error, pod)
-        where = "".join(f"[{step}]" if isinstance(step, int) else f".{quoted(step, 80)[1:-1]}" for step in place)
-        line = line_of(node, place)
-        raise UnreadableError(f"{file}:{line}: {where.removeprefix('.') or 'pod'}: {message}") from None
+        line = line_of(found.node, place if "spec" in found.value else place[1:])
+        raise UnreadableError(f"{file}:{line}: {written(tuple(place)) or 'pod'}: {message}") from None
 
 
 def shown_name(workload: Workload, namespace: str) -> str:
     """How messages call it: `Deployment team-vision/detector`."""
-    return f"{workload.kind} {namespace}/{quoted(workload.name, 253)[1:-1]}"
+    at = f", {workload.path}" if workload.path else ""
+    return f"{workload.kind} {namespace}/{quoted(workload.name, 253)[1:-1]}{at}"

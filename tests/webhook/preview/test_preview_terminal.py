@@ -26,8 +26,8 @@ def piped() -> str:
 def test_an_explanation_fits_into_the_terminal_and_goes_on_indented(columns: int) -> None:
     lines = previewed(columns)
     assert max(len(line) for line in lines) <= columns
-    assert '  Container "server" asks for 0.2 of a GPU' in lines[2]
-    assert lines[3].startswith("    ")
+    assert '  Container "server" asks for 0.2 of a GPU' in lines[3]
+    assert lines[4].startswith("    ")
     assert not any("\x1b" in line for line in lines)
     assert " ".join(" ".join(lines).split()).replace(", ", ",") == " ".join(piped().split()).replace(", ", ",")
 

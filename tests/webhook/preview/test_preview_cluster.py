@@ -1,0 +1,125 @@
+"""`preview` says whose policies it used, and takes those of a cluster by the user's own kubectl."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from tests.manifests.render import MANIFESTS, render
+from tests.webhook.commands import POD, preview, run
+
+TEAM = {"_default.yaml": 'share:\n  maximum: "0.1"\n'}
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Put a kubectl on the PATH that answers as told, and writes down how it was called."""
+
+    def put(answer: object = None, *, code: int = 0, stderr: str = "") -> Path:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        calls = tmp_path / "calls"
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        (tmp_path / "answer").write_text(text)
+        (tmp_path / "stderr").write_text(stderr)
+        script = folder / "kubectl"
+        script.write_text(
+            f'#!/bin/sh\necho "KUBECONFIG=$KUBECONFIG $@" >> {calls}\n'
+            f'case "$*" in *current-context*) echo kind-a; exit 0;; esac\n'
+            f"/bin/cat {tmp_path}/answer; /bin/cat {tmp_path}/stderr >&2; exit {code}\n"
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", str(folder))
+        return calls
+
+    return put
+
+
+def config_map(data: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
+
+
+def test_the_policies_of_the_cluster_decide_and_are_named(kubectl: Callable[..., Path]) -> None:
+    calls = kubectl(config_map(TEAM))
+    text = preview(POD, "--cluster", code=1).stdout
+    first, second, *_ = text.splitlines()
+    assert first == "Policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context kind-a"
+    assert second == "Pod default/web: denied, ShareAboveMaximum"
+    assert "at most 0.1 is allowed here (_default.yaml:2)" in text
+    assert "get configmap gpu-share-policies --namespace gpu-share --output json" in calls.read_text()
+
+
+def test_context_and_kubeconfig_are_kubectls(kubectl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = kubectl(config_map(TEAM))
+    monkeypatch.setenv("KUBECONFIG", "/somewhere/config")
+    options = ("--context", "prod", "--kubeconfig", "/my/config")
+    text = preview(POD, "--cluster", *options, code=1).stdout
+    assert text.startswith("Policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context prod\n")
+    (call,) = calls.read_text().splitlines()
+    assert call.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ")
+
+
+def test_it_is_the_config_map_that_the_manifests_install() -> None:
+    names = [one["metadata"] for one in render(MANIFESTS) if one["kind"] == "ConfigMap"]
+    assert (NAMESPACE, POLICIES_CONFIG_MAP) in [(one["namespace"], one["name"]) for one in names]
+
+
+@pytest.mark.parametrize("output", ["diff", "yaml", "patch"])
+def test_the_other_outputs_name_the_policies_on_stderr(output: str, kubectl: Callable[..., Path]) -> None:
+    kubectl(config_map({}))
+    said = "gpu-share: policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context kind-a\n"
+    assert preview(POD, "--cluster", "-o", output).stderr.startswith(said)
+
+
+def test_without_a_cluster_the_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("mode: enforce")
+    assert preview(POD, "--policies", tmp_path).stdout.startswith(f"Policies: {tmp_path}\n")
+    assert preview(POD).stdout.startswith("Policies: policies/files\n")
+    assert preview(POD, "-o", "yaml").stderr.startswith("gpu-share: policies: policies/files\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            {"answer": None, "code": 1, "stderr": "Error from server (Forbidden): no"},
+            "(Error from server (Forbidden): no)",
+        ),
+        ({"answer": "not json"}, "kubectl did not answer in JSON"),
+        ({"answer": config_map(None)}, "holds no policy files"),
+        ({"answer": config_map({"_default.yaml": 5})}, "holds no policy files"),
+        ({"answer": []}, "holds no policy files"),
+        (
+            {"answer": config_map({"_default.yaml": "share:\n  maximum: 1\n"})},
+            "--cluster: ConfigMap gpu-share/gpu-share-policies/_default.yaml:2: share.maximum: expected",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(answer: dict[str, Any], words: str, kubectl: Callable[..., Path]) -> None:
+    kubectl(answer.pop("answer"), **answer)
+    result = preview(POD, "--cluster", code=2)
+    assert result.stdout == ""
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_without_kubectl_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "kubectl was not found: install it, or name a directory" in preview(POD, "--cluster", code=2).stderr
+
+
+@pytest.mark.parametrize("options", [("--cluster", "--policies", "a"), ("--context", "a"), ("--kubeconfig", "a")])
+def test_options_that_contradict_each_other_are_rejected(options: tuple[str, ...]) -> None:
+    assert run("preview", "-", *options, given=POD, code=2).stdout == ""
+
+
+def test_policies_by_the_environment_give_way_to_the_cluster(
+    kubectl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl(config_map(TEAM))
+    monkeypatch.setenv("GPU_SHARE_POLICIES", "policies/files")
+    assert "denied" in preview(POD, "--cluster", code=1).stdout

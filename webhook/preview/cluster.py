@@ -1,0 +1,83 @@
+"""
+The policies of a cluster: its ConfigMap, as the user's own kubectl reads it.
+
+kubectl knows the kubeconfig, its contexts and the plugins that sign users in, so nothing of that is needed here.
+"""
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from policies.denial import shorten
+from policies.errors import GpuShareError, PolicyError
+from policies.policy_set import PolicySet
+from policies.reading.store import load
+
+_NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
+_SECONDS = 30
+
+
+class ClusterError(GpuShareError):
+    """Policies that cannot be had from the cluster; the message says why, and what to do."""
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """Where kubectl finds the cluster; empty for what it takes by itself."""
+
+    context: str = ""
+    kubeconfig: str = ""
+
+    def policies(self) -> tuple[str, PolicySet]:
+        """
+        Read the policies; return how to call their source, too.
+
+        Raises:
+            ClusterError: If kubectl cannot read them, or they cannot be used.
+        """
+        data = self._data()
+        context = self.context or self._kubectl("config", "current-context", fallback="(none)").strip()
+        source = f"{_NAME} of the cluster, context {shorten(context, 100)}"
+        with tempfile.TemporaryDirectory() as directory:
+            for name, text in data.items():
+                (Path(directory) / Path(name).name).write_text(text)
+            try:
+                return source, load(Path(directory))
+            except PolicyError as error:
+                place = str(error).replace(directory, _NAME)
+                raise ClusterError(place) from None
+
+    def _data(self) -> dict[str, str]:
+        text = self._kubectl("get", "configmap", POLICIES_CONFIG_MAP, "--namespace", NAMESPACE, "--output", "json")
+        try:
+            found: Any = json.loads(text)
+        except ValueError:
+            raise ClusterError("kubectl did not answer in JSON: check that `kubectl version` works") from None
+        data = found.get("data") if isinstance(found, dict) else None
+        if not isinstance(data, dict) or not all(isinstance(one, str) for one in data.values()):
+            raise ClusterError(f"{_NAME} holds no policy files: write them, as `kubectl apply -k manifests` does")
+        return data
+
+    def _kubectl(self, *arguments: str, fallback: str | None = None) -> str:
+        where = [f"--context={self.context}"] if self.context else []
+        where += [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
+        command = ["kubectl", *where, "--request-timeout=10s", *arguments]
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603
+        except FileNotFoundError:
+            raise ClusterError("kubectl was not found: install it, or name a directory by --policies") from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            why = (
+                f"gave no answer in {_SECONDS} seconds" if isinstance(error, subprocess.TimeoutExpired) else str(error)
+            )
+            raise ClusterError(f"kubectl {why}: check --context and --kubeconfig") from None
+        if ran.returncode == 0:
+            return ran.stdout
+        if fallback is not None:
+            return fallback
+        said = shorten(" ".join(ran.stderr.split()) or f"exit code {ran.returncode}", 300)
+        raise ClusterError(f"kubectl could not read {_NAME} ({said}): check --context, --kubeconfig and your rights")

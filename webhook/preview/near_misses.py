@@ -1,0 +1,72 @@
+"""Keys that are almost ours: what their author meant, for nothing else would tell that the request is not read."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from policies import contract
+from policies.errors import quoted
+from webhook.preview.places import texts_in
+
+_DOMAIN = contract.SHARE_ANNOTATION_ALIAS.partition("/")[0]
+_PER_CONTAINER = (contract.CONTAINER_ANNOTATION_PREFIX, contract.FRAMEWORK_ANNOTATION_PREFIX)
+_PREFIXES = (_DOMAIN, *(prefix.rstrip("/") for prefix in _PER_CONTAINER))
+_REQUESTS = (contract.SHARE_ANNOTATION, contract.SHARE_ANNOTATION_ALIAS, contract.FRAMEWORK_ANNOTATION)
+_OTHERS = (contract.GRANT_ANNOTATION, contract.SHARED_LABEL, contract.NODE_LABEL, contract.MODE_LABEL)
+_NAMES = {
+    "share": contract.SHARE_ANNOTATION_ALIAS,
+    "framework": contract.FRAMEWORK_ANNOTATION,
+    "container": f"{contract.CONTAINER_ANNOTATION_PREFIX}<container>",
+}
+# What a share is called elsewhere, and our own resources.
+_SYNONYMS = ("gpu", "gpus", "vgpu", "vgpus", "gpu-share", "gpushare", "fraction", "gpu-fraction", "size", "request")
+_LIKE_A_NAME = 0.7
+_LIKE_A_KEY = 0.85  # gpu-shares and gpushare are, gpu-fraction and gpu-memory are not
+_LIKE_A_PREFIX = 0.8  # gpu-share.io and gpushare.dev are, gpushare.com and nvidia.com are not
+
+
+def near_misses(document: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each annotation and label of an object that is almost one of ours, or is a label."""
+    for field, key in texts_in(document):
+        is_label = field == "labels"
+        if key in _OTHERS:
+            continue
+        if _is_ours(key):
+            if is_label:
+                yield f"{_shown(key)} is a label here, and is read as an annotation only: write it below annotations"
+            continue
+        known = meant(key)
+        if known is not None:
+            kind = "label" if is_label else "annotation"
+            yield f"the {kind} {_shown(key)} means nothing to gpu-share: did you mean the annotation {known}?"
+
+
+def meant(key: str) -> str | None:
+    """Return the key of ours that *key* is almost; None if it is somebody else's."""
+    plain = key.lower().replace("_", "-")
+    if _is_ours(plain):
+        return plain
+    prefix, slash, name = plain.partition("/")
+    if not slash:
+        return contract.SHARE_ANNOTATION if _likeness(plain, contract.SHARE_ANNOTATION) >= _LIKE_A_KEY else None
+    near = difflib.get_close_matches(prefix, _PREFIXES, n=1, cutoff=_LIKE_A_PREFIX)
+    if not near and contract.SHARE_ANNOTATION not in prefix.split("."):  # gpu-share.com, x.gpu-share.dev
+        return None
+    if near and near[0] != _DOMAIN:
+        return f"{near[0]}/{name}"
+    if name in _SYNONYMS:
+        return contract.SHARE_ANNOTATION
+    close = difflib.get_close_matches(name, _NAMES, n=1, cutoff=_LIKE_A_NAME)
+    return _NAMES[close[0]] if close else " or ".join(_NAMES.values())
+
+
+def _is_ours(key: str) -> bool:
+    return key in _REQUESTS or key.startswith(_PER_CONTAINER)
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.replace(".", "-"), other).ratio()
+
+
+def _shown(key: str) -> str:
+    return quoted(key, 80)[1:-1]

@@ -1,0 +1,243 @@
+"""
+How a pod stands in an object: as a pod template, or as something else that its controller makes a pod of.
+
+A shape builds the pod that the controller would make, as far as the object says, and puts a changed pod back.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from policies.contract import DEFAULT_CONTAINER_ANNOTATION
+
+Fields = dict[str, Any]
+
+
+class Shape(Protocol):
+    """The form in which one pod stands in an object."""
+
+    note: str  # what the pod is built of; empty for a pod template
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """Return the mappings whose `annotations` become the pod's, the strongest last."""
+        ...
+
+    def build(self, document: Fields, holder: Fields) -> Fields | None:
+        """Return the pod; None if there is none at this place."""
+        ...
+
+    def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Write a changed pod into the object; return the fields of its spec that have no place there."""
+        ...
+
+
+class Template:
+    """A pod template."""
+
+    note = ""
+
+    def __init__(self, container: str = "") -> None:
+        """Call a container *container* if it is the only one and has no name."""
+        self._container = container
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """Its own."""
+        del document
+        return [_mapping(holder, "metadata")]
+
+    def build(self, document: Fields, holder: Fields) -> Fields | None:
+        """The template is the pod."""
+        del document
+        containers = _mapping(holder, "spec").get("containers")
+        if (
+            self._container
+            and isinstance(containers, list)
+            and len(containers) == 1
+            and isinstance(containers[0], dict)
+        ):
+            containers[0].setdefault("name", self._container)
+        return holder
+
+    def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Write the whole template."""
+        del document, before
+        holder.clear()
+        holder.update(after)
+        return []
+
+
+class TemplateOfObject:
+    """A pod template whose metadata is the object's."""
+
+    def __init__(self, note: str, *, not_copied: tuple[str, ...] = ()) -> None:
+        """Leave out annotations with one of *not_copied* in their key."""
+        self.note = note
+        self._not_copied = not_copied
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """The object's."""
+        del holder
+        return [_mapping(document, "metadata")]
+
+    def build(self, document: Fields, holder: Fields) -> Fields | None:
+        """Put the object's metadata on the template."""
+        metadata = _merged(self.annotations(document, holder), leave_out=self._not_copied)
+        return {"metadata": metadata, "spec": holder.get("spec")}
+
+    def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Write the spec, and what was added to the metadata."""
+        _put_metadata(document.setdefault("metadata", {}), before, after)
+        holder["spec"] = after["spec"]
+        return []
+
+
+class Inline:
+    """The fields of a pod's spec among others, with annotations beside them; the object's are copied too."""
+
+    def __init__(self, note: str, *, container_at: tuple[str, ...] = (), container: str = "main") -> None:
+        """Take the first of the fields *container_at* for the pod's first container, and call it *container*."""
+        self.note = note
+        self._container_at = container_at
+        self._container = container
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """The object's, and those beside the fields."""
+        return [_mapping(document, "metadata"), holder]
+
+    def build(self, document: Fields, holder: Fields) -> Fields | None:
+        """Take the fields for a spec."""
+        at = self._field(holder)
+        containers = holder.get("containers")
+        if at is None and not isinstance(containers, list):
+            return None
+        spec = {key: value for key, value in holder.items() if key in _SPEC}
+        if at is not None:
+            others = containers if isinstance(containers, list) else []
+            spec["containers"] = [{**holder[at], "name": self._container}, *others]
+        return {"metadata": _merged(self.annotations(document, holder)), "spec": spec}
+
+    def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Write the fields."""
+        del document
+        spec = dict(after["spec"])
+        at = self._field(holder)
+        if at is not None:
+            first, *others = spec.pop("containers")
+            holder[at] = first if "name" in holder[at] else {key: first[key] for key in first if key != "name"}
+            if others:
+                spec["containers"] = others
+        _put_metadata(holder, before, after)
+        holder.update(spec)
+        return []
+
+    def _field(self, holder: Fields) -> str | None:
+        return next((name for name in self._container_at if isinstance(holder.get(name), dict)), None)
+
+
+class ServingComponent(Inline):
+    """A component of KServe's InferenceService; the workers of a predictor get its annotations too."""
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """The object's, the predictor's for its workers, and the component's own."""
+        predictor = _mapping(_mapping(document, "spec"), "predictor")
+        outer = [predictor] if predictor.get("workerSpec") is holder else []
+        return [_mapping(document, "metadata"), *outer, holder]
+
+
+class ArgoTemplate:
+    """A template of an Argo workflow: the container `main`, beside which the controller puts two of its own."""
+
+    note = "as Argo makes it of this template, without its containers init and wait"
+    _CONTAINERS = ("container", "script")
+    _SPEC = ("volumes", "nodeSelector", "tolerations", "schedulerName", "initContainers")
+
+    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
+        """The workflow's `podMetadata`, and the template's."""
+        return [_mapping(self._workflow(document), "podMetadata"), _mapping(holder, "metadata")]
+
+    def build(self, document: Fields, holder: Fields) -> Fields | None:
+        """Put the template's containers and the workflow's settings into a pod."""
+        containers = self._containers(holder)
+        if not containers:
+            return None
+        metadata = _merged(self.annotations(document, holder))
+        metadata["annotations"].setdefault(DEFAULT_CONTAINER_ANNOTATION, containers[0]["name"])
+        workflow = self._workflow(document)
+        spec = {name: workflow[name] for name in self._SPEC if workflow.get(name) is not None}
+        spec |= {name: holder[name] for name in self._SPEC if holder.get(name) is not None}
+        volumes = [*(workflow.get("volumes") or ()), *(holder.get("volumes") or ())]
+        sidecars = holder.get("sidecars") or []
+        return {"metadata": metadata, "spec": spec | ({"volumes": volumes} if volumes else {}) | {
+            "containers": [*containers, *sidecars]
+        }}  # fmt: skip
+
+    def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
+        """Write containers, volumes and placement; a template has no other fields of a pod."""
+        count = len(self._containers(holder))
+        containers, sidecars = after["spec"]["containers"][:count], after["spec"]["containers"][count:]
+        for name in self._CONTAINERS:
+            if isinstance(holder.get(name), dict):
+                named = "name" in holder[name]
+                holder[name] = {key: value for key, value in containers[0].items() if named or key != "name"}
+        if isinstance(holder.get("containerSet"), dict):
+            holder["containerSet"]["containers"] = containers
+        if sidecars:
+            holder["sidecars"] = sidecars
+        unplaced = []
+        for name, value in after["spec"].items():
+            if name == "containers" or before["spec"].get(name) == value:
+                continue
+            if name in self._SPEC:
+                own = [one for one in value if one not in (self._workflow(document).get(name) or ())]
+                holder[name] = own if isinstance(value, list) else value
+            else:
+                unplaced.append(name)
+        _put_metadata(holder.setdefault("metadata", {}), before, after)
+        return unplaced
+
+    def _containers(self, holder: Fields) -> list[Fields]:
+        for name in self._CONTAINERS:
+            if isinstance(holder.get(name), dict):
+                return [{"name": "main", **holder[name]}]
+        several = _mapping(holder, "containerSet").get("containers")
+        return several if isinstance(several, list) else []
+
+    def _workflow(self, document: Fields) -> Fields:
+        spec = _mapping(document, "spec")
+        return _mapping(spec, "workflowSpec") or spec
+
+
+_BESIDE = ("annotations", "labels")  # of a pod, among the fields of its spec
+
+# https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodSpec
+_SPEC = frozenset({
+    "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
+    "enableServiceLinks", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers", "hostname",
+    "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os", "overhead",
+    "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims", "resources",
+    "restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "securityContext", "serviceAccount",
+    "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
+    "terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints", "volumes",
+})  # fmt: skip
+
+
+def _mapping(holder: Mapping[str, Any], name: str) -> Fields:
+    value = holder.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _merged(sources: Iterable[Fields], *, leave_out: tuple[str, ...] = ()) -> Fields:
+    merged: Fields = {"annotations": {}, "labels": {}}
+    for source in sources:
+        for field, texts in merged.items():
+            own = _mapping(source, field)
+            texts |= {key: text for key, text in own.items() if not any(part in str(key) for part in leave_out)}
+    return merged
+
+
+def _put_metadata(holder: Fields, before: Fields, after: Fields) -> None:
+    """Write what was added to the pod's metadata into *holder*."""
+    for field in _BESIDE:
+        was = before["metadata"][field]
+        added = {key: text for key, text in after["metadata"][field].items() if was.get(key) != text}
+        if added:
+            holder[field] = {**_mapping(holder, field), **added}

@@ -1,0 +1,43 @@
+"""What stands in an object and reaches no pod: annotations in the wrong place, and pods of kinds that are not known."""
+
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from policies.errors import quoted
+from webhook.preview.objects import line_of
+from webhook.preview.places import Step, containers_in, pattern, requests_in, written
+from webhook.preview.shapes import Fields
+
+
+def misplaced(document: Fields, read: Sequence[Fields], place: str) -> Iterator[str]:
+    """Yield a sentence for each annotation of ours in none of *read*, which the pods get; it belongs to *place*."""
+    mappings = {id(source.get("annotations")) for source in read}
+    for steps, annotations, key in requests_in(document):
+        if id(annotations) not in mappings:
+            where = f"on the {document['kind']}" if steps == ("metadata", "annotations") else f"at {written(steps)}"
+            yield f"{quoted(key, 80)[1:-1]} is {where}; move it to {place}"
+
+
+def unknown(document: Fields, node: yaml.Node, file: str) -> Iterator[str]:
+    """Yield a sentence about an object whose pods are not found, if it has an annotation of ours or containers."""
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    title = f"{quoted(document['kind'], 63)[1:-1]} {quoted(str(name or '(no name)'), 253)[1:-1]}"
+    lists = [*containers_in(document)]
+    if lists:
+        options = " ".join(dict.fromkeys(f"--pod-path {pattern(_pod_of(steps))}" for steps in lists))
+        what = f"{written(lists[0])} has containers, and where this kind has its pods is not known: add {options}"
+        yield f"{file}:{line_of(node, [*lists[0]])}: {title}: {what}"
+        return
+    for steps, _, key in requests_in(document):
+        what = f"{written(steps)} has {quoted(key, 80)[1:-1]}, and no pod is found"
+        fix = "name its place, as in --pod-path spec.template"
+        yield f"{file}:{line_of(node, [*steps, key])}: {title}: {what}: {fix}"
+        return
+
+
+def _pod_of(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the place of the pod template, or of the fields of a pod, with these containers."""
+    *outer, last = steps[:-1]
+    return tuple(outer) if outer and last == "spec" else (*outer, last)
