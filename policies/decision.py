@@ -55,6 +55,13 @@ def decide(pod: Pod, namespace: str, policies: PolicySet) -> Decision:
 
 def _grant(pod: Pod, containers: list[Slot], policy: EffectivePolicy, policies: PolicySet) -> Grant:
     cluster, rules = policies.cluster, policy.policy
+    if policy.broken is not None:
+        raise DeniedError(
+            "PolicyBroken",
+            f"The policy of this namespace is broken: {policy.broken.told}",
+            "Ask its administrator to correct the file",
+            by=policy.broken.place,
+        )
     if not rules.enabled:
         raise DeniedError(
             "SharingDisabled",
