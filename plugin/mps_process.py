@@ -20,12 +20,15 @@ from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import alone
 from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import Tenancy
+from plugin.restart import RestartNeeded
 from plugin.shares.strategy import strategies
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
 from policies.contract import MPS, SharingStrategy
 from policies.errors import PolicyError
+from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
+from policies.reading.troubles import TroubleLog
 from program.front import FAILED, UNUSABLE, failed
 from program.log import WarnOnce, start_logging
 
@@ -34,6 +37,7 @@ _log = logging.getLogger(__name__)
 _MODES_FILE = "compute-modes.json"
 _LOG_DIRECTORY = "mps-log"
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
+_IN_CEILINGS = "ceilings count the last good policy, or a whole GPU where none is known"
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
 
 
@@ -57,7 +61,7 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     os.umask(_FOR_OTHERS)
     try:
         with Ending() as ending, alone(settings.state_dir):
-            store = PolicyStore(settings.policies)
+            store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
             found = _discovered(settings, ending)
             if found is None:
                 return 0
@@ -78,6 +82,8 @@ class _Process:
         self._strategy_of = strategies(self._cluster, node_name=settings.node_name, default=settings.strategy)
         self._timing = timing
         self._warn = WarnOnce(_log)
+        self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
+        self._restart = RestartNeeded(self._cluster, node_name=settings.node_name)
         self._supervisor = Supervisor(_context(settings, self._cluster, timing))
 
     def serve(self, found: Discovered, ending: Ending) -> int:
@@ -112,8 +118,8 @@ class _Process:
 
     def _set_ceilings(self) -> None:
         self._store.refresh()
-        if error := self._store.newest_error:
-            self._warn("policies not read, the last good ones stay in force", " ".join(str(error).split()))
+        self._troubles.tell(self._store.troubles)
+        self._restart.compare(self._store.current.cluster)
         self._supervisor.set_ceilings(self._store.current)
 
     def _shared(self, found: Discovered) -> list[Gpu]:

@@ -21,6 +21,7 @@ from plugin.health.state import read_node_health
 from plugin.lifecycle import Ending, Threads
 from plugin.mps.state import MpsFaults, PublishedMpsFaults
 from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.shares.handover import Handover, HandoverSettings, forget_others
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, strategies
@@ -28,7 +29,9 @@ from plugin.state_files import boot_id
 from policies.cluster import Cluster
 from policies.contract import SharingStrategy
 from policies.errors import PolicyError
-from policies.reading.store import load
+from policies.reading.layers import CLUSTER_FILE
+from policies.reading.store import PolicyStore
+from policies.reading.troubles import TroubleLog
 from program.front import FAILED, UNUSABLE, failed
 from program.log import start_logging
 
@@ -90,7 +93,7 @@ def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
 
 
 def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
-    cluster = load(settings.policies).cluster
+    cluster = _cluster(settings.policies)
     strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
     source = gpu_source(settings)
     _check_kubelet_dir(settings.kubelet_dir)
@@ -119,6 +122,18 @@ def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
     servers.start()  # before the reconciler, which adds to them from its own thread
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
     _log.info("shutting down", extra={"signal": ending.wait().name})
+
+
+def _cluster(policies: Path) -> Cluster:
+    """
+    Read `_cluster.yaml`, and log what is wrong with the other files, which other processes need.
+
+    Raises:
+        PolicyError: If it cannot be used.
+    """
+    store = PolicyStore(policies, needs=(CLUSTER_FILE,))
+    TroubleLog(_log, effect=f"none here: the plugin needs {CLUSTER_FILE} only").tell(store.troubles)
+    return store.current.cluster
 
 
 def gpu_source(settings: Settings) -> GpuSource:
@@ -165,6 +180,7 @@ def reconciler_context(
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
         settings.state_dir.mkdir(parents=True, exist_ok=True)
     names = cluster.resource_names
+    changes = ClusterChanges(settings.policies, RestartNeeded(cluster, node_name=settings.node_name))
 
     def tenants() -> tuple[Tenant, ...]:
         shared = frozenset(names.values())
@@ -177,6 +193,7 @@ def reconciler_context(
         tenants=tenants,
         publish=resources.publish,
         resource_names=names,
+        restart_needed=changes.look,
     )
 
 

@@ -9,7 +9,8 @@ def largest_vgpus(policies: PolicySet, strategy: SharingStrategy) -> int:
     """
     Count the vGPUs of one GPU that any policy in force lets one container hold, of GPUs under this sharing strategy.
 
-    Rounding up is included, and whole GPUs count 1. 0 where no policy grants any.
+    Rounding up is included, and whole GPUs count 1. 0 where no policy grants any, and a whole GPU where one is
+    broken.
 
     Static pods and pods of exempt namespaces are the administrators' own and are not counted: no policy says what they
     hold. Nor is what was granted before a policy changed. Who sets a limit by this number looks at what the tenants of
@@ -22,6 +23,8 @@ def largest_vgpus(policies: PolicySet, strategy: SharingStrategy) -> int:
 
 def _largest(policy: EffectivePolicy, strategy: SharingStrategy, per_gpu: int) -> int:
     rules = policy.policy
+    if policy.broken is not None:
+        return per_gpu  # its pods may have been granted anything before, and still are by webhooks that know how much
     if rules.mode == "warn":
         return per_gpu  # what would be denied is admitted as it came, with whatever limits it has
     applies = rules.share.whole == "gpus" if strategy == WHOLE else rules.strategy == strategy

@@ -81,9 +81,13 @@ class NodeRule(Section, frozen=True, kw_only=True):
         """Whether the GPU with this number and model, on this node, is one of those selected."""
         return (
             (self.indexes is None or index in self.indexes)
-            and _pattern(self.node).fullmatch(node) is not None
+            and self.is_for(node)
             and _pattern(self.model.lower()).fullmatch(model.lower()) is not None
         )
+
+    def is_for(self, node: str) -> bool:
+        """Whether GPUs of the node with this name can be among those selected."""
+        return _pattern(self.node).fullmatch(node) is not None
 
 
 @lru_cache(maxsize=256)
@@ -133,3 +137,7 @@ class Cluster(Section, frozen=True, kw_only=True):
         if rule is None:
             return otherwise
         return None if rule.strategy == "none" else rule.strategy
+
+    def nodes_of(self, node: str) -> tuple[NodeRule, ...]:
+        """Return the entries of `nodes` that can select GPUs of the node with this name."""
+        return tuple(rule for rule in self.nodes if rule.is_for(node))

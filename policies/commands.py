@@ -63,22 +63,38 @@ def show(*, namespace: str, policies: Path) -> None:
     from policies.reading.reference import show as lines
 
     check_namespace(namespace, namespace)
-    made = loaded(policies)
+    made, _ = _read(policies)
+    policy = made.of(namespace)
+    if policy.broken is not None:
+        problem = policy.broken.below(str(policies))
+        end(f"{problem}: the policy of the namespace {namespace} is broken: correct the file", UNUSABLE)
     if made.is_exempt(namespace):
         click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are admitted unchanged")
-    for line in lines(namespace, made.of(namespace)):
+    for line in lines(namespace, policy):
         click.echo(line)
 
 
 def loaded(directory: Path) -> PolicySet:
-    """Read the policies in *directory*, or exit with 2 and one line that says why they cannot be used."""
+    """
+    Read the policies in *directory*; what is broken and concerns one namespace is a warning on stderr.
+
+    Exits with 2 and one line that says why, if they cannot be used.
+    """
+    made, warnings = _read(directory)
+    for warning in warnings:
+        click.echo(f"gpu-share: warning: {warning}", err=True)
+    return made
+
+
+def _read(directory: Path) -> tuple[PolicySet, list[str]]:
     from policies.errors import PolicyError
-    from policies.reading.store import load
+    from policies.reading.store import PolicyStore
 
     try:
-        return load(directory)
+        store = PolicyStore(directory)
     except PolicyError as error:
         end(str(error), UNUSABLE)
+    return store.current, [str(trouble) for trouble in store.troubles]
 
 
 def check_namespace(name: str, given: str) -> None:

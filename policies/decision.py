@@ -66,6 +66,13 @@ def _grant(  # noqa: PLR0913 - all that decides
         DeniedError: If nothing else has to be looked at.
     """
     cluster, rules = policies.cluster, policy.policy
+    if policy.broken is not None:
+        raise DeniedError(
+            "PolicyBroken",
+            f"The policy of this namespace is broken: {policy.broken.told}",
+            "Ask its administrator to correct the file",
+            by=policy.broken.place,
+        )
     if not rules.enabled:
         raise DeniedError(
             "SharingDisabled",

@@ -11,6 +11,7 @@ Code = Literal[
     "PodShareAboveMaximum",
     "NotWholeVgpus",
     "SharingDisabled",
+    "PolicyBroken",
     "UnknownContainer",
     "ConflictingRequest",
     "ReservedEnvironment",

@@ -9,6 +9,7 @@ from policies.contract import (
     MILLI_PER_GPU,
     Strategy,
 )
+from policies.errors import Problem
 from policies.form import Section, form
 from policies.share import Headroom, Share
 
@@ -230,7 +231,14 @@ class EffectivePolicy(msgspec.Struct, frozen=True):
     policy: Policy
     places: bool  # whether `placement` says anything
     sources: dict[str, Source]  # by dotted field, such as `share.maximum`; absent for built-in defaults
+    broken: Problem | None = None  # why nothing is known of it, and all it could grant is denied
 
     def source(self, field: str) -> Source:
         """Where *field* was written; a whole field such as `placement.tolerations` counts as one."""
         return self.sources.get(field, BUILT_IN)
+
+
+def broken_policy(name: str, problem: Problem) -> EffectivePolicy:
+    """Make the policy of a file that cannot be used; *name* is the namespace or `_default`."""
+    denies = Policy(enabled=False)  # also for who does not ask whether it is broken
+    return EffectivePolicy(f"{name}.yaml", name, denies, places=False, sources={}, broken=problem)

@@ -16,7 +16,7 @@ class PolicySet(msgspec.Struct, frozen=True):
     namespaces: dict[str, EffectivePolicy]
 
     def of(self, namespace: str) -> EffectivePolicy:
-        """The policy of *namespace*: its own file's, else `_default.yaml`'s."""
+        """The policy of *namespace*: its own file's, else `_default.yaml`'s. It may be a broken one."""
         return self.namespaces.get(namespace, self.default)
 
     def is_exempt(self, namespace: str) -> bool:

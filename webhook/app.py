@@ -17,6 +17,8 @@ from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
 
+_MOST_TOLD = 20  # problems in policy files; the log has all of them
+
 
 def create_app(store: PolicyStore, certificate: ServingCertificate) -> Flask:
     """Make the WSGI application."""
@@ -51,9 +53,10 @@ def create_app(store: PolicyStore, certificate: ServingCertificate) -> Flask:
 
 def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
     """What an administrator should mend although reviews go on."""
-    troubles = []
-    if store.newest_error is not None:
-        troubles.append(f"the newest policies are broken, older ones are in force: {store.newest_error}")
+    broken = store.troubles
+    troubles = [f"policy file broken: {one}" for one in broken[:_MOST_TOLD]]
+    if len(broken) > _MOST_TOLD:
+        troubles.append(f"and {len(broken) - _MOST_TOLD} more problems in policy files: run gpu-share policy check")
     if certificate.newest_error is not None:
         troubles.append(f"the newest certificate is unusable, an older one is served: {certificate.newest_error}")
     return troubles

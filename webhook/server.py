@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 
 from policies.errors import PolicyError
@@ -64,6 +65,15 @@ class GunicornLog(Logger):  # type: ignore[misc] # gunicorn is published without
         self.error_log.handlers = [JsonHandler()]
 
 
+class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without types
+    """The process that starts workers; each begins with the policies that this one has."""
+
+    def manage_workers(self) -> None:
+        """Look for new policies, about once a second, so that a later worker knows which were the last good ones."""
+        self.app.refresh()
+        super().manage_workers()
+
+
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published without types
     """gunicorn, configured here alone: no file and no environment of its own."""
 
@@ -75,6 +85,17 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         self._store = store
         self._certificate = certificate
         super().__init__()
+
+    def run(self) -> None:
+        """Serve until a signal."""
+        Master(self).run()
+
+    def refresh(self) -> None:
+        """Put new policies in force in this process; the workers do so themselves, and log it."""
+        try:
+            self._store.refresh()
+        except Exception:  # whatever it was, the next look may find the files in order
+            log.exception("looking for new policies failed")
 
     def load(self) -> Flask:
         """Make the application, once, before the workers are forked."""

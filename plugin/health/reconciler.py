@@ -41,6 +41,7 @@ class ReconcilerContext:
     tenants: Callable[[], tuple[Tenant, ...]]  # raises TenantsError
     publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
     resource_names: Mapping[SharingStrategy, str]
+    restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     clock: Callable[[], float] = boot_seconds
 
 
@@ -165,6 +166,7 @@ class Reconciler:
             driver=self._inventory.driver,
             gpus=self._inventory.health(self._context.resource_names),
             skipped=self._inventory.skipped,
+            restart_needed=self._context.restart_needed(),
         )
         if health == before and at.seconds - before.heartbeat_seconds < HEARTBEAT_SECONDS:
             return

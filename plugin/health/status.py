@@ -126,6 +126,7 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float) -> dict[st
             for gpu in gpus
         ],
         "skipped": node.skipped,
+        "restart_needed": node.restart_needed,
     }
 
 
@@ -143,6 +144,8 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, *, now: d
         yield from (f"  {line}" for line in _more(gpu, now))
     for sentence in node.skipped:
         yield f"not shared: {_safe(sentence)}"
+    if node.restart_needed:
+        yield f"restart needed: _cluster.yaml changed: {', '.join(map(_safe, node.restart_needed))}"
 
 
 def _row(gpu: GpuHealth, now: datetime) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from rich.console import Console
 from plugin.simulated.demo_view import show_allocation, show_denial, show_end, show_fault, show_node, show_title
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
-from policies.reading.store import load
+from policies.reading.store import PolicyStore
 
 SIMULATED = "2xH200"
 # The same GPUs as a file, of which one fails.
@@ -59,7 +59,7 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
     Raises:
         DemoError: If a part of the chain does not start.
     """
-    cluster = load(policies).cluster
+    cluster = PolicyStore(policies).current.cluster
     with TemporaryDirectory(prefix="gpu-share-") as name, ExitStack() as stack:
         directory = Path(name)
         port = stack.enter_context(_webhook(directory, policies))

@@ -38,6 +38,17 @@ def is_namespace(name: str) -> bool:
     return _NAMESPACE.fullmatch(name) is not None
 
 
+def owner_of(name: str) -> str | None:
+    """
+    Say for what a file counts, by the name it should have: `_cluster.yaml`, `_default.yaml` or `<namespace>.yaml`.
+
+    A name that was meant to be one of them, such as `team.yml`, counts for it. None if there is no telling.
+    """
+    stem = name.rpartition(".")[0].lower()
+    file = f"{stem}.yaml"
+    return file if file in (CLUSTER_FILE, DEFAULT_FILE) or is_namespace(stem) else None
+
+
 def problem_of_name(name: str) -> Problem | None:
     """Say what is wrong with a policy file's name, if anything is."""
     if name in (CLUSTER_FILE, DEFAULT_FILE) or (name.endswith(".yaml") and is_namespace(name[: -len(".yaml")])):

@@ -2,17 +2,22 @@
 
 import os
 import re
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from policies.cluster import Cluster
-from policies.errors import PolicyError, Problem
-from policies.frameworks.catalogue import BUILT_IN
-from policies.frameworks.detection import Catalogue
+from policies.errors import PolicyError, Problem, quoted
 from policies.policy_set import PolicySet
 from policies.reading.document import LARGEST_BYTES
-from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, problem_of_name, read_layer
+from policies.reading.in_force import PolicyFile, put_in_force
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, problem_of_name, read_layer
+from policies.reading.troubles import Trouble
 
+_LINK = "..data"  # in a ConfigMap's volume
+_ENDINGS = (".yaml", ".yml")
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 
 
@@ -24,102 +29,190 @@ def load(directory: Path) -> PolicySet:
         PolicyError: If the directory cannot be read or any file in it has a problem; it carries all of them, and their
             files are paths that begin with *directory* as it was given.
     """
-    problems: list[Problem] = []
-    try:
-        return _policies(_read_layers(directory, problems), problems)
-    except PolicyError as error:
-        raise PolicyError(tuple(one.below(str(directory)) for one in error.problems)) from None
-
-
-def _policies(layers: dict[str, Layer], problems: list[Problem]) -> PolicySet:
-    cluster_layer = layers.pop(CLUSTER_FILE, None)
-    default_layer = layers.pop(DEFAULT_FILE, None)
-    own = [default_layer] if default_layer else []
-    if problems:  # of half a set, conflicts would be false ones
-        raise PolicyError(tuple(sorted(set(problems))))
-    default = effective(own, problems)
-    namespaces = {name.removesuffix(".yaml"): effective([*own, layer], problems) for name, layer in layers.items()}
-    if problems:
-        raise PolicyError(tuple(sorted(set(problems))))
-    cluster = cluster_layer.convert(Cluster) if cluster_layer else Cluster()
-    return PolicySet(
-        cluster=cluster,
-        catalogue=Catalogue(BUILT_IN, cluster.frameworks),
-        default=default,
-        namespaces=namespaces,
-    )
+    with _paths_from(directory):
+        made = put_in_force(_settled(directory), None, needs=())
+        if made.troubles:
+            raise PolicyError(tuple(one.problem for one in made.troubles))
+    return made.policies
 
 
 class PolicyStore:
-    """The policies in force: the last set of files that was good."""
+    """The policies in force. What is broken costs as little as it can; what was good before stays."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, needs: Collection[str] = (CLUSTER_FILE, DEFAULT_FILE)) -> None:
         """
         Read *directory*.
 
         Raises:
-            PolicyError: If it cannot be used.
+            PolicyError: If it cannot be read, or a file that is *needed* is broken.
         """
         self._directory = directory
-        self._state = _state(directory)
-        self.current = load(directory)
-        self.newest_error: PolicyError | None = None  # of files newer than those in force
+        self._needs = needs
+        with _paths_from(directory):
+            self._state = _state(directory)
+            self._files = _settled(directory)
+            self._in_force = put_in_force(self._files, None, needs=needs)
+        self.current = self._in_force.policies
+        self.troubles = self._troubles()  # with the files as they are now
+
+    @property
+    def newest_error(self) -> PolicyError | None:
+        """What is wrong with the files as they are now."""
+        return PolicyError(tuple(one.problem for one in self.troubles)) if self.troubles else None
 
     def refresh(self) -> bool:
-        """Read the directory again if its state has changed; return whether a new set is in force."""
+        """Read the directory again if its state has changed; return whether others, or these without troubles, hold."""
         state = _state(self._directory)
         if state == self._state:
             return False
         try:
-            current = load(self._directory)
+            with _paths_from(self._directory):
+                files = _read_files(self._directory, self._files)
         except PolicyError as error:
-            self.newest_error = error
-            current = None
-        # A swap in the middle of reading shows in the state, and is read again by the next call.
-        self._state = state
-        if current is None:
+            self._state = ""  # nothing was seen, so look again
+            self.troubles = tuple(Trouble(one, "", "the last good policies stay in force") for one in error.problems)
             return False
-        self.current = current
-        self.newest_error = None
-        return True
+        if files is None:
+            return False
+        # What was changed while it was read shows in the state, and is read again by the next call.
+        self._state, self._files = state, files
+        before, had_troubles = self.current, bool(self.troubles)
+        self._in_force = put_in_force(files, self._in_force, needs=self._needs)
+        self.current = self._in_force.policies
+        self.troubles = self._troubles()
+        return self.current is not before or (had_troubles and not self.troubles)
+
+    def _troubles(self) -> tuple[Trouble, ...]:
+        return tuple(one.below(str(self._directory)) for one in self._in_force.troubles)
 
 
-def _state(directory: Path) -> tuple[object, ...]:
-    """What changes when any policy file does: a ConfigMap swaps the link `..data`, an editor the files."""
+class ClusterFile:
+    """`_cluster.yaml` alone, for a process that needs none of the other files."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._state: object = ""
+
+    def newest(self) -> Cluster | None:
+        """
+        Read the file if it has changed since the last call; None if it has not.
+
+        Raises:
+            PolicyError: If it has changed, and is broken or cannot be read.
+        """
+        state = _state(self._directory, only=CLUSTER_FILE)
+        if state == self._state:
+            return None
+        path = _resolved(self._directory) / CLUSTER_FILE
+        file = None if _is_missing(path) else _read_file(path, None)
+        if state != _state(self._directory, only=CLUSTER_FILE):  # it may be half of two states
+            return None
+        self._state = state
+        if file is None:
+            return Cluster()
+        if file.problems:
+            raise PolicyError(tuple(one.below(str(self._directory)) for one in file.problems))
+        return file.layer.convert(Cluster)
+
+
+@contextmanager
+def _paths_from(directory: Path) -> Iterator[None]:
+    """Name files in errors by their paths from *directory* on."""
     try:
-        with os.scandir(_resolved(directory)) as entries:
-            files = sorted(
-                (entry.name, status.st_mtime_ns, status.st_size, status.st_ino)
-                for entry in entries
-                if entry.name.lower().endswith((".yaml", ".yml")) and (status := entry.stat())
-            )
+        yield
+    except PolicyError as error:
+        raise PolicyError(tuple(one.below(str(directory)) for one in error.problems)) from None
+
+
+def _state(directory: Path, *, only: str = "") -> object:
+    """
+    What changes when any policy file does, or *only* one.
+
+    A volume of a ConfigMap swaps the link `..data`, so that one look is enough. Elsewhere editors change the files.
+    """
+    with suppress(OSError):
+        return (directory / _LINK).readlink()
+    try:
+        if only:
+            return _version((directory / only).stat())
+        with os.scandir(directory) as entries:
+            files = (entry for entry in entries if entry.name.lower().endswith(_ENDINGS))
+            return tuple(sorted((entry.name, *_version(_status(entry))) for entry in files))
     except OSError as error:
-        return (type(error).__name__,)
-    return (str(_resolved(directory)), *files)
+        return type(error).__name__
+
+
+def _status(entry: "os.DirEntry[str]") -> os.stat_result:
+    try:
+        return entry.stat()
+    except OSError:  # a link to nowhere
+        return entry.stat(follow_symlinks=False)
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _resolved(directory: Path) -> Path:
     """The directory that holds one consistent state: what `..data` points to now, in a ConfigMap volume."""
-    data = directory / "..data"
-    return data.resolve() if data.is_symlink() else directory
+    with suppress(OSError):
+        return directory / (directory / _LINK).readlink()
+    return directory
 
 
-def _read_layers(directory: Path, problems: list[Problem]) -> dict[str, Layer]:
+def _settled(directory: Path) -> dict[str, PolicyFile]:
+    """
+    Read all policy files of one state of *directory*.
+
+    Raises:
+        PolicyError: If the directory cannot be read.
+    """
+    while (files := _read_files(directory, {})) is None:
+        pass
+    return files
+
+
+def _read_files(directory: Path, known: Mapping[str, PolicyFile]) -> dict[str, PolicyFile] | None:
+    """Read all policy files; None if a volume was swapped meanwhile, so that they may be of two states."""
     snapshot = _resolved(directory)
     try:
-        names = policy_files(snapshot)
+        files = {name: _read_file(snapshot / name, known.get(name)) for name in policy_files(snapshot)}
     except OSError as error:
+        if snapshot != _resolved(directory):
+            return None
         message = f"cannot be read ({error.strerror}): name the directory that holds the policy files"
         raise PolicyError((Problem("", 0, "", message),)) from None
-    layers = {}
-    for name in names:
-        if problem := problem_of_name(name):
-            problems.append(problem)
-            continue
-        text = _text(snapshot / name, problems)
-        if text is not None:
-            layers[name] = read_layer(name, text, problems)
-    return layers
+    return files if snapshot == _resolved(directory) else None
+
+
+def _is_missing(path: Path) -> bool:
+    """Whether the directory is there and has no such file."""
+    try:
+        return not path.exists() and path.parent.is_dir()
+    except OSError:
+        return False
+
+
+def _read_file(path: Path, known: PolicyFile | None) -> PolicyFile:
+    """Read one file, and parse it unless its content is *known*; never raises."""
+    nothing = Layer(path.name, {}, {})
+    if problem := problem_of_name(path.name):
+        printable = quoted(path.name, 255)[1:-1]
+        return PolicyFile(None, nothing, (msgspec.structs.replace(problem, file=printable),))
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        return PolicyFile(None, nothing, (Problem(path.name, 0, "", f"cannot be read: {error.strerror}"),))
+    if known is not None and known.content == content:
+        return known
+    problems: list[Problem] = []
+    try:
+        layer = read_layer(path.name, content.decode(), problems)
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return PolicyFile(content, nothing, (Problem(path.name, line, "", "not UTF-8: save the file as UTF-8"),))
+    return PolicyFile(content, layer, tuple(problems))
 
 
 def policy_files(directory: Path) -> list[str]:
@@ -129,11 +222,9 @@ def policy_files(directory: Path) -> list[str]:
     Raises:
         OSError: If it cannot be read.
     """
-    return sorted(
-        entry.name
-        for entry in _resolved(directory).iterdir()
-        if entry.suffix.lower() in (".yaml", ".yml") and not entry.name.startswith(".") and not _is_kustomization(entry)
-    )
+    snapshot = _resolved(directory)
+    names = [entry.name for entry in snapshot.iterdir() if entry.name.lower().endswith(_ENDINGS)]
+    return sorted(name for name in names if not name.startswith(".") and not _is_kustomization(snapshot / name))
 
 
 def kustomization(directory: Path) -> tuple[str, str] | None:
@@ -148,20 +239,10 @@ def kustomization(directory: Path) -> tuple[str, str] | None:
 
 def _is_kustomization(path: Path) -> bool:
     """Whether the file is kustomize's: one of this name that says nothing of kustomize is a namespace's policy."""
-    if path.name not in _KUSTOMIZATIONS or not path.is_file():
+    if path.name not in _KUSTOMIZATIONS:
         return False
-    text = path.read_bytes()[:LARGEST_BYTES]
-    return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", text, re.MULTILINE) is not None
-
-
-def _text(path: Path, problems: list[Problem]) -> str | None:
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        problems.append(Problem(path.name, line, "", "not UTF-8: save the file as UTF-8"))
-    except OSError as error:
-        problems.append(Problem(path.name, 0, "", f"cannot be read: {error.strerror}"))
-    return None
+        text = path.read_bytes()[:LARGEST_BYTES]
+    except OSError:
+        return False
+    return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", text, re.MULTILINE) is not None

@@ -12,7 +12,9 @@ from plugin.health.state import read_node_health
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.state_files import boot_id
+from tests.plugin.health.published import status
 from tests.plugin.plugin_process import ROOT, Start
+from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
 
@@ -75,6 +77,68 @@ def test_what_cannot_be_used_is_one_line(start: Start, arguments: list[str], cod
     assert ended == code
     assert sentence in written
     assert written.count("\n") == 1
+
+
+def policies(folder: Path, **files: str) -> str:
+    """Write policy files in the place of those in *folder*, each in one step."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / ".new").write_text(text)
+        (folder / ".new").replace(folder / f"{name}.yaml")
+    return str(folder)
+
+
+def test_broken_files_of_namespaces_cost_a_node_no_vgpu_and_are_all_logged(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    folder = policies(
+        tmp_path / "policies",
+        _cluster="vgpusPerGpu: 20",
+        _default="mode: x",
+        team="share:\n  maximum: 2\n  minimum: 1\n",
+        Bad_Name="",
+    )
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--simulate", "1xL4", "--policies", folder)
+        told = [plugin.logged("policy file broken") for _ in range(4)]
+        kubelet.wait_for(NAME)
+        assert kubelet.allocatable(NAME) == 20
+    assert [(Path(one["file"]).name, one["line"], one["field"]) for one in told] == [
+        ("Bad_Name.yaml", 0, ""),
+        ("_default.yaml", 1, "mode"),
+        ("team.yaml", 2, "share.maximum"),
+        ("team.yaml", 3, "share.minimum"),
+    ]
+    assert {one["effect"] for one in told} == {"none here: the plugin needs _cluster.yaml only"}
+
+
+def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Start, tmp_path: Path) -> None:
+    folder = policies(tmp_path / "policies", _cluster="\nvgpusPerGpu: 0", team="mode: x")
+    ended, written = start("--simulate", "1xL4", "--policies", folder).ends()
+    assert ended == 2
+    assert written == (
+        f"gpu-share plugin: {folder}/_cluster.yaml:2: vgpusPerGpu: expected a whole number from 1 to 100, got 0: "
+        "write it like 10\n"
+    )
+
+
+def test_a_change_of_the_cluster_file_is_logged_and_in_the_status_until_a_restart(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--simulate", "1xL4", "--policies", folder)
+        kubelet.wait_for(NAME)
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20")
+        assert plugin.logged("restart needed")["changed"] == ["vgpusPerGpu 10 -> 20"]
+        assert kubelet.allocatable(NAME) == 10
+        needed = "restart needed: _cluster.yaml changed: vgpusPerGpu 10 -> 20"
+        wait_until(lambda: status(tmp_path).stdout.endswith(f"{needed}\n"))
+        assert json.loads(status(tmp_path, "-o", "json").stdout)["restart_needed"] == ["vgpusPerGpu 10 -> 20"]
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        start("--simulate", "1xL4", "--policies", folder).logged("starting")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 20, timeout_seconds=5)
+        wait_until(lambda: "healthy" in (shown := status(tmp_path).stdout) and "restart needed" not in shown)
 
 
 def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from policies.ceiling import largest_vgpus
 from policies.contract import SharingStrategy
 from policies.decision import decide
+from policies.errors import Problem
 from policies.grant import Grant
 from policies.pod import Pod
+from policies.policy import broken_policy
 from policies.policy_set import PolicySet
 from tests.policies.pods import GPU, TIMESLICED, VGPU, container, decided, limited, pod, policies, untouched
 
@@ -63,6 +65,12 @@ def test_a_namespace_on_trial_may_hold_all_of_a_gpu_of_every_kind() -> None:
     by = policies("enabled: false", trial="mode: warn\nstrategy: time-slicing\nshare: {maximum: '0.1'}")
     assert ceilings(by) == {"mps": 10, "time-slicing": 10, "whole": 1}
     untouched(pod(None, limited(quantity=10)), by, "trial")  # admitted as it came, and it holds them
+
+
+def test_a_broken_policy_may_have_granted_all_of_a_gpu_of_every_kind() -> None:
+    broken = broken_policy("team", Problem("team.yaml", 1, "", "invalid"))
+    by = msgspec.structs.replace(policies("share: {maximum: '0.2'}"), namespaces={"team": broken})
+    assert ceilings(by) == {"mps": 10, "time-slicing": 10, "whole": 1}
 
 
 def test_whole_gpus_count_one() -> None:

@@ -78,7 +78,7 @@ def test_mode_warn_admits_unchanged_and_says_what_would_be_denied(code: str, on:
 
 
 def test_every_code_is_denied_with_somewhere_in_these_tests() -> None:
-    assert {code for code, _ in DENIED} | {"SharingDisabled"} == set(typing.get_args(Code))
+    assert {code for code, _ in DENIED} | {"SharingDisabled", "PolicyBroken"} == set(typing.get_args(Code))
 
 
 def test_mode_warn_grants_what_is_allowed() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.webhook.commands import run
+from tests.webhook.commands import POD, preview, run
 
 jsonschema: Any = pytest.importorskip("jsonschema")  # published without types
 
@@ -146,3 +146,35 @@ def test_show_of_broken_policies_ends_with_2(tmp_path: Path) -> None:
     result = run("policy", "show", "team", "--policies", tmp_path, code=2)
     assert result.stderr.startswith(f"gpu-share: {tmp_path}/_default.yaml:1: mode: ")
     assert "invalid namespace" in run("policy", "show", "Not_A_Namespace", "--policies", SHIPPED, code=2).stderr
+
+
+def test_show_of_a_broken_namespace_says_so_and_of_another_one_shows_it(tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text("enabled: true\nmode: x")
+    result = run("policy", "show", "team", "--policies", tmp_path, code=2)
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"gpu-share: {tmp_path}/team.yaml:2: mode: ")
+    assert line.endswith("the policy of the namespace team is broken: correct the file")
+    shown = run("policy", "show", "other", "--policies", tmp_path)
+    assert (shown.stdout.splitlines()[0], shown.stderr) == ("# The policy of the namespace other", "")
+
+
+def test_preview_denies_in_a_broken_namespace_and_warns_of_it_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text("enabled: true\nmode: x")
+    warning = f"gpu-share: warning: {tmp_path}/team.yaml:2: mode: "
+    broken = preview(POD, "--policies", tmp_path, "-n", "team", code=1)
+    assert broken.stdout.startswith(f"Policies: {tmp_path}\nPod team/web: denied, PolicyBroken\n")
+    assert "(team.yaml:2)" in broken.stdout
+    other = preview(POD, "--policies", tmp_path, "-n", "other")
+    assert other.stdout.startswith(f"Policies: {tmp_path}\nPod other/web: granted\n")
+    assert broken.stderr.startswith(warning)
+    assert other.stderr.startswith(warning)
+    assert "pods with a share are denied in the namespace team" in other.stderr
+
+
+def test_every_problem_is_reported_although_one_of_them_is_only_between_files(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("share: {maximum: '0.5'}")
+    (tmp_path / "a.yaml").write_text("share: {minimum: '0.6'}")
+    (tmp_path / "b.yaml").write_text("mode: x")
+    lines = run("policy", "check", tmp_path, code=1).stderr.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [f"{tmp_path}/a.yaml:1", f"{tmp_path}/b.yaml:1"]

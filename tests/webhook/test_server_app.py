@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from policies.reading.store import PolicyStore
+from policies.reading.troubles import TroubleLog
 from tests.webhook.serving import review_of
 from webhook.app import create_app
 from webhook.body import BodyError, drain, read_body
@@ -71,11 +72,11 @@ def test_an_error_in_the_policies_is_logged_once_for_as_long_as_it_is_the_same(
 ) -> None:
     store = PolicyStore(tmp_path)
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
-    error = ""
+    troubles = TroubleLog(logging.getLogger("test"))
     for broken in ("enabled: 1", "enabled: 1", "enabled: 2", "enabled: true", "enabled: 2"):
         (tmp_path / "_default.yaml").write_text(broken)
         for _ in range(2):
-            error = look(store, certificate, error=error)
+            look(store, certificate, troubles)
     levels = [record.levelname for record in caplog.records]
     assert levels == ["ERROR", "ERROR", "INFO", "ERROR"]
 
@@ -89,7 +90,7 @@ def test_a_look_that_fails_is_logged_and_leaves_things_as_they_were(
     policies: Path, certificates: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
-    assert look(FaultyStore(policies), certificate, error="before") == "before"
+    look(FaultyStore(policies), certificate, TroubleLog(logging.getLogger("test")))
     assert [record.message for record in caplog.records] == ["looking for new files failed"]
 
 

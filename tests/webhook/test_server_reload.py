@@ -86,7 +86,7 @@ def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
     server = start(volume.folder, certificates)
     with server.caller() as caller:
         volume.swap(BROKEN)
-        wait_for(lambda: "older ones are in force" in ready(server), seconds=2)
+        wait_for(lambda: "the last good one stays in force" in ready(server), seconds=2)
         assert "_default.yaml:1" in ready(server)
         assert caller.allowed(review_of("0.5"))
         assert not caller.allowed(review_of("0.7"))
@@ -94,9 +94,15 @@ def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
         volume.swap(UP_TO_ONE)
         wait_for(lambda: caller.allowed(review_of("0.7")), seconds=2)
     assert ready(server) == "ready\n"
-    ignored = server.lines("new policies ignored, older ones stay in force")
-    assert [line["level"] for line in ignored] == ["error"]
-    assert "_default.yaml:1" in ignored[0]["error"]
+    (told,) = server.lines("policy file broken")
+    assert (told["level"], told["file"], told["line"], told["field"]) == (
+        "error",
+        f"{volume.folder}/_default.yaml",
+        1,
+        "share.maximum",
+    )
+    assert (told["policy"], told["effect"]) == ("_default", "the last good one stays in force")
+    assert told["problem"].startswith("it has ") or "share" in told["problem"]
 
 
 def test_a_worker_that_replaces_a_killed_one_begins_with_the_newest_policies(

@@ -121,13 +121,22 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
     data = json.loads(ran.stdout)
     assert 0 <= data.pop("age_seconds") < 20
     first, second = data.pop("gpus")
-    assert data == {"driver": "580.95.05", "pid": 7, "skipped": ["GPU 2 of 3 cannot be shared"]}
+    assert data == {"driver": "580.95.05", "pid": 7, "skipped": ["GPU 2 of 3 cannot be shared"], "restart_needed": []}
     assert (first["uuid"], first["healthy"], first["faults"]) == ("GPU-0", True, [])
     assert first["mps_daemon"] == {"state": "ready", "since": ready.since, "fault": None}
     assert (second["index"], second["healthy"], second["since"]) == (1, False, hurt.since)
     assert second["faults"] == [msgspec.to_builtins(one) for one in hurt.faults]
     assert second["application_fault"] == {"xid": 31, "at": fault.at, "tenants": ["team-a/one/main"]}
     assert second["mps_daemon"] is None
+
+
+def test_a_changed_cluster_file_is_told_with_what_needs_a_restart(tmp_path: Path) -> None:
+    changes = ("vgpusPerGpu 10 -> 20", "nodes")
+    write_node_health(tmp_path, node(healthy(0), restart_needed=changes))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines()[-1] == "restart needed: _cluster.yaml changed: vgpusPerGpu 10 -> 20, nodes"
+    assert json.loads(status(tmp_path, "-o", "json").stdout)["restart_needed"] == list(changes)
 
 
 def test_a_time_that_has_not_come_yet_is_told_without_a_duration(

@@ -192,8 +192,8 @@ def test_policies_that_break_while_it_runs_are_said_once_and_change_nothing(benc
     wait_until(lambda: len(bench.standin.commands()) > looks + 8)
     assert bench.faults(A, B) == [None, None]
     _, log, _ = running.ends(by=signal.SIGINT)
-    (said,) = [line for line in log if line["message"] == "policies not read, the last good ones stay in force"]
-    assert "nonsense" in said["reason"]
+    (said,) = [line for line in log if line["message"] == "policy file broken"]
+    assert (said["file"], said["line"], said["field"]) == (f"{bench.policies}/_default.yaml", 1, "nonsense")
 
 
 @needs_mounts

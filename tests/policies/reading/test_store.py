@@ -1,46 +1,15 @@
 import random
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from policies.errors import PolicyError, Problem
-from policies.policy_set import PolicySet
 from policies.reading.document import LARGEST_BYTES
-from policies.reading.layers import Layer, read_layer
+from policies.reading.layers import read_layer
 from policies.reading.store import PolicyStore, load
+from tests.policies.reading.volume import maximum, swap, swapping, write
 
 SHIPPED = Path("policies/files")
-
-
-def write(folder: Path, **files: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / f"{name}.yaml").write_text(text)
-    return folder
-
-
-def swap(volume: Path, number: int, **files: str) -> None:
-    """Publish files as the kubelet does: a new folder, then one rename of the link `..data`."""
-    volume.mkdir(exist_ok=True)
-    write(volume / f"..2026_11_20.{number}", **files)
-    link = volume / "..data_tmp"
-    link.symlink_to(f"..2026_11_20.{number}")
-    link.replace(volume / "..data")
-    for name in files:
-        visible = volume / f"{name}.yaml"
-        if not visible.is_symlink():
-            visible.symlink_to(f"..data/{name}.yaml")
-    for path in volume.iterdir():
-        if path.is_symlink() and not path.exists():
-            path.unlink()
-        elif path.is_dir() and path.name.startswith("..2026") and path.name != f"..2026_11_20.{number}":
-            shutil.rmtree(path)
-
-
-def maximum(of: PolicySet, namespace: str = "team") -> str:
-    return str(of.of(namespace).policy.share.maximum)
 
 
 def faults(folder: Path) -> list[tuple[str, int, str]]:
@@ -152,13 +121,16 @@ def test_a_swap_of_a_configmap_is_taken_up(tmp_path: Path) -> None:
     assert store.refresh() is False
 
 
-def test_broken_files_leave_the_last_good_set_in_force_until_they_are_mended(tmp_path: Path) -> None:
+def test_a_broken_file_leaves_the_last_good_one_in_force_until_it_is_mended(tmp_path: Path) -> None:
     swap(tmp_path, 1, _default="share: {maximum: '0.5'}")
     store = PolicyStore(tmp_path)
     good = store.current
-    swap(tmp_path, 2, _default="share: {maximum: 0.4}", team="mode: warn")
+    swap(tmp_path, 2, _default="share: {maximum: 0.4}")
     assert store.refresh() is False
     assert store.current is good
+    swap(tmp_path, 4, _default="share: {maximum: 0.4}", team="mode: warn")
+    assert store.refresh() is True
+    assert (maximum(store.current), store.current.of("team").policy.mode) == ("0.5", "warn")
     assert store.newest_error is not None
     assert "_default.yaml:1: share.maximum" in str(store.newest_error)
     assert store.refresh() is False
@@ -203,24 +175,12 @@ def test_a_swap_in_the_middle_of_reading_never_mixes_two_states(
     swap(tmp_path, 1, _default="share: {minimum: '0.1', maximum: '0.2'}", team="mode: warn")
     store = PolicyStore(tmp_path)
     swap(tmp_path, 2, _default="share: {minimum: '0.3', maximum: '0.4'}", team="mode: warn")
-    monkeypatch.setattr("policies.reading.store.read_layer", _swapping(read_layer, tmp_path))
+    monkeypatch.setattr("policies.reading.store.read_layer", swapping(read_layer, tmp_path))
     assert store.refresh() is False
     assert maximum(store.current) == "0.2"
     assert store.refresh() is True
     assert maximum(store.current) == "0.6"
     assert store.newest_error is None
-
-
-def _swapping(read: Callable[[str, str, list[Problem]], Layer], volume: Path) -> Callable[..., Layer]:
-    """Read a file's text, and swap the volume before the next file is opened."""
-    rest = [lambda: swap(volume, 3, _default="share: {minimum: '0.5', maximum: '0.6'}", team="mode: warn")]
-
-    def reading(file: str, text: str, problems: list[Problem]) -> Layer:
-        if rest:
-            rest.pop()()
-        return read(file, text, problems)
-
-    return reading
 
 
 def test_damaged_files_raise_nothing_but_policy_errors(tmp_path: Path) -> None:

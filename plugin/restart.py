@@ -1,0 +1,64 @@
+"""What of `_cluster.yaml` has changed since this process read it: a part on a node takes it up when it starts."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from policies.cluster import Cluster
+from policies.errors import PolicyError
+from policies.reading.layers import CLUSTER_FILE
+from policies.reading.store import ClusterFile
+from policies.reading.troubles import Trouble, TroubleLog
+
+_log = logging.getLogger(__name__)
+
+
+class RestartNeeded:
+    """Compares the `_cluster.yaml` of now with the one this process *runs* with, and logs each change once."""
+
+    def __init__(self, runs: Cluster, *, node_name: str) -> None:
+        self._runs = runs
+        self._node_name = node_name
+        self.changes: tuple[str, ...] = ()  # such as `vgpusPerGpu 10 -> 20`; empty if no restart is needed
+
+    def compare(self, newest: Cluster) -> None:
+        """Take the newest `_cluster.yaml`."""
+        changes = tuple(_changes(self._runs, newest, self._node_name))
+        if changes and changes != self.changes:
+            _log.warning("restart needed", extra={"file": CLUSTER_FILE, "changed": changes})
+        elif self.changes and not changes:
+            _log.info("restart no longer needed", extra={"file": CLUSTER_FILE})
+        self.changes = changes
+
+
+class ClusterChanges:
+    """The same for a process that reads nothing else of the directory; a look costs one question to the kernel."""
+
+    def __init__(self, policies: Path, needed: RestartNeeded) -> None:
+        self._file = ClusterFile(policies)
+        self._needed = needed
+        self._troubles = TroubleLog(_log, effect="a restart would fail: the one read at the start stays in force")
+
+    def look(self) -> tuple[str, ...]:
+        """Say what needs a restart, such as `vgpusPerGpu 10 -> 20`."""
+        try:
+            newest = self._file.newest()
+        except PolicyError as error:
+            self._troubles.tell(Trouble(one, "_cluster", "") for one in error.problems)
+        else:
+            if newest is not None:
+                self._troubles.tell(())
+                self._needed.compare(newest)
+        return self._needed.changes
+
+
+def _changes(runs: Cluster, newest: Cluster, node_name: str) -> Iterator[str]:
+    if newest.vgpus_per_gpu != runs.vgpus_per_gpu:
+        yield f"vgpusPerGpu {runs.vgpus_per_gpu} -> {newest.vgpus_per_gpu}"
+    for strategy, name in runs.resource_names.items():
+        if newest.resource_names[strategy] != name:
+            yield f"resourceNames.{strategy} {name} -> {newest.resource_names[strategy]}"
+    if newest.nodes_of(node_name) != runs.nodes_of(node_name):
+        yield "nodes"
+    if newest.mps.pipe_directory != runs.mps.pipe_directory:
+        yield f"mps.pipeDirectory {runs.mps.pipe_directory} -> {newest.mps.pipe_directory}"

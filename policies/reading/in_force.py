@@ -1,0 +1,174 @@
+"""
+Files to the policies in force, where a broken file costs as little as it can.
+
+A broken file of a namespace concerns that namespace alone. Where a policy was in force before, it stays in force.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from policies.cluster import Cluster
+from policies.errors import PolicyError, Problem
+from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.detection import Catalogue
+from policies.policy import EffectivePolicy, broken_policy
+from policies.policy_set import PolicySet
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, owner_of
+from policies.reading.troubles import Trouble
+
+_STAYS: Final = "the last good one stays in force"
+
+
+class PolicyFile(msgspec.Struct, frozen=True):
+    """One policy file as it was read."""
+
+    content: bytes | None  # None if it could not be read
+    layer: Layer
+    problems: tuple[Problem, ...]  # if there are any, the layer is not used
+
+
+class InForce(msgspec.Struct, frozen=True):
+    """The policies in force, what they were made of, and what is wrong with the files now."""
+
+    policies: PolicySet
+    cluster: Layer | None
+    default: Layer | None
+    own: dict[str, Layer]  # by namespace
+    troubles: tuple[Trouble, ...]
+
+
+def put_in_force(
+    files: Mapping[str, PolicyFile],
+    before: InForce | None,
+    *,
+    needs: Collection[str] = (CLUSTER_FILE, DEFAULT_FILE),
+) -> InForce:
+    """
+    Say what is in force by *files*, and by what was in force *before*; None in a process that starts.
+
+    Raises:
+        PolicyError: If one of the files that the process *needs* is broken, and nothing was in force before.
+    """
+    return _Change(files, before).made(needs)
+
+
+class _Change:
+    """From one state of the files to what is in force."""
+
+    def __init__(self, files: Mapping[str, PolicyFile], before: InForce | None) -> None:
+        self._before = before
+        self._problems: dict[str | None, list[Problem]] = {}  # by the name the file should have
+        self._effects: dict[str | None, str] = {None: "no policy is affected"}
+        for name, file in files.items():
+            if file.problems:
+                self._problems.setdefault(owner_of(name), []).extend(file.problems)
+        # A good file does not help its namespace where another one was meant for it, too.
+        self._layers = {
+            name: file.layer for name, file in files.items() if not file.problems and name not in self._problems
+        }
+        self._own: dict[str, Layer] = {}
+        self._troubled = frozenset(one.policy for one in before.troubles) if before is not None else frozenset()
+
+    def made(self, needs: Collection[str]) -> InForce:
+        cluster_layer, cluster, catalogue = self._cluster()
+        default_layer, default = self._default()
+        if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
+            raise PolicyError(tuple(sorted(set(fatal))))
+        files = (self._layers.keys() | self._problems.keys()) - {CLUSTER_FILE, DEFAULT_FILE, None}
+        namespaces = {}
+        for file in sorted(file for file in files if file):
+            namespace = file.removesuffix(".yaml")
+            policy = self._namespace(namespace, default_layer, default)
+            if policy is not default:
+                namespaces[namespace] = policy
+        policies = PolicySet(cluster=cluster, catalogue=catalogue, default=default, namespaces=namespaces)
+        if self._before is not None and policies == self._before.policies:
+            policies = self._before.policies
+        return InForce(policies, cluster_layer, default_layer, self._own, self._troubles(policies))
+
+    def _cluster(self) -> tuple[Layer | None, Cluster, Catalogue]:
+        before, layer = self._before, self._layers.get(CLUSTER_FILE)
+        if CLUSTER_FILE in self._problems:
+            self._effects[CLUSTER_FILE] = _STAYS
+            layer = before.cluster if before is not None else None
+        if before is not None and layer is before.cluster:
+            return layer, before.policies.cluster, before.policies.catalogue
+        cluster = layer.convert(Cluster) if layer is not None else Cluster()
+        return layer, cluster, Catalogue(BUILT_IN, cluster.frameworks)
+
+    def _default(self) -> tuple[Layer | None, EffectivePolicy]:
+        before, layer = self._before, self._layers.get(DEFAULT_FILE)
+        if DEFAULT_FILE not in self._problems:
+            if before is not None and layer is before.default and before.policies.default.broken is None:
+                return layer, before.policies.default
+            made = self._layered(DEFAULT_FILE, layer)
+            if made is not None:
+                return layer, made
+        if before is not None and before.policies.default.broken is None:
+            self._effects[DEFAULT_FILE] = _STAYS
+            return before.default, before.policies.default
+        self._effects[DEFAULT_FILE] = "no policy is known for any namespace"
+        return None, broken_policy("_default", min(self._problems[DEFAULT_FILE]))
+
+    def _namespace(self, namespace: str, default_layer: Layer | None, default: EffectivePolicy) -> EffectivePolicy:
+        file = f"{namespace}.yaml"
+        if default.broken is not None:
+            self._effects[file] = "no policy is known for the namespace"
+            return broken_policy(namespace, min(self._problems.get(file, [default.broken])))
+        layer = self._layers.get(file)
+        if layer is not None:
+            policy = self._unchanged(namespace, layer, default) or self._layered(file, default_layer, layer)
+            if policy is not None:
+                self._own[namespace] = layer
+                return policy
+        return self._last_good(namespace, default_layer, default)
+
+    def _unchanged(self, namespace: str, layer: Layer, default: EffectivePolicy) -> EffectivePolicy | None:
+        """Return the policy that was made of the same layers, so that one file's change costs no more than that."""
+        before = self._before
+        if before is None or default is not before.policies.default or layer is not before.own.get(namespace):
+            return None
+        return before.policies.of(namespace) if namespace not in self._troubled else None
+
+    def _last_good(self, namespace: str, default_layer: Layer | None, default: EffectivePolicy) -> EffectivePolicy:
+        """Choose the policy of a namespace whose file is broken now."""
+        file, before = f"{namespace}.yaml", self._before
+        if before is None or before.policies.of(namespace).broken is not None:
+            self._effects[file] = f"pods with a share are denied in the namespace {namespace}"
+            return broken_policy(namespace, min(self._problems[file]))
+        layer = before.own.get(namespace)
+        if layer is None:
+            self._effects[file] = f"the namespace {namespace} keeps the policy of {DEFAULT_FILE}"
+            return default
+        self._effects[file] = _STAYS
+        self._own[namespace] = layer
+        conflicts: list[Problem] = []
+        policy = effective([*_given(default_layer), layer], conflicts)
+        return before.policies.of(namespace) if conflicts else policy
+
+    def _layered(self, file: str, *layers: Layer | None) -> EffectivePolicy | None:
+        """Lay layers over each other; None if they conflict, which is a problem of *file*."""
+        conflicts: list[Problem] = []
+        policy = effective([*_given(*layers)], conflicts)
+        if conflicts:
+            self._problems.setdefault(file, []).extend(conflicts)
+            return None
+        return policy
+
+    def _troubles(self, policies: PolicySet) -> tuple[Trouble, ...]:
+        return tuple(
+            sorted(
+                Trouble(problem, name := (file or "").removesuffix(".yaml"), self._effect(file, name, policies))
+                for file, problems in self._problems.items()
+                for problem in set(problems)
+            )
+        )
+
+    def _effect(self, file: str | None, name: str, policies: PolicySet) -> str:
+        return "no pod is affected: the namespace is exempt" if policies.is_exempt(name) else self._effects[file]
+
+
+def _given(*layers: Layer | None) -> Iterable[Layer]:
+    return (layer for layer in layers if layer is not None)

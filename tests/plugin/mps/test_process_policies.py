@@ -1,0 +1,49 @@
+"""`gpu-share mps` and policy files that are broken, or changed while it runs."""
+
+import signal
+
+from tests.plugin.mps.bench import A, B, Bench, Start
+from tests.plugin.mps.isolated import needs_mounts
+from tests.plugin.mps.tenants import kubelet
+from tests.plugin.waiting import wait_until
+
+
+@needs_mounts
+def test_policies_that_are_broken_at_its_start_cost_no_gpu_and_lower_no_ceiling(bench: Bench, start: Start) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    (bench.policies / "team.yaml").write_text("nonsense: 1\n")
+    with kubelet(bench.root / "kubelet"):
+        running = start()
+        bench.is_now("ready", A, B)
+        wait_until(lambda: "set_default_active_thread_percentage 100" in bench.standin.commands(gpu=A))
+        (bench.policies / "team.yaml").write_text('share: {maximum: "0.4"}\n')
+        wait_until(lambda: "set_default_active_thread_percentage 40" in bench.standin.commands(gpu=A))
+        (bench.policies / "team.yaml").write_text("nonsense: 1\n")
+        looks = len(bench.standin.commands(gpu=A))
+        wait_until(lambda: len(bench.standin.commands(gpu=A)) > looks + 8)
+        _, log, other = running.ends(by=signal.SIGTERM)
+    assert other == ""
+    assert [line["field"] for line in log if line["message"] == "policy file broken"] == ["nonsense"] * 2
+    later = bench.standin.commands(gpu=A)[looks:]
+    assert not any(one.startswith("set_default_active_thread_percentage") for one in later)
+
+
+@needs_mounts
+def test_a_broken_cluster_file_at_its_start_is_one_line_and_2(bench: Bench, start: Start) -> None:
+    bench.cluster("vgpusPerGpu: 0\n")
+    code, log, other = start().ends()
+    assert (code, log) == (2, [])
+    assert other.startswith(f"gpu-share mps: {bench.policies}/_cluster.yaml:2: vgpusPerGpu: ")
+    assert "\n" not in other
+
+
+@needs_mounts
+def test_a_changed_cluster_file_is_said_to_need_a_restart_once(bench: Bench, start: Start) -> None:
+    running = start()
+    bench.is_now("ready", A, B)
+    bench.cluster("vgpusPerGpu: 20\nnodes: [{node: elsewhere, offer: whole}]\n")
+    looks = len(bench.standin.commands())
+    wait_until(lambda: len(bench.standin.commands()) > looks + 8)
+    _, log, _ = running.ends(by=signal.SIGTERM)
+    told = [line for line in log if line["message"] == "restart needed"]
+    assert [line["changed"] for line in told] == [["vgpusPerGpu 10 -> 20"]]

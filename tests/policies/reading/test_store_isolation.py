@@ -1,0 +1,82 @@
+"""A broken file costs its namespace alone: the cases that random states seldom meet."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from policies.errors import Problem
+from policies.reading.layers import Layer, read_layer
+from policies.reading.store import PolicyStore
+from tests.policies.reading.volume import maximum, swap, swapping, write
+
+
+def test_a_swap_in_the_middle_of_the_first_reading_mixes_no_states_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap(tmp_path, 2, _default="share: {minimum: '0.3', maximum: '0.4'}", team="mode: warn")
+    monkeypatch.setattr("policies.reading.store.read_layer", swapping(read_layer, tmp_path))
+    store = PolicyStore(tmp_path)
+    assert (maximum(store.current), store.troubles) == ("0.6", ())
+
+
+def test_what_cannot_be_opened_costs_its_namespace_alone_and_hides_no_later_change(tmp_path: Path) -> None:
+    write(tmp_path, other="share: {maximum: '0.5'}")
+    (tmp_path / "nowhere.yaml").symlink_to("missing")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "kustomization.yaml").mkdir()
+    store = PolicyStore(tmp_path)
+    broken = {name for name in store.current.namespaces if store.current.of(name).broken}
+    assert broken == {"nowhere", "folder", "kustomization"}
+    assert maximum(store.current, "other") == "0.5"
+    write(tmp_path, other="share: {maximum: '0.45'}")
+    assert store.refresh() is True
+    assert maximum(store.current, "other") == "0.45"
+
+
+def test_names_that_no_terminal_should_see_are_escaped(tmp_path: Path) -> None:
+    (tmp_path / "a\n\x1b[2J.yaml").write_text("")
+    (tmp_path / os.fsdecode(b"\xff.yaml")).write_text("")
+    (first, second) = PolicyStore(tmp_path).troubles
+    assert str(first).isprintable()
+    assert str(second).isprintable()
+    assert first.effect == second.effect == "no policy is affected"
+
+
+def test_a_file_of_an_exempt_namespace_costs_nobody(tmp_path: Path) -> None:
+    write(tmp_path, _cluster="exemptNamespaces: [system]", system="mode: x")
+    (trouble,) = PolicyStore(tmp_path).troubles
+    assert trouble.effect == "no pod is affected: the namespace is exempt"
+
+
+def test_a_conflict_that_a_new_default_brings_leaves_the_policy_that_was_until_one_of_the_two_is_changed(
+    tmp_path: Path,
+) -> None:
+    swap(tmp_path, 1, _default="share: {maximum: '0.8'}", team="share: {minimum: '0.5'}", other="mode: warn")
+    store = PolicyStore(tmp_path)
+    swap(tmp_path, 2, _default="share: {maximum: '0.4'}", team="share: {minimum: '0.5'}", other="mode: warn")
+    assert store.refresh() is True
+    assert (maximum(store.current, "team"), maximum(store.current, "other")) == ("0.8", "0.4")
+    swap(tmp_path, 3, _default="share: {maximum: '0.4'}", team="share: {minimum: '0.5'}", other="enabled: false")
+    assert store.refresh() is True
+    assert maximum(store.current, "team") == "0.8"
+    assert [(one.problem.field, one.policy) for one in store.troubles] == [("share.minimum", "team")]
+    swap(tmp_path, 4, _default="share: {maximum: '0.7'}", team="share: {minimum: '0.5'}", other="enabled: false")
+    assert store.refresh() is True
+    assert (maximum(store.current, "team"), store.troubles) == ("0.7", ())
+
+
+def test_only_what_changed_is_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    swap(tmp_path, 1, _default="share: {maximum: '0.8'}", team="mode: warn", other="mode: warn")
+    store = PolicyStore(tmp_path)
+    other, parsed = store.current.of("other"), []
+
+    def reading(file: str, text: str, problems: list[Problem]) -> Layer:
+        parsed.append(file)
+        return read_layer(file, text, problems)
+
+    monkeypatch.setattr("policies.reading.store.read_layer", reading)
+    swap(tmp_path, 2, _default="share: {maximum: '0.8'}", team="mode: enforce", other="mode: warn")
+    assert store.refresh() is True
+    assert parsed == ["team.yaml"]
+    assert store.current.of("other") is other
