@@ -22,6 +22,8 @@ HERE = Path(__file__).parent
 # Namespaces of tests, and the policies that they have.
 POLICIES = {
     "attach-node": "mps: {attach: node}",
+    "attach-pod": "mps: {attach: pod}",
+    "attach-auto": "mps: {attach: auto}",
     "on-trial": "mode: warn",
     **{name: rules for rules, name in RULES.items()},
 }

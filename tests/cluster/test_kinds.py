@@ -85,10 +85,6 @@ def test_each_of_several_containers_has_what_it_asked_for(place: Place) -> None:
     has_no_gpu(place.report("model", "beside"))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the simulated overlay makes /tmp/nvidia-mps/shm as root with mode 0755, so other users have no /dev/shm",
-)
 def test_the_shared_memory_of_a_share_is_writable_for_any_user(place: Place) -> None:
     place.started(pod("0.2", container(securityContext={"runAsUser": 65532, "runAsGroup": 65532})))
     report = place.report("model")

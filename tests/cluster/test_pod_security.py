@@ -1,6 +1,6 @@
 """Pod Security in a namespace: what it allows of a share, and what it says."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -27,40 +27,37 @@ def level(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def attached_in_the_pod(installed: Installation, cluster: Cluster, level: str) -> Iterator[Place]:
-    place = Place.make(cluster, f"pod-security-{level}", {ENFORCE: level})
-    yield place
-    place.remove()
+def place_of(installed: Installation, cluster: Cluster, level: str) -> Iterator[Callable[[str], Place]]:
+    """Give namespaces, by name, that enforce the level."""
+    made: list[Place] = []
+
+    def make(name: str) -> Place:
+        place = Place.make(cluster, name)
+        made.append(place)
+        labels = {"metadata": {"labels": {ENFORCE: level}}}
+        assert cluster.api.ask("PATCH", f"/api/v1/namespaces/{name}", labels).ok
+        return place
+
+    yield make
+    for place in made:
+        place.empty()
+        cluster.run(f"kubectl label namespace {place.name} {ENFORCE}-")
     assert installed.overlay
 
 
-@pytest.fixture
-def attached_by_the_node(installed: Installation, cluster: Cluster, level: str) -> Iterator[Place]:
-    place = Place.make(cluster, "attach-node")
-    labels = {"metadata": {"labels": {ENFORCE: level}}}
-    assert cluster.api.ask("PATCH", "/api/v1/namespaces/attach-node", labels).ok
-    yield place
-    place.empty()
-    assert installed.overlay
-
-
-def test_a_share_attached_in_the_pod_is_denied(attached_in_the_pod: Place, level: str) -> None:
-    denied = attached_in_the_pod.create(pod("0.2", RESTRICTED))
+def test_a_share_attached_in_the_pod_is_denied_and_the_user_is_told_why(
+    place_of: Callable[[str], Place], level: str
+) -> None:
+    denied = place_of("attach-pod").create(pod("0.2", RESTRICTED))
     assert denied.status == 403
     assert f'violates PodSecurity "{level}' in denied.message
     assert "hostIPC" in denied.message
+    assert any("gpu-share" in text and "mps.attach" in text for text in denied.warnings)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Pod Security names hostIPC and hostPath, which the user never wrote; nobody says that gpu-share added them",
-)
-def test_the_user_is_told_that_gpu_share_added_what_pod_security_denies(attached_in_the_pod: Place) -> None:
-    denied = attached_in_the_pod.create(pod("0.2", RESTRICTED))
-    assert any("gpu-share" in text and "hostIPC" in text for text in denied.warnings)
-
-
-def test_a_share_attached_by_the_node_runs(attached_by_the_node: Place) -> None:
+@pytest.mark.parametrize("name", ["attach-node", "attach-auto"])
+def test_a_share_attached_by_the_node_runs(place_of: Callable[[str], Place], name: str) -> None:
+    attached_by_the_node = place_of(name)
     made = attached_by_the_node.started(pod("0.2", RESTRICTED))
     assert "hostIPC" not in made["spec"]
     report = attached_by_the_node.report("model")
