@@ -15,7 +15,7 @@ def policy() -> None:
     """Check and show policy files."""
 
 
-@policy.command()
+@policy.command(short_help="Validate a directory of policy files.")
 @click.argument("directory", type=DIRECTORY, default=SHIPPED_POLICIES, envvar="GPU_SHARE_POLICIES")
 def check(*, directory: Path) -> None:
     """
@@ -40,7 +40,10 @@ def check(*, directory: Path) -> None:
     for oversight in oversights(made, policy_files(directory), kustomization(directory)):
         found = oversight.below(str(directory))
         click.echo(f"{found.place}: warning: {found.told}", err=True)
-    click.echo(f"{directory}: good, with policies of their own for {len(made.namespaces)} namespaces")
+    count = len(made.namespaces)
+    click.echo(
+        f"{directory}: valid, {count} {'namespace overrides' if count == 1 else 'namespaces override'} the default"
+    )
 
 
 @policy.command()
@@ -55,7 +58,7 @@ def schema(*, cluster: bool) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
 
 
-@policy.command()
+@policy.command(short_help="Print the policy in force for a namespace.")
 @click.argument("namespace")
 @policies_option
 def show(*, namespace: str, policies: Path) -> None:

@@ -78,7 +78,7 @@ def check_mounts(
         path = mount.mount_path
         if not _NORMAL.fullmatch(path):
             if ".." in path.split("/"):
-                what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which hides where it lies"
+                what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which is not allowed"
                 found.deny("ConflictingRequest", what, "Write the path without ..")
                 continue
             path = normal(path)

@@ -29,7 +29,7 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
 
 
 @click.command(short_help="Show what the webhook would do with pods in files.")
-@click.argument("files", nargs=-1, metavar="[FILE...|-]")
+@click.argument("files", nargs=-1, metavar="[FILE...|-]", type=click.Path(allow_dash=True))
 @option("--namespace", "-n", of="preview", metavar="NAME", help="Namespace of the pods, instead of what the files say.")
 @policies_option
 @option(

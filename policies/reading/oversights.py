@@ -39,7 +39,9 @@ def _without_label(namespace: str, policy: EffectivePolicy, file: str) -> Iterat
     source = policy.source("mode")
     if policy.policy.mode == "warn" and source.file == file:
         command = f"kubectl label namespace {namespace} {MODE_LABEL}=warn"
-        yield Problem(file, source.line, "mode", f"the policy in the API server needs a label to warn too: {command}")
+        yield Problem(
+            file, source.line, "mode", f"without a label on the namespace the API server denies these pods: {command}"
+        )
 
 
 def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:

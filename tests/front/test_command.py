@@ -54,6 +54,11 @@ def test_a_shell_completes_commands_by_the_script(shell: str) -> None:
     assert f"_GPU_SHARE_COMPLETE={shell}_complete" in ran.output
 
 
+def test_completion_of_preview_asks_the_shell_for_files() -> None:
+    environment = {"COMP_WORDS": "gpu-share preview ", "COMP_CWORD": "2", "_GPU_SHARE_COMPLETE": "bash_complete"}
+    assert "file," in CliRunner().invoke(main, [], prog_name="gpu-share", env=environment).output
+
+
 def test_completion_knows_commands_and_values() -> None:
     environment = {"COMP_WORDS": "gpu-share preview -o ", "COMP_CWORD": "3", "_GPU_SHARE_COMPLETE": "bash_complete"}
     ran = CliRunner().invoke(main, [], prog_name="gpu-share", env=environment)
