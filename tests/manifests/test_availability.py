@@ -151,11 +151,11 @@ def test_every_pod_template_can_be_changed_at_any_time(directory: Path) -> None:
     assert workloads == {"Deployment", "DaemonSet"}
 
 
-def test_certificates_are_issued_at_the_start_of_a_pod_and_renewed_every_hour() -> None:
+def test_certificates_are_issued_at_the_start_of_a_pod_and_looked_at_every_five_minutes() -> None:
     (container,) = named("Deployment", "gpu-share-certs")["spec"]["template"]["spec"]["containers"]
     line = [*container["command"], *container["args"]]
     assert line[:3] == ["gpu-share", "certs", "ensure"]
-    assert line[line.index("--every-minutes") + 1] == "60"
+    assert line[line.index("--every-minutes") + 1] == "5"
 
 
 def test_the_changes_of_a_pass_have_time_to_reach_everyone_within_the_settle_time() -> None:
