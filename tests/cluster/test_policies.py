@@ -113,7 +113,7 @@ def test_webhooks_that_start_beside_a_broken_policy_file_serve_the_other_namespa
     with broken(installed, cluster):
         cluster.run("kubectl -n gpu-share delete pod -l app.kubernetes.io/component=webhook --grace-period=1")
         eventually(lambda: restarts(installed, "webhook") or is_up(installed, "webhook"), what="new webhooks")
-        assert admits(place, "0.2")
+        eventually(lambda: admits(place, "0.2"), what="the API server reaches them, and another namespace is served")
         denied = Place.make(cluster, NAMESPACE).create(pod("0.2"), dry_run=True)
         assert denied.status == 403
         assert "changing.yaml:1" in denied.message
