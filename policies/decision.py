@@ -16,7 +16,14 @@ from policies.frameworks.budget import Budget
 from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
-from policies.limits import attaches_in_pod, check_attachment, check_pod, check_share, check_sum
+from policies.limits import (
+    attaches_in_pod,
+    check_attachment,
+    check_pod,
+    check_share,
+    check_sharing,
+    check_sum,
+)
 from policies.pod import Pod, Slot, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -59,27 +66,9 @@ def _grant(  # noqa: PLR0913 - all that decides
     *,
     restricted: bool,
 ) -> Grant:
-    """
-    Say what the pod would get; it is denied if *found* has a reason for that in the end.
-
-    Raises:
-        DeniedError: If nothing else has to be looked at.
-    """
-    cluster, rules = policies.cluster, policy.policy
-    if policy.broken is not None:
-        raise DeniedError(
-            "PolicyBroken",
-            f"The policy of this namespace is broken: {policy.broken.told}",
-            "Ask its administrator to correct the file",
-            by=policy.broken.place,
-        )
-    if not rules.enabled:
-        raise DeniedError(
-            "SharingDisabled",
-            "Sharing of GPUs is disabled in this namespace",
-            "Ask its administrator, or take the request out of the pod",
-            by=policy.source("enabled"),
-        )
+    """Say what the pod would get; it is denied if *found* has a reason for that in the end, or by a DeniedError."""
+    check_sharing(policy)
+    cluster = policies.cluster
     kind, asks = read_asks(pod, containers, found, cluster=cluster, policy=policy)
     pipes = cluster.mps.pipe_directory
     attached = kind.strategy == MPS and attaches_in_pod(policy, found, restricted=restricted)

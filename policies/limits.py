@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from policies.contract import FRAMEWORK_ANNOTATION_PREFIX, MILLI_PER_GPU, MPS_VOLUME, SHARE_ANNOTATION, WHOLE
-from policies.denial import Findings
+from policies.denial import DeniedError, Findings
 from policies.errors import quoted
 from policies.host_access import is_pipe_volume
 from policies.kind import Kind
@@ -11,6 +11,29 @@ from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 from policies.request import Ask
 from policies.share import Share, milli_text
+
+
+def check_sharing(policy: EffectivePolicy) -> None:
+    """
+    See that the namespace has shares at all.
+
+    Raises:
+        DeniedError: If its policy is broken, or disables them: nothing else has to be looked at.
+    """
+    if policy.broken is not None:
+        raise DeniedError(
+            "PolicyBroken",
+            f"The policy of this namespace is broken: {policy.broken.told}",
+            "Ask its administrator to correct the file",
+            by=policy.broken.place,
+        )
+    if not policy.policy.enabled:
+        raise DeniedError(
+            "SharingDisabled",
+            "Sharing of GPUs is disabled in this namespace",
+            "Ask its administrator, or take the request out of the pod",
+            by=policy.source("enabled"),
+        )
 
 
 def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:

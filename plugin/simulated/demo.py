@@ -79,14 +79,8 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
             )
             for number, example in enumerate(examples, start=1):
                 show_title(console, number=number, title=example.title)
-                _send(
-                    example,
-                    port=port,
-                    ca=directory / "certs" / "ca.crt",
-                    kubelet=kubelet,
-                    resource=resource,
-                    to=console,
-                )
+                ca = directory / "certs" / "ca.crt"
+                _send(example, port=port, ca=ca, kubelet=kubelet, resource=resource, to=console)
         show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
         _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
     show_end(console)
