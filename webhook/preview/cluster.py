@@ -1,5 +1,5 @@
 """
-The policies of a cluster: its ConfigMap, as the user's own kubectl reads it.
+The policies of a cluster: the ConfigMaps that its webhook reads, as the user's own kubectl gives them.
 
 kubectl knows the kubeconfig, its contexts and the plugins that sign users in, so nothing of that is needed here.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP, WEBHOOK_SERVICE
 from policies.denial import shorten
 from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
@@ -39,9 +39,12 @@ class Cluster(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: If kubectl cannot read them, or they cannot be used.
         """
-        data = self._data()
+        data: dict[str, str] = {}
+        names = self._config_maps()
+        for name in names:  # as in the webhook's volume: of two files of one name the last counts
+            data |= self._data(name)
         context = self.context or self._kubectl("config", "current-context", fallback="(none)").strip()
-        source = f"{_NAME} of the cluster, context {shorten(context, 100)}"
+        source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
         with tempfile.TemporaryDirectory() as directory:
             for name, text in data.items():
                 (Path(directory) / Path(name).name).write_text(text)
@@ -51,15 +54,28 @@ class Cluster(msgspec.Struct, frozen=True):
                 place = str(error).replace(directory, _NAME)
                 raise ClusterError(place) from None
 
-    def _data(self) -> dict[str, str]:
-        text = self._kubectl("get", "configmap", POLICIES_CONFIG_MAP, "--namespace", NAMESPACE, "--output", "json")
+    def _config_maps(self) -> list[str]:
+        """Name the ConfigMaps in the webhook's volume; where that cannot be read, the one of the policies."""
+        text = self._kubectl(
+            "get", "deployment", WEBHOOK_SERVICE, "--namespace", NAMESPACE, "--output", "json", fallback="{}"
+        )
+        try:
+            volumes = json.loads(text)["spec"]["template"]["spec"]["volumes"]
+            sources = next(one["projected"]["sources"] for one in volumes if one["name"] == "policies")
+            return [str(one["configMap"]["name"]) for one in sources]
+        except (ValueError, KeyError, TypeError, StopIteration):
+            return [POLICIES_CONFIG_MAP]
+
+    def _data(self, name: str) -> dict[str, str]:
+        text = self._kubectl("get", "configmap", name, "--namespace", NAMESPACE, "--output", "json")
         try:
             found: Any = json.loads(text)
         except ValueError:
             raise ClusterError("kubectl did not answer in JSON: check that `kubectl version` works") from None
         data = found.get("data") if isinstance(found, dict) else None
         if not isinstance(data, dict) or not all(isinstance(one, str) for one in data.values()):
-            raise ClusterError(f"{_NAME} holds no policy files: write them, as `kubectl apply -k manifests` does")
+            named = f"ConfigMap {NAMESPACE}/{name}"
+            raise ClusterError(f"{named} holds no policy files: write them, as `kubectl apply -k manifests` does")
         return data
 
     def _kubectl(self, *arguments: str, fallback: str | None = None) -> str:
@@ -81,3 +97,8 @@ class Cluster(msgspec.Struct, frozen=True):
             return fallback
         said = shorten(" ".join(ran.stderr.split()) or f"exit code {ran.returncode}", 300)
         raise ClusterError(f"kubectl could not read {_NAME} ({said}): check --context, --kubeconfig and your rights")
+
+
+def _others(names: list[str]) -> str:
+    others = [shorten(name, 100) for name in names if name != POLICIES_CONFIG_MAP]
+    return f" and {', '.join(others)}" if others else ""

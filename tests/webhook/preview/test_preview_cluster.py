@@ -13,6 +13,8 @@ from tests.manifests.render import MANIFESTS, render
 from tests.webhook.commands import POD, preview, run
 
 TEAM = {"_default.yaml": 'share:\n  maximum: "0.1"\n'}
+OTHERS = "resourceNames: {mps: example.com/vgpu}\n"
+LIMITED = POD.replace('gpu-share: "0.2"', 'gpu-share: "0.1"')
 
 
 @pytest.fixture
@@ -59,8 +61,33 @@ def test_context_and_kubeconfig_are_kubectls(kubectl: Callable[..., Path], monke
     options = ("--context", "prod", "--kubeconfig", "/my/config")
     text = preview(POD, "--cluster", *options, code=1).stdout
     assert text.startswith("Policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context prod\n")
-    (call,) = calls.read_text().splitlines()
-    assert call.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ")
+    called = calls.read_text().splitlines()
+    assert len(called) == 2
+    assert all(one.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ") for one in called)
+
+
+def test_the_policies_are_those_of_all_config_maps_that_the_webhook_reads(kubectl: Callable[..., Path]) -> None:
+    calls = kubectl(config_map(TEAM))
+    deployment = next(
+        one
+        for one in render(MANIFESTS)
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "gpu-share-webhook")
+    )
+    sources = next(one for one in deployment["spec"]["template"]["spec"]["volumes"] if one["name"] == "policies")
+    names = [one["configMap"]["name"] for one in sources["projected"]["sources"]]
+    (script,) = calls.parent.glob("bin/kubectl")
+    answers = {"deployment": deployment, names[0]: config_map(TEAM), names[1]: config_map({"_cluster.yaml": OTHERS})}
+    lines = ["#!/bin/sh", 'case "$*" in *current-context*) echo kind-a;;']
+    for number, (name, answer) in enumerate(answers.items()):
+        path = calls.parent / f"answer-{number}"
+        path.write_text(json.dumps(answer))
+        lines.append(f"*' {name} '*) /bin/cat {path};;")
+    script.write_text("\n".join([*lines, "esac", ""]))
+    first, *rest = preview(POD, "--cluster", code=1).stdout.splitlines()
+    assert first == f"Policies: ConfigMap gpu-share/{names[0]} and {names[1]} of the cluster, context kind-a"
+    assert any("at most 0.1 is allowed" in line for line in rest)
+    limited = preview(LIMITED, "--cluster").stdout
+    assert "1 x example.com/vgpu" in limited
 
 
 def test_it_is_the_config_map_that_the_manifests_install() -> None:
