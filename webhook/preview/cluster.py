@@ -16,7 +16,7 @@ from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP, WEBHOOK_SERVICE
 from policies.denial import shorten
 from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
-from policies.reading.store import load
+from policies.reading.store import PolicyStore
 
 _NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
 _SECONDS = 30
@@ -49,7 +49,7 @@ class Cluster(msgspec.Struct, frozen=True):
             for name, text in data.items():
                 (Path(directory) / Path(name).name).write_text(text)
             try:
-                return source, load(Path(directory))
+                return source, PolicyStore(Path(directory)).current
             except PolicyError as error:
                 place = str(error).replace(directory, _NAME)
                 raise ClusterError(place) from None

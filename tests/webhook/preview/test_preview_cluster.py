@@ -90,6 +90,12 @@ def test_the_policies_are_those_of_all_config_maps_that_the_webhook_reads(kubect
     assert "1 x example.com/vgpu" in limited
 
 
+def test_a_broken_file_of_the_cluster_denies_its_namespace_and_no_other(kubectl: Callable[..., Path]) -> None:
+    kubectl(config_map({"team.yaml": "mode: x"}))
+    assert "Pod team/web: denied, PolicyBroken" in preview(POD, "--cluster", "-n", "team", code=1).stdout
+    assert "Pod other/web: granted" in preview(POD, "--cluster", "-n", "other").stdout
+
+
 def test_it_is_the_config_map_that_the_manifests_install() -> None:
     names = [one["metadata"] for one in render(MANIFESTS) if one["kind"] == "ConfigMap"]
     assert (NAMESPACE, POLICIES_CONFIG_MAP) in [(one["namespace"], one["name"]) for one in names]

@@ -105,7 +105,7 @@ def test_aliases_that_multiply_cost_little(output: str) -> None:
     start = time.monotonic()
     result = run("preview", "-", "-o", output, given=text, code=None)
     assert result.exit_code in (0, 2)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 20  # 3^24 values would take days
 
 
 def test_a_structure_that_holds_itself_is_no_traceback() -> None:
