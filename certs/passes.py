@@ -7,12 +7,12 @@ from collections.abc import Callable
 from threading import Timer
 from typing import Final
 
-LONGEST_PASS_SECONDS: Final = (
-    120.0  # of the settle time, the rest is left for its changes to reach API servers and pods
-)
+from program.front import FAILED
+
+# Of the settle time, the rest is left for the changes of a pass to reach API servers and pods.
+LONGEST_PASS_SECONDS: Final = 120.0
 
 _ENDING = (signal.SIGTERM, signal.SIGINT)
-_FAILED = 1
 
 
 def repeated(
@@ -51,4 +51,4 @@ def _watched(make_pass: Callable[[], int], longest_seconds: float) -> int:
 def _give_up(longest_seconds: float) -> None:
     said = f"the pass has not ended for {longest_seconds:g} s: is the API server slow or overloaded?"
     sys.stderr.write(f"gpu-share certs ensure: {said}\n")
-    os._exit(_FAILED)
+    os._exit(FAILED)

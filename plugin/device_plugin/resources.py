@@ -21,9 +21,9 @@ class SharedGpu(Protocol):
     """A GPU, how it is shared, and its health."""
 
     @property
-    def gpu(self) -> Gpu: ...  # noqa: D102
+    def gpu(self) -> Gpu: ...  # noqa: D102 - the name says it
     @property
-    def strategy(self) -> SharingStrategy: ...  # noqa: D102
+    def strategy(self) -> SharingStrategy: ...  # noqa: D102 - likewise
     @property
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
