@@ -2,12 +2,14 @@
 What can go wrong on the node, each with one sentence that names the cause and the fix.
 
     PluginError
+    ├── AlreadyRunsError    another of the same program runs on this node
     ├── AllocationError     the kubelet asks for vGPUs that cannot be held to a share
     ├── HandoverError       containers cannot be given their GPU in the way that was asked for
     ├── DiscoveryError      no GPU to share: no NVML, no driver, none usable
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
     │   └── ControlError    one does not answer, or not as documented
     ├── SimulationError     `--simulate` names no GPUs
+    ├── StateDirectoryError the directory of this node's state cannot be written to
     ├── SocketError         no socket can be served in the kubelet's directory
     └── TenantsError        the kubelet does not say who holds which vGPUs
 """
@@ -15,6 +17,10 @@ What can go wrong on the node, each with one sentence that names the cause and t
 
 class PluginError(Exception):
     """Never raised itself: catch it to turn a cause into one clear line."""
+
+
+class AlreadyRunsError(PluginError):
+    """Another of the same program; the sentence says which."""
 
 
 class AllocationError(PluginError):
@@ -39,6 +45,10 @@ class ControlError(MpsError):
 
 class SimulationError(PluginError):
     """A `--simulate` that names no GPUs."""
+
+
+class StateDirectoryError(PluginError):
+    """A directory of state that cannot be written to."""
 
 
 class SocketError(PluginError):

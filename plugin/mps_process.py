@@ -17,9 +17,10 @@ from plugin.lifecycle import Ending
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
-from plugin.mps.state import alone
+from plugin.mps.state import PROGRAM
 from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import Tenancy
+from plugin.presence import alone
 from plugin.restart import RestartNeeded
 from plugin.shares.strategy import strategies
 from plugin.state_files import boot_id
@@ -60,7 +61,7 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     start_logging()
     os.umask(_FOR_OTHERS)
     try:
-        with Ending() as ending, alone(settings.state_dir):
+        with Ending() as ending, alone(settings.state_dir, PROGRAM):
             store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
             found = _discovered(settings, ending)
             if found is None:

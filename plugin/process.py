@@ -3,24 +3,26 @@
 import logging
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from time import monotonic
 
 from plugin.device_plugin.resources import Resources, Servers
-from plugin.errors import PluginError, SimulationError, SocketError
+from plugin.errors import PluginError, SimulationError, SocketError, StateDirectoryError
 from plugin.gpus.discovery import SYSFS
 from plugin.gpus.nvml import NvmlHealth, load_nvml
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.reports import Probe, Report, first_probe
-from plugin.health.state import read_node_health
+from plugin.health.state import PROGRAM, read_node_health
 from plugin.lifecycle import Ending, Threads
 from plugin.mps.state import MpsFaults, PublishedMpsFaults
 from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.shares.handover import Handover, HandoverSettings, forget_others
 from plugin.shares.preference import AllocationPolicy
@@ -84,12 +86,29 @@ def run(settings: Settings) -> int:
 
 def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
-        _run(settings, threads, ending)
+        with _alone(settings.state_dir):
+            _run(settings, threads, ending)
     except (PolicyError, SimulationError) as error:
         return failed("plugin", error, UNUSABLE)
     except PluginError as error:
         return failed("plugin", error, FAILED)
     return 0
+
+
+@contextmanager
+def _alone(state_dir: Path) -> Iterator[None]:
+    """
+    Be the only plugin of the node: of two, each would be disconnected when the kubelet hears of the other.
+
+    Raises:
+        AlreadyRunsError: If there is one already.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone(state_dir, PROGRAM))
+        except StateDirectoryError as error:  # it shares GPUs all the same; that nobody can read how, it says later
+            _log.warning("no lock: another plugin on this node would not be noticed", extra={"reason": str(error)})
+        yield
 
 
 def _run(settings: Settings, threads: Threads, ending: Ending) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from plugin.state_files import read_json, write_atomically
 
 NODE_FILE = "plugin.json"
+PROGRAM = "plugin"  # as its lock is named
 HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
 FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
 

@@ -1,29 +1,22 @@
 """
 What `gpu-share mps` publishes for the plugin: the state of each GPU's MPS daemon, in one small file with a heartbeat.
 
-And whether it lives: it holds a lock, which the kernel takes from it the moment it ends, however it ends. The lock
-belongs to the open file (an OFD lock): others can ask who holds it without taking it for a moment themselves, which
-could keep a new supervisor from starting.
-
-Times are those of `state_files.boot_seconds`; the ISO texts are for people.
+Whether it lives, its lock says (`presence`). Times are those of `state_files.boot_seconds`; ISO texts are for people.
 """
 
-import fcntl
-import os
-import struct
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from plugin.errors import MpsError
+from plugin.presence import lives
 from plugin.state_files import boot_seconds, read_json, write_atomically
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
 
 STATE_FILE = "mps.json"
+PROGRAM = "mps"  # as its lock is named
 FRESH_SECONDS = 20.0  # a daemon that nobody has looked at for longer may be anything
 
 
@@ -74,49 +67,6 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
     return None
 
 
-LOCK_FILE = "mps.lock"
-_READ_BY_ALL = 0o755
-_LOCK = struct.Struct("hhlli")  # struct flock: type, whence, start, length, PID
-
-
-@contextmanager
-def alone(state_dir: Path) -> Iterator[None]:
-    """
-    Hold the node: two of us would end each other's daemons.
-
-    Raises:
-        MpsError: If another one runs, or the directory cannot be used.
-    """
-    try:
-        state_dir.mkdir(mode=_READ_BY_ALL, parents=True, exist_ok=True)
-        lock = os.open(state_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise MpsError(f"--state-dir {state_dir}: not a directory that can be written to: {error.strerror}") from error
-    try:
-        try:
-            fcntl.fcntl(lock, fcntl.F_OFD_SETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        except BlockingIOError:
-            raise MpsError(f"--state-dir {state_dir}: another gpu-share mps runs on this node: end it first") from None
-        yield
-    finally:
-        os.close(lock)
-
-
-def has_ended(state_dir: Path) -> bool:
-    """Whether there was one on this node, and is none now; False where that cannot be told."""
-    try:
-        lock = os.open(state_dir / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        answer = fcntl.fcntl(lock, fcntl.F_OFD_GETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        return int(_LOCK.unpack(answer)[0]) == fcntl.F_UNLCK
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-
-
 MpsFaults = Callable[[Collection[str]], Mapping[str, str]]  # UUIDs: why, by UUID
 
 _ENDED = "gpu-share mps no longer runs, and the MPS daemons with it: see the log of its last run"
@@ -137,7 +87,7 @@ class PublishedMpsFaults:
         file = self._file()
         if file != self._read:
             self._read, self._state = file, read_state(self._state_dir) if file else None
-        if has_ended(self._state_dir):
+        if lives(self._state_dir, PROGRAM) is False:
             return dict.fromkeys(gpu_uuids, _ENDED)
         now_seconds = self._clock()  # once it is read: what it says must not seem to be of the future
         found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}

@@ -207,3 +207,24 @@ def test_importing_grpc_starts_no_thread_that_signals_could_go_to() -> None:
     program = "import os, plugin.process; print(len(os.listdir('/proc/self/task')))"
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "1"
+
+
+def test_a_second_plugin_on_a_node_ends_at_once_and_the_first_stays_registered(start: Start, directory: Path) -> None:
+    with SimulatedKubelet(directory) as kubelet:
+        start("--simulate", "1xL4")
+        kubelet.wait_for(NAME)
+        code, written = start("--simulate", "1xL4").ends()
+        assert code == 1
+        assert "another gpu-share plugin runs on this node: end it first" in written
+        assert written.count("\n") == 1
+        assert kubelet.allocatable(NAME) == 10
+        assert kubelet.registrations == [NAME]
+
+
+def test_a_plugin_after_one_that_was_killed_starts(start: Start, directory: Path) -> None:
+    with SimulatedKubelet(directory) as kubelet:
+        first = start("--simulate", "1xL4")
+        kubelet.wait_for(NAME)
+        first.process.kill()
+        first.process.wait()
+        start("--simulate", "1xL4").logged("registered with the kubelet")

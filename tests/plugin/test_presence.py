@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from plugin.errors import MpsError
-from plugin.mps.state import LOCK_FILE, MpsGpu, MpsState, PublishedMpsFaults, alone, has_ended, write_state
-from tests.plugin.mps.isolated import ROOT
+from plugin.errors import AlreadyRunsError, StateDirectoryError
+from plugin.mps.state import MpsGpu, MpsState, PublishedMpsFaults, write_state
+from plugin.presence import alone, lives, lock_file
+from tests.plugin.plugin_process import ROOT
 
 HOLD = """
 import sys
 from pathlib import Path
-from plugin.mps.state import alone
-with alone(Path(sys.argv[1])):
+from plugin.presence import alone
+with alone(Path(sys.argv[1]), "mps"):
     print(flush=True)
     input()
 """
@@ -34,31 +35,38 @@ def end(holder: subprocess.Popen[str]) -> None:
 
 
 def test_one_that_was_killed_is_known_to_have_ended_at_once(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    assert not has_ended(tmp_path)
+    assert lives(tmp_path, "mps")
     end(holder)
-    assert has_ended(tmp_path)
+    assert lives(tmp_path, "mps") is False
 
 
 def test_asking_takes_nothing_from_whoever_comes_next(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    with pytest.raises(MpsError, match="another gpu-share mps runs"), alone(tmp_path):
+    with pytest.raises(AlreadyRunsError, match="another gpu-share mps runs"), alone(tmp_path, "mps"):
         pass
-    assert not has_ended(tmp_path)
+    assert lives(tmp_path, "mps")
     end(holder)
-    with alone(tmp_path):
-        assert not has_ended(tmp_path)
-    assert has_ended(tmp_path)
+    with alone(tmp_path, "mps"):
+        assert lives(tmp_path, "mps")
+    assert lives(tmp_path, "mps") is False
 
 
-def test_where_there_never_was_one_nothing_has_ended(tmp_path: Path) -> None:
-    assert not has_ended(tmp_path)
-    assert not has_ended(tmp_path / "nowhere")
+def test_each_program_has_a_lock_of_its_own(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    with alone(tmp_path, "plugin"):
+        assert lives(tmp_path, "plugin")
+    assert lives(tmp_path, "mps")
+    end(holder)
+
+
+def test_where_there_never_was_one_nobody_can_tell(tmp_path: Path) -> None:
+    assert lives(tmp_path, "mps") is None
+    assert lives(tmp_path / "nowhere", "mps") is None
 
 
 def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
-    (tmp_path / LOCK_FILE).symlink_to(tmp_path / "other")
-    assert not has_ended(tmp_path)
-    with pytest.raises(MpsError, match="not a directory that can be written to"), alone(tmp_path):
+    lock_file(tmp_path, "mps").symlink_to(tmp_path / "other")
+    assert lives(tmp_path, "mps") is None
+    with pytest.raises(StateDirectoryError, match="not a directory that can be written to"), alone(tmp_path, "mps"):
         pass
 
 
