@@ -13,11 +13,15 @@ from policies.contract import (
     DEFAULT_PIPE_DIRECTORY,
     DEFAULT_RESOURCE_NAMES,
     DEFAULT_VGPUS_PER_GPU,
+    DRA,
+    SIZE_RESOURCE_PREFIX,
     WHOLE_GPU_RESOURCE_PREFIXES,
+    Allocation,
     SharingStrategy,
 )
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
+from policies.sizes import is_sized, is_too_fine, too_fine
 
 NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 Namespace = Annotated[str, form("the name of a namespace", "kube-system", pattern=NAMESPACE_PATTERN)]
@@ -39,13 +43,13 @@ class ClusterMps(Section, frozen=True, kw_only=True):
     ] = DEFAULT_PIPE_DIRECTORY
 
 
-# A pod with one of these beside a share is denied, so a share cannot be one of them.
-_VENDORS = "|".join(prefix.replace(".", r"\.") for prefix in WHOLE_GPU_RESOURCE_PREFIXES)
+# A pod with one of these beside a share is denied, so a share cannot be one of them; nor can it be a size of DRA's.
+_VENDORS = "|".join(prefix.replace(".", r"\.") for prefix in (*WHOLE_GPU_RESOURCE_PREFIXES, SIZE_RESOURCE_PREFIX))
 
 ResourceName = Annotated[
     str,
     form(
-        "a resource outside kubernetes.io that is none of a vendor's own plugin",
+        "a resource outside kubernetes.io that is none of a vendor's own plugin and no gpu-share.dev/share-...",
         "example.com/vgpu",
         pattern=rf"(?!{_VENDORS})"
         r"(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
@@ -76,6 +80,13 @@ class NodeRule(Section, frozen=True, kw_only=True):
         Literal["mps", "time-slicing", "whole", "none"],
         Meta(description="vGPUs by one of the strategies, whole GPUs, or none: left to another device plugin."),
     ] = msgspec.field(name="offer")
+    allocation: Annotated[
+        Allocation | None,
+        Meta(
+            description="Who allocates them: the device-plugin, or the scheduler by dra. null: what `--allocation` of "
+            "the plugin on the node says."
+        ),
+    ] = None
 
     def fits(self, *, node: str, model: str, index: int) -> bool:
         """Whether the GPU with this number and model, on this node, is one of those selected."""
@@ -129,14 +140,28 @@ class Cluster(Section, frozen=True, kw_only=True):
             raise ValueError(
                 "resourceNames must differ, or the scheduler could not keep the strategies apart: give each its own"
             )
+        if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in self.nodes):
+            raise ValueError(too_fine(self.vgpus_per_gpu))
         msgspec.structs.force_setattr(self, "resource_names", names)
+
+    def is_ours(self, resource: str) -> bool:
+        """Whether an extended resource is a share, or whole GPUs, whoever allocates it."""
+        return resource in self.resource_names.values() or is_sized(resource)
 
     def strategy(self, *, node: str, model: str, index: int, otherwise: SharingStrategy) -> SharingStrategy | None:
         """Return the sharing strategy of a GPU, None for none; *otherwise* where no entry of `nodes` fits."""
-        rule = next((rule for rule in self.nodes if rule.fits(node=node, model=model, index=index)), None)
+        rule = self._rule(node=node, model=model, index=index)
         if rule is None:
             return otherwise
         return None if rule.strategy == "none" else rule.strategy
+
+    def allocation(self, *, node: str, model: str, index: int, otherwise: Allocation) -> Allocation:
+        """Say who allocates a GPU; *otherwise* where no entry of `nodes` fits, or it does not say."""
+        rule = self._rule(node=node, model=model, index=index)
+        return otherwise if rule is None or rule.allocation is None else rule.allocation
+
+    def _rule(self, *, node: str, model: str, index: int) -> NodeRule | None:
+        return next((rule for rule in self.nodes if rule.fits(node=node, model=model, index=index)), None)
 
     def nodes_of(self, node: str) -> tuple[NodeRule, ...]:
         """Return the entries of `nodes` that can select GPUs of the node with this name."""

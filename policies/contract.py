@@ -13,6 +13,11 @@ TIME_SLICING: Final = "time-slicing"
 SharingStrategy = Literal["mps", "time-slicing", "whole"]
 WHOLE: Final = "whole"
 
+# Who allocates the GPU: the kubelet with the device plugin, or the scheduler by Dynamic Resource Allocation.
+Allocation = Literal["device-plugin", "dra"]
+DEVICE_PLUGIN: Final = "device-plugin"
+DRA: Final = "dra"
+
 # The request, as users write it.
 SHARE_ANNOTATION: Final = "gpu-share"
 SHARE_ANNOTATION_ALIAS: Final = "gpu-share.dev/share"
@@ -44,6 +49,14 @@ DEFAULT_RESOURCE_NAMES: Final[dict[SharingStrategy, str]] = {
 DEFAULT_VGPUS_PER_GPU: Final = 10
 DEFAULT_PIPE_DIRECTORY: Final = "/tmp/nvidia-mps"  # noqa: S108 - where CUDA looks by default
 DEFAULT_EXEMPT_NAMESPACES: Final = ("kube-system",)
+
+# By DRA each size is a resource and a DeviceClass of its own: `gpu-share.dev/share-200m`, `share-200m.gpu-share.dev`.
+DRIVER: Final = "gpu-share.dev"
+SIZE_RESOURCE_PREFIX: Final = "gpu-share.dev/share-"
+SIZE_CLASS_PREFIX: Final = "share-"
+SIZE_CLASS_SUFFIX: Final = f".{DRIVER}"
+IMPLICIT_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"  # Kubernetes makes one of each DeviceClass
+MOST_GPUS_TOGETHER: Final = 8  # whole GPUs in one device: those of one machine, as most are built
 
 # A device ID is `<GPU UUID>::<n>`: NVIDIA's plugin writes it so, and dcgm-exporter splits at `::`.
 DEVICE_ID_SEPARATOR: Final = "::"

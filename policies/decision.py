@@ -87,6 +87,7 @@ def _grant(  # noqa: PLR0913 - all that decides
         vgpus_per_gpu=kind.per_gpu,
         pipe_directory=pipes,
         strategy=kind.strategy,
+        allocation=kind.allocation,
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
@@ -113,9 +114,13 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
     budget = Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
     advice = _advice(pod, ask.slot, policy, policies, budget)
     _check_memory(ask.slot, advice, policy, found)
+    resource, quantity = ask.kind.asked(ask.vgpus)
     return ContainerGrant(
         slot=ask.slot,
         vgpus=ask.vgpus,
+        resource=resource,
+        quantity=quantity,
+        replaced=ask.limit if ask.limit != resource else "",
         share=ask.share,
         share_text=milli_text(ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share),
         asked_by=ask.key,

@@ -1,6 +1,6 @@
 """Which container a share without a container's name is for: the one that the bare annotation means."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -27,7 +27,7 @@ def default_container(
     containers: list[Slot],
     share: Share,
     *,
-    resources: frozenset[str],
+    is_ours: Callable[[str], bool],
     warnings: list[str],
 ) -> str:
     """
@@ -38,7 +38,7 @@ def default_container(
     """
     named = annotations.get(DEFAULT_CONTAINER_ANNOTATION)
     apps = [slot for slot in containers if slot.group == "containers"]
-    granted = _granted(annotations, [*apps, *containers], share, resources) if GRANT_ANNOTATION in annotations else []
+    granted = _granted(annotations, [*apps, *containers], share, is_ours) if GRANT_ANNOTATION in annotations else []
     if named and (named in granted or not granted):
         return named
     chosen = granted[0] if granted else apps[0].name if apps else ""
@@ -56,7 +56,7 @@ def default_container(
 
 
 def _granted(
-    annotations: Mapping[str, str], containers: list[Slot], share: Share, resources: frozenset[str]
+    annotations: Mapping[str, str], containers: list[Slot], share: Share, is_ours: Callable[[str], bool]
 ) -> list[str]:
     """
     Name the containers to which the pod's grant gives exactly *share*, and whose limits say so too.
@@ -71,10 +71,10 @@ def _granted(
     return [
         slot.name
         for slot in containers
-        if slot.name in entries and entries[slot.name].share == text and _has_limit(slot, resources)
+        if slot.name in entries and entries[slot.name].share == text and _has_limit(slot, is_ours)
     ]
 
 
-def _has_limit(slot: Slot, resources: frozenset[str]) -> bool:
+def _has_limit(slot: Slot, is_ours: Callable[[str], bool]) -> bool:
     limits = slot.container.resources.limits if slot.container.resources else None
-    return any(whole(limits[name]) for name in resources if name in limits) if limits else False
+    return any(is_ours(name) and whole(quantity) for name, quantity in (limits or {}).items())

@@ -3,7 +3,7 @@
 import msgspec
 
 from policies.changes import RemoveMount, RemoveVariable
-from policies.contract import SharingStrategy
+from policies.contract import Allocation, SharingStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
 from policies.pod import Slot
@@ -16,12 +16,15 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
 
     slot: Slot
     vgpus: int  # or whole GPUs
+    resource: str  # in its limits, and how many of it
+    quantity: int
     share: Share | None  # as asked; None if it was asked as a limit
     share_text: str  # as asked, or the vGPUs as a share, cut to thousandths
     asked_by: str  # the annotation or the resource
     fraction_milli: int  # what its framework is told, in thousandths of one GPU
     advice: Advice
     removed: tuple[RemoveVariable, ...] = ()
+    replaced: str = ""  # the resource by which it asked, where the limits have another one instead
     unmounted: tuple[RemoveMount, ...] = ()  # what MPS mounts its shared memory instead of
 
 
@@ -36,10 +39,11 @@ class Grant(msgspec.Struct, frozen=True):
     """A pod that gets what it asks for."""
 
     policy: EffectivePolicy
-    resource: str
+    resource: str  # the device plugin's
     vgpus_per_gpu: int  # 1 of whole GPUs
     pipe_directory: str
     strategy: SharingStrategy  # whole: its resource is whole GPUs
+    allocation: Allocation  # by dra each container has a resource of its size
     attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]

@@ -5,31 +5,53 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from policies.cluster import Cluster
-from policies.contract import WHOLE, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, DRA, WHOLE, Allocation, SharingStrategy
 from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.pod import Slot
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
 from policies.share import Share
+from policies.sizes import Size, is_too_fine, read_size, size_of, too_fine
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False):
     """What all shares of one pod are made of."""
 
     strategy: SharingStrategy
-    resource: str
+    resource: str  # the device plugin's; by DRA a limit may still name it
     per_gpu: int  # how many of them are one GPU; whole GPUs are 1
+    allocation: Allocation = DEVICE_PLUGIN
 
     def counted(self, count: int) -> str:
         """Write a number of them for people."""
         return f"{count} {'whole GPU' if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
+    def asked(self, count: int) -> tuple[str, int]:
+        """Return the resource of so many, and how many a container has in its limits: by DRA one, of that size."""
+        if self.allocation == DRA:
+            return size_of(count, self.per_gpu, self.strategy).resource, 1
+        return self.resource, count
+
+    def in_limits(self, count: int) -> str:
+        """Write what a container asks for by a limit, for messages."""
+        resource, quantity = self.asked(count)
+        return f"{quantity} {resource}"
+
+    def is_named_by(self, resource: str) -> bool:
+        """Whether a limit of *resource* asks for some of them."""
+        return resource == self.resource or self.size(resource) is not None
+
+    def size(self, resource: str) -> Size | None:
+        """Return the size that *resource* is by DRA; None if it is none of this kind."""
+        size = read_size(resource) if self.allocation == DRA else None
+        return size if size is not None and size.strategy == self.strategy else None
+
 
 def vgpus_of(cluster: Cluster, policy: EffectivePolicy) -> Kind:
     """Return the vGPUs of the policy's strategy."""
     strategy = policy.policy.strategy
-    return Kind(strategy, cluster.resource_names[strategy], cluster.vgpus_per_gpu)
+    return Kind(strategy, cluster.resource_names[strategy], cluster.vgpus_per_gpu, policy.policy.allocation)
 
 
 def kind_of(
@@ -46,17 +68,21 @@ def kind_of(
     a part of a GPU in it gets vGPUs for all its shares.
 
     Raises:
-        DeniedError: If the limits name whole GPUs and an annotation asks for a part of one.
+        DeniedError: If the limits name whole GPUs and an annotation asks for a part of one, or DRA has no such vGPUs.
     """
     rules = policy.policy
     vgpus = vgpus_of(cluster, policy)
+    if rules.allocation == DRA and is_too_fine(cluster.vgpus_per_gpu):
+        what = too_fine(cluster.vgpus_per_gpu)
+        fix = "Ask the administrator to change vgpusPerGpu, or allocation"
+        raise DeniedError("SharingDisabled", what, fix, by=policy.source("allocation"))
     if rules.share.whole == "vgpus":
         return vgpus
-    gpus = Kind(WHOLE, cluster.resource_names[WHOLE], 1)
-    names_gpus = _first_that_names(containers, gpus.resource)
+    gpus = Kind(WHOLE, cluster.resource_names[WHOLE], 1, rules.allocation)
+    names_gpus = _first_that_names(containers, gpus)
     if names_gpus is None:
         by_annotation = shares and all(share.is_whole for _, share in shares.values())
-        return gpus if by_annotation and _first_that_names(containers, vgpus.resource) is None else vgpus
+        return gpus if by_annotation and _first_that_names(containers, vgpus) is None else vgpus
     for name, (key, share) in shares.items():
         if not share.is_whole:
             what = (
@@ -69,10 +95,10 @@ def kind_of(
     return gpus
 
 
-def _first_that_names(containers: Sequence[Slot], resource: str) -> Slot | None:
+def _first_that_names(containers: Sequence[Slot], kind: Kind) -> Slot | None:
     for slot in containers:
         resources = slot.container.resources
         for amounts in (resources.limits, resources.requests) if resources else ():
-            if amounts and resource in amounts and whole(amounts[resource]) != 0:
+            if any(kind.is_named_by(name) and whole(quantity) != 0 for name, quantity in (amounts or {}).items()):
                 return slot
     return None

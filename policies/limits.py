@@ -2,11 +2,20 @@
 
 from collections.abc import Sequence
 
-from policies.contract import FRAMEWORK_ANNOTATION_PREFIX, MILLI_PER_GPU, MPS_VOLUME, SHARE_ANNOTATION, WHOLE
+from policies.contract import (
+    DRA,
+    FRAMEWORK_ANNOTATION_PREFIX,
+    MILLI_PER_GPU,
+    MOST_GPUS_TOGETHER,
+    MPS_VOLUME,
+    SHARE_ANNOTATION,
+    WHOLE,
+)
 from policies.denial import DeniedError, Findings
 from policies.errors import quoted
 from policies.host_access import is_pipe_volume
 from policies.kind import Kind
+from policies.peak import peak
 from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 from policies.request import Ask
@@ -62,6 +71,13 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
             "ShareMalformed",
             f"{named(ask.slot)} asks for {ask.vgpus} vGPUs: more than one GPU's {per_gpu} and not whole GPUs",
             f"Ask for at most {per_gpu}, or a multiple of it",
+        )
+    elif ask.kind.allocation == DRA and ask.vgpus > per_gpu * MOST_GPUS_TOGETHER:
+        found.deny(
+            "ShareAboveMaximum",
+            f"{named(ask.slot)} asks for {asked}, at most {MOST_GPUS_TOGETHER} GPUs are allocated together by dra",
+            f'Ask for "{MOST_GPUS_TOGETHER}" or less',
+            by=policy.source("allocation"),
         )
     else:
         _check_rounding(ask, policy, found)
@@ -137,24 +153,15 @@ def check_attachment(pod: Pod, policy: EffectivePolicy, found: Findings, *, pipe
 def check_sum(
     containers: Sequence[Slot], asks: Sequence[Ask], policy: EffectivePolicy, kind: Kind, found: Findings
 ) -> None:
-    """
-    Deny a pod with more than one may have.
-
-    Adds up as the scheduler does: sidecars stay, other init containers run one after the other before the rest.
-    """
+    """Deny a pod with more than one may have."""
     sizes = {(ask.slot.group, ask.slot.index): _milli_times_vgpus(ask) for ask in asks}
-    staying = peak = 0
-    for slot in containers:
-        size = sizes.get((slot.group, slot.index), 0)
-        if slot.runs_on:
-            staying += size
-        peak = max(peak, staying + (0 if slot.runs_on else size))
+    most_held = peak(containers, sizes, kind)
     largest = policy.policy.share.largest_pod
-    if peak > largest * kind.per_gpu:
+    if most_held > largest * kind.per_gpu:
         by_share = any(ask.share is not None for ask in asks)
         most, fix = _most(largest, kind, by_share=by_share)
-        share = f"{milli_text(-(-peak // kind.per_gpu))} of a GPU"
-        together = share if by_share else kind.counted(peak // MILLI_PER_GPU)
+        share = f"{milli_text(-(-most_held // kind.per_gpu))} of a GPU"
+        together = share if by_share else kind.counted(most_held // MILLI_PER_GPU)
         found.deny(
             "PodShareAboveMaximum",
             f"The pod's containers together ask for {together}, at most {most} per pod is allowed here",

@@ -5,10 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from policies.contract import (
-    MILLI_PER_GPU,
-    Strategy,
-)
+from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, Allocation, Strategy
 from policies.errors import Problem
 from policies.form import Section, form
 from policies.share import Headroom, Share
@@ -202,6 +199,14 @@ class Policy(Section, frozen=True, kw_only=True):
             "limit on memory; its own resource, no MPS volume, no hostIPC."
         ),
     ] = "mps"
+    allocation: Annotated[
+        Allocation,
+        Meta(
+            description="Who allocates the GPU. device-plugin: the kubelet, from what its node has free. dra: the "
+            "scheduler, which sees each GPU, so that a share waits until one GPU has room for it; needs Kubernetes "
+            "1.36, and nodes whose GPUs are allocated that way."
+        ),
+    ] = DEVICE_PLUGIN
     share: ShareRules = msgspec.field(default_factory=ShareRules)
     mps: MpsRules = msgspec.field(default_factory=MpsRules)
     memory: MemoryRules = msgspec.field(default_factory=MemoryRules)

@@ -1,5 +1,7 @@
 """What a pod asks for: its annotations and limits, brought to one count per container, of vGPUs or of whole GPUs."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from policies.cluster import Cluster
@@ -15,10 +17,11 @@ from policies.default_container import default_container
 from policies.denial import DeniedError, Findings
 from policies.errors import ShareError, quoted
 from policies.kind import Kind, kind_of, vgpus_of
-from policies.pod import Pod, Resources, Slot, named
+from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
 from policies.share import Share
+from policies.sizes import is_sized, read_size
 
 _PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})  # in almost every container
 
@@ -31,6 +34,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     vgpus: int  # or whole GPUs, if that is the kind; rounded up, if it is asked as a share
     share: Share | None  # None: asked as a limit
     key: str  # the annotation or the resource by which it is asked, for messages
+    limit: str  # the resource of its own limits; empty if they name none
 
 
 def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
@@ -41,15 +45,13 @@ def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
             return True
         if any(key.startswith(CONTAINER_ANNOTATION_PREFIX) for key in annotations):
             return True
-    ours = cluster.resource_names.values()
     return any(
-        whole(amounts[name]) != 0
+        cluster.is_ours(name) and whole(quantity) != 0
         for slot in containers
         if (resources := slot.container.resources)
         for amounts in (resources.limits, resources.requests)
-        if amounts
-        for name in ours
-        if name in amounts
+        for name, quantity in (amounts or {}).items()
+        if name not in _PLAIN_RESOURCES
     )
 
 
@@ -76,17 +78,17 @@ def read_asks(
         limit = _limit(slot, kind, found)
         key, share = shares.get(slot.name, ("", None))
         if share is None:
-            if limit:
-                asks.append(Ask(slot, kind, limit, None, kind.resource))
+            if limit is not None and limit.count:
+                asks.append(Ask(slot, kind, limit.count, None, limit.resource, limit.resource))
             continue
         vgpus = share.vgpus(kind.per_gpu)
-        if limit is not None and limit != vgpus:
+        if limit is not None and limit.count != vgpus:
             what = (
                 f"{named(slot)} asks for {share} by {key}, that is {kind.counted(vgpus)}, "
-                f"but its limit {kind.resource} says {limit}"
+                f"but its limit {limit.resource} says {limit.count}"
             )
             found.deny("ConflictingRequest", what, "Remove the limit, or make the two agree")
-        asks.append(Ask(slot, kind, vgpus, share, key))
+        asks.append(Ask(slot, kind, vgpus, share, key, limit.resource if limit else ""))
     return kind, asks
 
 
@@ -106,8 +108,7 @@ def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, found: Findings)
             found.deny("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"')
             continue
         if is_bare:
-            ours = frozenset(cluster.resource_names.values())
-            name = default_container(annotations, containers, share, resources=ours, warnings=found.warnings)
+            name = default_container(annotations, containers, share, is_ours=cluster.is_ours, warnings=found.warnings)
             named_by = DEFAULT_CONTAINER_ANNOTATION
         else:
             name, named_by = key.removeprefix(CONTAINER_ANNOTATION_PREFIX), quoted(key, 80)
@@ -123,34 +124,61 @@ def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, found: Findings)
     return shares
 
 
-def _limit(slot: Slot, kind: Kind, found: Findings) -> int | None:
-    """Read how many the container's own limits ask for; None if they do not name the resource."""
-    requests = slot.container.resources.requests if slot.container.resources else None
+class _Limit(msgspec.Struct, frozen=True, gc=False):
+    """What the limits of a container ask for."""
+
+    resource: str
+    count: int  # of vGPUs or whole GPUs, however the limit is written; may be 0
+
+
+def _limit(slot: Slot, kind: Kind, found: Findings) -> _Limit | None:
+    """Read how many the container's own limits ask for; None if they do not name the kind."""
+    resources = slot.container.resources
+    if resources is None:
+        return None
     try:
-        limit = _count(slot, _amount(slot.container.resources, kind.resource), kind)
-        requested = _count(slot, (requests or {}).get(kind.resource), kind)
+        limit = _only(slot, resources.limits, kind)
+        requested = _only(slot, resources.requests, kind)
     except DeniedError as error:
         found.add(error)
         return None
-    if requested is not None and requested != (limit or 0):
-        what = f"{named(slot)} requests {requested} {kind.resource} but its limit says {limit or 'nothing'}"
+    if requested is not None and requested.count != (limit.count if limit else 0):
+        says = limit.count if limit and limit.count else "nothing"
+        what = f"{named(slot)} requests {requested.count} {requested.resource} but its limit says {says}"
         found.deny("ConflictingRequest", what, "Set the limit alone; the request follows it")
     return limit
 
 
-def _count(slot: Slot, quantity: str | float | None, kind: Kind) -> int | None:
-    if quantity is None:
-        return None
+def _only(slot: Slot, amounts: Mapping[str, str | int | float] | None, kind: Kind) -> _Limit | None:
+    """Read the one amount that is of this kind."""
+    named_ones = {name: quantity for name, quantity in (amounts or {}).items() if kind.is_named_by(name)}
+    if len(named_ones) > 1:
+        named_ones = {name: quantity for name, quantity in named_ones.items() if whole(quantity) != 0}
+    if len(named_ones) > 1:
+        what = f"{named(slot)} asks for {' and '.join(sorted(named_ones))}"
+        raise DeniedError("ConflictingRequest", what, "Keep one of them")
+    for name, quantity in named_ones.items():
+        return _Limit(name, _count(slot, name, quantity, kind))
+    return None
+
+
+def _count(slot: Slot, name: str, quantity: str | float, kind: Kind) -> int:
     count = whole(quantity)
     if count is None:
-        units = "GPUs" if kind.strategy == WHOLE else "whole vGPUs"
-        what = f"{named(slot)} asks for {quoted(str(quantity))} of {kind.resource}, which counts {units}"
+        counted = "GPUs" if kind.strategy == WHOLE else "whole vGPUs"
+        what = f"{named(slot)} asks for {quoted(str(quantity))} of {name}, which counts {counted}"
         raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
-    return count
-
-
-def _amount(resources: Resources | None, name: str) -> str | int | float | None:
-    return resources.limits.get(name) if resources and resources.limits else None
+    size = kind.size(name)
+    if size is None or count == 0:
+        return count
+    units = size.units(kind.per_gpu)
+    if count > 1 or units is None:
+        what = f"{named(slot)} asks for {count} of {name}"
+        what += (
+            ", of which one is a share" if count > 1 else f", a size that no GPU is divided into: {kind.per_gpu} parts"
+        )
+        raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
+    return units
 
 
 def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings) -> None:
@@ -159,13 +187,24 @@ def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: Effe
         return
     for amounts in (resources.limits, resources.requests):
         for name, quantity in (amounts or {}).items():
-            if name in _PLAIN_RESOURCES or name == kind.resource or whole(quantity) == 0:
+            if name in _PLAIN_RESOURCES or kind.is_named_by(name) or whole(quantity) == 0:
                 continue
-            if name in cluster.resource_names.values():
+            if is_sized(name):
+                found.add(_not_sized_here(slot, name, kind, policy))
+            elif name in cluster.resource_names.values():
                 found.add(_not_allocated_here(slot, name, cluster, kind, policy))
             elif name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
                 what = f"{named(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
                 found.deny("ConflictingRequest", what, "Remove one of the two")
+
+
+def _not_sized_here(slot: Slot, name: str, kind: Kind, policy: EffectivePolicy) -> DeniedError:
+    """Deny a resource of DRA where the pod's shares are not allocated by it, or not of this kind."""
+    size = read_size(name)
+    units = size.units(kind.per_gpu) if size is not None and size.strategy == kind.strategy else None
+    what = f"{named(slot)} asks for {quoted(name, 90)}, which is not what shares are made of here"
+    fix = f"Ask by the annotation {SHARE_ANNOTATION}" + (f", or for {kind.in_limits(units)}" if units else "")
+    return DeniedError("ConflictingRequest", what, fix, by=policy.source("allocation"))
 
 
 def _not_allocated_here(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:
@@ -176,7 +215,7 @@ def _not_allocated_here(slot: Slot, name: str, cluster: Cluster, kind: Kind, pol
         return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
     if name == cluster.resource_names[WHOLE]:
         what = f"{named(slot)} asks for {name}, but whole GPUs are allocated as vGPUs here"
-        fix = f'Ask for {kind.per_gpu} {kind.resource} for each GPU, or by the annotation {SHARE_ANNOTATION}: "1"'
+        fix = f'Ask for {kind.in_limits(kind.per_gpu)} for each GPU, or by the annotation {SHARE_ANNOTATION}: "1"'
         return DeniedError("ConflictingRequest", what, fix, by=policy.source("share.whole"))
     what = f"{named(slot)} asks for {name}, but this namespace's strategy allocates {kind.resource}"
     fix = f"Ask for {kind.resource}, or by annotation"

@@ -20,6 +20,7 @@ from policies.changes import (
     ReplaceVariable,
 )
 from policies.contract import (
+    DRA,
     GRANT_ANNOTATION,
     MPS_VOLUME,
     NO_DEVICES,
@@ -74,10 +75,15 @@ def grant_text(grant: Grant) -> str:
     Write the grant as the pod carries it.
 
     `"<container>":{"vgpus":<n>,` stands in it once for each container that holds a share and for no other, so that a
-    policy that cannot parse JSON can compare it with the limits.
+    policy that cannot parse JSON can compare it with the limits; by DRA `"<container>":{"resource":"<resource>",`.
     """
+    by_dra = grant.allocation == DRA
     containers = {
-        one.slot.name: {"vgpus": one.vgpus, "share": one.share_text, "of": grant.vgpus_per_gpu}
+        one.slot.name: {
+            **({"resource": one.resource} if by_dra else {"vgpus": one.vgpus}),
+            "share": one.share_text,
+            **({} if by_dra else {"of": grant.vgpus_per_gpu}),
+        }
         for one in grant.containers
     }
     attach = {"attach": "pod" if grant.attaches_in_pod else "node"} if grant.strategy == "mps" else {}
@@ -85,7 +91,7 @@ def grant_text(grant: Grant) -> str:
         "policy": grant.policy.name,
         "strategy": grant.strategy,
         **attach,
-        "resource": grant.resource,
+        **({"allocation": DRA} if by_dra else {"resource": grant.resource}),
         "containers": containers,
     }
     return msgspec.json.encode(content).decode()
@@ -100,7 +106,7 @@ def escaped(key: str) -> str:
 def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, attach: bool) -> None:
     slot = granted.slot
     path = _path(slot)
-    _resources(made, slot, grant.resource, granted.vgpus)
+    _resources(made, granted)
     lowered = [one.change for one in granted.advice.too_much if one.change is not None]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])
     if attach:
@@ -117,14 +123,16 @@ def _hidden(made: list[Operation], hidden: Hidden) -> None:
     _changes(made, _path(hidden.slot), container, changes)
 
 
-def _resources(made: list[Operation], slot: Slot, resource: str, vgpus: int) -> None:
-    path = f"{_path(slot)}/resources"
-    count = str(vgpus)
-    resources = slot.container.resources
+def _resources(made: list[Operation], granted: ContainerGrant) -> None:
+    path = f"{_path(granted.slot)}/resources"
+    count = str(granted.quantity)
+    resources, resource = granted.slot.container.resources, granted.resource
     if resources is None:
         made.append(Operation("add", path, {"limits": {resource: count}, "requests": {resource: count}}))
         return
     for field, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+        if amounts and granted.replaced in amounts:
+            made.append(Operation("remove", f"{path}/{field}/{escaped(granted.replaced)}"))
         # The same number may be written otherwise (2, "2"); it agrees, or there would be no grant.
         if amounts is None or resource not in amounts or whole(amounts[resource]) == 0:
             _set_in_map(made, f"{path}/{field}", amounts, {resource: count})

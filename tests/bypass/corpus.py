@@ -5,6 +5,7 @@ from typing import Any
 
 from policies.contract import RESERVED_VARIABLES
 from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, variable, with_spec
+from tests.bypass.corpus_dra import by_dra
 from tests.bypass.corpus_node import arguments, folders, grants
 from tests.bypass.corpus_whole import whole_gpus
 from tests.policies.pods import VGPU, container, limited, pod
@@ -52,6 +53,7 @@ def corpus() -> list[Attempt]:
         *arguments(),
         *grants(),
         *whole_gpus(),
+        *by_dra(),
     ]
 
 

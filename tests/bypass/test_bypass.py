@@ -13,6 +13,7 @@ from policies.pod import Pod
 from policies.quantity import whole
 from tests.bypass.attempt import Attempt, forged
 from tests.bypass.corpus import corpus
+from tests.bypass.corpus_dra import forged_dra
 from tests.bypass.corpus_whole import forged_whole
 from tests.manifests.admission import BASE, policy, stored
 from tests.policies.pods import GPU, VGPU, policies
@@ -78,3 +79,4 @@ def test_without_the_policy_the_same_pods_would_pass() -> None:
     """The attempts on the policy are not refused for another reason: a pod as the webhook grants it is admitted."""
     assert POLICY.denials(stored(forged())) == []
     assert POLICY.denials(stored(forged_whole())) == []
+    assert POLICY.denials(stored(forged_dra())) == []

@@ -18,6 +18,8 @@ SHIPPED = load(ROOT / "policies" / "files")
 NODE = policies("mps: {attach: node}")
 SLICED = policies("strategy: time-slicing")
 GPUS = policies("share: {whole: gpus, maximum: '8', podMaximum: '8'}")
+DRA = policies("allocation: dra\nshare: {maximum: '8', podMaximum: '8', whole: gpus}")
+DRA_SLICED = policies("allocation: dra\nstrategy: time-slicing")
 MANY = policies("share: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
 
 
@@ -41,6 +43,11 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
     "several whole GPUs by limit": (pod(None, limited(quantity=3, resource=GPU)), GPUS),
     "whole GPUs by annotation and limit": (pod("1", limited("a", 1, GPU), limited("b", 2, GPU), container("c")), GPUS),
     "all vGPUs of one where there are whole ones": (pod("1", limited(quantity=10)), GPUS),
+    "one by DRA": (pod("0.2"), DRA),
+    "one by DRA, in turns": (pod("0.2"), DRA_SLICED),
+    "whole GPUs by DRA": (pod("3"), DRA),
+    "a limit of vGPUs by DRA": (pod(None, limited(quantity=2)), DRA),
+    "two sizes by DRA": (pod("0.2", container("a"), limited("b", 3), initContainers=[container("i")]), DRA),
     "two containers": (pod("0.2", container("a"), container("b")), policies()),
     "two shares": (pod("0.2", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.3"}), NODE),
     "names that begin alike": (pod("0.2", container("b"), limited("a-b", 3)), NODE),

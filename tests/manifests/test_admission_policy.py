@@ -52,8 +52,14 @@ def set_limit(of: Object, count: str | None, resource: str = VGPU) -> None:
 
 
 def resource_of(on: Object) -> str:
-    name: str = json.loads(grant_of(on))["resource"]
+    """Of the pod's limits: the one of the grant, or by DRA the one of the first container in it."""
+    grant = json.loads(grant_of(on))
+    name: str = grant["resource"] if is_by_vgpus(grant) else next(iter(grant["containers"].values()))["resource"]
     return name
+
+
+def is_by_vgpus(grant: Any) -> bool:
+    return "allocation" not in grant
 
 
 def limit_raised(on: Object) -> None:
@@ -98,7 +104,8 @@ def grant_emptied(on: Object) -> None:
 
 
 def grant_raised(on: Object) -> None:
-    set_grant(on, re.sub(r'"vgpus":\d+', '"vgpus":8', grant_of(on), count=1))
+    raised = re.sub(r'"vgpus":\d+', '"vgpus":8', grant_of(on), count=1)
+    set_grant(on, re.sub(r"share-\d+m", "share-900m", raised, count=1))
 
 
 def grant_of_another_resource(on: Object) -> None:
@@ -106,8 +113,8 @@ def grant_of_another_resource(on: Object) -> None:
 
 
 def grant_of_another_strategy(on: Object) -> None:
-    other = "time-slicing" if resource_of(on) == GPU else "whole"
-    set_grant(on, re.sub(r'"strategy":.*?,"resource"', f'"strategy":"{other}","resource"', grant_of(on)))
+    other = "time-slicing" if '"whole"' in grant_of(on) else "whole"
+    set_grant(on, re.sub(r'"strategy":"[^"]*"(,"attach":"[^"]*")?', f'"strategy":"{other}"', grant_of(on)))
 
 
 def grant_for_one_more(on: Object) -> None:

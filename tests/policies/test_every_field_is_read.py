@@ -40,7 +40,13 @@ def observable(by: PolicySet, on: dict[str, Any]) -> list[Any]:
     """What follows from policies, but for the policies themselves."""
     decision = decide(msgspec.convert(on, Pod), "team", by)
     made = operations(msgspec.convert(on, Pod), decision) if isinstance(decision, Grant) else []
-    nodes = [by.cluster.strategy(node=node, model=model, index=index, otherwise="mps") for node, model, index in GPUS]
+    nodes = [
+        (
+            by.cluster.strategy(node=node, model=model, index=index, otherwise="mps"),
+            by.cluster.allocation(node=node, model=model, index=index, otherwise="device-plugin"),
+        )
+        for node, model, index in GPUS
+    ]
     added = [by.catalogue.frameworks[one.name] for one in by.cluster.frameworks]
     return [type(decision), list(explain(decision, made)), msgspec.to_builtins(made), nodes, framework_table(added)]
 

@@ -33,6 +33,8 @@ POLICIES = {
     "sliced": policies(STRIP + "strategy: time-slicing"),
     "placed": policies(STRIP + PLACED),
     "gpus": policies(STRIP + "share: {whole: gpus, maximum: '8', podMaximum: '8'}"),
+    "dra": policies(STRIP + "allocation: dra"),
+    "dra-gpus": policies(STRIP + "allocation: dra\nshare: {whole: gpus, maximum: '8', podMaximum: '8'}"),
     "sevenths": policies(STRIP, "vgpusPerGpu: 7\nmps: {pipeDirectory: /run/pipes}"),
 }
 RESERVED = {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "GPU_SHARE_FRACTION"}
@@ -140,7 +142,11 @@ def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
         resources = one["resources"] = one.get("resources") or {}
         for field in ("limits", "requests"):
             resources[field] = {**(resources.get(field) or {})}
-            resources[field].setdefault(grant.resource, counts[one["name"]])
+            if grant.allocation == "dra":
+                resources[field].pop(grant.resource, None)
+                resources[field][_sized(grant, int(counts[one["name"]]))] = "1"
+            else:
+                resources[field].setdefault(grant.resource, counts[one["name"]])
         if grant.strategy == "mps" and one.get("volumeMounts"):
             one["volumeMounts"] = [mount for mount in one["volumeMounts"] if "shm" not in mount["mountPath"]]
         mounts = one.get("volumeMounts") or []
@@ -156,6 +162,11 @@ def intended(before: dict[str, Any], grant: Grant) -> dict[str, Any]:
     after.setdefault("metadata", {})
     after["metadata"]["labels"] = {**(after["metadata"].get("labels") or {}), "gpu-share.dev/shared": "true"}
     return after
+
+
+def _sized(grant: Grant, count: int) -> str:
+    kind = {"mps": "", "time-slicing": "-timesliced", "whole": "-whole"}[grant.strategy]
+    return f"gpu-share.dev/share-{1000 * count // grant.vgpus_per_gpu}m{kind}"
 
 
 def _hides(variable: dict[str, Any], *, shares: bool) -> bool:
@@ -196,8 +207,9 @@ def test_the_patched_pod_is_the_intended_pod_and_a_second_patch_is_empty(before:
     note = json.loads(after["metadata"]["annotations"]["gpu-share.dev/grant"])
     expected["metadata"]["annotations"]["gpu-share.dev/grant"] = after["metadata"]["annotations"]["gpu-share.dev/grant"]
     assert after == expected
-    assert {key: one["vgpus"] for key, one in note["containers"].items()} == {
-        one.slot.name: one.vgpus for one in grant.containers
+    by_dra = grant.allocation == "dra"
+    assert {key: one["resource" if by_dra else "vgpus"] for key, one in note["containers"].items()} == {
+        one.slot.name: one.resource if by_dra else one.vgpus for one in grant.containers
     }
     again, second = patch(after, POLICIES[name])
     assert second is not None

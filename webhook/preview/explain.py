@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policies.contract import MILLI_PER_GPU, MPS, WHOLE
+from policies.contract import DRA, MILLI_PER_GPU, MPS, WHOLE
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
 from policies.kind import Kind
 from policies.policy import EffectivePolicy
@@ -57,13 +57,17 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
-        yield f"  Whole GPUs: {vgpus} x {grant.resource}."
+        yield f"  Whole GPUs: {_in_limits(granted)}."
     else:
         exact = milli_text(granted.share * per_gpu)
         rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
-        yield f"  {granted.share} x {per_gpu} vGPUs per GPU = {exact}{rounding}: {vgpus} x {grant.resource}."
+        yield f"  {granted.share} x {per_gpu} vGPUs per GPU = {exact}{rounding}: {_in_limits(granted)}."
     yield from (f"  {line}" for line in _memory(granted, grant))
+
+
+def _in_limits(granted: ContainerGrant) -> str:
+    return f"{granted.quantity} x {granted.resource}"
 
 
 def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
@@ -95,6 +99,9 @@ def _is_whole(granted: ContainerGrant, grant: Grant) -> bool:
 
 def _pod(grant: Grant) -> Iterator[str]:
     yield from _kind(grant)
+    if grant.allocation == DRA:
+        place = grant.policy.source("allocation")
+        yield f"The scheduler chooses the GPU (allocation: dra, {place}); the pod is Pending until one has room."
     says = grant.policy.policy.mps.attach
     if grant.attaches_in_pod:
         if says == "auto":
