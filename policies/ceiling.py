@@ -3,14 +3,14 @@
 from policies.contract import MILLI_PER_GPU, WHOLE, SharingStrategy
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
+from policies.share import largest_whole
 
 
 def largest_vgpus(policies: PolicySet, strategy: SharingStrategy) -> int:
     """
     Count the vGPUs of one GPU that any policy in force lets one container hold, of GPUs under this sharing strategy.
 
-    Rounding up is included, and whole GPUs count 1. 0 where no policy grants any, and a whole GPU where one is
-    broken.
+    Whole GPUs count 1. 0 where no policy grants any, and a whole GPU where one is broken.
 
     Static pods and pods of exempt namespaces are the administrators' own and are not counted: no policy says what they
     hold. Nor is what was granted before a policy changed. Who sets a limit by this number looks at what the tenants of
@@ -35,7 +35,5 @@ def _largest(policy: EffectivePolicy, strategy: SharingStrategy, per_gpu: int) -
         return per_gpu
     if strategy == WHOLE:
         return 0
-    if rules.share.rounding == "up":
-        return largest.vgpus(per_gpu)
-    exact = largest * per_gpu // MILLI_PER_GPU
-    return exact if exact * MILLI_PER_GPU >= rules.share.minimum * per_gpu else 0
+    most = largest_whole(largest, per_gpu)
+    return most if most * MILLI_PER_GPU >= rules.share.minimum * per_gpu else 0

@@ -1,5 +1,6 @@
 """The decision: what a pod asks for, held against the policy of its namespace."""
 
+from policies.bounds import check_share, check_sum
 from policies.changes import RemoveMount
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
@@ -16,14 +17,7 @@ from policies.frameworks.budget import Budget
 from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
-from policies.limits import (
-    attaches_in_pod,
-    check_attachment,
-    check_pod,
-    check_share,
-    check_sharing,
-    check_sum,
-)
+from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
 from policies.pod import Pod, Slot, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet

@@ -18,12 +18,14 @@ def _share(milli: int) -> Any:
 class ShareRules(Section, frozen=True, kw_only=True):
     """How large a share may be."""
 
-    minimum: Annotated[Share, Meta(description="The smallest share of one container.")] = _share(1)
-    maximum: Annotated[Share, Meta(description="The largest share of one container.")] = _share(MILLI_PER_GPU)
+    minimum: Annotated[Share, Meta(description="The smallest share that one container may ask for.")] = _share(1)
+    maximum: Annotated[
+        Share, Meta(description="The largest share that one container is granted, rounded up to whole vGPUs.")
+    ] = _share(MILLI_PER_GPU)
     pod_maximum: Annotated[
         Share | None,
         Meta(
-            description="The most that one pod may hold at any moment, over all its containers. "
+            description="The most that one pod is granted at any moment, over all its containers. "
             "null: one GPU, or `maximum` if that is more."
         ),
     ] = None

@@ -74,6 +74,11 @@ class Headroom(int):
         return milli_text(self)
 
 
+def largest_whole(bound: Share, vgpus_per_gpu: int) -> int:
+    """Count the most vGPUs that are not above *bound*."""
+    return bound * vgpus_per_gpu // MILLI_PER_GPU
+
+
 def milli_text(milli: int) -> str:
     """Write thousandths as the shortest decimal: 200 is `0.2`, 1000 is `1`."""
     whole, places = divmod(milli, MILLI_PER_GPU)

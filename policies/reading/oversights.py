@@ -9,6 +9,7 @@ from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
+from policies.share import largest_whole, milli_text
 
 
 def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[str, str] | None) -> Iterator[Problem]:
@@ -24,6 +25,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
         message = f"no policy files, so the built-in defaults hold: name another directory, or write {DEFAULT_FILE}"
         yield Problem("", 0, "", message)
     yield from _without_label("NAME", policies.default, DEFAULT_FILE)
+    yield from _between_vgpus(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):
@@ -31,6 +33,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
             yield Problem(file, 0, "", message)
         else:
             yield from _without_label(namespace, policy, file)
+            yield from _between_vgpus(policy, policies.cluster.vgpus_per_gpu, file)
     if kustomization is not None:
         yield from _unlisted(*kustomization, files)
 
@@ -42,6 +45,20 @@ def _without_label(namespace: str, policy: EffectivePolicy, file: str) -> Iterat
         yield Problem(
             file, source.line, "mode", f"without a label on the namespace the API server denies these pods: {command}"
         )
+
+
+def _between_vgpus(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterator[Problem]:
+    """Yield the upper bounds that no share can reach, since whole vGPUs are granted."""
+    rules = policy.policy.share
+    bounds = {"share.maximum": rules.maximum, "share.podMaximum": rules.pod_maximum}
+    for field, bound in bounds.items():
+        source = policy.source(field)
+        if bound is None or bound.is_exact(per_gpu) or source.file != file:
+            continue
+        count = largest_whole(bound, per_gpu)
+        most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
+        message = f"{bound} of a GPU is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
+        yield Problem(file, source.line, field, message)
 
 
 def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:

@@ -1,10 +1,13 @@
-"""A bound that a pod breaks is said in the unit in which it asks: shares, vGPUs or whole GPUs."""
+"""Upper bounds hold for what is granted; one that a pod breaks is said in the unit in which it asks."""
 
+import re
 from typing import Any
 
 import pytest
 
-from tests.policies.pods import GPU, denied, limited, pod, policies
+from tests.policies.pods import GPU, container, denied, granted, limited, pod, policies, vgpus
+
+NINE = [container(f"c{number}") for number in range(9)]
 
 
 @pytest.mark.parametrize(
@@ -21,7 +24,7 @@ from tests.policies.pods import GPU, denied, limited, pod, policies
             pod(None, limited(quantity=1)),
             "maximum: '0.05'",
             "1 vGPU, at most 0.05 of a GPU",
-            '"0.05" or less by the ann',
+            "No whole number of vGPUs fits here: ask the administrator",
         ),
         (
             pod(None, limited(quantity=1)),
@@ -49,3 +52,62 @@ def test_a_bound_is_said_in_the_unit_of_what_is_asked(on: dict[str, Any], rules:
     message = denied(on, policies(f"share: {{{rules}}}")).message
     assert words in message
     assert fix in message
+
+
+@pytest.mark.parametrize(
+    ("share", "rules", "says", "fix"),
+    [
+        ("0.45", "maximum: '0.45'", "0.45 of a GPU, which is rounded up to 5 vGPUs, at most 0.45", 'Ask for "0.4" or'),
+        ("0.401", "maximum: '0.45'", "rounded up to 5 vGPUs", 'Ask for "0.4" or less.'),
+        ("0.7", "maximum: '0.45'", "asks for 0.7 of a GPU, at most 0.45", 'Ask for "0.4" or less.'),
+        ("0.01", "maximum: '0.05', minimum: '0.01'", "rounded up to 1 vGPU, at most 0.05", "No whole number of vGPUs"),
+        ("0.3", "maximum: '0.35', minimum: '0.31'", "asks for 0.3 of a GPU, at least 0.31", "0.31"),
+        ("0.32", "maximum: '0.35', minimum: '0.31'", "rounded up to 4 vGPUs", "No whole number of vGPUs"),
+    ],
+)
+def test_a_share_that_is_rounded_up_past_the_maximum_is_denied_with_the_share_that_fits(
+    share: str, rules: str, says: str, fix: str
+) -> None:
+    message = denied(pod(share), policies(f"share: {{{rules}}}")).message
+    assert says in message
+    assert fix in message
+
+
+@pytest.mark.parametrize("per_gpu", [1, 3, 7, 10, 64, 100])
+@pytest.mark.parametrize("maximum", ["0.05", "0.25", "0.333", "0.45", "0.501", "0.999", "1", "2"])
+@pytest.mark.parametrize("rounding", ["up", "exact"])
+def test_the_share_that_a_denial_names_is_granted(per_gpu: int, maximum: str, rounding: str) -> None:
+    by = policies(f"share: {{maximum: '{maximum}', rounding: {rounding}}}", f"vgpusPerGpu: {per_gpu}")
+    deny = denied(pod("9"), by)
+    assert deny.code == "ShareAboveMaximum"
+    if named := re.search(r'Ask for "([0-9.]+)" or less', deny.message):
+        granted(pod(named[1]), by)
+    elif named := re.search(r"Ask for ([0-9]+) vGPUs? or less by a limit", deny.message):
+        granted(pod(None, limited(quantity=named[1])), by)
+    else:
+        assert "No whole number of vGPUs fits" in deny.message
+        assert float(maximum) * per_gpu < 1
+
+
+@pytest.mark.parametrize("share", ["0.41", "0.45", "0.5"])
+def test_a_share_that_is_rounded_up_to_the_maximum_is_granted(share: str) -> None:
+    assert vgpus(granted(pod(share), policies("share: {maximum: '0.5'}"))) == {"main": 5}
+
+
+def test_a_minimum_holds_for_what_is_asked_so_for_what_is_granted_too() -> None:
+    # A share of 0.01 takes a whole vGPU from others: whoever needs so little should hear what the least is.
+    assert denied(pod("0.01"), policies("share: {minimum: '0.1'}")).code == "ShareBelowMinimum"
+    assert vgpus(granted(pod("0.11"), policies("share: {minimum: '0.11'}"))) == {"main": 2}
+
+
+@pytest.mark.parametrize("share", ["0.101", "0.111"])
+def test_many_small_shares_that_are_rounded_up_are_added_up_as_granted(share: str) -> None:
+    named = {f"container.gpu-share.dev/c{number}": share for number in range(9)}
+    deny = denied(pod(None, *NINE, annotations=named), policies("share: {minimum: '0.1'}"))
+    assert deny.code == "PodShareAboveMaximum"
+    assert "together get 18 vGPUs (1.8 of a GPU), each share rounded up, at most 1 per pod" in deny.message
+    assert "Bring the sum to 10 vGPUs or less." in deny.message
+
+
+def test_what_a_runtime_class_adds_to_a_pod_brings_no_devices_and_counts_nothing() -> None:
+    granted(pod("1", overhead={"cpu": "1", "gpu-share.dev/vgpu": "5"}))

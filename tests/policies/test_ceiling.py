@@ -30,13 +30,13 @@ def ceilings(by: PolicySet) -> dict[SharingStrategy, int]:
     [
         ("", 10),
         ("share: {maximum: '0.5'}", 5),
-        ("share: {maximum: '0.25'}", 3),
-        ("share: {maximum: '0.901'}", 10),
+        ("share: {maximum: '0.25'}", 2),
+        ("share: {maximum: '0.901'}", 9),
         ("share: {maximum: '0.25', rounding: exact}", 2),
         ("share: {maximum: '0.25', minimum: '0.21', rounding: exact}", 0),
         ("share: {maximum: '0.2', minimum: '0.2', rounding: exact}", 2),
         ("share: {podMaximum: '0.4'}", 4),
-        ("share: {podMaximum: '0.31'}", 4),
+        ("share: {podMaximum: '0.31'}", 3),
         ("share: {maximum: '8', minimum: '2'}", 10),  # several GPUs are taken whole
         ("share: {maximum: '8', podMaximum: '0.3'}", 3),
         ("share: {whole: gpus}", 10),  # a limit in vGPUs still gets them
@@ -58,7 +58,7 @@ def test_each_strategy_has_the_ceiling_of_the_namespaces_that_use_it() -> None:
         b="enabled: true\nshare: {maximum: '0.35'}",
         c="enabled: true\nstrategy: time-slicing\nshare: {maximum: '0.7', whole: gpus}",
     )
-    assert ceilings(by) == {"mps": 4, "time-slicing": 7, "whole": 0}
+    assert ceilings(by) == {"mps": 3, "time-slicing": 7, "whole": 0}
 
 
 def test_a_namespace_on_trial_may_hold_all_of_a_gpu_of_every_kind() -> None:

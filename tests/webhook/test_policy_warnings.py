@@ -49,6 +49,21 @@ def test_mode_warn_of_all_namespaces_is_said_once(tmp_path: Path) -> None:
     assert line.endswith("kubectl label namespace NAME gpu-share.dev/mode=warn")
 
 
+def test_an_upper_bound_between_two_vgpus_is_never_reached(tmp_path: Path) -> None:
+    files = {
+        "_cluster.yaml": "vgpusPerGpu: 8",
+        "_default.yaml": "share:\n  maximum: '0.45'\n  minimum: '0.1'",
+        "team.yaml": "share: {podMaximum: '0.1'}",
+        "other.yaml": "share: {maximum: '0.25', podMaximum: '2'}",
+    }
+    first, second = warnings(tmp_path, **files)
+    assert first == (
+        "/_default.yaml:2: warning: share.maximum: 0.45 of a GPU is 3.6 of 8 vGPUs: at most 3 can be granted; "
+        "use whole vGPUs"
+    )
+    assert second.startswith("/team.yaml:1: warning: share.podMaximum: 0.1 of a GPU is 0.8 of 8 vGPUs: less than one")
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
