@@ -1,5 +1,6 @@
 """Pass after pass over the certificates, in a process that stays."""
 
+import logging
 import os
 import signal
 import sys
@@ -50,5 +51,6 @@ def _watched(make_pass: Callable[[], int], longest_seconds: float) -> int:
 
 def _give_up(longest_seconds: float) -> None:
     said = f"the pass has not ended for {longest_seconds:g} s: is the API server slow or overloaded?"
+    logging.shutdown()
     sys.stderr.write(f"gpu-share certs ensure: {said}\n")
     os._exit(FAILED)

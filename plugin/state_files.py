@@ -35,6 +35,8 @@ def boot_id() -> str:
 
 
 _READABLE = 0o644
+# A link is not followed, and a pipe in the file's place waits for no reader.
+_REPLACING = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST_BYTES = 1 << 20
 _T = TypeVar("_T")
 
@@ -50,7 +52,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     unseen = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        descriptor = os.open(unseen, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _READABLE)
+        descriptor = os.open(unseen, _REPLACING, _READABLE)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, so that a link is not followed
             os.fchmod(descriptor, _READABLE)  # whatever the umask
             file.write(content)

@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException
 
 from policies.contract import MUTATE_PATH, MUTATE_RESTRICTED_PATH
 from policies.reading.store import PolicyStore
-from program.log import write_event
+from program.log import lost_lines, write_event
 from webhook.body import BodyError, drain, read_body
 from webhook.review import BadCall, review
 from webhook.tls import ServingCertificate
@@ -59,6 +59,8 @@ def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
         troubles.append(f"and {len(broken) - _MOST_TOLD} more problems in policy files: run gpu-share policy check")
     if certificate.newest_error is not None:
         troubles.append(f"the newest certificate is unusable, an older one is served: {certificate.newest_error}")
+    if lost := lost_lines():
+        troubles.append(lost)
     return troubles
 
 

@@ -119,10 +119,15 @@ def _check_cluster(context: click.Context, *, cluster: bool) -> None:
 
 def _read_text(name: str) -> str:
     """Read a file, or standard input for -."""
+    from webhook.preview.objects import LARGEST_BYTES
+
     if name == "-" and sys.stdin.isatty():
         end("no input: name a file, or send one to standard input", UNUSABLE)
     try:
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:  # which may be a pipe of the shell
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            end(f"{name}: larger than {LARGEST_BYTES // 1024} KiB: split it", UNUSABLE)
         return content.decode()
     except OSError as error:
         end(f"{name}: cannot be read ({error.strerror}): name a file with pods", UNUSABLE)

@@ -6,9 +6,12 @@ from pathlib import Path
 
 from gevent.ssl import SSLContext
 
+from program.files import read_file
 from webhook.connection import Connection
 
 log = logging.getLogger(__name__)
+
+_LARGEST_BYTES = 1024 * 1024  # a Secret, with all its files, is at most this
 
 _State = tuple[tuple[int, int, int], ...]
 
@@ -92,10 +95,14 @@ def _context(certificate: Path, key: Path) -> SSLContext:
 
 def _check_readable(option: str, path: Path) -> None:
     try:
-        path.read_bytes()
+        content = read_file(path, most_bytes=_LARGEST_BYTES + 1)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise CertificateError(f"{option} {path}: {reason}: give the path of a PEM file") from None
+    if len(content) > _LARGEST_BYTES:
+        raise CertificateError(
+            f"{option} {path}: larger than {_LARGEST_BYTES // 1024} KiB: give the path of a PEM file"
+        )
 
 
 def _deny_password() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from plugin.errors import HandoverError
 from plugin.shares.cdi import kind
 from plugin.state_files import write_atomically
+from program.files import read_file
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +62,7 @@ def file_name(resource: str) -> str:
 
 def _has(path: Path, content: bytes) -> bool:
     try:
-        with path.open("rb") as file:
-            return file.read(len(content) + 1) == content
+        return read_file(path, most_bytes=len(content) + 1) == content
     except OSError:
         return False
 

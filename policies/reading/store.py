@@ -15,6 +15,7 @@ from policies.reading.document import LARGEST_BYTES
 from policies.reading.in_force import PolicyFile, put_in_force
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, problem_of_name, read_layer
 from policies.reading.troubles import Trouble
+from program.files import read_file
 
 _LINK = "..data"  # in a ConfigMap's volume
 _ENDINGS = (".yaml", ".yml")
@@ -200,8 +201,7 @@ def _read_file(path: Path, known: PolicyFile | None) -> PolicyFile:
         printable = quoted(path.name, 255)[1:-1]
         return PolicyFile(None, nothing, (msgspec.structs.replace(problem, file=printable),))
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
+        content = read_file(path, most_bytes=LARGEST_BYTES + 1)
     except OSError as error:
         return PolicyFile(None, nothing, (Problem(path.name, 0, "", f"cannot be read: {error.strerror}"),))
     if known is not None and known.content == content:
@@ -233,7 +233,7 @@ def kustomization(directory: Path) -> tuple[str, str] | None:
         path = directory / name
         if name == "Kustomization" or _is_kustomization(path):
             with suppress(OSError):  # it is not there, or it is no matter of ours
-                return name, path.read_text(errors="replace")
+                return name, read_file(path, most_bytes=LARGEST_BYTES).decode(errors="replace")
     return None
 
 
@@ -242,7 +242,7 @@ def _is_kustomization(path: Path) -> bool:
     if path.name not in _KUSTOMIZATIONS:
         return False
     try:
-        text = path.read_bytes()[:LARGEST_BYTES]
+        text = read_file(path, most_bytes=LARGEST_BYTES)
     except OSError:
         return False
     return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", text, re.MULTILINE) is not None

@@ -88,6 +88,14 @@ class Server:
         lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [line for line in lines if message in (None, line["message"])]
 
+    def all_lines(self, message: str | None = None) -> list[dict[str, Any]]:
+        """The same of a running server with one worker, with all that it has logged until now."""
+        uid = f"last-{time.monotonic_ns()}"
+        with self.caller() as caller:
+            caller.allowed(review_of(uid=uid))
+        wait_for(lambda: any(line.get("uid") == uid for line in self.lines()))
+        return [line for line in self.lines(message) if not str(line.get("uid", "")).startswith("last-")]
+
     def context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.ca))
 
@@ -138,13 +146,31 @@ class Server:
         return self.process.wait(20)
 
 
+def command(policies: Path, certificates: Path, *, bind: str = "127.0.0.1:0", workers: int = 1) -> list[str]:
+    """The command that starts a webhook."""
+    made = [sys.executable, "-m", "gpu_share", "webhook", "--bind", bind]
+    made += ["--policies", str(policies), "--workers", str(workers)]
+    return [*made, "--cert", str(certificates / "tls.crt"), "--key", str(certificates / "tls.key")]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
+def is_ready(server: Server) -> bool:
+    assert server.process.poll() is None
+    with contextlib.suppress(OSError), server.caller() as caller:
+        return caller.ask("GET", "/readyz")[0] == 200
+    return False
+
+
 def start(policies: Path, certificates: Path, log: Path, *, workers: int = 1) -> Server:
     """Start a webhook on a free port and wait until all of its workers are ready."""
-    command = [sys.executable, "-m", "gpu_share", "webhook", "--bind", "127.0.0.1:0"]
-    command += ["--policies", str(policies), "--workers", str(workers)]
-    command += ["--cert", str(certificates / "tls.crt"), "--key", str(certificates / "tls.key")]
     with log.open("wb") as stderr:
-        process = subprocess.Popen(command, stderr=stderr, start_new_session=True)
+        process = subprocess.Popen(
+            command(policies, certificates, workers=workers), stderr=stderr, start_new_session=True
+        )
     server = Server(process, log=log, ca=certificates / "ca.crt")
     try:
         _wait_until_ready(server, workers)
@@ -156,7 +182,7 @@ def start(policies: Path, certificates: Path, log: Path, *, workers: int = 1) ->
 
 
 def _wait_until_ready(server: Server, workers: int) -> None:
-    wait_for(lambda: server.process.poll() is not None or len(server.workers) == workers)
+    wait_for(lambda: server.process.poll() is not None or (len(server.workers) == workers and server.lines("serving")))
     assert server.process.poll() is None, server.log.read_text()
     server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
     with server.caller_of_each_worker() as callers:

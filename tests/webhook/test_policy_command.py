@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,16 @@ def test_every_problem_is_reported_with_file_line_and_field(tmp_path: Path) -> N
         [f"{tmp_path}/_default.yaml:1", "mode"],
         [f"{tmp_path}/_default.yaml:3", "share.maximum"],
         [f"{tmp_path}/team.yaml:2", "enabeld"],
+    ]
+
+
+def test_a_pipe_in_the_directory_is_a_problem_and_no_wait(tmp_path: Path) -> None:
+    for name in ("team.yaml", "kustomization.yaml", "Kustomization"):
+        os.mkfifo(tmp_path / name)
+    told = run("policy", "check", tmp_path, code=1).stderr
+    assert told.splitlines() == [
+        f"{tmp_path}/{name}: cannot be read: expected a file, got a named pipe"
+        for name in ("kustomization.yaml", "team.yaml")
     ]
 
 

@@ -172,7 +172,7 @@ def test_a_caller_that_goes_away_in_the_middle_of_a_body_is_no_error(server: Ser
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with server.caller() as caller:
         assert caller.allowed(review_of())
-    assert not server.lines("Socket error processing request.")
+    assert not server.all_lines("Socket error processing request.")
     assert not [line for line in server.lines() if line["level"] == "error"]
 
 
@@ -200,14 +200,14 @@ def test_a_handshake_that_fails_is_logged_with_its_reason(server: Server) -> Non
         pass
     with server.caller() as caller:
         caller.ask("GET", "/healthz")
-    assert "TLSV1_ALERT_UNKNOWN_CA" in [line["reason"] for line in server.lines("handshake failed")]
+    assert "TLSV1_ALERT_UNKNOWN_CA" in [line["reason"] for line in server.all_lines("handshake failed")]
 
 
 def test_connections_that_end_without_a_word_leave_no_line(server: Server) -> None:
-    before = len(server.lines())
+    before = len(server.all_lines())
     for _ in range(3):
         with server.tcp():
             pass
     with server.caller() as caller:
         caller.ask("GET", "/healthz")
-    assert len(server.lines()) == before
+    assert len(server.all_lines()) == before

@@ -76,7 +76,7 @@ def test_a_broken_file_at_the_start_costs_its_namespace_alone_until_it_is_mended
             "team.yaml:3",
             "team.yaml:4",
         ]
-        told = server.lines("policy file broken")
+        told = server.all_lines("policy file broken")
         assert [(Path(one["file"]).name, one["line"], one["field"], one["level"]) for one in told] == [
             ("No_Namespace.yaml", 0, "", "warning"),
             ("below.yaml", 1, "share.minimum", "error"),
@@ -89,7 +89,7 @@ def test_a_broken_file_at_the_start_costs_its_namespace_alone_until_it_is_mended
         volume.swap({"_default.yaml": UP_TO_HALF, "team.yaml": UP_TO_ONE})
         wait_for(lambda: allowed(caller, "team"), seconds=3)
         assert ready(caller) == ["ready"]
-    (reviewed, *_) = server.lines("review")
+    (reviewed, *_) = server.all_lines("review")
     assert (reviewed["decision"], reviewed["code"], reviewed["policy"]) == ("denied", "PolicyBroken", "team")
 
 
@@ -103,7 +103,7 @@ def test_a_file_that_breaks_later_leaves_its_namespace_the_last_good_policy_and_
         volume.swap({"_default.yaml": UP_TO_HALF, "team.yaml": BROKEN, "other.yaml": UP_TO_ONE})
         wait_for(lambda: allowed(caller, "other"), seconds=3)
         assert allowed(caller, "team")
-        (told,) = server.lines("policy file broken")
+        (told,) = server.all_lines("policy file broken")
         assert (told["policy"], told["effect"]) == ("team", "the last good one stays in force")
         assert told["effect"] in ready(caller)[1]
         volume.swap({"_default.yaml": BROKEN, "_cluster.yaml": b"vgpus: 1\n", "team.yaml": UP_TO_HALF})

@@ -1,4 +1,5 @@
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def test_each_review_is_a_line_of_its_names_and_nothing_of_the_pod(server: Serve
     with server.tls() as connection:  # more body than announced is read as the next request
         connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nContent-Length: 2\r\n\r\n{}" + body + b"\r\n\r\n")
         wait_for(lambda: not connection.recv(65536))
-    (line,) = [line for line in server.lines("review") if line["uid"] == "of-this-test"]
+    (line,) = [line for line in server.all_lines("review") if line["uid"] == "of-this-test"]
     assert 0 < line.pop("milliseconds") < 1000
     assert line.pop("time").endswith("Z")
     assert line == {
@@ -102,7 +103,7 @@ def test_each_review_is_a_line_of_its_names_and_nothing_of_the_pod(server: Serve
 def test_a_refusal_is_logged_with_its_code(server: Server) -> None:
     with server.caller() as caller:
         assert not caller.allowed(review_of("0.9", uid="denied"))
-    (line,) = [line for line in server.lines("review") if line["uid"] == "denied"]
+    (line,) = [line for line in server.all_lines("review") if line["uid"] == "denied"]
     assert (line["decision"], line["code"]) == ("denied", "ShareAboveMaximum")
 
 
@@ -120,6 +121,11 @@ def encrypted_key(folder: Path) -> None:
     )
 
 
+def replaced(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
 @pytest.mark.parametrize(
     ("spoil", "names"),
     [
@@ -129,6 +135,17 @@ def encrypted_key(folder: Path) -> None:
         pytest.param(lambda folder: (folder / "tls.key").write_text("x"), ["--key", "tls.key", "PEM"], id="bad key"),
         pytest.param(lambda folder: (folder / "tls.key").write_bytes(b"\xff\0"), ["--key", "PEM"], id="binary key"),
         pytest.param(lambda folder: (folder / "tls.crt").write_bytes(b"\xff\0"), ["--cert", "PEM"], id="binary cert"),
+        pytest.param(
+            lambda folder: replaced(folder / "tls.key", os.mkfifo), ["--key", "tls.key", "a named pipe"], id="a pipe"
+        ),
+        pytest.param(
+            lambda folder: replaced(folder / "tls.crt", lambda path: path.symlink_to("/dev/zero")),
+            ["--cert", "tls.crt", "a device"],
+            id="a device",
+        ),
+        pytest.param(
+            lambda folder: os.truncate(folder / "tls.crt", 1 << 40), ["--cert", "tls.crt", "1024 KiB"], id="endless"
+        ),
         pytest.param(encrypted_key, ["--key", "tls.key", "password"], id="encrypted key"),
         pytest.param(
             lambda folder: (folder / "tls.crt").write_bytes((folder / "ca.crt").read_bytes()),

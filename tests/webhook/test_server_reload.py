@@ -94,7 +94,7 @@ def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
         volume.swap(UP_TO_ONE)
         wait_for(lambda: caller.allowed(review_of("0.7")), seconds=2)
     assert ready(server) == "ready\n"
-    (told,) = server.lines("policy file broken")
+    (told,) = server.all_lines("policy file broken")
     assert (told["level"], told["file"], told["line"], told["field"]) == (
         "error",
         f"{volume.folder}/_default.yaml",
@@ -171,8 +171,8 @@ def test_half_of_a_pair_is_ignored_while_the_old_one_is_served(
     write(folder, new)
     assert served(server) == new["tls.crt"]
     assert ready(server) == "ready\n"
-    assert {line["level"] for line in server.lines("new certificate ignored")} == {"warning"}
-    assert len(server.lines("new certificate in force")) == 1
+    assert {line["level"] for line in server.all_lines("new certificate ignored")} == {"warning"}
+    assert len(server.all_lines("new certificate in force")) == 1
 
 
 def test_a_broken_pair_is_reported_without_a_caller(

@@ -151,3 +151,9 @@ def test_a_file_that_cannot_be_removed_is_the_same_sentence(tmp_path: Path, monk
     monkeypatch.setattr(Path, "unlink", reject)
     with pytest.raises(HandoverError, match=rf"^--cdi-dir {tmp_path}: .* Operation not permitted: "):
         remove_stale(tmp_path, [])
+
+
+def test_a_pipe_in_the_place_of_a_specification_is_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    write_specification(tmp_path, NAME, content())
+    assert len(read_directory(tmp_path)) == 10

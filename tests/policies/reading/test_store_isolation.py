@@ -1,6 +1,7 @@
 """A broken file costs its namespace alone: the cases that random states seldom meet."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,45 @@ def test_what_cannot_be_opened_costs_its_namespace_alone_and_hides_no_later_chan
     write(tmp_path, other="share: {maximum: '0.45'}")
     assert store.refresh() is True
     assert maximum(store.current, "other") == "0.45"
+
+
+def test_what_is_no_file_or_has_no_end_costs_its_namespace_alone_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    write(tmp_path, other="share: {maximum: '0.5'}")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    os.mkfifo(tmp_path / "kustomization.yaml")
+    (tmp_path / "link.yaml").symlink_to("pipe.yaml")
+    (tmp_path / "zeros.yaml").symlink_to("/dev/zero")
+    (tmp_path / "terminal.yaml").symlink_to("/dev/ptmx")
+    (tmp_path / "round.yaml").symlink_to("round.yaml")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket.yaml"))
+    with (tmp_path / "endless.yaml").open("wb") as file:
+        file.truncate(1 << 40)
+    store = PolicyStore(tmp_path)
+    told = {one.policy: one.problem.message for one in store.troubles}
+    assert told == {
+        "pipe": "cannot be read: expected a file, got a named pipe",
+        "link": "cannot be read: expected a file, got a named pipe",
+        "kustomization": "cannot be read: expected a file, got a named pipe",
+        "zeros": "cannot be read: expected a file, got a device",
+        "terminal": "cannot be read: expected a file, got a device",
+        "round": "cannot be read: Too many levels of symbolic links",
+        "socket": "cannot be read: expected a file, got a socket",
+        "endless": "larger than 1024 KiB: split it",
+    }
+    write(tmp_path, other="share: {maximum: '0.45'}")
+    assert store.refresh() is True
+    assert maximum(store.current, "other") == "0.45"
+
+
+def test_a_pipe_in_the_place_of_a_file_leaves_the_last_good_policy_and_stops_no_later_change(tmp_path: Path) -> None:
+    write(tmp_path, other="share: {maximum: '0.5'}", team="share: {maximum: '0.4'}")
+    store = PolicyStore(tmp_path)
+    (tmp_path / "team.yaml").unlink()
+    os.mkfifo(tmp_path / "team.yaml")
+    write(tmp_path, other="share: {maximum: '0.45'}")
+    assert store.refresh() is True
+    assert (maximum(store.current, "other"), maximum(store.current, "team")) == ("0.45", "0.4")
 
 
 def test_names_that_no_terminal_should_see_are_escaped(tmp_path: Path) -> None:
