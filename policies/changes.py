@@ -45,4 +45,10 @@ class RemoveMount(msgspec.Struct, frozen=True, gc=False):
     index: int
 
 
+class MakeReadOnlyRecursive(msgspec.Struct, frozen=True, gc=False):
+    """Let one entry of `volumeMounts`, which is read-only, be so for what is mounted below it as well."""
+
+    index: int
+
+
 Change = AppendArgument | ReplaceArgument | AddVariable | ReplaceVariable | RemoveVariable | RemoveMount

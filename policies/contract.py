@@ -105,4 +105,5 @@ WEBHOOK_NAMES: Final = (
 SERVING_SECRET: Final = "gpu-share-webhook-tls"  # noqa: S105 - a name
 CA_SECRET: Final = "gpu-share-authority"  # noqa: S105 - a name
 NODE_LABEL: Final = "gpu-share.dev/node"  # "true" on nodes whose GPUs are shared
+HOST_PATHS_ANNOTATION: Final = "gpu-share.dev/host-paths"  # on namespaces whose policy lists hostPaths: "/a,/b:rw"
 MODE_LABEL: Final = "gpu-share.dev/mode"  # "warn" on namespaces whose policy says mode: warn

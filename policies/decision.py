@@ -18,6 +18,7 @@ from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
+from policies.node_volumes import NodeVolumes, check_drivers, recursive
 from policies.pod import Pod, Slot, named, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -69,7 +70,10 @@ def _grant(  # noqa: PLR0913 - all that decides
     for ask in asks:
         check_share(ask, policy, found)
     check_sum(containers, asks, policy, kind, found)
-    check_host_access(pod, containers, found, pipe_directory=pipes, attached=attached)
+    check_host_access(pod, containers, found, attached=attached)
+    of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=attached)
+    of_node.check(found)
+    check_drivers(pod, found)
     check_pod(pod, containers, policy, found)
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
@@ -89,6 +93,7 @@ def _grant(  # noqa: PLR0913 - all that decides
             for slot in containers
             if (slot.group, slot.index) not in asking
         ),
+        recursive=recursive(of_node, containers, found),
         warnings=tuple(found.warnings),
     )
 

@@ -4,8 +4,10 @@ from policies.contract import GRANT_ANNOTATION, SHARED_LABEL
 from policies.denial import DeniedError, Findings
 from policies.environment import reserved
 from policies.errors import quoted
-from policies.grant import Added, Denied, Hidden, Untouched
-from policies.host_access import check_privileges, is_within, normal
+from policies.grant import Added, Denied, Hidden, ReadOnlyMounts, Untouched
+from policies.host_access import check_privileges
+from policies.node_volumes import NodeVolumes, recursive
+from policies.paths import is_within, normal
 from policies.pod import Pod, Slot, named
 from policies.policy_set import PolicySet
 
@@ -29,16 +31,20 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
     policy = policies.of(namespace)
     found = Findings()
     hidden: tuple[Hidden, ...] = ()
+    read_only: ReadOnlyMounts = ()
+    pipes = policies.cluster.mps.pipe_directory
     try:
         for slot in added:
             check_privileges(slot, found)
-            _check_mounts(pod, slot, policies.cluster.mps.pipe_directory, found)
+            _check_mounts(pod, slot, pipes, found)
+        of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=True)  # no mount of the pipes passes above
+        read_only = recursive(of_node, added, found)
         hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=False)) for slot in added)
     except DeniedError as error:
         found.denials.append(error)
     if found.denials:
         return Denied(policy, found.reasons())
-    return Added(policy, hidden, tuple(found.warnings))
+    return Added(policy, hidden, read_only, tuple(found.warnings))
 
 
 def _has_share(pod: Pod) -> bool:

@@ -2,13 +2,15 @@
 
 import msgspec
 
-from policies.changes import RemoveMount, RemoveVariable
+from policies.changes import MakeReadOnlyRecursive, RemoveMount, RemoveVariable
 from policies.contract import Allocation, SharingStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
 from policies.pod import Slot
 from policies.policy import EffectivePolicy
 from policies.share import Share
+
+ReadOnlyMounts = tuple[tuple[Slot, MakeReadOnlyRecursive], ...]  # of the node's paths
 
 
 class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +49,7 @@ class Grant(msgspec.Struct, frozen=True):
     attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]
+    recursive: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -55,6 +58,7 @@ class Added(msgspec.Struct, frozen=True):
 
     policy: EffectivePolicy
     hidden: tuple[Hidden, ...]
+    recursive: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
 
 

@@ -1,38 +1,22 @@
 """What of the node a pod with a share may not touch, because it could bypass every limit there."""
 
-import re
 from collections.abc import Sequence
-from posixpath import normpath
 
 from policies.changes import RemoveMount
 from policies.denial import Findings
 from policies.errors import quoted
+from policies.paths import is_plain, is_within, normal
 from policies.pod import Pod, Slot, Volume, VolumeMount, named, slots
 from policies.policy import EffectivePolicy
 from policies.request import Ask
 
-# Device files; the sockets of the kubelet and of container runtimes, which start containers with anything in them.
-_DIRECTORIES_OF_POWER = (
-    "/dev",
-    "/proc",
-    "/sys",
-    "/var/lib/kubelet",
-    "/var/lib/containerd",
-    "/var/lib/docker",
-    "/var/run",
-    "/run",
-    "/etc/kubernetes",
-)
-_NORMAL = re.compile(r"(/[^/.][^/]*)+")
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the MPS server and its clients meet
 _CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
 
 
-def check_host_access(
-    pod: Pod, containers: Sequence[Slot], found: Findings, *, pipe_directory: str, attached: bool
-) -> None:
+def check_host_access(pod: Pod, containers: Sequence[Slot], found: Findings, *, attached: bool) -> None:
     """
-    Deny a pod that is privileged, or sees the node's processes, devices or sockets.
+    Deny a pod that is privileged, or sees the node's processes.
 
     *attached* says that the pod itself carries the directory of the pipes.
     """
@@ -44,9 +28,6 @@ def check_host_access(
         found.deny("ConflictingRequest", what, "Remove hostIPC")
     for slot in containers:
         check_privileges(slot, found)
-    for volume in pod.spec.volumes or ():
-        if volume.host_path is not None and not (attached and is_pipe_volume(volume, pipe_directory)):
-            _check_host_path(volume, pipe_directory, found)
 
 
 def check_privileges(slot: Slot, found: Findings) -> None:
@@ -76,7 +57,7 @@ def check_mounts(
     replaced = []
     for index, mount in enumerate(ask.slot.container.volume_mounts or ()):
         path = mount.mount_path
-        if not _NORMAL.fullmatch(path):
+        if not is_plain(path):
             if ".." in path.split("/"):
                 what = f"{named(ask.slot)} mounts {quoted(mount.name)} at a path with .., which is not allowed"
                 found.deny("ConflictingRequest", what, "Write the path without ..")
@@ -135,29 +116,8 @@ def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
     return volume.host_path is not None and normal(volume.host_path.path) == pipe_directory
 
 
-def is_within(path: str, directory: str) -> bool:
-    """Whether *path* is *directory* or lies in it; both are normal paths."""
-    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
-
-
-def normal(path: str) -> str:
-    """Write a path as the container runtime takes it: from the root, whatever its slashes and dots."""
-    if _NORMAL.fullmatch(path):  # almost every path is; `normpath` takes ten times as long to say so
-        return path
-    return normpath(f"/{path.lstrip('/')}")
-
-
 def _check_capabilities(slot: Slot, added: Sequence[str], found: Findings) -> None:
     for capability in added:
         if capability.upper().removeprefix("CAP_") in _CAPABILITIES_OF_POWER:
             what = f"{named(slot)} adds the capability {quoted(capability)}, which can bypass every share"
             found.deny("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")
-
-
-def _check_host_path(volume: Volume, pipe_directory: str, found: Findings) -> None:
-    path = normal(volume.host_path.path) if volume.host_path else ""
-    for directory in (*_DIRECTORIES_OF_POWER, pipe_directory):
-        if is_within(path, directory) or is_within(directory, path):
-            what = f"The volume {quoted(volume.name)} is the node's {quoted(path)}, which can bypass every share"
-            found.deny("ConflictingRequest", what, "Remove the volume")
-            return

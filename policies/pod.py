@@ -47,6 +47,9 @@ class VolumeMount(Part, frozen=True, gc=False):
     mount_path: str
     sub_path: str | None = None
     sub_path_expr: str | None = None
+    read_only: bool | None = None
+    recursive_read_only: str | None = None
+    mount_propagation: str | None = None
 
 
 class Capabilities(Part, frozen=True, gc=False):
@@ -97,6 +100,8 @@ class Volume(Part, frozen=True, gc=False):
     host_path: HostPath | None = None
     empty_dir: EmptyDir | None = None
     ephemeral: dict[str, Any] | None = None
+    flex_volume: dict[str, Any] | None = None
+    git_repo: dict[str, Any] | None = None
 
 
 class PodSpec(Part, frozen=True, gc=False):

@@ -8,6 +8,7 @@ from msgspec import Meta
 from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, Allocation, Strategy
 from policies.errors import Problem
 from policies.form import Section, form
+from policies.host_paths import HostPathRules
 from policies.share import Headroom, Share
 
 
@@ -214,6 +215,13 @@ class Policy(Section, frozen=True, kw_only=True):
     memory: MemoryRules = msgspec.field(default_factory=MemoryRules)
     frameworks: FrameworkRules = msgspec.field(default_factory=FrameworkRules)
     environment: EnvironmentRules = msgspec.field(default_factory=EnvironmentRules)
+    host_paths: Annotated[
+        HostPathRules,
+        Meta(
+            description="Paths of the node that pods with a share may mount, and no others. The namespace needs them "
+            "in its annotation gpu-share.dev/host-paths too, for the policy in the API server."
+        ),
+    ] = ()
     placement: Placement = msgspec.field(default_factory=Placement)
 
 

@@ -5,6 +5,7 @@ The API server applies them as RFC 6902 says and rejects the pod if one does not
 parent that is missing is created first. What the pod already has is left alone, so a second pass adds nothing.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from policies.changes import (
     AddVariable,
     AppendArgument,
     Change,
+    MakeReadOnlyRecursive,
     RemoveMount,
     RemoveVariable,
     ReplaceArgument,
@@ -28,7 +30,7 @@ from policies.contract import (
     VISIBLE_DEVICES,
 )
 from policies.grant import Added, ContainerGrant, Grant, Hidden
-from policies.host_access import normal
+from policies.paths import normal
 from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration
 from policies.quantity import whole
 
@@ -45,6 +47,7 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
     """List what turns *pod* into the granted pod; empty if it is that already."""
     made: list[Operation] = []
     needs_volume = False
+    _read_only(made, grant.recursive)
     for container in grant.containers:
         attach = grant.attaches_in_pod and not _is_mounted(container.slot.container, grant.pipe_directory)
         needs_volume |= attach
@@ -65,6 +68,7 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
 def hiding(added: Added) -> list[Operation]:
     """List what hides the GPUs from ephemeral containers."""
     made: list[Operation] = []
+    _read_only(made, added.recursive)
     for hidden in added.hidden:
         _hidden(made, hidden)
     return made
@@ -121,6 +125,12 @@ def _hidden(made: list[Operation], hidden: Hidden) -> None:
     if not any(one.name == VISIBLE_DEVICES and i not in removed for i, one in enumerate(container.env or ())):
         changes.append(AddVariable(VISIBLE_DEVICES, NO_DEVICES))
     _changes(made, _path(hidden.slot), container, changes)
+
+
+def _read_only(made: list[Operation], recursive: Iterable[tuple[Slot, MakeReadOnlyRecursive]]) -> None:
+    """Come before all that moves indices. Where the runtime cannot do it, the mount is read-only at its top."""
+    for slot, change in recursive:
+        made.append(Operation("add", f"{_path(slot)}/volumeMounts/{change.index}/recursiveReadOnly", "IfPossible"))
 
 
 def _resources(made: list[Operation], granted: ContainerGrant) -> None:

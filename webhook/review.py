@@ -192,7 +192,7 @@ def _answer(request: Request, pod: Pod | None, decision: Decision | Added) -> Re
             response = _granted(request, pod, decision)
             shares = {shorten(one.slot.name, 63): one.share_text for one in decision.containers[:_MOST_NAMED]}
             event |= {"policy": decision.policy.name, "decision": "granted", "shares": shares}
-        case Added(policy, hidden, warnings):
+        case Added(policy, hidden, warnings=warnings):
             audit = {"policy": policy.name}
             response = _patching(request, hiding(decision), warnings, audit)
             event |= {"policy": policy.name, "decision": "hidden" if hidden else "untouched"}

@@ -69,10 +69,12 @@ class _Change:
             name: file.layer for name, file in files.items() if not file.problems and name not in self._problems
         }
         self._own: dict[str, Layer] = {}
+        self._pipe_directory = ""  # of `_cluster.yaml`, which is looked at first
         self._troubled = frozenset(one.policy for one in before.troubles) if before is not None else frozenset()
 
     def made(self, needs: Collection[str]) -> InForce:
         cluster_layer, cluster, catalogue = self._cluster()
+        self._pipe_directory = cluster.mps.pipe_directory
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
             raise PolicyError(tuple(sorted(set(fatal))))
@@ -145,13 +147,13 @@ class _Change:
         self._effects[file] = _STAYS
         self._own[namespace] = layer
         conflicts: list[Problem] = []
-        policy = effective([*_given(default_layer), layer], conflicts)
+        policy = effective([*_given(default_layer), layer], conflicts, pipe_directory=self._pipe_directory)
         return before.policies.of(namespace) if conflicts else policy
 
     def _layered(self, file: str, *layers: Layer | None) -> EffectivePolicy | None:
         """Lay layers over each other; None if they conflict, which is a problem of *file*."""
         conflicts: list[Problem] = []
-        policy = effective([*_given(*layers)], conflicts)
+        policy = effective([*_given(*layers)], conflicts, pipe_directory=self._pipe_directory)
         if conflicts:
             self._problems.setdefault(file, []).extend(conflicts)
             return None

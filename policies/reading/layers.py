@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from policies.cluster import NAMESPACE_PATTERN, Cluster
+from policies.contract import DEFAULT_PIPE_DIRECTORY
 from policies.errors import Problem
+from policies.host_paths import conflicts
 from policies.policy import EffectivePolicy, Placement, Policy, Source
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.faults import decode_share, faults, is_section
@@ -76,7 +78,9 @@ def read_layer(file: str, text: str, problems: list[Problem]) -> Layer:
     return layer
 
 
-def effective(layers: Sequence[Layer], problems: list[Problem]) -> EffectivePolicy:
+def effective(
+    layers: Sequence[Layer], problems: list[Problem], *, pipe_directory: str = DEFAULT_PIPE_DIRECTORY
+) -> EffectivePolicy:
     """Lay *layers* over the built-in defaults, the last on top; conflicts between them are added to *problems*."""
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
@@ -89,6 +93,11 @@ def effective(layers: Sequence[Layer], problems: list[Problem]) -> EffectivePoli
     name = file.removesuffix(".yaml") or "built-in"
     made = EffectivePolicy(file=file, name=name, policy=policy, places=policy.placement != Placement(), sources=sources)
     problems.extend(_conflicts(made))
+    source = made.source("hostPaths")
+    rules = policy.host_paths if source.file == file else ()  # else the fault is of another file
+    problems.extend(
+        Problem(file, source.line, "hostPaths", said) for said in conflicts(rules, pipe_directory=pipe_directory)
+    )
     return made
 
 

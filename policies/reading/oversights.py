@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from policies.contract import MODE_LABEL
+from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL
 from policies.errors import Problem
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -24,18 +24,29 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     if not files:
         message = f"no policy files, so the built-in defaults hold: name another directory, or write {DEFAULT_FILE}"
         yield Problem("", 0, "", message)
-    yield from _without_label("NAME", policies.default, DEFAULT_FILE)
     yield from _between_vgpus(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
+    yield from _beside("NAME", policies.default, DEFAULT_FILE)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):
             message = f"never used, since exemptNamespaces in {CLUSTER_FILE} names {namespace}: remove one of the two"
             yield Problem(file, 0, "", message)
         else:
-            yield from _without_label(namespace, policy, file)
             yield from _between_vgpus(policy, policies.cluster.vgpus_per_gpu, file)
+            yield from _beside(namespace, policy, file)
     if kustomization is not None:
         yield from _unlisted(*kustomization, files)
+
+
+def _beside(namespace: str, policy: EffectivePolicy, file: str) -> Iterator[Problem]:
+    """Yield what the namespace itself must say for the policy in the API server, where this *file* says it."""
+    yield from _without_label(namespace, policy, file)
+    source, rules = policy.source("hostPaths"), policy.policy.host_paths
+    if rules and source.file == file:
+        paths = ",".join(f"{rule.path}:rw" if rule.writable else rule.path for rule in rules)
+        command = f"kubectl annotate --overwrite namespace {namespace} {HOST_PATHS_ANNOTATION}={paths}"
+        message = f"without an annotation on the namespace the API server denies pods that mount them: {command}"
+        yield Problem(file, source.line, "hostPaths", message)
 
 
 def _without_label(namespace: str, policy: EffectivePolicy, file: str) -> Iterator[Problem]:

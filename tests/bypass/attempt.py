@@ -10,6 +10,10 @@ GRANT = (
     '"containers":{"main":{"vgpus":%d,"share":"%s","of":10}}}'
 )
 
+# What a policy lists of the node's paths, and how the annotation of its namespace says the same.
+LISTED = "hostPaths: [{path: /data/models}, {path: /scratch, writable: true}]"
+ANNOTATIONS = {"gpu-share.dev/host-paths": "/data/models, /scratch:rw"}
+
 
 @dataclass(frozen=True)
 class Attempt:

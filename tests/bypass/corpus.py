@@ -7,6 +7,7 @@ from policies.contract import RESERVED_VARIABLES
 from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, variable, with_spec
 from tests.bypass.corpus_dra import by_dra
 from tests.bypass.corpus_node import arguments, folders, grants
+from tests.bypass.corpus_paths import paths
 from tests.bypass.corpus_whole import whole_gpus
 from tests.policies.pods import VGPU, container, limited, pod
 
@@ -50,6 +51,7 @@ def corpus() -> list[Attempt]:
         *_requests(),
         *_privileges(),
         *folders(),
+        *paths(),
         *arguments(),
         *grants(),
         *whole_gpus(),

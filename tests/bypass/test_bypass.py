@@ -11,7 +11,7 @@ from policies.decision import decide
 from policies.grant import Denied, Grant
 from policies.pod import Pod
 from policies.quantity import whole
-from tests.bypass.attempt import Attempt, forged
+from tests.bypass.attempt import ANNOTATIONS, Attempt, forged
 from tests.bypass.corpus import corpus
 from tests.bypass.corpus_dra import forged_dra
 from tests.bypass.corpus_whole import forged_whole
@@ -22,6 +22,7 @@ from webhook.preview.command import patch_pod
 
 ATTEMPTS = corpus()
 POLICY = policy(BASE)
+NAMESPACE = {"metadata": {"annotations": ANNOTATIONS}}
 
 
 def _names(attempts: list[Attempt]) -> list[str]:
@@ -43,7 +44,7 @@ def test_the_webhook_refuses(attempt: Attempt) -> None:
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "policy"], ids=lambda one: one.name)
 def test_the_policy_in_the_api_server_refuses(attempt: Attempt) -> None:
     assert not attempt.webhook_runs
-    refusals = POLICY.denials(stored(attempt.pod))
+    refusals = POLICY.denials(stored(attempt.pod), namespace=NAMESPACE)
     assert any(attempt.says in refusal for refusal in refusals), refusals
 
 
@@ -52,7 +53,7 @@ def test_what_is_admitted_has_its_share_and_no_more(attempt: Attempt) -> None:
     decision = decide(msgspec.convert(attempt.pod, Pod), "team", policies(attempt.rules))
     assert isinstance(decision, Grant), decision
     admitted = patch_pod(attempt.pod, operations(msgspec.convert(attempt.pod, Pod), decision))
-    assert POLICY.denials(stored(admitted)) == []
+    assert POLICY.denials(stored(admitted), namespace=NAMESPACE) == []
     for one in admitted["spec"]["containers"]:
         _has_no_more_than_a_fifth(one)
 

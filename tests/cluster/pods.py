@@ -58,10 +58,16 @@ class Place:
     name: str
 
     @classmethod
-    def make(cls, cluster: Cluster, name: str = "", labels: Mapping[str, str] | None = None) -> "Place":
+    def make(
+        cls,
+        cluster: Cluster,
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> "Place":
         """Create a namespace, if it is not there, and wait until pods can be made in it."""
         name = name or f"test-{next(_NUMBERS)}"
-        body = {"metadata": {"name": name, "labels": labels or {}}}
+        body = {"metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}}}
         made = cluster.api.ask("POST", "/api/v1/namespaces", body)
         assert made.ok or made.reason == "AlreadyExists", made.message
         if made.ok:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.bypass.attempt import Attempt, forged
+from tests.bypass.attempt import ANNOTATIONS, Attempt, forged
 from tests.cluster.api import Answer
 from tests.cluster.attempts import ATTEMPTS, RULES
 from tests.cluster.cluster import Cluster, eventually
@@ -25,7 +25,8 @@ UNGRANTED = [one for one in ATTEMPTS if one.by != "policy" and one.name != FITTI
 @pytest.fixture(scope="module")
 def seen(first: Installation) -> dict[str, Place]:
     """Give a namespace for each set of rules."""
-    return {rules: Place.make(first.cluster, name) for rules, name in {**RULES, "": "rules-0"}.items()}
+    names = {**RULES, "": "rules-0"}
+    return {rules: Place.make(first.cluster, name, annotations=ANNOTATIONS) for rules, name in names.items()}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def unseen(first: Installation, cluster: Cluster) -> Iterator[Place]:
     path = "/webhooks/0/namespaceSelector/matchExpressions/-"
     hide = [{"op": "add", "path": path, "value": {"key": OFF, "operator": "DoesNotExist"}}]
     cluster.api.ask("PATCH", CONFIGURATION, hide)
-    place = Place.make(cluster, "no-webhook", {OFF: "true"})
+    place = Place.make(cluster, "no-webhook", {OFF: "true"}, ANNOTATIONS)
     eventually(
         lambda: BY_POLICY in place.create(pod_that_asks(), dry_run=True).message, what="the webhook sees nothing"
     )

@@ -33,8 +33,14 @@ def _integer(quantity: str) -> int:
     return number
 
 
-# What the manifests use of Kubernetes' quantity library. CEL reads x.f() as f(x).
-_FUNCTIONS: Final[dict[str, Any]] = {"quantity": str, "asInteger": _integer}
+# What the manifests use of Kubernetes' libraries of quantities and strings. CEL reads x.f() as f(x).
+_FUNCTIONS: Final[dict[str, Any]] = {
+    "quantity": str,
+    "asInteger": _integer,
+    "replace": str.replace,
+    "split": str.split,
+}
+_NAMESPACE: Final[Object] = {"metadata": {"name": "team"}}
 
 
 def _without_nulls(value: Any) -> Any:
@@ -58,11 +64,12 @@ class Expressions:
         context = _FUNCTIONS | {"object": pod, "oldObject": old}
         return all(_truth(condition.execute(context)) for condition in self.conditions.values())
 
-    def denials(self, pod: Object, old: Object | None = None) -> list[str]:
+    def denials(self, pod: Object, old: Object | None = None, *, namespace: Object = _NAMESPACE) -> list[str]:
         """Return the messages with which *pod* is denied; none if it is admitted, or does not match."""
         if not self.matches(pod, old):
             return []
         context: dict[str, Any] = _FUNCTIONS | {"object": pod, "oldObject": old, "variables": {}}
+        context["namespaceObject"] = namespace
         for name, expression in self.variables.items():
             context["variables"][name] = expression.execute(context)
         return [

@@ -68,7 +68,7 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
         pod(
             "0.2",
             container(volumeMounts=[{"name": "d", "mountPath": "/tmp"}]),
-            volumes=[{"name": "d", "hostPath": {"path": "/data"}}],
+            volumes=[{"name": "d", "emptyDir": {}}],
         ),
         policies(),
     ),

@@ -167,7 +167,7 @@ def test_ephemeral_containers_that_were_there_before_do_not_hinder_a_change() ->
 def mounting(path: str) -> list[str]:
     one = deepcopy(RUNNING)
     one["spec"]["volumes"] = [{"name": "a", "hostPath": {"path": path}}, {"name": "b", "emptyDir": {}}]
-    mounts = [{"name": name, "mountPath": f"/{name}"} for name in ("b", "a")]
+    mounts = [{"name": name, "mountPath": f"/{name}", "readOnly": name == "a"} for name in ("b", "a")]
     return debugged(of=one, volumeMounts=mounts)
 
 

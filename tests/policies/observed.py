@@ -7,6 +7,11 @@ from tests.policies.pods import container, pod
 FIFTH = pod("0.2")
 TENSORFLOW = pod("0.25", container(image="tensorflow/serving"))
 SCRATCH = {"name": "v", "emptyDir": {}}
+MODELS = pod(
+    "0.2",
+    container(volumeMounts=[{"name": "models", "mountPath": "/models"}]),
+    volumes=[{"name": "models", "hostPath": {"path": "/data"}}],
+)
 OWN = pod("0.2", container(image="registry/own:2.10"))
 
 
@@ -64,6 +69,8 @@ POLICY: dict[str, Observed] = {
     "environment.envFrom": Observed(
         "allow", "deny", pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))
     ),
+    "hostPaths[].path": Observed("/srv", "/data", MODELS),
+    "hostPaths[].writable": Observed(first=True, second=False, on=MODELS, beside={"hostPaths": [{"path": "/data"}]}),
     "placement.nodeSelector": Observed({}, {"gpu": "shared"}),
     "placement.tolerations[].key": _toleration("a", "b"),
     "placement.tolerations[].operator": _toleration("Equal", "Exists"),

@@ -68,12 +68,6 @@ def test_a_folder_of_the_node_by_which_a_share_can_be_left_is_denied(path: str, 
     assert denied(host_path(path), by).code == "ConflictingRequest"
 
 
-@EVERY
-@pytest.mark.parametrize("path", ["/data", "/mnt/dev", "/device", "/variable", "/srv/run", "/opt/run", "/var-lib"])
-def test_other_folders_of_the_node_pass(path: str, by: Any) -> None:
-    granted(host_path(path), by)
-
-
 @pytest.mark.parametrize("by", [policies(), NODE], ids=["pod", "node"])
 @pytest.mark.parametrize(
     "path",

@@ -59,7 +59,6 @@ def test_every_volume_that_ends_with_its_pod_is_replaced(kind: dict[str, Any]) -
         {"projected": {"sources": []}},
         {"configMap": {"name": "a"}},
         {"csi": {"driver": "a"}},
-        {"hostPath": {"path": "/data"}},
         {},
     ],
 )

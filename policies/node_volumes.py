@@ -1,0 +1,109 @@
+"""What of the node's file system a pod with a share may mount: what its policy lists, and as it lists it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from policies.changes import MakeReadOnlyRecursive
+from policies.denial import Findings
+from policies.errors import quoted
+from policies.grant import ReadOnlyMounts
+from policies.host_paths import HostPathList, is_never_listed
+from policies.paths import meet, normal
+from policies.pod import HostPath, Pod, Slot, Volume, named
+from policies.policy import EffectivePolicy
+
+_FIELD: Final = "hostPaths"
+_SPECIAL_TYPES: Final = ("Socket", "BlockDevice", "CharDevice")
+_CREATING_TYPES: Final = ("DirectoryOrCreate", "FileOrCreate")
+_LONGEST_NAMED = 60  # characters of a path in the part of a message that is never cut
+
+
+class NodeVolumes:
+    """The hostPath volumes of one pod, but for the MPS pipes that come with its share."""
+
+    def __init__(self, pod: Pod, policy: EffectivePolicy, *, pipe_directory: str, attached: bool) -> None:
+        """*attached* says that the pod itself carries the directory of the pipes."""
+        self._policy = policy
+        self._pipe_directory = pipe_directory
+        self._listed = HostPathList.of(policy.policy.host_paths)
+        self._volumes = tuple(
+            (volume, volume.host_path)
+            for volume in pod.spec.volumes or ()
+            if volume.host_path is not None and not (attached and normal(volume.host_path.path) == pipe_directory)
+        )
+        self._read_only = {volume.name for volume, host in self._volumes if not self._is_writable(host)}
+
+    def check(self, found: Findings) -> None:
+        """Deny what the policy does not list; how that is mounted is no matter any more."""
+        for volume, host in self._volumes:
+            if self._is_denied(volume, host, found):
+                self._read_only.discard(volume.name)
+            else:
+                self._check_type(volume, host, found)
+
+    def check_mounts(self, slot: Slot, found: Findings) -> Iterator[MakeReadOnlyRecursive]:
+        """Deny a container that could write to what is listed as read-only; yield what keeps it from that below."""
+        if not self._read_only:
+            return
+        for index, mount in enumerate(slot.container.volume_mounts or ()):
+            if mount.name not in self._read_only:
+                continue
+            if not mount.read_only:
+                what = f"{named(slot)} mounts {quoted(mount.name)} writable, a path of the node that is read-only here"
+                self._deny(found, what, "Set readOnly: true in its volumeMounts")
+            elif mount.mount_propagation not in (None, "None"):
+                what = f"{named(slot)} mounts {quoted(mount.name)}, a path of the node, with mountPropagation"
+                self._deny(found, what, "Remove mountPropagation: what the node mounts later would be writable")
+            elif mount.recursive_read_only not in ("Enabled", "IfPossible"):
+                yield MakeReadOnlyRecursive(index)
+
+    def _is_writable(self, host: HostPath) -> bool:
+        return self._listed.access(normal(host.path)) == "writable"
+
+    def _is_denied(self, volume: Volume, host: HostPath, found: Findings) -> bool:
+        path = normal(host.path)
+        this = f"The volume {quoted(volume.name)} is the node's {quoted(path)}"
+        if is_never_listed(path) or meet(path, self._pipe_directory):
+            found.deny("ConflictingRequest", f"{this}, which can bypass every share", "Remove the volume")
+            return True
+        shown = path if len(path) <= _LONGEST_NAMED and path.isascii() and path.isprintable() else "..."
+        match self._listed.access(path):
+            case "unlisted":
+                fix = f"Ask its administrator for {_FIELD}: [{{path: {shown}}}], or remove the volume"
+                self._deny(found, f"{this}, which {_FIELD} of the policy does not list", fix)
+            case "in a writable path":
+                fix = "Mount the path that is listed, and what lies in it by subPath"
+                self._deny(found, f"{this}, in a path that is listed as writable, where it may be a link", fix)
+            case _ if host.path not in (path, f"{path}/"):
+                what = f"The volume {quoted(volume.name)} writes a path of the node as {quoted(host.path)}"
+                self._deny(found, what, f"Write it as {shown}")
+            case _:
+                return False
+        return True
+
+    def _check_type(self, volume: Volume, host: HostPath, found: Findings) -> None:
+        if host.type in _SPECIAL_TYPES:
+            what = f"The volume {quoted(volume.name)} is a hostPath of type {host.type}"
+            self._deny(found, what, "Remove it: a pod with a share may mount files and directories alone")
+        elif host.type in _CREATING_TYPES and not self._is_writable(host):
+            what = f"The volume {quoted(volume.name)} has type {host.type}, and its path is not writable here"
+            self._deny(found, what, f"Write type: {host.type.removesuffix('OrCreate')}")
+
+    def _deny(self, found: Findings, what: str, fix: str) -> None:
+        found.deny("ConflictingRequest", what, fix, by=self._policy.source(_FIELD))
+
+
+def check_drivers(pod: Pod, found: Findings) -> None:
+    """Deny volumes for which the kubelet runs a program of the node, as root, on what the pod writes."""
+    for volume in pod.spec.volumes or ():
+        kind = "flexVolume" if volume.flex_volume is not None else "gitRepo" if volume.git_repo is not None else ""
+        if kind:
+            what = (
+                f"The volume {quoted(volume.name)} is a {kind}: a program of the node, run as root on what a pod says"
+            )
+            found.deny("ConflictingRequest", what, "Use a volume of another kind")
+
+
+def recursive(volumes: NodeVolumes, containers: Sequence[Slot], found: Findings) -> ReadOnlyMounts:
+    """Check the mounts of all *containers*, and say which of them are to be read-only below, too."""
+    return tuple((slot, change) for slot in containers for change in volumes.check_mounts(slot, found))
