@@ -145,7 +145,7 @@ class GpuInventory:
             return
         if event.xid is not None and event.xid in self._application_xids:
             key = (event.gpu_uuid, event.xid)
-            self._application_faults[key] = self._application_faults.get(key, 0) + 1
+            self._application_faults[key] = self._application_faults.get(key, 0) + event.times
         else:
             self._set(event.gpu_uuid, after_event(entry.state, event, at), at)
 

@@ -14,7 +14,9 @@ from threading import Event as Signal
 from plugin.gpus.discovery import SYSFS
 from plugin.gpus.nvml import NvmlHealth, explained
 from plugin.gpus.pci import PciBus
+from plugin.health.event_window import EventWindow
 from plugin.health.nvml_connection import KnownGpus, NvmlConnection
+from plugin.health.nvml_events import NvmlEvents
 from plugin.health.reports import NvmlFailure, Report
 from plugin.state_files import boot_seconds
 from program.log import WarnOnce
@@ -30,9 +32,12 @@ class Periods:
 
     probe_seconds: float = 5.0  # between two probes
     wait_seconds: float = 0.5  # for an event, before a look at whether to end
-    # What comes faster than that is taken at this pace: it would be a loop that does nothing else.
-    between_events_seconds: float = 0.001
-    unpaced_events: int = 1000  # a program can cause hundreds at once, and an unhealthy GPU's may be behind them
+    # A program can cause thousands of events, and an unhealthy GPU's may be behind them: so many in a row are taken as
+    # fast as they come. Beyond, they take half a core: after each lot a pause for as long as it took.
+    unpaced_events: int = 100_000
+    paced_events: int = 5000
+    shortest_pause_seconds: float = 0.01
+    repeated_events_seconds: float = 0.2  # those alike are told together
     between_probes_seconds: float = 0.2
     first_retry_seconds: float = 1.0  # twice as long each time
     longest_retry_seconds: float = 10.0
@@ -67,7 +72,9 @@ class Monitor:
         self._retry_seconds = periods.first_retry_seconds
         self._wait_failures = 0  # in a row
         self._events_failure = ""  # why nobody hears of XIDs; empty while somebody does
+        self._window = EventWindow(periods.repeated_events_seconds)
         self._events_in_a_row = 0  # without a moment in which there was none
+        self._lot_began_seconds = 0.0
         self._unsettled_until_seconds = 0.0
         self._warn = WarnOnce(_log)
 
@@ -104,6 +111,7 @@ class Monitor:
                 self._listen(connection)
                 self._follow(connection, probed_seconds=probed)
         finally:
+            self._report_repeated(connection.events)
             connection.close()
 
     def _should_start_anew(self, connection: NvmlConnection, *, age_seconds: float) -> bool:
@@ -131,36 +139,52 @@ class Monitor:
         until = probed_seconds + self._periods.probe_seconds
         while not self._ended.is_set() and (left := until - self._clock()) > 0:
             seconds = min(left, self._periods.wait_seconds)
-            if not connection.listens:
+            if not connection.events.listens:
                 self._ended.wait(seconds)
-            elif not self._take_event(connection, seconds):
+            elif not self._take_event(connection.events, seconds):
                 until = min(until, probed_seconds + self._periods.between_probes_seconds)
 
-    def _take_event(self, connection: NvmlConnection, seconds: float) -> bool:
+    def _take_event(self, events: NvmlEvents, seconds: float) -> bool:
         """Wait for an event; False asks for a probe."""
         began = self._clock()
+        if self._window.is_over(began):
+            self._report_repeated(events)
         try:
-            event = connection.wait(seconds)
+            told = events.wait(seconds)
         except self._nvml.NVMLError as error:
-            self._fail_to_wait(connection, error)
+            self._fail_to_wait(events, error)
             return False
         self._wait_failures = 0
         self._events_failure = ""
-        if event is None:
+        if told is None:
+            self._report_repeated(events)
             self._events_in_a_row = 0
             self._ended.wait(began + seconds - self._clock())  # nothing, if NVML has waited
             return True
-        self._events_in_a_row += 1
-        if self._events_in_a_row > self._periods.unpaced_events:
-            self._ended.wait(self._periods.between_events_seconds)
-        if event == "look":
+        self._pause_between_many(began)
+        if told == "look":
             return False
-        self._report(event)
+        if self._window.is_first(told, began):
+            self._report(events.event(told))
         return True
 
-    def _fail_to_wait(self, connection: NvmlConnection, error: Exception) -> None:
+    def _report_repeated(self, events: NvmlEvents) -> None:
+        for told, times in self._window.close():
+            self._report(events.event(told, times=times))
+
+    def _pause_between_many(self, now_seconds: float) -> None:
+        self._events_in_a_row += 1
+        beyond = self._events_in_a_row - self._periods.unpaced_events
+        if beyond < 0 or beyond % self._periods.paced_events:
+            return
+        if beyond:
+            self._ended.wait(max(now_seconds - self._lot_began_seconds, self._periods.shortest_pause_seconds))
+        self._lot_began_seconds = self._clock()
+
+    def _fail_to_wait(self, events: NvmlEvents, error: Exception) -> None:
         """Have the probe say what is wrong and listen anew, ever slower if that does not help."""
-        connection.stop_listening()
+        self._report_repeated(events)
+        events.stop()
         self._warn("NVML does not deliver events, polling instead", explained(error))
         if self._wait_failures:
             pause_seconds = self._periods.first_retry_seconds * 2 ** (self._wait_failures - 1)

@@ -45,13 +45,14 @@ class NvmlFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """The driver's word that something happened on one GPU."""
+    """The driver's word that something happened on one GPU, once or several times."""
 
     seconds: float
     gpu_uuid: str
     what: str  # such as XID 79
     xid: int | None  # None for another kind of event
     energy_mj: int | None = None  # total then; None if the GPU does not count, or does not say
+    times: int = 1
 
 
 Report = Probe | NvmlFailure | Event

@@ -27,6 +27,7 @@ _CALLS = 3000
 _STARTS = 5
 _RESTARTS = 1000
 _STEPS = 100_000
+_FLOOD = 50_000
 _KIB_PER_MIB = 1024
 _UNTIL_IT_HANGS_SECONDS = 6.0  # the plugin looks at the GPUs every 5
 _WATCH_SECONDS = 15.0
@@ -38,6 +39,7 @@ def measure(directory: Path) -> Iterator[str]:
     (policies / "_cluster.yaml").write_text("vgpusPerGpu: 100\n")
     yield from _measure_calls(directory, policies)
     yield from _measure_over_nvml(directory, policies)
+    yield from _measure_flood(directory)
     yield from _measure_supervisor()
     yield from _measure_starts(directory)
     yield from _measure_restarts(directory)
@@ -93,6 +95,29 @@ def _measure_over_nvml(directory: Path, policies: Path) -> Iterator[str]:
             after, p99 = _latency(lambda: stub.Allocate(allocate))
             script.take_back("hang")
         yield f"Allocate while NVML hangs: p50 {after:.2f} ms, p99 {p99:.2f} ms, ratio to before {after / before:.2f}"
+
+
+def _measure_flood(directory: Path) -> Iterator[str]:
+    """A GPU's own error behind thousands that programs have caused on another."""
+    (directory / "flood").mkdir()
+    script = Script(directory / "flood")
+    name = "gpu-share.dev/vgpu-timesliced"
+    environment = {"LD_LIBRARY_PATH": str(directory), "FAKE_NVML_SCRIPT": str(script.path)}
+    script.say("tells_nothing")
+    with (
+        _node(directory / "flooded") as kubelet,
+        _plugin(directory / "flooded", None, "--strategy", "time-slicing", **environment) as plugin,
+    ):
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 20)
+        seconds, began = _cpu_seconds(plugin.pid), time.perf_counter()
+        script.say(f"flood 0 31 {_FLOOD}", "xid 1 79")
+        kubelet.wait_until(lambda: kubelet.allocatable(name) == 10)
+        after = time.perf_counter() - began
+        spent = _cpu_seconds(plugin.pid) - seconds
+    yield (
+        f"XID 79 behind {_FLOOD} XIDs of programs, until the kubelet knows: {after:.2f} s (goal 1), "
+        f"{spent:.2f} s of one core"
+    )
 
 
 def _measure_supervisor() -> Iterator[str]:

@@ -30,7 +30,7 @@ typedef struct { void *device; unsigned long long type, data; unsigned int gpu_i
 typedef struct { int generation, number; } gpu_t;
 typedef struct { unsigned long long types[MOST_GPUS]; } event_set_t;
 
-static int users, generation, told;
+static int users, generation, told, flooded;
 static int lost_since_start[MOST_GPUS];
 static gpu_t gpus[GENERATIONS][MOST_GPUS];
 
@@ -198,10 +198,11 @@ int nvmlDeviceRegisterEvents(void *handle, unsigned long long types, void *event
 static int next_event(const event_set_t *set, event_t *event) {
     for (int i = 0, place = 0; i < line_count; i++) {
         const line_t *line = &lines[i];
-        int is_xid = strcmp(line->word, "xid") == 0;
+        int is_flood = strcmp(line->word, "flood") == 0;
+        int is_xid = is_flood || strcmp(line->word, "xid") == 0;
         if ((!is_xid && strcmp(line->word, "event") != 0) || place++ < told) continue;
         unsigned long long type = is_xid ? XID : line->b;
-        told = place;
+        if (!is_flood || ++flooded >= line->c) told = place;
         if (!(set->types[line->a] & type)) continue;
         *event = (event_t){&gpus[generation % GENERATIONS][line->a], type, is_xid ? line->b : line->c, ~0U, ~0U};
         return 1;

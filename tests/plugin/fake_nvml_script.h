@@ -18,11 +18,13 @@
  *   hang               no call returns until this line is gone
  *   xid 0 79           XID 79 on GPU 0; each such line is told once, by its place among them
  *   event 0 2 7        an event of type 2 with data 7, likewise
+ *   flood 0 31 50000   XID 31 on GPU 0, so many times
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { MOST_LINES = 200, POLL_MS = 2 };
@@ -38,11 +40,16 @@ static void pause_ms(long ms) {
 }
 
 static void read_script(void) {
+    static struct stat read_before;
+    struct stat now;
     const char *path = getenv("FAKE_NVML_SCRIPT");
+    if (path != NULL && stat(path, &now) == 0 && now.st_ino == read_before.st_ino
+        && memcmp(&now.st_mtim, &read_before.st_mtim, sizeof now.st_mtim) == 0) return;
     FILE *file = path != NULL ? fopen(path, "r") : NULL;
     char text[120];
     line_count = 0;
     if (file == NULL) return;
+    fstat(fileno(file), &read_before);
     while (line_count < MOST_LINES && fgets(text, sizeof text, file) != NULL) {
         line_t *line = &lines[line_count];
         memset(line, 0, sizeof *line);

@@ -75,9 +75,10 @@ def watched(
     seconds: float = HOUR,
     sysfs: Path | None = None,
     wait: Callable[[], Any] | None = None,
+    wait_costs_seconds: float = 0,
     at: Callable[[float], None] = lambda _: None,
 ) -> tuple[Counter[str], list[Report]]:
-    """Watch for so long; *wait* takes the place of waiting for events, *at* hears of each report's time."""
+    """Watch for so long; *wait* is called, at a cost, to wait for events, and *at* hears of each report's time."""
     time = SimulatedTime(seconds)
     nvml = CountedNvml(SimulatedNode(gpus=gpus, faults=faults), time)
     reports: list[Report] = []
@@ -89,7 +90,11 @@ def watched(
     if wait:
 
         def counted(_events: object, _timeout_ms: int) -> Any:
-            nvml.count("wait")
+            if wait_costs_seconds:
+                nvml.calls["wait"] += 1
+                time.pass_by(wait_costs_seconds)
+            else:
+                nvml.count("wait")
             return wait()
 
         nvml.nvmlEventSetWait_v2 = counted  # type: ignore[method-assign]

@@ -74,3 +74,44 @@ def test_an_event_of_a_gpu_that_cannot_say_who_it_is_marks_those_that_are_bad(
     node.becomes(10, 0)
     looks_often(script)
     assert node.healthy() == [10, 0]
+
+
+RECOVERY_ACTION_CHANGED = "xid 0 154"
+
+
+def test_news_that_the_driver_asks_for_nothing_cost_nothing(start: StartNode, nvml: Nvml, script: Script) -> None:
+    node = start(nvml=nvml)
+    script.say(RECOVERY_ACTION_CHANGED)
+    looks_often(script)
+    assert node.healthy() == [10, 10]
+    assert node.sources(0) == []
+
+
+def test_news_that_the_driver_asks_for_something_mark_the_gpu_for_as_long_as_it_does(
+    start: StartNode, nvml: Nvml, script: Script
+) -> None:
+    node = start(nvml=nvml)
+    script.say("recovery 0 1", RECOVERY_ACTION_CHANGED)
+    wait_until(lambda: node.sources(0) == ["recovery"])
+    script.take_back("recovery 0 1")
+    node.becomes(10, 10)
+
+
+def test_where_the_driver_does_not_say_what_it_asks_for_news_of_it_are_an_error(
+    start: StartNode, nvml: Nvml, script: Script
+) -> None:
+    script.say("tells_nothing")
+    node = start(nvml=nvml)
+    script.say(RECOVERY_ACTION_CHANGED)
+    node.becomes(0, 10)
+    assert node.sources(0) == ["xid"]
+
+
+def test_an_unhealthy_gpu_behind_fifty_thousand_faults_of_programs_is_marked(
+    start: StartNode, nvml: Nvml, script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = start(nvml=nvml)
+    script.say("tells_nothing", "flood 0 31 50000", "xid 1 79")
+    node.becomes(10, 0)
+    (line,) = logged(caplog, "application fault on a GPU")
+    assert (line["gpu"], line["xid"]) == (FIRST, 31)

@@ -1,7 +1,7 @@
 """How often NVML is asked, in simulated time: never a loop that does nothing else, and often enough."""
 
 from collections.abc import Callable
-from itertools import chain, cycle, pairwise, repeat
+from itertools import cycle, pairwise, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,30 +88,59 @@ def test_waiting_that_returns_at_once_each_time_is_no_busy_loop() -> None:
     assert calls["wait"] <= 2 * HOUR + 1
 
 
+WAIT_SECONDS = 1e-5  # that a call takes which finds an event there
+
+
 @pytest.mark.parametrize("event_type", [8, 0x8000, 0])
-def test_a_flood_of_events_is_no_busy_loop(event_type: int) -> None:
+def test_a_flood_of_events_that_does_not_end_takes_half_a_core(event_type: int) -> None:
     class Flood:
         device, eventType, eventData = GPUS[0], event_type, 79  # noqa: N815
 
-    calls, _ = watched(wait=Flood, seconds=10)
-    assert calls["wait"] <= 1000 + 10 / 0.001 + 1
+    calls, reports = watched(wait=Flood, wait_costs_seconds=5 * WAIT_SECONDS, seconds=10)
+    assert calls["wait"] <= 100_000 + 0.5 * 5 / (5 * WAIT_SECONDS) + 5000
     assert calls["probe"] <= 10 / 0.2 + 1
+    assert len(reports) <= 3 * 10 / 0.2 + 1
 
 
-@pytest.mark.parametrize("storm", [8, 0x8000, 0])
-def test_an_xid_behind_a_storm_of_other_events_is_reported_within_moments(storm: int) -> None:
-    def event(gpu: Gpu, event_type: int, xid: int) -> Any:
-        return SimpleNamespace(device=gpu, eventType=event_type, eventData=xid)
-
-    events = chain(repeat(event(GPUS[0], storm, 31), 2000), [event(GPUS[1], 8, 79)])
+def flood(*events: Any, seconds: float = 60) -> list[Event]:
+    """Watch a node whose driver has all of *events* to tell at once."""
+    left = iter(events)
 
     def wait() -> Any:
-        if (told := next(events, None)) is None:
+        if (told := next(left, None)) is None:
             raise SimulatedNvmlError(10)
         return told
 
-    _, reports = watched(wait=wait, seconds=60)
-    assert next(one.seconds for one in reports if isinstance(one, Event) and one.xid == 79) <= 2
+    _, reports = watched(wait=wait, wait_costs_seconds=WAIT_SECONDS, seconds=seconds)
+    return [report for report in reports if isinstance(report, Event)]
+
+
+def event(gpu: Gpu, event_type: int, xid: int) -> Any:
+    return SimpleNamespace(device=gpu, eventType=event_type, eventData=xid)
+
+
+@pytest.mark.parametrize("storm", [8, 0x8000, 0])
+def test_an_xid_behind_fifty_thousand_other_events_is_reported_within_moments(storm: int) -> None:
+    reports = flood(*repeat(event(GPUS[0], storm, 31), 50_000), event(GPUS[1], 8, 79))
+    assert next(one.seconds for one in reports if one.xid == 79) <= 1.1 * 50_000 * WAIT_SECONDS
+
+
+def test_events_alike_are_told_with_their_number_and_none_is_left_out() -> None:
+    mixed = [event(GPUS[number % 2], 8, 31 if number % 3 else 43) for number in range(6000)]
+    reports = flood(*mixed)
+    assert len(reports) < 20
+    for gpu, xid, times in ((0, 31, 2000), (0, 43, 1000), (1, 31, 2000), (1, 43, 1000)):
+        alike = [one for one in reports if (one.gpu_uuid, one.xid) == (GPUS[gpu].uuid, xid)]
+        assert alike[0].times == 1
+        assert sum(one.times for one in alike) == times
+
+
+def test_an_error_that_comes_once_more_is_told_once_more() -> None:
+    faults = [XidFault(at_seconds=seconds, gpu_uuid=FIRST, xid=79) for seconds in (10, 10.05, 20)]
+    _, reports = watched(*faults, seconds=60)
+    told = [report for report in reports if isinstance(report, Event)]
+    assert [report.times for report in told] == [1, 1, 1]
+    assert [report.seconds for report in told] == pytest.approx([10, 10, 20], abs=1)
 
 
 def test_where_the_kernel_lists_no_gpus_new_ones_are_looked_for_each_minute(tmp_path: Path) -> None:

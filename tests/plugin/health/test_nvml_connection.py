@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plugin.health.nvml_connection import KnownGpus, NvmlConnection
+from plugin.health.nvml_events import Told
 from plugin.health.reports import Event
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
 from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
@@ -27,6 +28,11 @@ def session(**replaced: Callable[..., Any]) -> NvmlConnection:
     nvml.nvmlInit()
     vars(nvml).update(replaced)
     return NvmlConnection(nvml, KnownGpus(), generation=3, clock=lambda: 7.0, sysfs=Path("/nowhere"))
+
+
+def heard_from(known: NvmlConnection) -> Event | str | None:
+    found = known.events.wait(1)
+    return known.events.event(found) if isinstance(found, Told) else found
 
 
 def break_call(known: NvmlConnection, call: str, value: int, *, of: str = FIRST) -> NvmlConnection:
@@ -129,8 +135,8 @@ def test_an_event_is_told_with_its_gpu_or_a_reason_to_look(told: tuple[int, int]
     known = session(nvmlEventSetWait_v2=lambda *_: event)
     known.probe()
     assert known.listen() == frozenset()
-    assert known.listens
-    found = known.wait(1)
+    assert known.events.listens
+    found = heard_from(known)
     if isinstance(found, str) or found is None:
         assert found == heard
     else:
@@ -143,11 +149,11 @@ def test_an_event_says_what_the_gpu_has_counted_by_then_and_is_not_lost_where_it
     known = session(nvmlEventSetWait_v2=lambda *_: event)
     known.probe()
     known.listen()
-    found = known.wait(1)
+    found = heard_from(known)
     assert isinstance(found, Event)
     assert found.energy_mj == known._nvml.nvmlDeviceGetTotalEnergyConsumption(GPUS[1])
     break_call(known, "nvmlDeviceGetTotalEnergyConsumption", value, of=SECOND)
-    found = known.wait(1)
+    found = heard_from(known)
     assert isinstance(found, Event)
     assert (found.what, found.energy_mj) == ("XID 79", None)
 
@@ -158,14 +164,14 @@ def test_an_event_of_a_gpu_that_cannot_say_who_it_is_is_a_reason_to_look() -> No
     known.probe()
     known.listen()
     break_call(known, "nvmlDeviceGetUUID", 15, of=SECOND)
-    assert known.wait(1) == "look"
+    assert known.events.wait(1) == "look"
 
 
 def test_gpus_are_named_that_nothing_is_told_of() -> None:
     known = break_call(session(), "nvmlDeviceGetSupportedEventTypes", 3)
     known.probe()
     assert known.listen() == {FIRST}
-    assert known.listens
+    assert known.events.listens
     assert known.listen() == frozenset()  # once
 
 
@@ -176,7 +182,7 @@ def test_a_driver_without_events_is_no_failure() -> None:
     known = session(nvmlEventSetCreate=no_events)
     known.probe()
     assert known.listen() == {FIRST, SECOND}
-    assert not known.listens
+    assert not known.events.listens
 
 
 @pytest.mark.parametrize("call", ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents"])
@@ -192,7 +198,7 @@ def test_a_driver_that_told_of_nothing_is_asked_again(call: str) -> None:
     assert known.listen() == {FIRST, SECOND}
     setattr(known._nvml, call, whole)
     assert known.listen() == frozenset()
-    assert known.listens
+    assert known.events.listens
 
 
 def test_the_end_of_a_run_that_has_failed_is_quiet() -> None:

@@ -32,7 +32,6 @@ MANY_PROBES = 10
 QUICK = Periods(
     probe_seconds=0.02,
     wait_seconds=0.02,
-    between_events_seconds=0.001,
     between_probes_seconds=0.005,
     first_retry_seconds=0.01,
     longest_retry_seconds=0.04,

@@ -1,0 +1,147 @@
+"""What the driver tells by itself: NVML's set of events, in one run of NVML."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plugin.gpus.discovery import errors_of_one, uuid_of
+from plugin.gpus.nvml import NvmlHealth, if_answered, number_of, raise_if_nvml_failed
+from plugin.health.recovery_action import recovery_action
+from plugin.health.reports import Event
+
+# NVML's numbers.
+_TIMEOUT = 10
+_DOUBLE_BIT_ECC, _XID, _MIG_CHANGE, _UNAVAILABLE, _RECOVERY_CHANGE = 0x2, 0x8, 0x100, 0x4000, 0x8000
+_CRITICAL = {_DOUBLE_BIT_ECC: "a double-bit ECC error", _UNAVAILABLE: "the GPU to be unavailable"}
+_WANTED = _XID | _DOUBLE_BIT_ECC | _MIG_CHANGE | _UNAVAILABLE | _RECOVERY_CHANGE
+
+# "GPU recovery action changed", to none as well: where the driver tells the action, that is what counts.
+_RECOVERY_ACTION_XID = 154
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event, as quickly as it can be read: a program can cause thousands in a second."""
+
+    handle: Any
+    gpu_uuid: str
+    what: str  # such as XID 79
+    xid: int | None  # None for another kind of event
+
+
+class NvmlEvents:
+    """The events of the GPUs that are listened to; *clock* is that of the reports. `stop` raises nothing."""
+
+    def __init__(self, nvml: NvmlHealth, *, clock: Callable[[], float]) -> None:
+        self._nvml = nvml
+        self._clock = clock
+        self._listened_to: frozenset[str] | None = None
+        self._set: Any = None  # NVML's; None while nothing is registered
+        self._known: dict[bytes, Told] = {}  # of this set, as the driver wrote them
+
+    @property
+    def listens(self) -> bool:
+        """Whether there is anything to wait for."""
+        return self._set is not None
+
+    def listen(self, handles: Mapping[str, Any]) -> frozenset[str]:
+        """
+        Have the driver tell of these GPUs, by UUID; nothing happens if it does already.
+
+        Returns:
+            The GPUs that it tells nothing of.
+        """
+        wanted = frozenset(handles)
+        # What an old set has not told yet is lost with it, so a GPU that is reached no more may stay in it.
+        if self._listened_to is not None and wanted <= self._listened_to:
+            return frozenset()
+        self.stop()
+        try:
+            events = self._set = self._nvml.nvmlEventSetCreate()
+        except self._nvml.NVMLError as error:
+            raise_if_nvml_failed(error)
+            return wanted
+        self._listened_to = wanted
+        silent = frozenset(uuid for uuid, handle in handles.items() if not self._registered(handle, events))
+        if silent == wanted:
+            self.stop()  # there is nothing to lose by another try
+        return silent
+
+    def wait(self, seconds: float) -> Told | Literal["look"] | None:
+        """Wait that long for the driver; "look" is the advice to probe, None that nothing came."""
+        try:
+            event = self._nvml.nvmlEventSetWait_v2(self._set, max(1, int(seconds * 1000)))
+        except self._nvml.NVMLError as error:
+            if number_of(error) == _TIMEOUT:
+                return None
+            raise
+        raw = _raw(event)
+        known = self._known.get(raw) if raw else None
+        if known is not None:
+            return known
+        told = self._told(event)
+        if raw and isinstance(told, Told):
+            self._known[raw] = told
+        return told
+
+    def event(self, told: Told, *, times: int = 1) -> Event:
+        """Make the report of an event, which came *times* times by now."""
+        return Event(
+            seconds=self._clock(),
+            gpu_uuid=told.gpu_uuid,
+            what=told.what,
+            xid=told.xid,
+            energy_mj=self._energy_mj(told.handle),
+            times=times,
+        )
+
+    def stop(self) -> None:
+        """Give up what `listen` has set up."""
+        self._listened_to = None
+        self._known.clear()
+        events, self._set = self._set, None
+        if events is not None:
+            with suppress(self._nvml.NVMLError):
+                self._nvml.nvmlEventSetFree(events)
+
+    def _told(self, event: Any) -> Told | Literal["look"]:
+        xid = int(event.eventData) if event.eventType == _XID else None
+        what = _CRITICAL.get(event.eventType) if xid is None else f"XID {xid}"
+        if what is None:
+            return "look"
+        try:
+            if xid == _RECOVERY_ACTION_XID and self._tells_recovery(event.device):
+                return "look"
+            return Told(event.device, uuid_of(self._nvml, event.device), what, xid)
+        except errors_of_one(self._nvml):
+            return "look"
+
+    def _tells_recovery(self, handle: Any) -> bool:
+        return if_answered(self._nvml, lambda: recovery_action(self._nvml, handle)) is not None
+
+    def _energy_mj(self, handle: Any) -> int | None:
+        """Ask what the GPU has counted by now; whatever fails, the event is not lost."""
+        try:
+            return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        except self._nvml.NVMLError:
+            return None
+
+    def _registered(self, handle: Any, events: Any) -> bool:
+        """Whether the driver is going to tell of a GPU."""
+        try:
+            types = self._nvml.nvmlDeviceGetSupportedEventTypes(handle) & _WANTED
+            if types:
+                self._nvml.nvmlDeviceRegisterEvents(handle, types, events)
+        except self._nvml.NVMLError as error:
+            raise_if_nvml_failed(error)
+            return False
+        return bool(types & _XID)
+
+
+def _raw(event: Any) -> bytes | None:
+    """Copy what the driver wrote, which tells events apart in a tenth of the time; None if NVML is not the library."""
+    try:
+        return bytes(event)
+    except TypeError:
+        return None
