@@ -145,6 +145,12 @@ def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
 @node_options
 @option("--multi-user", is_flag=True, help="One MPS server for the users of all tenants; see docs/security.md.")
 @option(
+    "--log-dir",
+    type=DIRECTORY,
+    default=Path("/var/log/gpu-share"),
+    help="Directory for the logs of NVIDIA's MPS programs, at most 32 MiB for each GPU.",
+)
+@option(
     "--control", metavar="PROGRAM", default="nvidia-cuda-mps-control", help="NVIDIA's MPS control, by name or path."
 )
 def mps(**options: Any) -> None:

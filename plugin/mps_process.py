@@ -36,7 +36,6 @@ from program.log import WarnOnce, start_logging
 _log = logging.getLogger(__name__)
 
 _MODES_FILE = "compute-modes.json"
-_LOG_DIRECTORY = "mps-log"
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _IN_CEILINGS = "ceilings count the last good policy, or a whole GPU where none is known"
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
@@ -48,6 +47,7 @@ class MpsSettings:
 
     policies: Path  # directory of policy files
     state_dir: Path  # directory in which this node's parts publish their state
+    log_dir: Path  # directory of the logs that NVIDIA's programs write; not in memory, as the former can be
     pod_resources: Path  # the kubelet's socket that says who holds what
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
@@ -149,7 +149,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
     return SupervisorContext(
         place=Place(
             pipe_directory=Path(cluster.mps.pipe_directory),
-            log_directory=settings.state_dir / _LOG_DIRECTORY,
+            log_directory=settings.log_dir,
             program=settings.control,
             multi_user=settings.multi_user,
         ),

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from plugin.state_files import read_json, write_atomically
+from plugin.state_files import read_json, write_reserved
 
 NODE_FILE = "plugin.json"
 PROGRAM = "plugin"  # as its lock is named
@@ -75,7 +75,7 @@ def write_node_health(state_dir: Path, health: NodeHealth) -> None:
     Raises:
         OSError: If the directory is not there or cannot be written to; the old file stays.
     """
-    write_atomically(state_dir / NODE_FILE, msgspec.json.encode(health))
+    write_reserved(state_dir / NODE_FILE, msgspec.json.encode(health))
 
 
 def read_node_health(state_dir: Path) -> NodeHealth | None:

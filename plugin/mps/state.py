@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from plugin.presence import lives
-from plugin.state_files import boot_seconds, read_json, write_atomically
+from plugin.state_files import boot_seconds, read_json, write_reserved
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
 
@@ -43,7 +43,7 @@ def write_state(state_dir: Path, state: MpsState) -> None:
     Raises:
         OSError: If the directory is not there or cannot be written to; what was published before stays.
     """
-    write_atomically(state_dir / STATE_FILE, msgspec.json.encode(state))
+    write_reserved(state_dir / STATE_FILE, msgspec.json.encode(state))
 
 
 def read_state(state_dir: Path) -> MpsState | None:

@@ -23,7 +23,12 @@ def supervised(gpu_uuids: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str]
     (root / "p").mkdir(mode=0o755)
     bench = Bench(root, root / "p", StandIn(root / "bin"), str(root))
     bench.has(*gpu_uuids)
-    options = {"policies": bench.policies, "state-dir": bench.state_dir, "control": bench.standin.program}
+    options = {
+        "policies": bench.policies,
+        "state-dir": bench.state_dir,
+        "log-dir": bench.logs,
+        "control": bench.standin.program,
+    }
     running = Running(bench, "-m", "gpu_share", "mps", *(f"--{name}={value}" for name, value in options.items()))
     try:
         bench.is_now("ready", *gpu_uuids)

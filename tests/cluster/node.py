@@ -14,7 +14,7 @@ from tests.cluster.image import NAME
 from tests.cluster.pods import Place, container, pod
 
 # What gpu-share leaves on a node when it is uninstalled, by docs/operations.md
-_LEFT = "/host/tmp/nvidia-mps /host/run/gpu-share /host/run/cdi/gpu-share_*.json"
+_LEFT = "/host/tmp/nvidia-mps /host/run/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
 
 # The first process of a container has the process ID 1 there.
 _KILL = """\

@@ -104,7 +104,14 @@ def running(gpu: Gpu, directory: Path, *more: str, policy: str = "") -> Iterator
     )
     (policies / "_default.yaml").write_text(policy or "enabled: true\n")
     command = ["unshare", "--mount", sys.executable, "-m", "gpu_share", "mps", *more]
-    command += ["--policies", str(policies), "--state-dir", str(directory / "state")]
+    command += [
+        "--policies",
+        str(policies),
+        "--state-dir",
+        str(directory / "state"),
+        "--log-dir",
+        str(directory / "log-dir"),
+    ]
     command += ["--pod-resources", str(directory / "kubelet.sock")]
     # Where nobody says who holds what, the daemon has to let a client take anything.
     with kubelet(directory / "kubelet.sock"), (directory / "log").open("wb") as log:

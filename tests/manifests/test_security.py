@@ -88,7 +88,7 @@ def test_every_container_has_a_read_only_root(directory: Path) -> None:
     ("name", "writable"),
     [
         (PLUGIN, {"/var/lib/kubelet/device-plugins", "/run/gpu-share"}),
-        (MPS, {"/tmp/nvidia-mps", "/run/gpu-share"}),
+        (MPS, {"/tmp/nvidia-mps", "/run/gpu-share", "/var/log/gpu-share"}),
     ],
 )
 def test_a_daemon_set_mounts_of_the_host_only_what_it_needs(name: tuple[str, str, str], writable: set[str]) -> None:

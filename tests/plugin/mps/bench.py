@@ -25,7 +25,8 @@ from plugin.mps_process import MpsSettings
 from plugin.mps.daemon import Timing
 policies, state, tenants, control, strategy = sys.argv[1:6]
 sys.exit(run(
-    MpsSettings(policies=Path(policies), state_dir=Path(state), pod_resources=Path(tenants), strategy=strategy,
+    MpsSettings(policies=Path(policies), state_dir=Path(state), log_dir=Path(state).parent / "log",
+                pod_resources=Path(tenants), strategy=strategy,
                 node_name="here", control=control, multi_user="multi" in sys.argv, wait_for_gpus="wait" in sys.argv),
     timing=Timing(look=0.1, answer=3.0, start=10.0, quit=2.0, kill=1.0, end=5.0, ceilings=0.1, gpus=0.1,
                   publish=0.05, heartbeat=0.2),
@@ -63,6 +64,11 @@ class Bench:
         if new is not None:
             write_atomically(path, str(new).encode())
         return int(path.read_text()) if path.exists() else 0
+
+    @property
+    def logs(self) -> Path:
+        """Where NVIDIA's programs write."""
+        return self.root / "log"
 
     def state(self) -> MpsState:
         return read_state(self.state_dir) or MpsState(boot_id="", gpus={})

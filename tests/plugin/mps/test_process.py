@@ -23,7 +23,12 @@ from tests.plugin.waiting import wait_until
 @needs_mounts
 def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_end(bench: Bench) -> None:
     bench.mode(B, 2)
-    options = {"policies": bench.policies, "state-dir": bench.state_dir, "control": bench.standin.program}
+    options = {
+        "policies": bench.policies,
+        "state-dir": bench.state_dir,
+        "log-dir": bench.logs,
+        "control": bench.standin.program,
+    }
     arguments = [f"--{name}={value}" for name, value in options.items()]
     closed = ("sh", "-c", 'umask 077; exec "$0" "$@"')
     running = Running(bench, "-m", "gpu_share", "mps", *arguments, before=(*ISOLATED, *closed))
@@ -42,7 +47,8 @@ def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_
     assert (bench.mode(A), bench.mode(B)) == (0, 2)
     assert [gpu.state for gpu in bench.state().gpus.values()] == ["stopped", "stopped"]
     assert list(alive(bench.pipes)) == []
-    assert {path.name for path in bench.state_dir.iterdir()} == {"mps.json", "mps.lock", "mps-log"}
+    assert {path.name for path in bench.state_dir.iterdir()} == {"mps.json", ".mps.json.reserve", "mps.lock"}
+    assert names(bench.logs) == [A, B]
     assert [names(bench.pipes / uuid) for uuid in (A, B)] == [[], []]
 
 
