@@ -76,12 +76,14 @@ def small(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "small"
     directory.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={ROOM_BYTES}", "tmpfs", directory], check=False, capture_output=True
+        ["/usr/bin/env", "mount", "-t", "tmpfs", "-o", f"size={ROOM_BYTES}", "tmpfs", directory],
+        check=False,
+        capture_output=True,
     )
     if mounted.returncode:
         pytest.skip("this user may not mount a tmpfs")
     yield directory
-    subprocess.run(["umount", directory], check=True)
+    subprocess.run(["/usr/bin/env", "umount", directory], check=True)
 
 
 def fill(directory: Path) -> None:
