@@ -7,7 +7,7 @@ Upper bounds hold for what is granted, whole vGPUs, and never only for what was 
 from collections.abc import Sequence
 from math import gcd
 
-from policies.contract import DRA, MILLI_PER_GPU, MOST_GPUS_TOGETHER, SHARE_ANNOTATION, WHOLE
+from policies.contract import DRA, MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SHARE_ANNOTATION, WHOLE
 from policies.denial import Findings
 from policies.errors import quoted
 from policies.kind import Kind
@@ -30,6 +30,13 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
             f"Ask for {fix}",
             by=policy.source("share.minimum"),
         )
+    elif ask.kind.strategy == MPS and ask.vgpus > per_gpu and rules.maximum > MILLI_PER_GPU:
+        found.deny(
+            "ShareAboveMaximum",
+            f"{named(ask.slot)} asks for {asked}, and a process reaches one GPU through MPS, not several",
+            _in_place_of_several(ask, rules),
+            by=policy.source("share.whole"),
+        )
     elif _milli_times_vgpus(ask) > rules.maximum * per_gpu:
         _deny_above_maximum(ask, f"asks for {asked}", policy, found)
     elif ask.vgpus > per_gpu and ask.vgpus % per_gpu:
@@ -47,6 +54,16 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
         )
     else:
         _check_rounding(ask, policy, found)
+
+
+def _in_place_of_several(ask: Ask, rules: ShareRules) -> str:
+    """Say what to do in place of several GPUs under MPS."""
+    if rules.whole == "gpus":
+        return "Ask for whole GPUs in all of the pod, by annotation"
+    if rules.minimum > MILLI_PER_GPU:
+        return "Have the policy say share: {whole: gpus}"
+    one = '"1"' if ask.share is not None else ask.kind.counted(ask.kind.per_gpu)
+    return f"Ask for {one} or less, or have the policy say share: {{whole: gpus}}"
 
 
 def _check_rounding(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:

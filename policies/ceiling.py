@@ -1,6 +1,6 @@
 """The most of one GPU that the policies in force let one container have: no limit for all of them may be below it."""
 
-from policies.contract import MILLI_PER_GPU, WHOLE, SharingStrategy
+from policies.contract import MILLI_PER_GPU, MPS, WHOLE, SharingStrategy
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.share import largest_whole
@@ -30,6 +30,8 @@ def _largest(policy: EffectivePolicy, strategy: SharingStrategy, per_gpu: int) -
     applies = rules.share.whole == "gpus" if strategy == WHOLE else rules.strategy == strategy
     if not rules.enabled or not applies:
         return 0
+    if strategy == MPS and rules.share.minimum > MILLI_PER_GPU:
+        return 0  # under MPS nobody gets more than one GPU
     largest = min(rules.share.maximum, rules.share.largest_pod)
     if largest >= MILLI_PER_GPU:
         return per_gpu

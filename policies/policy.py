@@ -39,7 +39,8 @@ class ShareRules(Section, frozen=True, kw_only=True):
         Meta(
             description="What a pod gets whose shares are all whole numbers: all vGPUs of that many GPUs, or whole "
             "GPUs (`resourceNames.whole`) of nodes that advertise them. A limit keeps the kind it names: vGPUs "
-            "whatever this says, so that users who write them by hand keep them, and whole GPUs with gpus alone."
+            "whatever this says, so that users who write them by hand keep them, and whole GPUs with gpus alone. "
+            "Under strategy mps a container gets the vGPUs of one GPU at most: several are denied."
         ),
     ] = "vgpus"
 

@@ -85,10 +85,15 @@ def is_sized(resource: str) -> bool:
 
 
 def grid(per_gpu: int, strategy: SharingStrategy) -> tuple[Size, ...]:
-    """List the sizes of one GPU and of several, the smallest first; of GPUs that are not shared whole ones alone."""
+    """
+    List the sizes of one GPU and of several, the smallest first; of GPUs that are not shared whole ones alone.
+
+    Under MPS there are none of several: a process reaches one GPU.
+    """
     parts = 1 if strategy == WHOLE else per_gpu
     within = (size_of(units, parts, strategy) for units in range(1, parts + 1))
-    together = (Size(strategy, MILLI_PER_GPU * gpus) for gpus in range(2, MOST_GPUS_TOGETHER + 1))
+    most = 1 if strategy == MPS else MOST_GPUS_TOGETHER
+    together = (Size(strategy, MILLI_PER_GPU * gpus) for gpus in range(2, most + 1))
     return (*within, *together)
 
 

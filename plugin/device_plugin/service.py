@@ -126,14 +126,10 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
 
     def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
         allocations = [self._allocation(container.devices_ids) for container in request.container_requests]
+        answers = [answer(allocation, self._resource.sharing, self._resource.delivery) for allocation in allocations]
         for allocation in allocations:
             _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
-        return api_pb2.AllocateResponse(
-            container_responses=[
-                _container_message(answer(allocation, self._resource.sharing, self._resource.delivery))
-                for allocation in allocations
-            ]
-        )
+        return api_pb2.AllocateResponse(container_responses=[_container_message(one) for one in answers])
 
     def _allocation(self, ids: Sequence[str]) -> Allocation:
         devices = self._resource.devices

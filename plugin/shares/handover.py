@@ -105,6 +105,9 @@ def answer(allocation: Allocation, sharing: Sharing, delivery: Delivery) -> Answ
     Say what a container receives; no I/O.
 
     Several whole GPUs are no CDI device, since each combination would need a name of its own: they go by variables.
+
+    Raises:
+        AllocationError: If the GPUs are shared by MPS, and several.
     """
     held = limits(allocation, sharing)
     cdi_devices = _cdi_devices(allocation, delivery)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import assert_never
 
+from plugin.errors import AllocationError
 from plugin.shares.allocation import Allocation
 from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from policies import contract
@@ -38,16 +39,15 @@ def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
     """
     Say what holds a container to *allocation*.
 
-    Several whole GPUs get no MPS: a process talks to one daemon only, and there is one per GPU, so a
-    pipe directory would leave it with one GPU of those it asked for, silently. They need no limit
-    either, since nobody else can be on them. If an MPS server still holds one of them, CUDA says
-    "device busy or unavailable" there.
+    Raises:
+        AllocationError: If these are several GPUs that are shared by MPS. A process reaches one daemon, there is one
+            per GPU, and its server keeps the GPU from every process that does not come through it.
     """
     variables = _share_variables(allocation)
     match sharing:
-        case Mps(pipe_directory) if len(allocation.gpus) == 1:
+        case Mps(pipe_directory):
             return _mps_limits(allocation, variables=variables, pipe_directory=PurePosixPath(pipe_directory))
-        case Mps() | TimeSlicing() | Whole():
+        case TimeSlicing() | Whole():
             return ContainerLimits(environment=variables)
         case _:
             assert_never(sharing)
@@ -73,6 +73,11 @@ def _share_variables(allocation: Allocation) -> dict[str, str]:
 
 
 def _mps_limits(allocation: Allocation, *, variables: dict[str, str], pipe_directory: PurePosixPath) -> ContainerLimits:
+    if len(allocation.gpus) > 1:
+        raise AllocationError(
+            f"a process reaches one GPU through MPS, got {len(allocation.gpus)}: ask for at most "
+            f"{allocation.vgpus_per_gpu} vGPUs in one container, or for GPUs that are advertised whole"
+        )
     (gpu,) = allocation.gpus
     pipe = str(pipe_directory / gpu.uuid)
     return ContainerLimits(

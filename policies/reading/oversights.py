@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL
+from policies.contract import HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS
 from policies.errors import Problem
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -26,6 +26,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
         yield Problem("", 0, "", message)
     yield from _between_vgpus(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
+    yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):
@@ -34,6 +35,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
         else:
             yield from _between_vgpus(policy, policies.cluster.vgpus_per_gpu, file)
             yield from _beside(namespace, policy, file)
+            yield from _above_one_gpu(policy, file)
     if kustomization is not None:
         yield from _unlisted(*kustomization, files)
 
@@ -70,6 +72,14 @@ def _between_vgpus(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterator
         most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
         message = f"{bound} of a GPU is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
         yield Problem(file, source.line, field, message)
+
+
+def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
+    rules, source = policy.policy, policy.source("share.maximum")
+    above = rules.strategy == MPS and rules.share.whole == "vgpus" and rules.share.maximum > MILLI_PER_GPU
+    if above and file in (source.file, policy.source("strategy").file, policy.source("share.whole").file):
+        message = "a share above 1 is denied under mps, where a process reaches one GPU: write share: {whole: gpus} too"
+        yield Problem(file, source.line if source.file == file else 0, "share.maximum", message)
 
 
 def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:

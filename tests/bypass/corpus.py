@@ -147,9 +147,14 @@ def _requests() -> Iterator[Attempt]:
     yield by_webhook(
         "more vGPUs than a GPU has, and not whole GPUs",
         "ShareMalformed",
-        pod(None, limited("main", "15")),
-        'share: {maximum: "2"}',
+        pod(None, limited("main", "15", "gpu-share.dev/vgpu-timesliced")),
+        'strategy: time-slicing\nshare: {maximum: "2"}',
     )
+    several = 'share: {maximum: "4", podMaximum: "4"}'
+    for quantity in ("11", "15", "20", "1k"):
+        on = pod(None, limited("main", quantity))
+        yield by_webhook(f"{quantity} vGPUs under MPS, more than one GPU", "ShareAboveMaximum", on, several)
+    yield by_webhook("two GPUs under MPS, of which a process would reach none", "ShareAboveMaximum", pod("2"), several)
     for quantity in ("0.5", "-1", "NaN", "1e999", "2Gi2"):
         yield by_webhook(f"the limit {quantity}", "ShareMalformed", pod(None, limited("main", quantity)))
     unequal = container(resources={"limits": {VGPU: "2"}, "requests": {VGPU: "1"}})

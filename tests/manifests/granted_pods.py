@@ -20,7 +20,7 @@ SLICED = policies("strategy: time-slicing")
 GPUS = policies("share: {whole: gpus, maximum: '8', podMaximum: '8'}")
 DRA = policies("allocation: dra\nshare: {maximum: '8', podMaximum: '8', whole: gpus}")
 DRA_SLICED = policies("allocation: dra\nstrategy: time-slicing")
-MANY = policies("share: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
+MANY = policies("strategy: time-slicing\nshare: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
 
 
 def examples() -> Iterator[tuple[str, Object, PolicySet, str]]:

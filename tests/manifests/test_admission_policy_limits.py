@@ -4,7 +4,7 @@ import pytest
 
 from tests.manifests.admission import BASE, policy, stored
 from tests.manifests.granted_pods import one
-from tests.policies.pods import VGPU, limited, mutated, only_container, pod, policies
+from tests.policies.pods import TIMESLICED, VGPU, limited, mutated, only_container, pod, policies
 
 POLICY = policy(BASE)
 
@@ -13,14 +13,14 @@ POLICY = policy(BASE)
     "written", ["1", "007", "+2", "2.", "2e0", "2E0", "2e00", "20e-1", "2000m", "1.500k", "1e3", "10000"]
 )
 def test_webhook_and_policy_agree_on_a_limit_in_every_spelling_that_the_api_server_keeps(written: str) -> None:
-    by = policies("share: {maximum: '100', podMaximum: '100'}", "vgpusPerGpu: 100")
-    on = stored(pod(None, limited(quantity=written)))
+    by = policies("strategy: time-slicing\nshare: {maximum: '100', podMaximum: '100'}", "vgpusPerGpu: 100")
+    on = stored(pod(None, limited(quantity=written, resource=TIMESLICED)))
     assert POLICY.denials(stored(mutated(on, by))) == []
 
 
 def test_webhook_and_policy_agree_on_a_limit_with_a_binary_suffix() -> None:
-    sixteen_gpus = stored(pod(None, limited(quantity="1Ki")))
-    by = policies("share: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 64")
+    sixteen_gpus = stored(pod(None, limited(quantity="1Ki", resource=TIMESLICED)))
+    by = policies("strategy: time-slicing\nshare: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 64")
     assert POLICY.denials(stored(mutated(sixteen_gpus, by))) == []
 
 

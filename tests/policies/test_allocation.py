@@ -22,7 +22,7 @@ from tests.policies.pods import (
 
 BY_DRA = policies("allocation: dra\nshare: {maximum: '8', podMaximum: '8'}")
 WHOLE = policies("allocation: dra\nshare: {maximum: '8', podMaximum: '8', whole: gpus}")
-SLICED = policies("allocation: dra\nstrategy: time-slicing")
+SLICED = policies("allocation: dra\nstrategy: time-slicing\nshare: {maximum: '8', podMaximum: '8'}")
 DEVICE_PLUGIN = policies()
 FIFTH = "gpu-share.dev/share-200m"
 IMPLICIT = "deviceclass.resource.kubernetes.io/share-200m.gpu-share.dev"
@@ -38,9 +38,7 @@ def resources(on: dict[str, Any], by: Any = BY_DRA) -> Any:
         (pod("0.2"), FIFTH),
         (pod("0.25"), "gpu-share.dev/share-300m"),
         (pod("1"), "gpu-share.dev/share-1000m"),
-        (pod("3"), "gpu-share.dev/share-3000m"),
         (pod(None, limited(quantity="2")), FIFTH),
-        (pod(None, limited(quantity=20)), "gpu-share.dev/share-2000m"),
         (pod("0.2", limited(quantity="2000m")), FIFTH),
         (pod(None, limited(quantity=1, resource=FIFTH)), FIFTH),
         (pod("0.2", limited(quantity="1", resource=FIFTH)), FIFTH),
@@ -61,6 +59,8 @@ def test_a_share_is_one_device_of_its_size_however_it_was_asked_for(on: dict[str
         (pod("0.5"), WHOLE, "gpu-share.dev/share-500m"),
         (pod(None, limited(quantity=1, resource="gpu-share.dev/share-1000m")), WHOLE, None),
         (pod("0.2"), SLICED, "gpu-share.dev/share-200m-timesliced"),
+        (pod("3"), SLICED, "gpu-share.dev/share-3000m-timesliced"),
+        (pod(None, limited(quantity=20, resource=TIMESLICED)), SLICED, "gpu-share.dev/share-2000m-timesliced"),
     ],
 )
 def test_the_size_says_how_the_gpu_is_shared(on: dict[str, Any], by: Any, resource: str | None) -> None:
@@ -87,7 +87,7 @@ def test_the_grant_names_the_resource_of_each_container() -> None:
         (pod(None, limited(quantity=1, resource="gpu-share.dev/share-250m")), "ShareMalformed", "10 parts"),
         (pod(None, limited(quantity="0.5", resource=FIFTH)), "ShareMalformed", "whole vGPUs"),
         (pod("0.3", limited(quantity=1, resource=FIFTH)), "ConflictingRequest", "that is 3 vGPUs"),
-        (pod(None, limited(quantity=1, resource="gpu-share.dev/share-9000m")), "ShareAboveMaximum", "at most 8"),
+        (pod(None, limited(quantity=1, resource="gpu-share.dev/share-2000m")), "ShareAboveMaximum", "one GPU"),
         (pod(None, limited(quantity=1, resource=IMPLICIT)), "ConflictingRequest", "deviceclass.resource"),
         (pod(None, limited(quantity=1, resource=f"{FIFTH}-timesliced")), "ConflictingRequest", "not what shares"),
         (pod("0.2", limited(quantity=1, resource=TIMESLICED)), "ConflictingRequest", "this namespace's strategy"),
@@ -99,6 +99,12 @@ def test_a_limit_that_is_no_share_here_is_denied(on: dict[str, Any], code: str, 
     deny = denied(on, policies("allocation: dra\nshare: {maximum: '9', podMaximum: '9'}"))
     assert deny.code == code
     assert words in deny.message
+
+
+def test_more_gpus_than_are_allocated_together_are_denied() -> None:
+    on = pod(None, limited(quantity=1, resource="gpu-share.dev/share-9000m-timesliced"))
+    deny = denied(on, policies("allocation: dra\nstrategy: time-slicing\nshare: {maximum: '9', podMaximum: '9'}"))
+    assert (deny.code, "at most 8" in deny.message) == ("ShareAboveMaximum", True)
 
 
 @pytest.mark.parametrize("resource", [FIFTH, IMPLICIT, "gpu-share.dev/share-", "gpu-share.dev/share-200m-whole"])

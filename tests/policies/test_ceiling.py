@@ -37,7 +37,8 @@ def ceilings(by: PolicySet) -> dict[SharingStrategy, int]:
         ("share: {maximum: '0.2', minimum: '0.2', rounding: exact}", 2),
         ("share: {podMaximum: '0.4'}", 4),
         ("share: {podMaximum: '0.31'}", 3),
-        ("share: {maximum: '8', minimum: '2'}", 10),  # several GPUs are taken whole
+        ("share: {maximum: '8', podMaximum: '8'}", 10),
+        ("share: {maximum: '8', minimum: '2'}", 0),  # a process reaches one GPU through MPS
         ("share: {maximum: '8', podMaximum: '0.3'}", 3),
         ("share: {whole: gpus}", 10),  # a limit in vGPUs still gets them
         ("enabled: false", 0),

@@ -5,6 +5,7 @@ import pytest
 
 from policies.policy_set import PolicySet
 from tests.policies.pods import (
+    TIMESLICED,
     container,
     denied,
     granted,
@@ -17,7 +18,7 @@ from tests.policies.pods import (
 )
 
 HALF = policies("share:\n  minimum: '0.1'\n  maximum: '0.5'\n  podMaximum: '0.6'\n")
-TWO_GPUS = policies("share: {maximum: '2', podMaximum: '2'}")
+TWO_GPUS = policies("strategy: time-slicing\nshare: {maximum: '2', podMaximum: '2'}")
 EXACT = policies("share:\n  rounding: exact\n")
 THIRDS = policies("share: {rounding: exact, maximum: '4'}", "vgpusPerGpu: 3")
 STRIP = policies("environment: {reserved: strip}")
@@ -56,7 +57,7 @@ def test_whole_gpus(share: str, count: int) -> None:
 
 @pytest.mark.parametrize("quantity", [11, "15", "19000m"])
 def test_more_than_one_gpu_is_whole_gpus(quantity: Any) -> None:
-    deny = denied(pod(None, limited(quantity=quantity)), TWO_GPUS)
+    deny = denied(pod(None, limited(quantity=quantity, resource=TIMESLICED)), TWO_GPUS)
     assert deny.code == "ShareMalformed"
     assert "whole GPUs" in deny.message
 

@@ -30,7 +30,6 @@ TWO = (container("web"), container("sidecar"))
         ({"gpu-share": "0.25"}, {"web": 3}),
         ({"gpu-share": "0.001"}, {"web": 1}),
         ({"gpu-share": "1"}, {"web": 10}),
-        ({"gpu-share": "2"}, {"web": 20}),
         ({"gpu-share.dev/share": "0.2"}, {"web": 2}),
         ({"gpu-share": "0.2", "gpu-share.dev/share": "20%"}, {"web": 2}),
         ({"container.gpu-share.dev/sidecar": "0.3"}, {"sidecar": 3}),
@@ -165,7 +164,7 @@ def test_a_limit_of_zero_asks_for_nothing(quantity: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "quantity"), [("0.2", "2"), ("0.25", 3), ("0.25", "3000m"), ("1", "10"), ("2", "20"), ("20%", 2.0)]
+    ("share", "quantity"), [("0.2", "2"), ("0.25", 3), ("0.25", "3000m"), ("1", "10"), ("20%", 2.0)]
 )
 def test_annotation_and_limit_may_agree(share: str, quantity: Any) -> None:
     grant = granted(pod(share, limited("web", quantity)), LARGE)

@@ -64,6 +64,32 @@ def test_an_upper_bound_between_two_vgpus_is_never_reached(tmp_path: Path) -> No
     assert second.startswith("/team.yaml:1: warning: share.podMaximum: 0.1 of a GPU is 0.8 of 8 vGPUs: less than one")
 
 
+SEVERAL = "share: {maximum: '4'}"
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({"_default.yaml": SEVERAL, "team.yaml": ""}, "/_default.yaml:1"),
+        ({"_default.yaml": "", "team.yaml": f"mode: enforce\n{SEVERAL}"}, "/team.yaml:2"),
+        ({"_default.yaml": f"strategy: time-slicing\n{SEVERAL}", "team.yaml": "strategy: mps"}, "/team.yaml"),
+    ],
+)
+def test_a_maximum_of_several_gpus_is_one_under_mps(tmp_path: Path, files: dict[str, str], line: str) -> None:
+    (warning,) = warnings(tmp_path, **files)
+    assert warning == (
+        f"{line}: warning: share.maximum: a share above 1 is denied under mps, where a process reaches one GPU: "
+        "write share: {whole: gpus} too"
+    )
+
+
+@pytest.mark.parametrize(
+    "more", ["strategy: time-slicing\nshare: {maximum: '4'}", "share: {maximum: '4', whole: gpus}"]
+)
+def test_a_maximum_of_several_gpus_can_be_had_otherwise(tmp_path: Path, more: str) -> None:
+    assert warnings(tmp_path, **{"_default.yaml": more}) == []
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

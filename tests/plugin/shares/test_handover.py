@@ -100,7 +100,7 @@ def test_several_ways_go_together() -> None:
 
 
 def test_several_whole_gpus_are_no_cdi_device(ways: frozenset[Handover]) -> None:
-    told = answer(BOTH, MPS, delivery(ways))
+    told = answer(BOTH, TimeSlicing(), delivery(ways))
     seen = "void" if ways == {"devices"} else f"{A.uuid},{B.uuid}"
     assert told.environment == {
         "GPU_SHARE_FRACTION": "1",
@@ -125,8 +125,11 @@ def test_simulated_gpus_have_no_device_nodes() -> None:
     assert answer(simulated, MPS, delivery(frozenset({"devices"}))).device_nodes == ()
 
 
-@pytest.mark.parametrize("allocation", [FIFTH, BOTH], ids=["a fifth", "two whole"])
-@pytest.mark.parametrize("sharing", [MPS, TimeSlicing()], ids=["mps", "time-slicing"])
+@pytest.mark.parametrize(
+    ("allocation", "sharing"),
+    [(FIFTH, MPS), (FIFTH, TimeSlicing()), (BOTH, TimeSlicing())],
+    ids=["mps", "time-slicing", "two whole"],
+)
 def test_the_kubelet_can_always_expand_what_the_container_is_told(
     ways: frozenset[Handover], allocation: Allocation, sharing: Sharing
 ) -> None:

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugin.errors import AllocationError
 from plugin.gpus.gpu import Gpu
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import Mount, limits, memory_mib
-from plugin.shares.strategy import Mps, TimeSlicing, Whole
+from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 
 MIB = 1024 * 1024
 H200 = Gpu(uuid="GPU-a", index=0, minor=None, model="H200", memory_bytes=143771 * MIB, numa_node=0)
@@ -63,8 +64,15 @@ def test_one_whole_gpu_keeps_its_own_daemon_and_all_of_its_memory() -> None:
     assert environment["GPU_SHARE_FRACTION"] == "1"
 
 
-def test_several_whole_gpus_get_no_daemon_since_a_process_talks_to_one_only() -> None:
-    received = limits(share(10, 10, H200, L4), MPS)
+def test_several_gpus_under_mps_are_rejected_since_a_process_reaches_one_daemon_only() -> None:
+    sentence = "a process reaches one GPU through MPS, got 2: ask for at most 10 vGPUs in one container"
+    with pytest.raises(AllocationError, match=sentence):
+        limits(share(10, 10, H200, L4), MPS)
+
+
+@pytest.mark.parametrize("sharing", [TimeSlicing(), Whole()])
+def test_several_whole_gpus_are_all_visible(sharing: Sharing) -> None:
+    received = limits(share(10, 10, H200, L4), sharing)
     assert received.environment == {
         "NVIDIA_VISIBLE_DEVICES": "GPU-a,GPU-b",
         "GPU_SHARE_FRACTION": "1",

@@ -83,10 +83,10 @@ def test_a_limit_is_told_as_the_part_it_is() -> None:
     assert only_container(mutated(pod(None, container(**fields)), third))["args"] == [f"{TENSORFLOW_SERVING}0.333"]
 
 
-@pytest.mark.parametrize("share", ["1", "2", "100%"])
+@pytest.mark.parametrize("share", ["1", "100%"])
 @pytest.mark.parametrize("image", ["tensorflow/serving", "vllm/vllm-openai", "nvidia/jax", "pytorch/pytorch:2.10.0"])
 def test_whole_gpus_need_no_setting(image: str, share: str) -> None:
-    assert set_by_us(image, share, policies("share: {maximum: '2', podMaximum: '2'}")) == []
+    assert set_by_us(image, share, policies()) == []
 
 
 @pytest.mark.parametrize("share", ["0.05", "0.1"])

@@ -26,7 +26,7 @@ def explained(on: dict[str, Any], rules: str, folder: Path, code: int = 0) -> st
         (pod("1"), f"whole: gpus, {MANY}", "The pod gets whole GPUs, since all its shares are whole numbers"),
         (pod(None, limited(quantity=2, resource=GPU)), f"whole: gpus, {MANY}", "The pod gets whole GPUs, since all"),
         (pod("1"), f"whole: vgpus, {MANY}", "A whole GPU is allocated as all its vGPUs here"),
-        (pod(None, limited(quantity=20)), f"whole: vgpus, {MANY}", "A whole GPU is allocated as all its vGPUs here"),
+        (pod(None, limited(quantity=10)), f"whole: vgpus, {MANY}", "A whole GPU is allocated as all its vGPUs here"),
         (TWO, f"whole: gpus, {MANY}", "One of its shares is a part of a GPU, so the pod gets vGPUs for all"),
         (pod(None, limited(quantity=10)), f"whole: gpus, {MANY}", f"A limit names {VGPU}, so the pod gets vGPUs"),
         (pod("1", limited(quantity=10)), f"whole: gpus, {MANY}", f"A limit names {VGPU}, so the pod gets vGPUs"),

@@ -1,0 +1,22 @@
+import logging
+from pathlib import Path
+
+import grpc
+import pytest
+
+from plugin.device_plugin.service import Resource
+from plugin.gpus.gpu import Pool
+from tests.plugin.device_plugin.test_service import allocate_request, ids, served
+
+
+def test_several_gpus_under_mps_are_rejected_with_what_to_ask_for_and_nothing_is_said_to_be_allocated(
+    directory: Path, resource: Resource, pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with served(directory, resource) as stub, pytest.raises(grpc.RpcError) as rejection:
+        stub.Allocate(allocate_request([*ids(pool, 0, *range(10)), *ids(pool, 1, *range(10))]))
+    assert rejection.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert "ask for at most 10 vGPUs in one container, or for GPUs that are advertised whole" in (
+        rejection.value.details() or ""
+    )
+    assert [record.message for record in caplog.records if "alloca" in record.message] == ["allocation denied"]
