@@ -7,15 +7,16 @@ to the daemon's socket and raise the ceiling, or lower it for its neighbours, so
 """
 
 import logging
-import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
-from plugin.mps.control import Control, excerpt, percentage
+from plugin.mps.answers import excerpt, keeps_memory_limit, percentage, server_pids
+from plugin.mps.control import Control
 from plugin.mps.daemon import Timing
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import memory_mib, thread_percentage
+from plugin.shares.limits import ONLY_GPU, memory_mib, thread_percentage
 from plugin.state_files import boot_seconds
 
 _log = logging.getLogger(__name__)
@@ -50,22 +51,38 @@ def next_vgpus(before: int | None, *, allowed: int, held: int | None, vgpus_per_
     return min(vgpus_per_gpu, max(1, allowed, held))
 
 
-def commands(ceiling: Ceiling, gpu_uuid: str, servers: tuple[int, ...]) -> dict[str, str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonLimit:
+    """One limit of a daemon."""
+
+    command: str  # that sets it
+    question: str  # that it is checked by
+    is_kept: Callable[[str], bool]  # by the answer to the question
+    server: int | None  # PID; None is the default of servers that are started later
+
+
+def daemon_limits(ceiling: Ceiling, servers: tuple[int, ...]) -> Iterator[DaemonLimit]:
     """
-    Say by which commands a daemon is set, and by which questions it is checked: question to command.
+    List the limits of a daemon.
 
     The defaults reach servers that are started later, so each running one is set by itself; its clients of
     now keep what they came with.
     """
-    percent, memory = str(ceiling.thread_percentage), f"{ceiling.memory_mib}M"
-    made = {
-        "get_default_active_thread_percentage": f"set_default_active_thread_percentage {percent}",
-        f"get_default_device_pinned_mem_limit {gpu_uuid}": f"set_default_device_pinned_mem_limit {gpu_uuid} {memory}",
-    }
-    for pid in servers:
-        made[f"get_active_thread_percentage {pid}"] = f"set_active_thread_percentage {pid} {percent}"
-        made[f"get_device_pinned_mem_limit {pid} {gpu_uuid}"] = f"set_device_pinned_mem_limit {pid} {gpu_uuid} {memory}"
-    return made
+    percent, mib = ceiling.thread_percentage, ceiling.memory_mib
+    for server in (None, *servers):
+        kind, pid = ("default_", "") if server is None else ("", f" {server}")
+        yield DaemonLimit(
+            command=f"set_{kind}active_thread_percentage{pid} {percent}",
+            question=f"get_{kind}active_thread_percentage{pid}",
+            is_kept=lambda answer: percentage(answer) == float(percent),
+            server=server,
+        )
+        yield DaemonLimit(
+            command=f"set_{kind}device_pinned_mem_limit{pid} {ONLY_GPU} {mib}M",
+            question=f"get_{kind}device_pinned_mem_limit{pid} {ONLY_GPU}",
+            is_kept=lambda answer: keeps_memory_limit(answer, mib),
+            server=server,
+        )
 
 
 class ClientLimits:
@@ -78,66 +95,65 @@ class ClientLimits:
         self._in_force: dict[str, tuple[str, str]] = {}  # by question: the command, and the answer after it
         self._unchecked: set[str] = set()  # questions of which the answer may have changed
         self._check_due_seconds = 0.0
-        self._failure = ""
 
     def forget(self) -> None:
         """Forget what was set: the daemon is a new one."""
         self._in_force.clear()
 
-    def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> None:
+    def hold(self, ceiling: Ceiling, servers: tuple[int, ...], *, at_most_seconds: float) -> str:
         """
-        Tell the daemon what it does not know, and again what was changed. A failure is logged, and tried again.
+        Tell the daemon what it does not know, and again what was changed.
 
         After *at_most_seconds* no more is begun: the next call goes on, and a slow daemon is looked at meanwhile.
+
+        Returns:
+            Why a client may take more than it should; empty if none may.
         """
         begun_seconds = boot_seconds()
-        wanted = commands(ceiling, self._gpu_uuid, servers)
+        wanted = {one.question: one for one in daemon_limits(ceiling, servers)}
         self._in_force = {question: pair for question, pair in self._in_force.items() if question in wanted}
         if begun_seconds >= self._check_due_seconds:
             self._unchecked = set(self._in_force)
             self._check_due_seconds = begun_seconds + self._timing.limits
+        for limit in wanted.values():
+            if boot_seconds() - begun_seconds > at_most_seconds:
+                break
+            if fault := self._fault_of(limit):
+                return fault
+        if all(one.question in self._in_force for one in wanted.values() if one.server is None):
+            return ""
+        return "the daemon is slow, and was not told all of its limits yet"
+
+    def _fault_of(self, limit: DaemonLimit) -> str:
         try:
-            for question, command in wanted.items():
-                if boot_seconds() - begun_seconds > at_most_seconds:
-                    return
-                self._hold_one(question, command)
+            fault = self._held(limit)
         except ControlError as error:
-            if str(error) != self._failure:
-                _log.warning("MPS limits not set", extra={"gpu": self._gpu_uuid, "reason": str(error)})
-            self._failure = str(error)
-            return
-        self._failure = ""
+            fault = f"its limits cannot be set: {error}"
+        # A server can end between two questions, and its limits with it.
+        return fault if fault and self._is_there(limit.server) else ""
 
-    def _hold_one(self, question: str, command: str) -> None:
-        in_force, expected = self._in_force.get(question, ("", ""))
-        if in_force == command:
-            if question not in self._unchecked:
-                return
-            answer = self._control.ask(question)
-            self._unchecked.discard(question)
+    def _is_there(self, server: int | None) -> bool:
+        try:
+            return server is None or server in server_pids(self._control.ask("get_server_list"))
+        except ControlError:
+            return True
+
+    def _held(self, limit: DaemonLimit) -> str:
+        """Set the limit if it is not in force; why it is not kept, or nothing."""
+        in_force, expected = self._in_force.get(limit.question, ("", ""))
+        if in_force == limit.command:
+            if limit.question not in self._unchecked:
+                return ""
+            answer = self._control.ask(limit.question)
+            self._unchecked.discard(limit.question)
             if answer == expected:
-                return
-            del self._in_force[question]  # even if it cannot be set just now
-            _log.warning(
-                "an MPS limit was changed: set again",
-                extra={
-                    "gpu": self._gpu_uuid,
-                    "question": question,
-                    "expected": expected.strip(),
-                    "got": excerpt(answer),
-                },
-            )
-        self._control.ask(command)
-        answer = self._control.ask(question)
-        self._in_force[question] = (command, answer)
-        _warn_if_not_kept(self._gpu_uuid, command, answer)
-
-
-def _warn_if_not_kept(gpu_uuid: str, command: str, answer: str) -> None:
-    """Compare what can be compared: a percentage; how a daemon writes memory is its own affair, if there is some."""
-    if "active_thread_percentage" in command:
-        kept = percentage(answer) == float(command.rsplit(maxsplit=1)[-1])
-    else:
-        kept = re.search(r"[1-9]", answer.replace(gpu_uuid, "")) is not None
-    if not kept:
-        _log.warning("MPS limit not in force", extra={"gpu": gpu_uuid, "command": command, "answer": excerpt(answer)})
+                return ""
+            del self._in_force[limit.question]  # even if it cannot be set just now
+            said = {"question": limit.question, "expected": expected.strip(), "got": excerpt(answer)}
+            _log.warning("an MPS limit was changed: set again", extra={"gpu": self._gpu_uuid, **said})
+        self._control.ask(limit.command)
+        answer = self._control.ask(limit.question)
+        if not limit.is_kept(answer):
+            return f"it does not keep its limits: {limit.question} answers {excerpt(answer)} after {limit.command}"
+        self._in_force[limit.question] = (limit.command, answer)
+        return ""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugin.errors import ControlError, MpsError
-from plugin.mps.control import Control, ServerState, server_pids, server_state
+from plugin.mps.answers import ServerState, server_pids, server_state
+from plugin.mps.control import Control
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, send
 from plugin.mps.restart_policy import Answered, Gone, NoAnswer
@@ -173,13 +174,17 @@ class Daemon:
     def _is_alive(self) -> bool:
         # Of thousands of processes, first those that it was.
         known = (holder(pid, logs=str(self._logs)) for pid in list(self._seen))
-        if any(one and one.role == "daemon" and one.directory == str(self._directory) for one in known):
+        if any(one and one.directory == str(self._directory) and self._is_ours(one) for one in known):
             return True
         for _ in range(_SCANS):
-            if any(one.role == "daemon" for one in self._holders()):
+            if any(self._is_ours(one) for one in self._holders()):
                 return True
             time.sleep(_POLL_SECONDS)
         return False
+
+    def _is_ours(self, holder: Holder) -> bool:
+        """Whether it is a daemon of this GPU alone: limits on memory are set by ordinal."""
+        return holder.role == "daemon" and holder.gpus == self._gpu_uuid
 
     def _holders(self) -> Sequence[Holder]:
         found = [one for one in holders(logs=str(self._logs)) if one.directory == str(self._directory)]

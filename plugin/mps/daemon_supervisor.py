@@ -73,13 +73,12 @@ class DaemonSupervisor:
             self._start(ending)
         elif action == "kill":
             self._kill()
-        if self._watch.state == "ready":
-            self._hold_limits(at_most_seconds=self._context.timing.answer)
 
     def _look(self) -> Seen:
         seen = self._daemon.look()
-        servers = seen.servers.items() if isinstance(seen, Answered) else ()
-        self._active = tuple(pid for pid, state in servers if state == "ACTIVE")
+        if isinstance(seen, Answered):
+            self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
+            seen = replace(seen, fault=self._hold_limits(at_most_seconds=self._context.timing.answer))
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
 
@@ -92,6 +91,7 @@ class DaemonSupervisor:
             if ending.is_set():  # nothing more that may take its time
                 return
             self._limits.forget()
+            self._active = ()
             # Before there is a server: the defaults reach those that are started later.
             self._hold_limits(at_most_seconds=self._context.timing.start)
             self._start_server()
@@ -118,9 +118,9 @@ class DaemonSupervisor:
             self._watch = replace(self._watch, why=str(error))
             self._report(self._watch.state, self._watch.why)
 
-    def _hold_limits(self, *, at_most_seconds: float) -> None:
+    def _hold_limits(self, *, at_most_seconds: float) -> str:
         ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._context.vgpus_per_gpu)
-        self._limits.hold(ceiling, self._active, at_most_seconds=at_most_seconds)
+        return self._limits.hold(ceiling, self._active, at_most_seconds=at_most_seconds)
 
     def _stop(self) -> None:
         self._report("stopped", "gpu-share mps ends")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from policies.contract import MPS_PIPE_DIRECTORY
+from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _PROC = Path("/proc")
 _NAME = b"nvidia-cuda-mps"  # of control and server: the kernel keeps 15 characters
@@ -33,6 +33,7 @@ class Holder:
     pid: int
     role: Literal["daemon", "server"]
     directory: str
+    gpus: str  # that it sees, as CUDA_VISIBLE_DEVICES says it
 
 
 def holders(proc: Path = _PROC, *, logs: str = "") -> Iterator[Holder]:
@@ -62,7 +63,8 @@ def holder(pid: int, proc: Path = _PROC, *, logs: str = "") -> Holder | None:
     if directory is None or not (named or variables.get(_LOG_DIRECTORY) == os.fsencode(logs)):
         return None
     role = _role(arguments)
-    return Holder(pid, role, os.fsdecode(directory)) if role else None
+    gpus = variables.get(CUDA_VISIBLE_DEVICES.encode(), b"")
+    return Holder(pid, role, os.fsdecode(directory), os.fsdecode(gpus)) if role else None
 
 
 def _role(arguments: list[bytes]) -> Literal["daemon", "server"] | None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
-from plugin.mps.control import ServerState
+from plugin.mps.answers import ServerState
 from plugin.mps.state import StateName
 
 UNANSWERED_BEFORE_KILL = 5  # looks in a row: half a minute, in which a daemon may be waiting for a slow driver
@@ -48,9 +48,10 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The daemon answers, and this is how its servers are, by PID; it has none before the first client."""
+    """The daemon answers, and this is how its servers are, by PID."""
 
     servers: Mapping[int, ServerState]
+    fault: str = ""  # why no container may start with it all the same
 
 
 Seen = Gone | NotStarted | NoAnswer | Blocked | Answered
@@ -87,8 +88,11 @@ def step(watch: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSta
             return _unanswered(watch, why, now_seconds)
         case Blocked(why):
             return _not_good(watch, "failed", why), "wait"
-        case Answered(servers):
-            return _answered(replace(watch, running=True, unanswered=0), servers.values(), now_seconds), "wait"
+        case Answered(servers, fault):
+            watch = replace(watch, running=True, unanswered=0)
+            if fault and "FAULT" not in servers.values():
+                return _not_good(watch, "failed", fault), "wait"
+            return _answered(watch, servers.values(), now_seconds), "wait"
         case _:
             assert_never(seen)
 

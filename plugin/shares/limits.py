@@ -15,6 +15,7 @@ from policies import contract
 
 _MIB = 1024 * 1024
 _FRACTION_UNIT = 10_000  # four places
+ONLY_GPU = "0"  # for CUDA: no process that a limit on memory is for sees another GPU
 _SHM_DIRECTORY = "shm"  # beside the pipe directories of the GPUs
 _SHM_PATH = "/dev/shm"  # noqa: S108 - where CUDA looks for the memory it shares with the MPS server
 
@@ -85,8 +86,8 @@ def _mps_limits(allocation: Allocation, *, variables: dict[str, str], pipe_direc
             **variables,
             contract.MPS_PIPE_DIRECTORY: pipe,
             contract.MPS_THREAD_PERCENTAGE: str(thread_percentage(allocation)),
-            # By UUID: an ordinal that the process cannot see would lift every limit.
-            contract.MPS_MEMORY_LIMIT: f"{gpu.uuid}={memory_mib(allocation)}M",
+            # Some drivers do not apply a limit by UUID: docs/decisions/0017-memory-limits-by-ordinal.md.
+            contract.MPS_MEMORY_LIMIT: f"{ONLY_GPU}={memory_mib(allocation)}M",
         },
         mounts=(
             Mount(host_path=pipe, container_path=pipe),

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from plugin.gpus.gpu import Gpu
+from plugin.mps.control import Control
 from plugin.mps.state import fault, read_state
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Mps
 from plugin.state_files import boot_id, boot_seconds
+from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 from tests.plugin.mps.tenants import kubelet
 from tests.plugin.waiting import wait_until
 
@@ -45,6 +47,14 @@ class Node:
         """Say what the plugin would say of the daemon now."""
         state = read_state(self.directory / "state")
         return fault(state, self.gpu.uuid, now_seconds=boot_seconds(), boot_id=boot_id())
+
+    def control(self) -> Control:
+        """Speak with the GPU's daemon."""
+        environment = {
+            CUDA_VISIBLE_DEVICES: self.gpu.uuid,
+            MPS_PIPE_DIRECTORY: f"{self.pipe_directory}/{self.gpu.uuid}",
+        }
+        return Control("nvidia-cuda-mps-control", environment, timeout_seconds=_CLIENT_SECONDS)
 
     def environment(self, vgpus: int) -> dict[str, str]:
         """Give what a container with that many of ten vGPUs gets from Allocate."""

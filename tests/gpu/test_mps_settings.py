@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
+from plugin.mps.answers import keeps_memory_limit
 from policies.contract import MPS_MEMORY_LIMIT, MPS_PIPE_DIRECTORY, MPS_THREAD_PERCENTAGE
 from tests.gpu.node import EVERYTHING_MIB, running, runs, said
 
@@ -13,13 +14,40 @@ pytestmark = pytest.mark.xdist_group("gpu")
 A_FIFTH_AT_MOST = 'share: {maximum: "0.2"}\n'
 
 
-def test_a_limit_that_names_a_gpu_it_cannot_see_does_not_pass_the_daemons_own(gpu: Gpu, directory: Path) -> None:
-    escape = {MPS_MEMORY_LIMIT: f"{gpu.uuid}=1000000M,GPU-00000000-0000-0000-0000-000000000000=4G"}
+UNSEEN = ["0=1000000M,1=4G", "0=1000000M,GPU-00000000-0000-0000-0000-000000000000=4G"]
+
+
+@pytest.mark.parametrize("limit", UNSEEN, ids=["by ordinal", "by UUID"])
+def test_a_limit_that_names_a_gpu_it_cannot_see_does_not_pass_the_daemons_own(
+    gpu: Gpu, directory: Path, limit: str
+) -> None:
+    escape = {MPS_MEMORY_LIMIT: limit}
     with running(gpu, directory, policy=A_FIFTH_AT_MOST) as node:
         answer = node.ask("allocate", str(EVERYTHING_MIB), environment={**node.environment(2), **escape})
     assert answer["allocated_mib"] > 0
     if answer["allocated_mib"] > gpu.memory_bytes // 5 // (1 << 20):
         pytest.xfail("an entry for an unseen GPU lifts the daemon's default as well: docs/security.md says so")
+
+
+def test_a_limit_by_uuid_is_applied_or_not(gpu: Gpu, directory: Path) -> None:
+    # k8s-device-plugin#572. Whichever it is, gpu-share writes ordinals.
+    with running(gpu, directory) as node:
+        environment = node.environment(2)
+        limit_mib = environment[MPS_MEMORY_LIMIT].removeprefix("0=")
+        answer = node.ask(
+            "allocate", str(EVERYTHING_MIB), environment={**environment, MPS_MEMORY_LIMIT: f"{gpu.uuid}={limit_mib}"}
+        )
+    if answer["allocated_mib"] > gpu.memory_bytes // 5 // (1 << 20):
+        pytest.xfail("this driver does not apply a client's limit by UUID")
+
+
+def test_the_daemon_keeps_limits_of_every_size_in_a_form_that_is_read(gpu: Gpu, directory: Path) -> None:
+    with running(gpu, directory) as node:
+        control = node.control()
+        for mib in (100, 512, 1023, 1024, 3840, 5120, gpu.memory_bytes // (1 << 20)):
+            control.ask(f"set_default_device_pinned_mem_limit 0 {mib}M")
+            answer = control.ask("get_default_device_pinned_mem_limit 0")
+            assert keeps_memory_limit(answer, mib), f"{mib}M is answered as {answer!r}"
 
 
 def test_a_process_that_removes_its_limits_keeps_the_daemons_defaults(gpu: Gpu, directory: Path) -> None:

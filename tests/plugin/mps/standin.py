@@ -64,15 +64,19 @@ def answer(words, limits):
         return "".join(pid + "\\n" for pid in servers)
     if verb == "get_server_status":
         return servers.get(rest[0], "no such server") + "\\n"
-    what = verb.removeprefix("set_").removeprefix("get_").removeprefix("default_")
-    key = what + " " + (rest[0] if what.startswith("active") and rest[:-1] else " ".join(rest[:-1]))
-    if verb.startswith("set_"):
-        limits[key] = rest[-1]
+    what = verb[4:].removeprefix("default_")
+    value = rest.pop() if verb.startswith("set_") else None
+    server = rest[0] if not verb[4:].startswith("default_") else ""
+    if what.startswith("device") and rest[-1] != "0":
+        return ""  # a UUID, as drivers have it, or a GPU that this daemon does not see
+    if value is not None:
+        limits[what, server] = value
         return ""
-    key = what + " " + " ".join(rest)
-    default = "100" if what.startswith("active") else ""
-    value = limits.get(key.rstrip() if key.rstrip() in limits else key, limits.get(what + " ", default))
-    return (value + ".0" if what.startswith("active") else value) + "\\n"
+    value = limits.get((what, server), limits.get((what, ""), "100" if what.startswith("active") else "0"))
+    if what.startswith("active"):
+        return value + ".0\\n"
+    mib = int(value.rstrip("M"))
+    return (str(mib // 1024) + "G" if mib >= 1024 else value) + "\\n"
 
 def serve(listening):
     held, limits = [], {{}}

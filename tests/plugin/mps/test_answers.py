@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plugin.errors import ControlError
-from plugin.mps.control import ServerState, percentage, server_pids, server_state
+from plugin.mps.answers import ServerState, keeps_memory_limit, percentage, server_pids, server_state
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,68 @@ def test_an_error_quotes_the_answer_on_one_line_and_not_all_of_it() -> None:
         server_state("what\n\x1b[2J " + "x" * 1000)
     assert str(raised.value).isprintable()
     assert len(str(raised.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit_mib"),
+    [
+        ("5G\n", 5120),  # an A100 and a T4, as they were seen
+        ("3G\n", 3840),
+        ("4G\n", 3840),
+        ("28754M", 28754),
+        ("28G", 28754),
+        ("28.08G", 28754),
+        ("28754 MiB", 28754),
+        ("Device 0: 28 GB", 28754),
+        ("GPU-00000000-1111-2222-3333-444444444444=28754M", 28754),
+        ("28754", 28754),
+        ("0: 28754", 28754),
+        (str(28754 << 20), 28754),
+        ("0G", 512),
+        ("512M", 512),
+        ("1T", 1048576),
+    ],
+)
+def test_a_limit_on_memory_is_kept_however_it_is_rounded(answer: str, limit_mib: int) -> None:
+    assert keeps_memory_limit(answer, limit_mib)
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit_mib"),
+    [
+        ("", 28754),
+        ("\n", 28754),
+        ("0", 28754),
+        ("0M", 512),
+        ("0G", 28754),
+        ("5G", 28754),
+        ("140G", 28754),
+        ("28755M", 28754),
+        ("28G 140G", 28754),
+        ("-28754M", 28754),
+        ("no limit", 28754),
+        ("unlimited", 28754),
+        ("Invalid device 0", 28754),
+        ("GPU-28754000-1111-2222-3333-444444444444", 28754),
+        ("18446744073709551615", 28754),
+        ("9" * 10_000, 28754),
+        ("28754X", 28754),
+        ("v28754M", 28754),
+    ],
+)
+def test_any_other_answer_is_a_limit_that_is_not_kept(answer: str, limit_mib: int) -> None:
+    assert not keeps_memory_limit(answer, limit_mib)
+
+
+@given(st.text(max_size=100), st.integers(1, 1 << 24))
+def test_no_answer_fails_to_be_read(answer: str, limit_mib: int) -> None:
+    keeps_memory_limit(answer, limit_mib)
+
+
+@given(st.integers(1, 1 << 24))
+def test_what_is_written_is_kept_in_each_unit(limit_mib: int) -> None:
+    for answer in (f"{limit_mib}M", f"{limit_mib >> 10}G", f"{limit_mib << 10}K", f"{limit_mib << 20}"):
+        assert keeps_memory_limit(answer, limit_mib)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.gpus.gpu import Gpu
-from plugin.mps.client_limits import ceiling_of, commands, next_vgpus
+from plugin.mps.client_limits import ceiling_of, daemon_limits, next_vgpus
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Mps
@@ -23,7 +23,7 @@ def test_a_tenant_is_held_to_its_own_share_and_never_to_less_by_the_daemon(
     tenant = limits(Allocation(gpus=(gpu,), vgpus=held, vgpus_per_gpu=per_gpu), Mps("/p")).environment
     at_its_share = ceiling_of(gpu, vgpus=held, vgpus_per_gpu=per_gpu)
     assert tenant["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == str(at_its_share.thread_percentage)
-    assert tenant["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"GPU-a={at_its_share.memory_mib}M"
+    assert tenant["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={at_its_share.memory_mib}M"
     higher = ceiling_of(gpu, vgpus=per_gpu, vgpus_per_gpu=per_gpu)
     assert higher.thread_percentage >= at_its_share.thread_percentage
     assert higher.memory_mib >= at_its_share.memory_mib
@@ -48,11 +48,11 @@ def test_the_ceiling_is_the_largest_share_that_anyone_may_have_or_has(
     assert next_vgpus(before, allowed=allowed, held=held, vgpus_per_gpu=10) == then
 
 
-def test_defaults_are_set_by_uuid_and_running_servers_are_told_themselves() -> None:
-    made = commands(ceiling_of(H200, vgpus=2, vgpus_per_gpu=10), "GPU-a", (42,))
-    assert made == {
+def test_defaults_are_set_by_ordinal_and_running_servers_are_told_themselves() -> None:
+    made = daemon_limits(ceiling_of(H200, vgpus=2, vgpus_per_gpu=10), (42,))
+    assert {one.question: one.command for one in made} == {
         "get_default_active_thread_percentage": "set_default_active_thread_percentage 20",
-        "get_default_device_pinned_mem_limit GPU-a": "set_default_device_pinned_mem_limit GPU-a 28754M",
+        "get_default_device_pinned_mem_limit 0": "set_default_device_pinned_mem_limit 0 28754M",
         "get_active_thread_percentage 42": "set_active_thread_percentage 42 20",
-        "get_device_pinned_mem_limit 42 GPU-a": "set_device_pinned_mem_limit 42 GPU-a 28754M",
+        "get_device_pinned_mem_limit 42 0": "set_device_pinned_mem_limit 42 0 28754M",
     }

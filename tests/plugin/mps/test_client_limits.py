@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
+from plugin.mps.client_limits import Ceiling
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.standin import StandIn, alive
@@ -20,18 +21,18 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(
 ) -> None:
     supervisor.ceiling_vgpus = 2
     with running(supervisor):
-        wait_until(lambda: f"set_default_device_pinned_mem_limit {UUID} 28754M" in standin.commands())
+        wait_until(lambda: "set_default_device_pinned_mem_limit 0 28754M" in standin.commands())
         assert "set_default_active_thread_percentage 20" in standin.commands()
         standin.behave(servers={"41": "INITIALIZING", "42": "ACTIVE"})
-        wait_until(lambda: f"set_device_pinned_mem_limit 42 {UUID} 28754M" in standin.commands())
+        wait_until(lambda: "set_device_pinned_mem_limit 42 0 28754M" in standin.commands())
         assert "set_active_thread_percentage 41 20" not in standin.commands()  # it could not answer yet
         assert "set_active_thread_percentage 42 20" in standin.commands()
         standin.forget()
         supervisor.ceiling_vgpus = 5
-        wait_until(lambda: f"set_device_pinned_mem_limit 42 {UUID} 71885M" in standin.commands())
+        wait_until(lambda: "set_device_pinned_mem_limit 42 0 71885M" in standin.commands())
         assert {
             "set_default_active_thread_percentage 50",
-            f"set_default_device_pinned_mem_limit {UUID} 71885M",
+            "set_default_device_pinned_mem_limit 0 71885M",
             "set_active_thread_percentage 42 50",
         } <= set(standin.commands())
 
@@ -48,13 +49,12 @@ def test_a_server_is_started_after_the_defaults_and_before_the_first_client(
 
 
 def test_a_daemon_that_listens_a_little_late_is_told_its_limits_and_to_start_a_server_all_the_same(
-    supervisor: DaemonSupervisor, standin: StandIn, caplog: pytest.LogCaptureFixture
+    supervisor: DaemonSupervisor, standin: StandIn
 ) -> None:
     standin.behave(late=0.3)
     with running(supervisor):
         is_now(supervisor, "ready")
     assert "start_server -uid 0" in standin.commands()
-    assert said(caplog, "MPS limits not set") == []
 
 
 def test_a_daemon_that_starts_no_server_by_itself_is_good_all_the_same(
@@ -72,7 +72,7 @@ def test_a_daemon_that_was_started_again_is_told_again(
 ) -> None:
     limit = "set_default_active_thread_percentage 100"
     with running(supervisor):
-        wait_until(lambda: f"get_default_device_pinned_mem_limit {UUID}" in standin.commands())
+        wait_until(lambda: "get_default_device_pinned_mem_limit 0" in standin.commands())
         standin.forget()
         for one in alive(pipes):
             os.kill(one.pid, signal.SIGKILL)
@@ -98,7 +98,7 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
     supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, limits=0.1)))
     supervisor.ceiling_vgpus = 2
     with running(supervisor):
-        wait_until(lambda: f"get_default_device_pinned_mem_limit {UUID}" in standin.commands())
+        wait_until(lambda: "get_default_device_pinned_mem_limit 0" in standin.commands())
         standin.forget()
         supervisor._daemon.control.ask("set_default_active_thread_percentage 100")  # as a tenant can
         wait_until(lambda: "set_default_active_thread_percentage 20" in standin.commands())
@@ -110,30 +110,68 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
     "lie",
     [
         {"get_default_active_thread_percentage": "unknown command"},
+        {"get_default_active_thread_percentage": "100.0"},
         {"get_default_device_pinned_mem_limit": "no limit"},
-        {"get_default_device_pinned_mem_limit": f"{UUID}: 0M"},
+        {"get_default_device_pinned_mem_limit": "0M"},
+        {"get_default_device_pinned_mem_limit": "140G"},
+        {"get_device_pinned_mem_limit": "140G"},
     ],
 )
-def test_a_limit_that_a_daemon_does_not_keep_is_a_warning_and_the_gpu_is_ready_all_the_same(
-    supervisor: DaemonSupervisor, standin: StandIn, caplog: pytest.LogCaptureFixture, lie: dict[str, str]
+def test_a_daemon_that_does_not_keep_a_limit_is_a_fault_of_its_gpu_until_it_does(
+    supervisor: DaemonSupervisor, standin: StandIn, lie: dict[str, str]
 ) -> None:
-    standin.behave(lie=lie)
+    supervisor.ceiling_vgpus = 2
+    (question,) = lie
+    standin.behave(lie=lie, servers={"42": "ACTIVE"})
     with running(supervisor):
-        wait_until(lambda: bool(said(caplog, "MPS limit not in force")))
+        is_now(supervisor, "failed", why=f"it does not keep its limits: {question}")
+        assert f"answers '{lie[question]}' after set_" in supervisor.report.why
+        standin.behave(servers={"42": "ACTIVE"})
         is_now(supervisor, "ready")
+        standin.behave(lie=lie, servers={"42": "ACTIVE"})
+        supervisor.ceiling_vgpus = 3
+        is_now(supervisor, "failed", why=question)
+    assert len(standin.starts()) == 1  # contexts of its tenants are not ended for it
 
 
-def test_limits_that_cannot_be_set_are_a_warning_once_and_tried_again(
-    gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
+def test_a_limit_by_uuid_is_not_applied_and_an_ordinal_is_right_where_one_gpu_is_visible(
+    supervisor: DaemonSupervisor, standin: StandIn
+) -> None:
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        ask = supervisor._daemon.control.ask
+        ask(f"set_default_device_pinned_mem_limit {UUID} 1024M")
+        assert ask("get_default_device_pinned_mem_limit 0") == "140G\n"
+    (started,) = standin.starts()
+    assert started["environment"]["CUDA_VISIBLE_DEVICES"] == UUID
+
+
+def test_a_server_that_ends_while_it_is_told_its_limits_is_no_fault(
+    supervisor: DaemonSupervisor, standin: StandIn
+) -> None:
+    limits = supervisor._limits
+    with running(supervisor):
+        is_now(supervisor, "ready")
+    supervisor._daemon.start()
+    limits.forget()
+    standin.behave(lie={"get_device_pinned_mem_limit": "no such server"}, servers={"42": "ACTIVE"})
+    fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), (41,), at_most_seconds=9.0)
+    assert fault == ""
+    fault = limits.hold(Ceiling(thread_percentage=20, memory_mib=1000), (41, 42), at_most_seconds=9.0)
+    assert "get_device_pinned_mem_limit 42 0 answers 'no such server'" in fault
+
+
+def test_limits_that_cannot_be_set_are_a_fault_and_tried_again(
+    gpu: Gpu, context: SupervisorContext, standin: StandIn
 ) -> None:
     supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, answer=0.3)))
     standin.behave(hang=["set_default_active_thread_percentage"])
     with running(supervisor):
         wait_until(lambda: standin.commands().count("set_default_active_thread_percentage 100") >= 2)
-        is_now(supervisor, "ready")
+        is_now(supervisor, "failed", why="limits cannot be set: set_default_active_thread_percentage 100: no answer")
         standin.behave()
-        wait_until(lambda: f"set_default_device_pinned_mem_limit {UUID} 143771M" in standin.commands())
-    assert len(said(caplog, "MPS limits not set")) == 1
+        is_now(supervisor, "ready")
+    assert "set_default_device_pinned_mem_limit 0 143771M" in standin.commands()
 
 
 def test_a_slow_daemon_is_told_its_limits_over_several_looks_so_that_each_look_is_in_time(
@@ -145,6 +183,6 @@ def test_a_slow_daemon_is_told_its_limits_over_several_looks_so_that_each_look_i
         standin.behave(slow=0.2, servers={"41": "ACTIVE", "42": "ACTIVE"})
         wait_until(lambda: "get_server_status 42" in standin.commands())
         standin.forget()
-        wait_until(lambda: f"get_device_pinned_mem_limit 42 {UUID}" in standin.commands(), timeout_seconds=30)
+        wait_until(lambda: "get_device_pinned_mem_limit 42 0" in standin.commands(), timeout_seconds=30)
         standin.behave()
     assert "get_server_list" in standin.commands()  # between the first limit and the last

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import ControlError, MpsError
+from plugin.mps.control import Control
 from plugin.mps.daemon import Daemon, Place
 from plugin.mps.processes import holder
 from plugin.mps.restart_policy import Answered, Gone, NoAnswer
@@ -43,6 +44,26 @@ def test_a_daemon_is_bound_to_its_gpu_and_has_nothing_else_in_its_environment(
     assert (started["start"], started["umask"], started["blocked"]) == (["-d"], 0o022, [])
     assert (root / "log" / UUID / "control.log").exists()
     assert daemon.look() == Answered({})
+
+
+def test_a_daemon_that_sees_other_gpus_than_its_own_is_none_and_ended_by_a_start(
+    daemon: Daemon, place: Place, standin: StandIn, pipes: Path
+) -> None:
+    daemon.start()
+    daemon.stop()
+    for seen in (f"{UUID},GPU-other", "0", ""):
+        (foreign := Daemon(UUID, place, QUICK)).control = Control(
+            place.program,
+            {**standin.starts()[0]["environment"], "CUDA_VISIBLE_DEVICES": seen},
+            timeout_seconds=5.0,
+        )
+        foreign.control.start([], timeout_seconds=10.0)
+        (left,) = alive(pipes)
+        assert daemon.look() == Gone()
+        daemon.start()
+        (ours,) = alive(pipes)
+        assert (ours.gpus, ours.pid == left.pid) == (UUID, False)
+        daemon.stop()
 
 
 def test_multi_user_is_a_flag_of_the_daemon(place: Place, standin: StandIn) -> None:

@@ -120,9 +120,9 @@ def start(root: Path) -> Iterator[Start]:
 def test_a_signal_reaches_the_holder_and_nobody_else(start: Start, root: Path) -> None:
     daemon, command = start("-d"), start()
     found = holder(daemon.pid)
-    assert found == Holder(daemon.pid, "daemon", str(root))
-    send(Holder(command.pid, "daemon", str(root)), signal.SIGTERM)
-    send(Holder(daemon.pid, "daemon", "/elsewhere"), signal.SIGTERM)
+    assert found == Holder(daemon.pid, "daemon", str(root), "")
+    send(Holder(command.pid, "daemon", str(root), ""), signal.SIGTERM)
+    send(Holder(daemon.pid, "daemon", "/elsewhere", ""), signal.SIGTERM)
     for spared in (daemon, command):
         with pytest.raises(subprocess.TimeoutExpired):
             spared.wait(0.1)
@@ -139,4 +139,4 @@ def test_a_dead_daemon_is_no_holder_before_it_is_reaped(start: Start) -> None:
     assert not Path(f"/proc/{daemon.pid}").exists()
     reap(daemon.pid)
     reap(1)
-    send(Holder(daemon.pid, "daemon", "/p"), signal.SIGTERM)
+    send(Holder(daemon.pid, "daemon", "/p", ""), signal.SIGTERM)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.mps.control import ServerState
+from plugin.mps.answers import ServerState
 from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NoAnswer, NotStarted, Seen, step
 
 Looks = list[tuple[float, Seen]]

@@ -48,7 +48,7 @@ def test_a_share_of_one_fifth_brings_its_variables_and_mounts() -> None:
             "GPU_SHARE_MEMORY_MIB=28754",
             f"CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps/{A.uuid}",
             "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=20",
-            f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={A.uuid}=28754M",
+            "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=28754M",
         ],
         "mounts": [
             {

@@ -26,7 +26,7 @@ def test_a_fifth_of_a_gpu_under_mps() -> None:
         "NVIDIA_VISIBLE_DEVICES": "GPU-a",
         "CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps/GPU-a",
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "20",
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "GPU-a=28754M",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=28754M",
         "GPU_SHARE_FRACTION": "0.2",
         "GPU_SHARE_MEMORY_MIB": "28754",
     }
@@ -60,7 +60,7 @@ def test_one_whole_gpu_keeps_its_own_daemon_and_all_of_its_memory() -> None:
     environment = limits(share(10, 10), MPS).environment
     assert environment["CUDA_MPS_PIPE_DIRECTORY"] == "/tmp/nvidia-mps/GPU-a"
     assert environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "100"
-    assert environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "GPU-a=143771M"
+    assert environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=143771M"
     assert environment["GPU_SHARE_FRACTION"] == "1"
 
 
