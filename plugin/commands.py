@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import click
 
+from plugin.state_files import STATE_DIR
 from program.front import UNUSABLE, end
 from program.options import DIRECTORY, FILE, Several, option, policies_option
 
@@ -19,7 +20,7 @@ _IS_COMMAND_CALLED = "plugin.is_command_called"
 _state_dir_option = option(
     "--state-dir",
     type=DIRECTORY,
-    default=Path("/run/gpu-share"),
+    default=STATE_DIR,
     help="Directory in which the parts on a node publish their state.",
 )
 
@@ -134,11 +135,31 @@ def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
     """
     Show the health of this node's GPUs: since when, the cause of each fault, and its recovery condition.
 
-    Exits with 1 if a GPU is unhealthy, with 2 if no plugin runs here.
+    Exits with 1 if a GPU is unhealthy or none is shared yet, with 2 if no plugin runs here or none says how they are.
     """
     from plugin.health.status import show
 
     sys.exit(show(state_dir, output=output))
+
+
+@plugin.command(short_help="End a fault of a GPU that nothing else ends.")
+@click.argument("gpu")
+@_state_dir_option
+@click.option(
+    "--reason", metavar="TEXT", required=True, help="Why the GPU is good again: for the log, and for plugin status."
+)
+def recover(*, gpu: str, state_dir: Path, reason: str) -> None:
+    """
+    Have the plugin take GPU for healthy again, after a fault that ends by a reset alone.
+
+    GPU is its number, its UUID, or the beginning of that. What the plugin sees now cannot be ended so: that a GPU is
+    lost or in MIG mode, that it has no MPS daemon, or that the driver asks for something.
+
+    Exits with 1 if the plugin refuses, with 2 if no plugin runs here or there is no such GPU.
+    """
+    from plugin.health.recover import recover as ask
+
+    sys.exit(ask(state_dir, gpu, reason=reason))
 
 
 @click.command(short_help="Supervise an MPS daemon for each shared GPU.")

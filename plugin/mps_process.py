@@ -169,7 +169,9 @@ def _discovered(settings: MpsSettings, ending: Ending) -> Discovered | None:
 
     def find() -> None:
         try:
-            found.set_result(wait_for_gpus(_discover, wait=settings.wait_for_gpus, ended=given_up.wait))
+            found.set_result(
+                wait_for_gpus(_discover, wait=settings.wait_for_gpus, ended=lambda seconds, _: given_up.wait(seconds))
+            )
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
             found.set_exception(error)
 

@@ -6,21 +6,21 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from time import monotonic
 
 from plugin.device_plugin.resources import Resources, Servers
 from plugin.errors import PluginError, SimulationError, SocketError, StateDirectoryError
-from plugin.gpus.discovery import SYSFS
-from plugin.gpus.nvml import NvmlHealth, load_nvml
+from plugin.gpu_source import GpuSource, gpu_source
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
+from plugin.health.recovery_request import take
 from plugin.health.reports import Probe, Report, first_probe
-from plugin.health.state import PROGRAM, read_node_health
+from plugin.health.state import PROGRAM, NodeHealth, read_node_health
+from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
-from plugin.mps.state import MpsFaults, PublishedMpsFaults
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
@@ -60,15 +60,6 @@ class Settings:
     wait_for_gpus: bool  # False ends with an error where there are no GPUs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuSource:
-    """Where the GPUs and their health come from: this machine, or a simulation."""
-
-    nvml: NvmlHealth
-    sysfs: Path | None  # None says nothing of a PCI bus
-    mps_faults: MpsFaults
-
-
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code is 0 then, 1 if there is nothing to serve, 2 for bad input."""
     start_logging()
@@ -87,7 +78,13 @@ def run(settings: Settings) -> int:
 def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
         with _alone(settings.state_dir):
-            _run(settings, threads, ending)
+            waiting = WaitingNode(settings.state_dir, boot_id=boot_id(), before=earlier(settings))
+            try:
+                waiting.tell("")
+                _run(settings, threads, ending, waiting)
+            except (PluginError, PolicyError) as error:
+                waiting.tell(str(error))
+                raise
     except (PolicyError, SimulationError) as error:
         return failed("plugin", error, UNUSABLE)
     except PluginError as error:
@@ -111,10 +108,10 @@ def _alone(state_dir: Path) -> Iterator[None]:
         yield
 
 
-def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
+def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingNode) -> None:
     cluster = _cluster(settings.policies)
     strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
-    source = gpu_source(settings)
+    source = gpu_source(settings.simulate, settings.state_dir)
     _check_kubelet_dir(settings.kubelet_dir)
     handover = HandoverSettings(ways=settings.device_handover, cdi_dir=settings.cdi_dir)
     servers = Servers(settings.kubelet_dir, threads)
@@ -127,13 +124,18 @@ def _run(settings: Settings, threads: Threads, ending: Ending) -> None:
     reports: SimpleQueue[Report | None] = SimpleQueue()
     monitor = Monitor(source.nvml, reports.put, periods=Periods(), sysfs=source.sysfs)
     threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
-    probe = first_probe(
-        reports, strategy_of, wait=settings.wait_for_gpus, ended=lambda seconds: ending.within(seconds) is not None
-    )
+
+    def ended(seconds: float, why: str) -> bool:
+        waiting.tell(why)
+        return ending.within(seconds) is not None
+
+    probe = first_probe(reports, strategy_of, wait=settings.wait_for_gpus, ended=ended)
     if probe is None:
+        waiting.end()
         return
     inventory = restored_inventory(settings, strategy_of)
     reconciler = Reconciler(inventory, reports, reconciler_context(settings, source, cluster, resources))
+    waiting.is_over = True
     reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
         forget_others(handover, resources.advertised)
@@ -155,41 +157,15 @@ def _cluster(policies: Path) -> Cluster:
     return store.current.cluster
 
 
-def gpu_source(settings: Settings) -> GpuSource:
-    """
-    Choose what is monitored.
-
-    Raises:
-        DiscoveryError: If the bindings of NVML are not installed.
-        SimulationError: If `--simulate` is invalid.
-    """
-    if settings.simulate is not None:
-        return _simulated(settings.simulate)
-    faults = PublishedMpsFaults(settings.state_dir, boot_id=boot_id())
-    return GpuSource(nvml=load_nvml(), sysfs=SYSFS, mps_faults=faults)
-
-
-def _simulated(specification: str) -> GpuSource:
-    from plugin.simulated.gpus import simulated_mps_faults, simulated_node  # noqa: PLC0415 - not where GPUs are real
-    from plugin.simulated.nvml import SimulatedNvml  # noqa: PLC0415
-
-    node = simulated_node(specification)
-    began = monotonic()
-    return GpuSource(
-        nvml=SimulatedNvml(node, clock=lambda: monotonic() - began),
-        sysfs=None,
-        mps_faults=lambda _uuids: simulated_mps_faults(node, monotonic() - began),
-    )
+def earlier(settings: Settings) -> NodeHealth | None:
+    """Read what an earlier plugin knew since the same boot; None if that is nothing, or of simulated GPUs."""
+    before = read_node_health(settings.state_dir)
+    return before if before and before.boot_id == boot_id() and settings.simulate is None else None
 
 
 def restored_inventory(settings: Settings, strategy_of: StrategyOf) -> GpuInventory:
-    """Make the inventory, with what an earlier plugin knew since the same boot; simulated GPUs are new each time."""
-    before = read_node_health(settings.state_dir)
-    return GpuInventory(
-        strategy_of=strategy_of,
-        application_xids=settings.application_xids,
-        before=before if before and before.boot_id == boot_id() and settings.simulate is None else None,
-    )
+    """Make the inventory, with what an earlier plugin knew; simulated GPUs are new each time."""
+    return GpuInventory(strategy_of=strategy_of, application_xids=settings.application_xids, before=earlier(settings))
 
 
 def reconciler_context(
@@ -212,6 +188,7 @@ def reconciler_context(
         tenants=tenants,
         publish=resources.publish,
         resource_names=names,
+        recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
         restart_needed=changes.look,
     )
 

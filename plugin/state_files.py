@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+STATE_DIR = Path("/run/gpu-share")  # unless --state-dir says otherwise
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 

@@ -65,14 +65,14 @@ def wait_for_gpus(
     look: Callable[[], _Found | None],
     *,
     wait: bool,
-    ended: Callable[[float], bool],
+    ended: Callable[[float, str], bool],
     retry_seconds: float = _RETRY_SECONDS,
 ) -> _Found | None:
     """
     Call *look* until it finds GPUs; None from it means that nothing is known yet.
 
-    *ended* waits that many seconds and says whether to give up: None is returned then. The reason why there is no GPU
-    is logged when it changes: a driver can take hours to come.
+    *ended* waits that many seconds and says whether to give up: None is returned then. It is told what there is no GPU
+    for, empty while that is not known. That is logged when it changes: a driver can take hours to come.
 
     Raises:
         DiscoveryError: What *look* raises where there is no GPU, without *wait*.
@@ -88,7 +88,7 @@ def wait_for_gpus(
             if str(error) != said:
                 said = str(error)
                 _log.warning("waiting for GPUs", extra={"reason": said})
-        if ended(retry_seconds if said else _LOOK_SECONDS):
+        if ended(retry_seconds if said else _LOOK_SECONDS, said):
             return None
 
 

@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
+from plugin.health.recovery import after_word
+from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailure, Probe, Report
 from plugin.health.rules import (
     STEADY_SECONDS,
@@ -15,7 +17,7 @@ from plugin.health.rules import (
     after_nvml_failure,
     restored,
 )
-from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth
+from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery
 from plugin.shares.strategy import StrategyOf
 from policies.contract import MPS, SharingStrategy
 
@@ -29,6 +31,7 @@ class Entry:
     state: GpuState
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     application_fault: ApplicationFault | None
+    recovery: Recovery | None = None  # the last one that was asked for
 
     @property
     def why(self) -> str:
@@ -103,6 +106,24 @@ class GpuInventory:
         """Keep a program's fault beside the GPU that it happened on."""
         self._entries[uuid] = replace(self._entries[uuid], application_fault=fault)
 
+    def recover(self, request: RecoveryRequest, at: Moment) -> Recovery | None:
+        """End what an administrator's word can end; None if the GPU is not known."""
+        entry = self._entries.get(request.gpu_uuid)
+        if entry is None:
+            return None
+        recovered = after_word(entry.state, request.faults)
+        recovery = Recovery(
+            id=request.id,
+            at=at.text,
+            by=request.by,
+            reason=request.reason,
+            cleared=tuple(fault.why for fault in recovered.cleared),
+            refused=recovered.refused,
+        )
+        self._set(request.gpu_uuid, recovered.state, at)
+        self._entries[request.gpu_uuid] = replace(self._entries[request.gpu_uuid], recovery=recovery)
+        return recovery
+
     def health(self, names: Mapping[SharingStrategy, str]) -> tuple[GpuHealth, ...]:
         """Write down how the GPUs are; *names* are those of the resources."""
         return tuple(
@@ -114,6 +135,7 @@ class GpuInventory:
                 since=entry.since,
                 faults=entry.state.faults,
                 application_fault=entry.application_fault,
+                recovery=entry.recovery,
             )
             for entry in self._entries.values()
         )
@@ -162,6 +184,7 @@ class GpuInventory:
             state=state,
             since=before.since if bool(state.open) == bool(before.faults) else at.text,
             application_fault=before.application_fault,
+            recovery=before.recovery,
         )
 
     def _set(self, uuid: str, state: GpuState, at: Moment) -> None:

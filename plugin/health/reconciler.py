@@ -16,6 +16,7 @@ import msgspec
 
 from plugin.errors import PluginError, TenantsError
 from plugin.health.inventory import Entry, GpuInventory
+from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import Report
 from plugin.health.rules import Moment
 from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, NodeHealth, write_node_health
@@ -41,6 +42,7 @@ class ReconcilerContext:
     tenants: Callable[[], tuple[Tenant, ...]]  # raises TenantsError
     publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
     resource_names: Mapping[SharingStrategy, str]
+    recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     clock: Callable[[], float] = boot_seconds
 
@@ -87,6 +89,7 @@ class Reconciler:
         for report in reports:
             self._inventory.take(report, at)
         self._inventory.expect_nvml(at)
+        self._recover(at)
         shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
         try:
@@ -95,6 +98,17 @@ class Reconciler:
             self._log_changes()
             self._log_application_faults(at)
             self._write(at)
+
+    def _recover(self, at: Moment) -> None:
+        request = self._context.recovery_request()
+        recovery = self._inventory.recover(request, at) if request else None
+        if request is None or recovery is None:
+            return
+        fields = {"gpu": request.gpu_uuid, "by": recovery.by, "reason": recovery.reason}
+        if recovery.refused:
+            _log.warning("recovery refused", extra={**fields, "why": recovery.refused})
+        else:
+            _log.warning("fault cleared by an administrator", extra={**fields, "cleared": recovery.cleared})
 
     def _arrived(self) -> list[Report]:
         """Wait a tick for reports, and take all there are."""

@@ -68,7 +68,7 @@ def first_probe(
     strategy_of: StrategyOf,
     *,
     wait: bool,
-    ended: Callable[[float], bool],
+    ended: Callable[[float, str], bool],
     clock: Callable[[], float] = monotonic,
 ) -> Probe | None:
     """

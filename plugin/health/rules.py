@@ -26,7 +26,7 @@ _RECOVERIES = {
     6: "a reset of its bus",
     7: "a reboot of the system",
 }
-_NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: its end repairs nothing
+NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: its end repairs nothing
 _BEFORE_US = 0  # the generation of NVML in which an earlier plugin saw the GPU
 
 
@@ -56,6 +56,7 @@ class GpuState:
     was_reset: bool = False  # since then
     away_in: int | None = None  # generation of NVML in which it was away; None if it has been found again
     tells_recovery: bool = False  # the driver says what the GPU needs
+    seen: frozenset[Source] = frozenset()  # what the last look showed to be so, not only to have happened
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -65,7 +66,7 @@ class GpuState:
 
 def restored(faults: Iterable[Fault]) -> GpuState:
     """Go on with what an earlier plugin knew since the same start of the machine."""
-    kept = [fault for fault in faults if fault.source in _NEED_RESET]
+    kept = [fault for fault in faults if fault.source in NEED_RESET]
     return GpuState(
         open=tuple(OpenFault(fault=fault) for fault in kept),
         reset_below_mj=max((fault.energy_mj for fault in kept if fault.energy_mj is not None), default=None),
@@ -100,12 +101,14 @@ def after_look(
         state = _with_seen_faults(_learned(state, look, generation), look, at)
     if look is None or look.away:
         state = replace(state, away_in=generation)
+    state = replace(state, seen=_seen(look))
     return _without_those_over(state, look, at, steady_seconds)
 
 
 def after_nvml_failure(state: GpuState, why: str, at: Moment) -> GpuState:
     """Apply that NVML tells nothing about the GPU."""
-    state = replace(state, open=tuple(replace(one, over_since_seconds=None) for one in state.open))
+    kept = tuple(replace(one, over_since_seconds=None) for one in state.open)
+    state = replace(state, open=kept, seen=frozenset({"nvml"}))
     return _with(state, _Opened(source="nvml", why=why, comes_back="once NVML answers again"), at)
 
 
@@ -170,7 +173,7 @@ def _reset_below_mj(state: GpuState) -> int | None:
     machine's start leaves so little that a GPU which is reset later is past it before anyone looks. And not all of
     what it shows, which would trust the counter to its last digit.
     """
-    if state.energy_mj is None or not any(one.fault.source in _NEED_RESET for one in state.open):
+    if state.energy_mj is None or not any(one.fault.source in NEED_RESET for one in state.open):
         return state.reset_below_mj
     if state.reset_below_mj is None:
         return state.energy_mj
@@ -190,6 +193,18 @@ def _with_seen_faults(state: GpuState, look: Look, at: Moment) -> GpuState:
         recovery = _Opened(source="recovery", why=f"the driver asks for {asked}", comes_back=f"after {asked}")
         state = _nothing_proven(_with(state, recovery, at))
     return state
+
+
+def _seen(look: Look | None) -> frozenset[Source]:
+    if look is None:
+        return frozenset({"gone"})
+    shows: dict[Source, bool] = {
+        "lost": bool(look.problem),
+        "mig": look.in_mig_mode,
+        "nvml": bool(look.events_failure),
+        "recovery": bool(look.recovery_action),
+    }
+    return frozenset(source for source, shown in shows.items() if shown)
 
 
 def _without_those_over(state: GpuState, look: Look | None, at: Moment, steady_seconds: float) -> GpuState:
@@ -226,4 +241,4 @@ def _is_over(source: Source, state: GpuState, look: Look | None) -> bool:
 
 
 def _with_energy(fault: Fault, energy_mj: int | None) -> Fault:
-    return msgspec.structs.replace(fault, energy_mj=energy_mj) if fault.source in _NEED_RESET else fault
+    return msgspec.structs.replace(fault, energy_mj=energy_mj) if fault.source in NEED_RESET else fault

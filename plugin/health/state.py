@@ -30,6 +30,30 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     energy_mj: int | None = None  # the GPU's total energy when it failed: below that later, it was reset
 
 
+class FaultName(msgspec.Struct, frozen=True, kw_only=True):
+    """Which fault is meant: another one of the same source has another XID or beginning."""
+
+    source: Source
+    since: str
+    xid: int | None = None
+
+    @classmethod
+    def of(cls, fault: Fault) -> "FaultName":
+        """Name a fault."""
+        return cls(source=fault.source, since=fault.since, xid=fault.xid)
+
+
+class Recovery(msgspec.Struct, frozen=True, kw_only=True):
+    """What `gpu-share plugin recover` has come to."""
+
+    id: str  # of the request
+    at: str  # ISO 8601, UTC
+    by: str
+    reason: str
+    cleared: tuple[str, ...] = ()  # why the GPU was unhealthy
+    refused: str = ""  # why nothing was cleared; empty if something was
+
+
 class ApplicationFault(msgspec.Struct, frozen=True, kw_only=True):
     """A program's fault, which leaves the GPU healthy and may have hit whoever else was on it."""
 
@@ -48,11 +72,19 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     faults: tuple[Fault, ...] = ()
     application_fault: ApplicationFault | None = None  # the last one
+    recovery: Recovery | None = None  # the last one that was asked for
 
     @property
     def healthy(self) -> bool:
         """Whether containers may start on it."""
         return not self.faults
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """No GPU is shared yet."""
+
+    why: str
+    since: str  # ISO 8601, UTC
 
 
 class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +97,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuHealth, ...] = ()
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `vgpusPerGpu 10 -> 20`
+    waiting: Waiting | None = None  # `gpus` are those that an earlier plugin knew then
     ended: bool = False  # by a signal: nobody looks at the GPUs any more
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from plugin.health.state import Fault, write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.state_files import boot_id, boot_seconds
+from tests.plugin.health.published import ago, healthy, node, status
 from tests.plugin.nvml_library import Script, build
 from tests.plugin.plugin_process import ROOT, Start
 from tests.plugin.waiting import wait_until
@@ -172,3 +174,35 @@ def test_a_signal_ends_it_though_nvml_hangs_from_the_start(start: Start, nvml: s
     plugin = start(LD_LIBRARY_PATH=nvml, **script.environment)
     wait_until(lambda: script.calls["init"] == 1)
     assert plugin.ends(by=signal.SIGTERM) == (0, "")
+
+
+def test_what_is_waited_for_is_the_status_and_faults_of_an_earlier_plugin_come_back_with_the_gpus(
+    start: Start, nvml: str, tmp_path: Path
+) -> None:
+    fault = Fault(source="xid", why="XID 63", since=ago(hours=1), comes_back="once it is reset", xid=63)
+    write_node_health(tmp_path, node(healthy(0, uuid=FIRST, faults=(fault,))))
+    script = Script(tmp_path)
+    script.say("count 0", "tells_nothing")
+    plugin = start("--wait-for-gpus", "--strategy", "time-slicing", LD_LIBRARY_PATH=nvml, **script.environment)
+    plugin.logged("waiting for GPUs")
+    wait_until(lambda: "no GPU is shared yet: no GPU to share: NVML sees no GPU" in status(tmp_path).stdout)
+    script.say("count 2")
+    assert plugin.logged("GPU unhealthy")["gpu"] == FIRST
+    ran = status(tmp_path)
+    assert (ran.returncode, "XID 63" in ran.stdout) == (1, True)
+
+
+def test_a_plugin_that_was_killed_leaves_no_good_news_behind(start: Start, nvml: str, tmp_path: Path) -> None:
+    plugin = start("--strategy", "time-slicing", LD_LIBRARY_PATH=nvml)
+    plugin.logged("starting")
+    wait_until(lambda: status(tmp_path).returncode == 0)
+    plugin.process.kill()
+    plugin.process.wait()
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"its process {plugin.process.pid} is gone" in ran.stderr
+
+
+def test_a_plugin_that_found_no_gpu_says_so_after_its_end(start: Start, nvml: str, tmp_path: Path) -> None:
+    start(LD_LIBRARY_PATH=nvml, FAKE_NVML="uninitialized").ends()
+    assert "is gone, and no GPU was shared: NVML: Driver Not Loaded: load the NVIDIA driver" in status(tmp_path).stderr

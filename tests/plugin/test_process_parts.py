@@ -9,10 +9,11 @@ import pytest
 
 from plugin.device_plugin.service import Resource
 from plugin.errors import SimulationError
+from plugin.gpu_source import gpu_source
 from plugin.health.reconciler import Reconciler
 from plugin.health.reports import Look, Probe
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
-from plugin.process import Settings, gpu_source, reconciler_context, restored_inventory
+from plugin.process import Settings, reconciler_context, restored_inventory
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
@@ -29,22 +30,22 @@ def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Rec
     cluster = Cluster()
     resources = resources_of(chosen, cluster, serve=serve)
     inventory = restored_inventory(chosen, strategies_of(chosen, cluster))
-    context = reconciler_context(chosen, gpu_source(chosen), cluster, resources)
+    context = reconciler_context(chosen, gpu_source(chosen.simulate, chosen.state_dir), cluster, resources)
     return Reconciler(inventory, SimpleQueue(), context)
 
 
 def test_a_simulated_node_has_no_bus_and_simulated_mps_daemons(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text("gpus:\n- {model: L4}\nfaults:\n- {at: 0, gpu: 0, mps: dead}\n")
-    node = gpu_source(settings(simulate=str(file)))
+    node = gpu_source(str(file), Path("/nowhere"))
     assert node.sysfs is None
     assert list(node.mps_faults(["any"]).values()) == ["dead"]
     with pytest.raises(SimulationError):
-        gpu_source(settings(simulate="2xH999"))
+        gpu_source("2xH999", Path("/nowhere"))
 
 
 def test_a_real_node_takes_its_mps_daemons_from_their_supervisor(tmp_path: Path) -> None:
-    node = gpu_source(settings(state_dir=tmp_path))
+    node = gpu_source(None, tmp_path)
     assert "is gpu-share mps running?" in node.mps_faults(["GPU-0"])["GPU-0"]
 
 

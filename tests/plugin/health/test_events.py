@@ -103,8 +103,8 @@ def test_where_the_driver_does_not_say_what_it_asks_for_news_of_it_are_an_error(
     script.say("tells_nothing")
     node = start(nvml=nvml)
     script.say(RECOVERY_ACTION_CHANGED)
-    node.becomes(0, 10)
-    assert node.sources(0) == ["xid"]
+    wait_until(lambda: node.sources(0) == ["xid"])
+    assert node.healthy() == [0, 10]
 
 
 def test_an_unhealthy_gpu_behind_fifty_thousand_faults_of_programs_is_marked(

@@ -21,7 +21,7 @@ def first(*reports: Report, wait: bool = False, strategy_of: StrategyOf = lambda
     queue = SimpleQueue[Report | None]()
     for report in reports:
         queue.put(report)
-    return first_probe(queue, strategy_of, wait=wait, ended=lambda _: queue.empty())
+    return first_probe(queue, strategy_of, wait=wait, ended=lambda *_: queue.empty())
 
 
 def test_the_first_probe_that_shows_a_gpu_to_share_is_given() -> None:
@@ -63,7 +63,7 @@ def silence(*, wait: bool) -> Probe | None:
     """Hear nothing for twice as long as a driver may be silent."""
     seconds = 0.0
 
-    def ended(waited_seconds: float) -> bool:
+    def ended(waited_seconds: float, _why: str) -> bool:
         nonlocal seconds
         seconds += waited_seconds
         return seconds > 2 * SILENT_SECONDS

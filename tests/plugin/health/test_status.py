@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plugin.health.state import ApplicationFault, Fault, GpuHealth, write_node_health
+from plugin.health.state import ApplicationFault, Fault, GpuHealth, Recovery, Waiting, write_node_health
 from plugin.health.status import show
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.state_files import boot_id, boot_seconds
@@ -121,7 +121,13 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
     data = json.loads(ran.stdout)
     assert 0 <= data.pop("age_seconds") < 20
     first, second = data.pop("gpus")
-    assert data == {"driver": "580.95.05", "pid": 7, "skipped": ["GPU 2 of 3 cannot be shared"], "restart_needed": []}
+    assert data == {
+        "driver": "580.95.05",
+        "waiting": None,
+        "pid": 7,
+        "skipped": ["GPU 2 of 3 cannot be shared"],
+        "restart_needed": [],
+    }
     assert (first["uuid"], first["healthy"], first["faults"]) == ("GPU-0", True, [])
     assert first["mps_daemon"] == {"state": "ready", "since": ready.since, "fault": None}
     assert (second["index"], second["healthy"], second["since"]) == (1, False, hurt.since)
@@ -137,6 +143,29 @@ def test_a_changed_cluster_file_is_told_with_what_needs_a_restart(tmp_path: Path
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines()[-1] == "restart needed: _cluster.yaml changed: vgpusPerGpu 10 -> 20, nodes"
     assert json.loads(status(tmp_path, "-o", "json").stdout)["restart_needed"] == list(changes)
+
+
+def test_a_plugin_that_waits_for_gpus_says_for_what_and_1_and_not_how_they_were(tmp_path: Path) -> None:
+    waiting = Waiting(why="NVML: Driver Not Loaded: load the NVIDIA driver", since=ago(minutes=3.5))
+    write_node_health(tmp_path, node(healthy(0), waiting=waiting))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    (line,) = ran.stdout.splitlines()
+    assert line.startswith("no GPU is shared yet: NVML: Driver Not Loaded: load the NVIDIA driver (since 20")
+    assert " for 3 min); last updated " in line
+    data = json.loads(status(tmp_path, "-o", "json").stdout)
+    assert (data["gpus"], data["waiting"]["why"]) == ([], waiting.why)
+
+
+def test_the_last_recovery_is_told_with_who_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = Recovery(id="1", at=ago(hours=2.5), by="root (sudo by alice)", reason="reset by hand", cleared=("XID 63",))
+    refused = Recovery(id="2", at=ago(hours=2.5), by="root", reason="why not", refused="it is healthy")
+    write_node_health(tmp_path, node(healthy(0, recovery=done), healthy(1, recovery=refused)))
+    assert show(tmp_path, output="text") == 0
+    _, _, first, _, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("  last recovery: cleared: XID 63; at 20")
+    assert first.endswith(", 2 h ago by root (sudo by alice): reset by hand")
+    assert second.startswith("  last recovery: refused: it is healthy; at 20")
 
 
 def test_a_time_that_has_not_come_yet_is_told_without_a_duration(

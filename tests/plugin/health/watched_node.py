@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -16,6 +17,7 @@ from plugin.gpus.nvml import Nvml
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
+from plugin.health.recovery_request import take
 from plugin.health.reports import Report, first_probe
 from plugin.health.state import NodeHealth, read_node_health
 from plugin.mps.state import MpsFaults
@@ -94,7 +96,7 @@ class WatchedNode:
         cluster = Cluster(nodes=self.rules, vgpus_per_gpu=10)
         strategy_of = strategies_of(settings, cluster)
         resources = resources_of(settings, cluster, serve=self.resources.append)
-        probe = first_probe(reports, strategy_of, wait=True, ended=lambda _: False)
+        probe = first_probe(reports, strategy_of, wait=True, ended=lambda *_: False)
         assert probe is not None
         before = read_node_health(self.state_dir)
         inventory = GpuInventory(
@@ -110,6 +112,7 @@ class WatchedNode:
             tenants=self.tenants,
             publish=resources.publish,
             resource_names=cluster.resource_names,
+            recovery_request=partial(take, self.state_dir, boot_id=self.boot_id),
             clock=self.clock,
         )
         reconciler = Reconciler(inventory, reports, context)

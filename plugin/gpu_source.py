@@ -1,0 +1,46 @@
+"""Where the plugin learns of GPUs and their health: this machine, or a simulation of one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from plugin.gpus.discovery import SYSFS
+from plugin.gpus.nvml import NvmlHealth, load_nvml
+from plugin.mps.state import MpsFaults, PublishedMpsFaults
+from plugin.state_files import boot_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuSource:
+    """Where the GPUs and their health come from: this machine, or a simulation."""
+
+    nvml: NvmlHealth
+    sysfs: Path | None  # None says nothing of a PCI bus
+    mps_faults: MpsFaults
+
+
+def gpu_source(simulate: str | None, state_dir: Path) -> GpuSource:
+    """
+    Choose what is monitored: simulated GPUs if *simulate* says which, or NVML's.
+
+    Raises:
+        DiscoveryError: If the bindings of NVML are not installed.
+        SimulationError: If `--simulate` is invalid.
+    """
+    if simulate is not None:
+        return _simulated(simulate)
+    faults = PublishedMpsFaults(state_dir, boot_id=boot_id())
+    return GpuSource(nvml=load_nvml(), sysfs=SYSFS, mps_faults=faults)
+
+
+def _simulated(specification: str) -> GpuSource:
+    from plugin.simulated.gpus import simulated_mps_faults, simulated_node  # noqa: PLC0415 - not where GPUs are real
+    from plugin.simulated.nvml import SimulatedNvml  # noqa: PLC0415
+
+    node = simulated_node(specification)
+    began = monotonic()
+    return GpuSource(
+        nvml=SimulatedNvml(node, clock=lambda: monotonic() - began),
+        sysfs=None,
+        mps_faults=lambda _uuids: simulated_mps_faults(node, monotonic() - began),
+    )
