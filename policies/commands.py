@@ -2,12 +2,16 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from policies.policy_set import PolicySet
 from program.front import FAILED, UNUSABLE, end
-from program.options import DIRECTORY, SHIPPED_POLICIES, policies_option
+from program.options import DIRECTORY, FILE, SHIPPED_POLICIES, option, policies_option
+
+if TYPE_CHECKING:
+    from policies.migration.imported import Imported
 
 
 @click.group()
@@ -75,6 +79,100 @@ def show(*, namespace: str, policies: Path) -> None:
         click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are admitted unchanged")
     for line in lines(namespace, policy):
         click.echo(line)
+
+
+@policy.command("import", short_help="Translate the configuration of NVIDIA's device plugin.")
+@click.argument("file", metavar="FILE|-", type=click.Path(allow_dash=True))
+@option("--nodes", of="import", type=FILE, help="The configuration of each node, as two columns of kubectl get nodes.")
+@option("--default", of="import", metavar="NAME", help="The configuration of nodes without the label.")
+@click.option("--no-default", is_flag=True, help="Nodes without the label have no configuration.")
+@option("--into", of="import", type=DIRECTORY, help="Write the policy files into this directory as well.")
+@option(
+    "--output",
+    "-o",
+    of="import",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Output format.",
+)
+def import_(
+    *,
+    file: str,
+    nodes: Path | None,
+    default: str | None,
+    no_default: bool,
+    into: Path | None,
+    output: Literal["text", "json"],
+) -> None:
+    """
+    Print policy files that do what FILE, a configuration of NVIDIA's device plugin, does: version v1, or a ConfigMap.
+
+    A ConfigMap, or the values of a Helm chart, hold several configurations under names, of which nodes choose one by the
+    label nvidia.com/device-plugin.config. Says for each key what became of it. docs/migrate.md has the rest of the way.
+
+    Reads standard input if FILE is -. Exits with 1 if something is left to decide, with 2 if a file cannot be read or
+    NVIDIA's plugin would not start with it.
+    """
+    import msgspec
+
+    from policies.errors import PolicyError
+    from policies.migration.nvidia import NO_DEFAULT, import_nvidia
+    from policies.migration.report import as_json, as_text
+
+    if no_default and default is not None:
+        raise click.UsageError("--default and --no-default exclude each other: keep one of them.")
+    name = file if file != "-" else "standard input"
+    try:
+        made = import_nvidia(
+            _text_of(file, name),
+            name,
+            nodes=(str(nodes), _text_of(str(nodes), str(nodes))) if nodes is not None else None,
+            default=NO_DEFAULT if no_default else default,
+        )
+    except PolicyError as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(UNUSABLE)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(as_json(made)), indent=2).decode())
+    else:
+        for line in as_text(made, name):
+            click.echo(line)
+    if into is not None:
+        _write(made, into)
+    sys.exit(FAILED if made.questions else 0)
+
+
+def _write(made: "Imported", directory: Path) -> None:
+    from policies.migration.report import files
+
+    written = files(made)
+    for name in written:
+        if (directory / name).exists():
+            end(f"{directory / name}: exists already: name an empty directory with --into", UNUSABLE)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in written.items():
+            (directory / name).write_text(text)
+    except OSError as error:
+        end(f"{directory}: cannot be written ({error.strerror}): name another directory with --into", UNUSABLE)
+
+
+def _text_of(path: str, name: str) -> str:
+    """Read a file, or standard input for -, up to a little more than may be in it."""
+    from policies.reading.document import LARGEST_BYTES
+
+    try:
+        if path == "-":
+            content = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+        else:
+            with Path(path).open("rb") as opened:
+                content = opened.read(LARGEST_BYTES + 1)
+        return content.decode()
+    except OSError as error:
+        end(f"{name}: cannot be read ({error.strerror}): name a configuration of NVIDIA's device plugin", UNUSABLE)
+    except UnicodeDecodeError:
+        end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)
 
 
 def loaded(directory: Path) -> PolicySet:

@@ -1,0 +1,44 @@
+"""Which node has which configuration, out of two columns of kubectl: the name of the node, and the value of the label."""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from policies.errors import PolicyError, Problem, quoted
+
+CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
+COLUMNS: Final = (
+    "kubectl get nodes -l nvidia.com/gpu.present=true -o "
+    r"custom-columns='NAME:.metadata.name,CONFIG:.metadata.labels.nvidia\.com/device-plugin\.config'"
+)
+
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+_WITHOUT_LABEL = "<none>"
+
+
+def read_nodes(text: str, file: str, configurations: Collection[str]) -> dict[str, str | None]:
+    """
+    Read the configuration of each node, None for nodes without the label.
+
+    Raises:
+        PolicyError: If a line is not a node and one of *configurations*, with every line that is not.
+    """
+    nodes: dict[str, str | None] = {}
+    problems = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split()
+        if not words or words == ["NAME", "CONFIG"]:
+            continue
+        if len(words) != 2 or not _NODE.fullmatch(words[0]):  # noqa: PLR2004 - two columns
+            message = f"expected the name of a node and its configuration, got {quoted(line.strip(), 60)}: write {COLUMNS}"
+            problems.append(Problem(file, number, "", message))
+        elif words[1] == _WITHOUT_LABEL:
+            nodes[words[0]] = None
+        elif words[1] in configurations:
+            nodes[words[0]] = words[1]
+        else:
+            message = f"{quoted(words[1], 63)} is none of the configurations: NVIDIA's plugin keeps its last one there"
+            problems.append(Problem(file, number, words[0], f"{message}; correct the node's label"))
+    if problems:
+        raise PolicyError(tuple(problems))
+    return nodes
