@@ -107,8 +107,9 @@ def import_(
     """
     Print policy files that do what FILE, a configuration of NVIDIA's device plugin, does: version v1, or a ConfigMap.
 
-    A ConfigMap, or the values of a Helm chart, hold several configurations under names, of which nodes choose one by the
-    label nvidia.com/device-plugin.config. Says for each key what became of it. docs/migrate.md has the rest of the way.
+    A ConfigMap, or the values of a Helm chart, hold several configurations under names, of which nodes choose one by
+    the label nvidia.com/device-plugin.config. Says for each key what became of it; docs/migrate.md says what comes
+    next.
 
     Reads standard input if FILE is -. Exits with 1 if something is left to decide, with 2 if a file cannot be read or
     NVIDIA's plugin would not start with it.

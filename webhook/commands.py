@@ -12,6 +12,7 @@ from program.options import FILE, option, policies_option
 
 if TYPE_CHECKING:
     from policies.policy_set import PolicySet
+    from webhook.preview.translated import Origin
 
 
 @click.command()
@@ -36,9 +37,31 @@ def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -
     "--output",
     "-o",
     of="preview",
-    type=click.Choice(["explain", "diff", "yaml", "patch"]),
+    type=click.Choice(["explain", "diff", "yaml", "patch", "translated"]),
     default="explain",
-    help="The decision in sentences, a diff of the pod, the documents as admitted, or the JSON Patch of one pod.",
+    help="The decision in sentences, a diff of the pod, the documents as admitted, the JSON Patch of one pod, or, with "
+    "--from, the documents as translated.",
+)
+@option(
+    "--from",
+    "system",
+    of="preview",
+    type=click.Choice(["hami", "aliyun"]),
+    help="Translate pods of HAMi (nvidia.com/gpumem) or of Alibaba's gpushare (aliyun.com/gpu-mem) first.",
+)
+@option(
+    "--gpu-memory",
+    of="preview",
+    metavar="81559Mi",
+    default="",
+    help="Memory of the GPUs on which the pods ran, with --from: as nvidia-smi says.",
+)
+@option(
+    "--memory-unit",
+    of="preview",
+    type=click.Choice(["GiB", "MiB"]),
+    default="GiB",
+    help="Unit of aliyun.com/gpu-mem, with --from aliyun: --memory-unit of Alibaba's device plugin.",
 )
 @option(
     "--pod-path",
@@ -63,7 +86,10 @@ def preview(
     files: tuple[str, ...],
     namespace: str | None,
     policies: Path,
-    output: Literal["explain", "diff", "yaml", "patch"],
+    output: Literal["explain", "diff", "yaml", "patch", "translated"],
+    system: Literal["hami", "aliyun"] | None,
+    gpu_memory: str,
+    memory_unit: Literal["GiB", "MiB"],
     pod_paths: tuple[str, ...],
     cluster: bool,
     context: str,
@@ -72,16 +98,19 @@ def preview(
     """
     Say what the webhook would do with pods and pod templates in YAML or JSON files.
 
-    It needs no cluster, and takes the policies of a directory, or with --cluster those of a cluster.
+    It needs no cluster, and takes the policies of a directory, or with --cluster those of a cluster. With --from it
+    takes pods of another system, and says for each of their fields what it became.
 
     Reads standard input if FILE is - or missing. Exits with 1 if a pod is denied, with 2 if an input cannot be read or
-    an object with containers is of a kind that is not known: name the place of its pods by --pod-path.
+    an object with containers is of a kind that is not known (name the place of its pods by --pod-path), or a pod cannot
+    be translated.
     """
     from policies.commands import check_namespace, loaded
     from webhook.preview.command import run
     from webhook.preview.places import PATH
 
     _check_cluster(click.get_current_context(), cluster=cluster)
+    source = _origin(system, gpu_memory, memory_unit, output)
     if namespace is not None:
         check_namespace(namespace, f"--namespace {namespace}")
     for path in pod_paths:
@@ -89,7 +118,26 @@ def preview(
             end(f"--pod-path {path!a}: expected names with dots between them, such as spec.tasks.*.template", UNUSABLE)
     inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
     rules = _of_cluster(context, kubeconfig) if cluster else (_shown(policies), loaded(policies))
-    sys.exit(run(inputs, rules, namespace=namespace, output=output, pod_paths=pod_paths))
+    sys.exit(run(inputs, rules, namespace=namespace, output=output, pod_paths=pod_paths, source=source))
+
+
+def _origin(
+    system: Literal["hami", "aliyun"] | None, memory: str, unit: Literal["GiB", "MiB"], output: str
+) -> "Origin | None":
+    """Say where the pods come from; None without --from."""
+    from webhook.preview.translated import gpu_memory, origin
+
+    if system is None:
+        if output == "translated" or memory:
+            what = "-o translated" if output == "translated" else "--gpu-memory"
+            raise click.UsageError(f"{what} is of pods of another system: add --from.")
+        return None
+    if output == "patch":
+        raise click.UsageError("-o patch is of a pod as the webhook gets it: translate it with -o translated first.")
+    try:
+        return origin(system, gpu_memory(memory) if memory else None, unit)
+    except ValueError:
+        end(f"--gpu-memory {memory!a}: expected the memory of a GPU with its unit, such as 81559Mi or 80Gi", UNUSABLE)
 
 
 def _of_cluster(context: str, kubeconfig: str) -> "tuple[str, PolicySet]":

@@ -59,10 +59,10 @@ class Aliyun(msgspec.Struct, frozen=True):
         for container, name in variables_of(pod):
             if name.startswith(_PREFIX):
                 yield f"container {quoted(container)}: {quoted(name, 60)[1:-1]} is the pod's own, and stays as it is"
-        for container in containers_of(pod):
-            if any(_PREFIX in text for text in _texts(container)):
+        for one in containers_of(pod):
+            if any(_PREFIX in text for text in _texts(one)):
                 yield (
-                    f"container {quoted(container['name'])}: reads {_PREFIX}..., which is no longer set: "
+                    f"container {quoted(one['name'])}: reads {_PREFIX}..., which is no longer set: "
                     f"{SHARE_FRACTION} is its part of the GPU, {SHARE_MEMORY_MIB} the MiB of it"
                 )
 
@@ -95,7 +95,9 @@ def _cores(amounts: Amounts) -> Share:
     if cores > _ALL:
         raise OpenError(f"{CORES} is {cores}, expected at most {_ALL}: correct it")
     share = Share(cores * MILLI_PER_GPU // _ALL)
-    amounts.say(CORES, f"% of the compute is {share}; a share is of compute and memory alike, so the larger of both counts")
+    amounts.say(
+        CORES, f"% of the compute is {share}; a share is of compute and memory alike, so the larger of both counts"
+    )
     return share
 
 

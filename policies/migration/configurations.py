@@ -14,7 +14,7 @@ from policies.migration.written import Text
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.wording import shown
 
-_NAME = re.compile(r"[-._a-zA-Z0-9]{1,253}", re.ASCII)  # a key of a ConfigMap
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)  # nodes name it by the value of a label
 _BLOCK = re.compile(r"\|[-+0-9]*\s*(#.*)?")
 _VALUES = (("config", "map"), ("devicePlugin", "config", "data"))  # of NVIDIA's chart, and of the Operator's
 
@@ -72,7 +72,7 @@ def _named(node: Node, text: str, file: str, path: str, default: str | None) -> 
     for name, child in node.fields.items():
         here = f"{path}.{quoted(name, 80)[1:-1]}"
         if not _NAME.fullmatch(name):
-            message = "expected letters, digits, dashes, dots and underscores: rename the configuration"
+            message = "expected a name that can be the value of a node's label: rename the configuration"
             problems.append(Problem(file, child.key_line, here, message))
         elif not isinstance(child.value, str):
             message = f"expected the text of a configuration, got {shown(child.value)}: write it below, behind |"

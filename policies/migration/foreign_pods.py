@@ -23,7 +23,7 @@ MIB = 1024 * 1024
 
 
 class OpenError(Exception):
-    """Something that has no equal here, and that a person has to decide; the message says what, and which ways there are."""
+    """Something without an equal here, for a person to decide; the message says what, and which ways there are."""
 
 
 class Translation(msgspec.Struct):
@@ -48,7 +48,10 @@ class Amounts(msgspec.Struct):
 class System(Protocol):
     """Another system whose pods can be translated."""
 
-    resources: tuple[str, ...]
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Its extended resources."""
+        ...
 
     def share(self, pod: Fields, amounts: Amounts) -> Share | None:
         """
@@ -123,11 +126,11 @@ def _taken(container: Fields, names: tuple[str, ...]) -> dict[str, int]:
     resources = container.get("resources") or {}
     amounts: dict[str, Any] = {}
     for group in ("limits", "requests"):
-        held = resources.get(group)
-        for name in names if held else ():
+        held = resources.get(group) or {}
+        for name in names:
             if name in held:
                 amounts.setdefault(name, held.pop(name))
-        if held is not None and not held:
+        if group in resources and not held:
             del resources[group]
     if amounts and not resources:
         del container["resources"]

@@ -23,7 +23,9 @@ PRIORITY: Final = "nvidia.com/priority"
 
 _SCHEDULER = "hami-scheduler"
 _ALL = 100  # per cent
-_BY_LABEL = "has no effect: choose nodes by a label of theirs, such as nvidia.com/gpu.product, in the pod's nodeSelector"
+_BY_LABEL = (
+    "has no effect: choose nodes by a label of theirs, such as nvidia.com/gpu.product, in the pod's nodeSelector"
+)
 _BY_UUID = "has no effect: a share goes to any GPU of its node"
 _POLICY = "has no effect: --allocation-policy of the plugin, pack or spread, decides for a node"
 _WRITTEN = "was written by HAMi's scheduler, and has no effect"
@@ -69,8 +71,8 @@ class Hami(msgspec.Struct, frozen=True):
         part = max(self._memory(amounts), _cores(amounts))
         if count > 1 and part < MILLI_PER_GPU:
             raise OpenError(
-                f"{COUNT}: {count} asks for parts of {count} GPUs, {part} of each; a container here has a part of one GPU, "
-                f'or whole GPUs: write gpu-share: "{count}" for whole ones, or a container for each part'
+                f"{COUNT}: {count} asks for parts of {count} GPUs, {part} of each; a container here has a part of one "
+                f'GPU, or whole GPUs: write gpu-share: "{count}" for whole ones, or a container for each part'
             )
         if COUNT in asked:
             amounts.say(COUNT, "is a part of one GPU" if part < MILLI_PER_GPU else "means as many whole GPUs")
@@ -87,7 +89,8 @@ class Hami(msgspec.Struct, frozen=True):
                 yield f"the annotation {key} {_ANNOTATIONS[key]}"
         for container, name in variables_of(pod):
             if name in _VARIABLES or name.startswith(_VARIABLE_PREFIXES):
-                yield f"container {quoted(container)}: {quoted(name, 60)[1:-1]} is read by HAMi's library alone: remove it"
+                shown = quoted(name, 60)[1:-1]
+                yield f"container {quoted(container)}: {shown} is read by HAMi's library alone: remove it"
 
     def _memory(self, amounts: Amounts) -> Share:
         """Say how much of a GPU's memory is asked for: by amount, else by percentage, else all of it."""
@@ -99,7 +102,7 @@ class Hami(msgspec.Struct, frozen=True):
             if self.gpu_memory_bytes is None:
                 raise OpenError(f"{MEMORY}: {amount} is MiB of a GPU's memory: say how much it has by --gpu-memory")
             share, told = part_of(amount * MIB, self.gpu_memory_bytes)
-            amounts.say(MEMORY, f"MiB: {told}")
+            amounts.became.append(f"{MEMORY}: {told}")
             if PERCENTAGE in asked:
                 amounts.say(PERCENTAGE, f"counts for nothing in HAMi beside {MEMORY}")
             return share
@@ -120,5 +123,7 @@ def _cores(amounts: Amounts) -> Share:
         return Share(0)
     cores = min(amounts.numbers[CORES], _ALL)
     share = Share(cores * MILLI_PER_GPU // _ALL)
-    amounts.say(CORES, f"% of the compute is {share}; a share is of compute and memory alike, so the larger of both counts")
+    amounts.say(
+        CORES, f"% of the compute is {share}; a share is of compute and memory alike, so the larger of both counts"
+    )
     return share

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from policies.contract import MPS, Strategy
+from policies.contract import MILLI_PER_GPU, MPS, Strategy
 from policies.migration.findings import Finding
 from policies.migration.nodes import COLUMNS, CONFIG_LABEL
 from policies.migration.nvidia_file import Configuration
@@ -30,7 +30,7 @@ class Group(msgspec.Struct, frozen=True):
 
     configuration: str  # empty for a file of its own
     rules: Rules | None  # None: its GPUs are not shared, and stay with NVIDIA's plugin
-    selector: str  # of kubectl; empty if no label leads to it
+    selectors: tuple[str, ...]  # of kubectl, by which its nodes are found
     names: tuple[str, ...]  # if the nodes are known
     is_default: bool  # of nodes without the label
 
@@ -92,9 +92,10 @@ def translate(configurations: Sequence[Configuration], known: Known) -> Imported
 def _group(configuration: Configuration, known: Known, per_gpu: int) -> Group:
     name = configuration.name
     is_default = not known.is_named or (known.has_default and known.default == name)
-    selector = f"{_PRESENT},{CONFIG_LABEL}={name}" if known.is_named else _PRESENT
+    selectors = [f"{_PRESENT},{CONFIG_LABEL}={name}"] if known.is_named else [_PRESENT]
+    selectors += [f"{_PRESENT},!{CONFIG_LABEL}"] if known.is_named and is_default else []
     names = tuple(node for node, said in (known.nodes or {}).items() if said == name or (said is None and is_default))
-    return Group(name, _rules(configuration, per_gpu), selector, names, is_default)
+    return Group(name, _rules(configuration, per_gpu), tuple(selectors), names, is_default)
 
 
 def _rules(configuration: Configuration, per_gpu: int) -> Rules | None:
@@ -102,7 +103,7 @@ def _rules(configuration: Configuration, per_gpu: int) -> Rules | None:
     if active is None or replicas is None:
         return None
     made = unit(replicas, per_gpu)
-    maximum = made.share if active.holds_one else Share.parse("1")
+    maximum = made.bound if active.holds_one else Share(MILLI_PER_GPU)
     return Rules(active.strategy, made, maximum, made.share)
 
 
@@ -120,7 +121,7 @@ def _nodes(
     if known.nodes is not None:
         return (*entries, *rest), []
     asked = [
-        f'{one.rules.strategy} on the nodes of "{one.configuration}" takes an entry of `nodes` for each of them, by name: '
+        f'{one.rules.strategy} on the nodes of "{one.configuration}" takes an entry of `nodes` for each, by name: '
         f"save the output of {COLUMNS} and name it with --nodes"
         for one in others
         if one.rules
@@ -140,17 +141,17 @@ def _about_units(groups: Sequence[Group], per_gpu: int) -> Iterator[str]:
         else f"{written} replicas, which have no common multiple up to {MOST_VGPUS_PER_GPU}"
     )
     yield (
-        f"vgpusPerGpu is one number for the cluster, at most {MOST_VGPUS_PER_GPU}, and there are {why}: {per_gpu} comes "
-        "nearest. Take it, write another one, or leave the nodes of one configuration to NVIDIA's plugin"
+        f"vgpusPerGpu is one number for the cluster, at most {MOST_VGPUS_PER_GPU}, and there are {why}: {per_gpu} "
+        "comes nearest. Take it, write another one, or leave the nodes of one configuration to NVIDIA's plugin"
     )
 
 
 def _about_default(known: Known, shared: Sequence[Group]) -> Iterator[str]:
     if known.is_named and not known.has_default and shared:
         yield (
-            "which configuration do nodes without the label have? NVIDIA's Helm chart takes config.default, else the one "
-            "called default, else the only one; the GPU Operator takes devicePlugin.config.default of its ClusterPolicy, "
-            "else none: say --default NAME, or --no-default"
+            "which configuration do nodes without the label have? NVIDIA's Helm chart takes config.default, else the "
+            "one called default, else the only one; the GPU Operator takes devicePlugin.config.default of its "
+            "ClusterPolicy, else none: say --default NAME, or --no-default"
         )
 
 
@@ -159,7 +160,7 @@ def _about_namespaces(groups: Sequence[Group], main: Group | None) -> Iterator[s
         if one.rules and main and one.rules != main.rules:
             yield (
                 f'which namespaces have pods for the nodes of "{one.configuration}"? NVIDIA\'s plugin decides by node, '
-                "gpu-share by namespace: save the policy below as <namespace>.yaml for each of them"
+                "gpu-share by namespace: save its policy as <namespace>.yaml for each of them"
             )
 
 
@@ -176,6 +177,5 @@ def _findings(configurations: Sequence[Configuration], per_gpu: int) -> Iterator
         yield from one.findings
         for replicated in (one.active, one.passive):
             if replicated is not None:
-                vgpus = unit(one.replicas, per_gpu).vgpus if one.replicas else 0
-                in_force = replicated is one.active
-                yield from findings_of(one.name, replicated, in_force=in_force, per_gpu=per_gpu, vgpus=vgpus)
+                made = unit(one.replicas, per_gpu) if one.replicas else None
+                yield from findings_of(one.name, replicated, made, in_force=replicated is one.active)

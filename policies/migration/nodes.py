@@ -1,4 +1,4 @@
-"""Which node has which configuration, out of two columns of kubectl: the name of the node, and the value of the label."""
+"""Which node has which configuration, out of two columns of kubectl: its name, and the value of its label."""
 
 import re
 from collections.abc import Collection
@@ -12,7 +12,7 @@ COLUMNS: Final = (
     r"custom-columns='NAME:.metadata.name,CONFIG:.metadata.labels.nvidia\.com/device-plugin\.config'"
 )
 
-_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,98}[a-z0-9])?", re.ASCII)  # as long as `nodes` of _cluster.yaml takes it
 _WITHOUT_LABEL = "<none>"
 
 
@@ -30,8 +30,9 @@ def read_nodes(text: str, file: str, configurations: Collection[str]) -> dict[st
         if not words or words == ["NAME", "CONFIG"]:
             continue
         if len(words) != 2 or not _NODE.fullmatch(words[0]):  # noqa: PLR2004 - two columns
-            message = f"expected the name of a node and its configuration, got {quoted(line.strip(), 60)}: write {COLUMNS}"
-            problems.append(Problem(file, number, "", message))
+            got = quoted(line.strip(), 60)
+            message = f"expected the name of a node, at most 100 characters, and its configuration, got {got}"
+            problems.append(Problem(file, number, "", f"{message}: save the output of {COLUMNS}"))
         elif words[1] == _WITHOUT_LABEL:
             nodes[words[0]] = None
         elif words[1] in configurations:

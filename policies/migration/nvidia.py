@@ -31,7 +31,9 @@ def import_nvidia(
     if default and default not in names:
         known_names = ", ".join(names[:10]) or "it has none"
         message = f"{quoted(default)} is none of the configurations: name one of {known_names}"
-        problems.append(Problem("--default", 0, "", message if found.are_named else "the file has no names: leave it out"))
+        problems.append(
+            Problem("--default", 0, "", message if found.are_named else "the file has no names: leave it out")
+        )
     if problems:
         raise PolicyError(tuple(problems))
     chosen = default if default is not None else found.default

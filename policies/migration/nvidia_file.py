@@ -61,7 +61,7 @@ def _section(node: Node, path: str, place: Place, made: Configuration, found: di
     for key, child in node.fields.items():
         shown_key = quoted(key, 80)[1:-1]
         here = f"{path}.{shown_key}" if path else shown_key
-        known = _KNOWN.get(here.lower())
+        known = _KNOWN.get(here.lower()) if "." not in key else None
         if known is None:
             _report(made, here, child, place, ignored("NVIDIA's plugin v0.20 does not know this key, and ignores it"))
         elif known != here:

@@ -30,7 +30,9 @@ class Key(msgspec.Struct, frozen=True):
     expected: str = ""  # completes "expected ...", where the type does not say it
 
 
-_MIG = "gpu-share shares whole GPUs: one in MIG mode is unhealthy to it, so leave nodes with such GPUs to NVIDIA's plugin"
+_MIG = (
+    "gpu-share shares whole GPUs: one in MIG mode is unhealthy to it, so leave nodes with such GPUs to NVIDIA's plugin"
+)
 _GFD = none("gpu-share labels no nodes: GPU feature discovery can go on running as it is")
 _RUNTIME = always("the plugin finds the driver through NVIDIA's container runtime, and needs no path")
 _RESOURCES = "a list of entries with pattern and name"
@@ -149,8 +151,8 @@ KEYS: Final[Mapping[str, Key]] = {
 # What is in force where a key is not written, and is not the same here.
 DEFAULTS: Final[Mapping[str, Becomes]] = {
     ALLOCATION: none(
-        "not written, so NVIDIA's plugin spreads replicas over the GPUs (distributed); gpu-share's default is pack, the "
-        "fullest GPU that has room, so that larger shares find theirs: --allocation-policy spread for the former"
+        "not written, so NVIDIA's plugin spreads replicas over the GPUs (distributed); gpu-share's default is pack, "
+        "the fullest GPU that has room, so that larger shares find theirs: --allocation-policy spread for the former"
     ),
 }
 
@@ -169,7 +171,7 @@ def becomes(key: str, value: object) -> list[Becomes]:
 
 
 def plugin_options(values: Mapping[str, object]) -> dict[str, str]:
-    """Return the variables of the DaemonSet gpu-share-plugin that do what these values say, where its default does not."""
+    """Return the variables of the DaemonSet gpu-share-plugin that do what these values say, but for its defaults."""
     options = {}
     lists = values.get(DEVICE_LIST, "envvar")
     named = lists if isinstance(lists, list) else [lists]

@@ -13,6 +13,7 @@ import msgspec
 from policies.contract import MPS, TIME_SLICING, Strategy
 from policies.errors import quoted
 from policies.migration.findings import Becomes, Finding, always, decide, ignored, none, same
+from policies.migration.units import Unit
 from policies.migration.written import Place
 from policies.reading.document import Node
 from policies.reading.wording import shown
@@ -56,7 +57,7 @@ class Replicated(msgspec.Struct):
 
     @property
     def whole_gpus(self) -> Resource | None:
-        """The entry that counts for whole GPUs: of several, NVIDIA's plugin makes as many replicas as the largest says."""
+        """The entry that counts for whole GPUs: of several, NVIDIA's plugin makes as many replicas as the largest."""
         named = [one for one in self.resources if one.name == WHOLE_GPU]
         return max(named, key=lambda one: one.replicas) if named else None
 
@@ -70,7 +71,9 @@ def read_replicated(path: str, node: Node, place: Place) -> Replicated:
     """Read one of the two ways to share; its faults are added to those of *place*."""
     made = Replicated(path, _STRATEGY_OF[path], place.line(node), [], [])
     if not isinstance(node.value, dict):
-        place.fault(path, node, f"expected a mapping with resources, got {shown(node.value)}: add resources, or remove it")
+        place.fault(
+            path, node, f"expected a mapping with resources, got {shown(node.value)}: add resources, or remove it"
+        )
         return made
     for key, child in node.fields.items():
         here = f"{path}.{quoted(key, 80)[1:-1]}"
@@ -84,7 +87,7 @@ def read_replicated(path: str, node: Node, place: Place) -> Replicated:
         elif key == "failRequestsGreaterThanOne":
             made.one_only, made.one_only_line = child.value, place.line(child)
         else:
-            _unknown(key, here, child, _KEYS, place, made.findings)
+            _unknown(here, child, _near(key, _KEYS), place, made)
     _read_resources(path, node, place, made)
     return made
 
@@ -93,7 +96,9 @@ def _read_resources(path: str, node: Node, place: Place, made: Replicated) -> No
     resources = node.fields.get("resources")
     if resources is None or not isinstance(resources.value, list) or not resources.value:
         got = "nothing" if resources is None else shown(resources.value)
-        place.fault(f"{path}.resources", resources or node, f"expected a list with name and replicas, got {got}: add one")
+        place.fault(
+            f"{path}.resources", resources or node, f"expected a list with name and replicas, got {got}: add one"
+        )
         return
     for index, child in enumerate(resources.items):
         one = _resource(f"{path}.resources[{index}]", child, place, made)
@@ -110,13 +115,15 @@ def _resource(path: str, node: Node, place: Place, made: Replicated) -> Resource
         here = f"{path}.{quoted(key, 80)[1:-1]}"
         if key in ("rename", "devices"):
             made.findings.append(_finding(place, here, child, _without_effect(key, child, here, place)))
-        else:
-            _unknown(key, here, child, _RESOURCE_KEYS, place, made.findings)
+        elif key not in _RESOURCE_KEYS:
+            _unknown(here, child, _near(key, _RESOURCE_KEYS), place, made)
     if not {"name", "replicas"} <= fields.keys():
         return None
     name, replicas = _name(fields["name"], path, place), fields["replicas"]
     if type(replicas.value) is not int or replicas.value < _FEWEST_REPLICAS:
-        message = f"expected a whole number from {_FEWEST_REPLICAS} on, got {shown(replicas.value)}: write how many replicas"
+        message = (
+            f"expected a whole number from {_FEWEST_REPLICAS} on, got {shown(replicas.value)}: write how many replicas"
+        )
         place.fault(f"{path}.replicas", replicas, message)
         return None
     if name is None:
@@ -132,7 +139,9 @@ def _name(node: Node, path: str, place: Place) -> str | None:
         name = f"{_PREFIX}{name}"
     bare = name.removeprefix(_PREFIX) if isinstance(name, str) else ""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _SUBDOMAIN.fullmatch(bare):
-        message = f"expected a resource of at most {_LONGEST_NAME} characters, got {shown(node.value)}: write {WHOLE_GPU}"
+        message = (
+            f"expected a resource of at most {_LONGEST_NAME} characters, got {shown(node.value)}: write {WHOLE_GPU}"
+        )
         place.fault(f"{path}.name", node, message)
         return None
     return name
@@ -174,27 +183,28 @@ def _are_devices(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
-def _unknown(
-    key: str, path: str, node: Node, known: tuple[str, ...], place: Place, findings: list[Finding]
-) -> None:
-    near = next((one for one in known if one.lower() == key.lower()), None)
-    if near == key:
-        return
+def _unknown(path: str, node: Node, near: str | None, place: Place, made: Replicated) -> None:
+    """Report a key that NVIDIA's plugin does not know; *near* is how it is written, if only the case differs."""
     if near is not None:
         place.fault(path, node, f"unknown key: write {near}")
     else:
-        findings.append(_finding(place, path, node, ignored("NVIDIA's plugin does not know this key, and ignores it")))
+        told = ignored("NVIDIA's plugin does not know this key, and ignores it")
+        made.findings.append(_finding(place, path, node, told))
+
+
+def _near(key: str, known: tuple[str, ...]) -> str | None:
+    return next((one for one in known if one.lower() == key.lower()), None)
 
 
 def _finding(place: Place, key: str, node: Node, becomes: Becomes) -> Finding:
     return Finding(place.written.name, key, place.line(node), shown(node.value), *becomes)
 
 
-def findings_of(name: str, made: Replicated, *, in_force: bool, per_gpu: int, vgpus: int) -> Iterator[Finding]:
+def findings_of(name: str, made: Replicated, unit: Unit | None, *, in_force: bool) -> Iterator[Finding]:
     """
     Yield what became of one way to share; *in_force*: NVIDIA's plugin shares by it.
 
-    *vgpus* of *per_gpu* are what one replica of a whole GPU becomes.
+    *unit* is what one replica of a whole GPU becomes; None if there are none.
     """
     if not in_force:
         told = ignored("NVIDIA's plugin shares by sharing.mps where both are written")
@@ -204,20 +214,22 @@ def findings_of(name: str, made: Replicated, *, in_force: bool, per_gpu: int, vg
     yield _one_only(name, made)
     counted = made.whole_gpus
     for one in made.resources:
-        yield Finding(
-            name, f"{one.place}.replicas", one.replicas_line, str(one.replicas), *_replicas(one, counted, per_gpu, vgpus)
-        )
+        told = _replicas(one, counted, unit) if unit and counted else none("see its name")
+        yield Finding(name, f"{one.place}.replicas", one.replicas_line, str(one.replicas), *told)
 
 
-def _replicas(one: Resource, counted: Resource | None, per_gpu: int, vgpus: int) -> Becomes:
+def _replicas(one: Resource, counted: Resource, unit: Unit) -> Becomes:
     if one.name != WHOLE_GPU:
         return none("see its name")
     if counted is not one:
-        return ignored(f"{counted.place if counted else 'another entry'} makes as many replicas of the same GPUs, or more")
-    parts = f"{vgpus} vGPU{'s' * (vgpus > 1)} of {per_gpu}"
-    if vgpus * one.replicas == per_gpu:
-        return same(f"vgpusPerGpu: {per_gpu}, so that one replica is {parts}")
-    return decide(f"vgpusPerGpu: {per_gpu}, so that one replica becomes {parts}, which is not 1/{one.replicas} of a GPU")
+        return ignored(f"{counted.place} makes as many replicas of the same GPUs, or more")
+    asks = f'pods that asked for one ask for gpu-share: "{unit.share}"'
+    parts = f"{unit.vgpus} vGPU{'s' * (unit.vgpus > 1)} of {unit.vgpus_per_gpu}"
+    if unit.is_exact:
+        return same(f"vgpusPerGpu: {unit.vgpus_per_gpu}, one replica is {parts}, and {asks}")
+    return decide(
+        f"vgpusPerGpu: {unit.vgpus_per_gpu}, one replica becomes {parts}, not 1/{one.replicas} of a GPU, and {asks}"
+    )
 
 
 def _one_only(name: str, made: Replicated) -> Finding:

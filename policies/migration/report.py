@@ -25,7 +25,9 @@ def namespace_policy(group: Group) -> str:
     """Write the policy of namespaces whose pods belong on the nodes of *group*."""
     if group.rules is None:
         raise ValueError(group.configuration)
-    placement = [] if group.is_default else ["placement:", f"  nodeSelector: {{{CONFIG_LABEL}: {_quoted(group)}}}"]
+    placement = (
+        [] if group.is_default else ["placement:", f'  nodeSelector: {{{CONFIG_LABEL}: "{group.configuration}"}}']
+    )
     return _text([*_policy(group.rules), *placement])
 
 
@@ -33,7 +35,9 @@ def kustomization(made: Imported) -> str:
     """Write what a kustomization needs for the options of the plugin; empty if the defaults do."""
     if not made.options:
         return ""
-    lines = ["components: [gpu-share/manifests/overlays/cdi/handover]"] if "cdi" in made.options.get(HANDOVER, "") else []
+    lines = (
+        ["components: [gpu-share/manifests/overlays/cdi/handover]"] if "cdi" in made.options.get(HANDOVER, "") else []
+    )
     lines += [
         "patches:",
         "- patch: |",
@@ -54,7 +58,7 @@ def kustomization(made: Imported) -> str:
 def commands(made: Imported) -> list[str]:
     """Say how the nodes are labelled whose GPUs are shared."""
     labels = f"{NODE_LABEL}=true {_OPERATOR_LABEL}=false --overwrite"
-    return [f"kubectl label node {_nodes_of(one)} {labels}" for one in made.groups if one.rules]
+    return [f"kubectl label node {nodes} {labels}" for one in made.groups if one.rules for nodes in _nodes_of(one)]
 
 
 def as_text(made: Imported, file: str) -> Iterator[str]:
@@ -65,7 +69,10 @@ def as_text(made: Imported, file: str) -> Iterator[str]:
         yield f'# <namespace>.yaml, for namespaces whose pods belong on the nodes of "{group.configuration}"'
         yield from (namespace_policy(group).rstrip("\n"), "---")
     if kustomization(made):
-        yield from ("# kustomization.yaml, beside the rest of yours (docs/install.md)", kustomization(made).rstrip("\n"))
+        yield from (
+            "# kustomization.yaml, beside the rest of yours (docs/install.md)",
+            kustomization(made).rstrip("\n"),
+        )
         yield "---"
     yield from _comments(made, file)
 
@@ -90,7 +97,7 @@ def _cluster(made: Imported) -> list[str]:
     lines = [f"vgpusPerGpu: {made.vgpus_per_gpu}{_replicas(made)}"]
     if made.nodes:
         lines.append("nodes:")
-        lines += [f"- {{{'' if node == '*' else f'node: {node}, '}offer: {strategy}}}" for node, strategy in made.nodes]
+        lines += [f'- {{node: "{node}", offer: {strategy}}}' for node, strategy in made.nodes]
     return lines
 
 
@@ -112,11 +119,11 @@ def _policy(rules: Rules) -> list[str]:
 
 
 def _comments(made: Imported, file: str) -> Iterator[str]:
-    yield "# Node labels, node by node and in the order of docs/migrate.md:"
+    yield "# The labels of the nodes whose GPUs are shared, each in its turn as docs/migrate.md says:"
     yield from (f"#   {one}" for one in commands(made) or ["none: no GPU is shared"])
     for group in made.groups:
         if group.rules is None and made.main is not None:
-            yield f'#   the nodes of "{group.configuration}" stay with NVIDIA\'s plugin, since it shares none of their GPUs'
+            yield f'#   the nodes of "{group.configuration}" share no GPUs, and stay with NVIDIA\'s plugin'
     yield f"# What became of each key of {file}:"
     for one in _sorted(made):
         where = f"{one.configuration}: " if one.configuration else ""
@@ -151,14 +158,10 @@ def _group(group: Group) -> dict[str, Any]:
     }
 
 
-def _nodes_of(group: Group) -> str:
+def _nodes_of(group: Group) -> list[str]:
     if group.names:
-        return " ".join(group.names)
-    return f"-l '{group.selector}'"
-
-
-def _quoted(group: Group) -> str:
-    return f'"{group.configuration}"'
+        return [" ".join(group.names)]
+    return [f"-l '{selector}'" for selector in group.selectors]
 
 
 def _text(lines: list[str]) -> str:

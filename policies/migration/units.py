@@ -39,6 +39,11 @@ class Unit(msgspec.Struct, frozen=True):
         """
         return Share(MILLI_PER_GPU * self.vgpus // self.vgpus_per_gpu)
 
+    @property
+    def bound(self) -> Share:
+        """The smallest maximum that admits this many vGPUs, and none more: in whole thousandths, rounded up."""
+        return Share(-(-MILLI_PER_GPU * self.vgpus // self.vgpus_per_gpu))
+
 
 def vgpus_per_gpu(replicas: Collection[int]) -> int:
     """Choose the number of vGPUs per GPU for these numbers of replicas; the default if there are none."""
@@ -59,7 +64,7 @@ def unit(replicas: int, per_gpu: int) -> Unit:
 
 
 def _kept(per_gpu: int, replicas: int) -> Fraction:
-    """What is left of a replica's size; or of the number of pods on a GPU, where there are fewer vGPUs than replicas."""
+    """What is left of a replica's size; or of the pods on a GPU, where it has fewer vGPUs than replicas."""
     if replicas > per_gpu:
         return Fraction(per_gpu, replicas)
     return Fraction(per_gpu // replicas * replicas, per_gpu)

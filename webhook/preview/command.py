@@ -17,9 +17,10 @@ from program.terminal import for_output
 from webhook.patch import Operation, operations
 from webhook.preview.explain import explain, reasons
 from webhook.preview.objects import UnreadableError
+from webhook.preview.translated import Origin, translate
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
-Output = Literal["explain", "diff", "yaml", "patch"]
+Output = Literal["explain", "diff", "yaml", "patch", "translated"]
 
 _DUMPER: type = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -68,7 +69,8 @@ def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> 
     place = namespace or workload.namespace or "default"
     decision = decide(workload.parsed, place, policies)
     made = operations(workload.parsed, decision) if isinstance(decision, Grant) else []
-    return Previewed(workload, place, decision, made, patch_pod(workload.pod, made))
+    before = workload.pod if isinstance(decision, Denied) else workload.sent
+    return Previewed(workload, place, decision, made, patch_pod(before, made))
 
 
 def examples(directory: Path, policies: PolicySet) -> Iterator[SentExample]:
@@ -102,6 +104,7 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         yield f"{one.title}: {verdict}"
         if one.workload.shape.note:
             yield f"  The pod is previewed {one.workload.shape.note}."
+        yield from (f"  {sentence}" for sentence in one.workload.became)
         yield from (f"  {line}" for line in explain(one.decision, one.made))
         yield from (
             f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.workload.oversights
@@ -117,10 +120,14 @@ def show_diff(pods: list[Previewed]) -> Iterator[str]:
         )
 
 
-def show_yaml(given: Input, pods: list[Previewed]) -> Iterator[str]:
-    """Yield the documents with their pods as admitted; what has no pod, and what is denied, as written."""
+def show_yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
+    """
+    Yield the documents with their pods as *admitted*; what has no pod, and what is denied, as written.
+
+    Else with their pods as they are translated.
+    """
     for one in pods:
-        for field in one.workload.replace_pod(one.patched):
+        for field in one.workload.replace_pod(one.patched if admitted else one.workload.sent):
             text = f"{field} has no place in a {one.workload.kind}: the webhook adds it to the pod"
             click.echo(f"gpu-share: {one.title}: {text}", err=True)
     for index, document in enumerate(given.documents):
@@ -141,20 +148,23 @@ def dump(value: object) -> str:
     return text
 
 
-def run(
+def run(  # noqa: PLR0913 - what the command line says
     inputs: list[tuple[str, str]],
     rules: tuple[str, PolicySet],
     *,
     namespace: str | None,
     output: Output,
     pod_paths: Sequence[str] = (),
+    source: Origin | None = None,
 ) -> int:
     """
     Preview *inputs*, pairs of a name and a text, on standard output, by *rules*: their source, and they.
 
+    Where they have a *source*, the pods are translated first.
+
     Returns:
         The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input cannot be read or the pods of an object
-        were not found.
+        were not found, or cannot be translated.
     """
     try:
         read = [read_input(text, name, pod_paths) for name, text in inputs]
@@ -168,13 +178,15 @@ def run(
         used_paths={path for one in read for path in one.used_paths},
     )
     unused = [f"--pod-path {path}: no object has a pod there" for path in pod_paths if path not in given.used_paths]
-    source, policies = rules
+    if source is not None:
+        given = translate(given, source)
+    shown, policies = rules
     pods = preview(given, policies, namespace)
     unclear = [*given.unknown, *unused]
     if output == "patch" and len(pods) != 1:
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
     else:
-        _print(given, pods, output, source)
+        _print(given, pods, output, shown)
     for sentence in unclear:
         click.echo(f"gpu-share: {sentence}", err=True)
     if unclear:
@@ -201,8 +213,8 @@ def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> 
     lines: Iterable[str]
     if output == "diff":
         lines = show_diff(pods)
-    elif output == "yaml":
-        lines = show_yaml(given, pods)
+    elif output in ("yaml", "translated"):
+        lines = show_yaml(given, pods, admitted=output == "yaml")
     else:
         lines = () if isinstance(pods[0].decision, Denied) else show_patch(pods)
     for line in lines:
@@ -212,6 +224,8 @@ def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> 
 def _warn(pods: list[Previewed]) -> None:
     """Say on standard error what the explanation says of denials and warnings."""
     for one in pods:
+        for sentence in one.workload.became:
+            click.echo(f"gpu-share: {one.title}: {sentence}", err=True)
         if isinstance(one.decision, Denied):
             for deny in one.decision.reasons:
                 click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)

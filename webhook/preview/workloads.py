@@ -31,10 +31,21 @@ class Workload(msgspec.Struct):
     holder: Fields  # what stands in the object for the pod
     path: str  # of it, if the object can hold several pods
     oversights: tuple[str, ...] = ()  # in the object, as sentences; of several pods the first has them
+    translated: Fields | None = None  # the pod as it is after a translation from another system
+    became: tuple[str, ...] = ()  # what that made of each field, as sentences
+
+    @property
+    def sent(self) -> Fields:
+        """The pod as the API server would send it."""
+        return self.pod if self.translated is None else self.translated
 
     def replace_pod(self, pod: Fields) -> list[str]:
         """Put *pod* where the pod was; return the fields of its spec that have no place in this object."""
-        return self.shape.put_back(self.document, self.holder, self.pod, pod)
+        removed = self.pod["spec"].keys() - pod["spec"].keys()
+        unplaced = self.shape.put_back(self.document, self.holder, self.pod, pod)
+        for name in removed:
+            self.holder.pop(name, None)
+        return unplaced
 
 
 class Input(msgspec.Struct):

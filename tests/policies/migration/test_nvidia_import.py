@@ -1,0 +1,299 @@
+import msgspec
+import pytest
+import yaml
+
+from policies.errors import PolicyError
+from policies.grant import Denied, Grant
+from policies.migration.nvidia import NO_DEFAULT
+from policies.migration.report import as_json, as_text, commands, files, kustomization
+from tests.policies.migration.configurations import (
+    MPS,
+    TIME_SLICED,
+    UNSHARED,
+    config_map,
+    imported,
+    in_force,
+    outcomes,
+)
+from tests.policies.pods import decided, limited, pod
+
+# From the documentation of NVIDIA's device plugin and GPU Operator.
+DOCUMENTED = """\
+version: v1
+flags:
+  migStrategy: "none"
+  failOnInitError: true
+  nvidiaDriverRoot: "/"
+  plugin:
+    passDeviceSpecs: false
+    deviceListStrategy: "envvar"
+    deviceIDStrategy: "uuid"
+  gfd: {oneshot: false, noTimestamp: false, sleepInterval: 60s, outputFile: /etc/x, machineTypeFile: /sys/y}
+resources:
+  gpus:
+  - {pattern: "*", name: nvidia.com/gpu}
+sharing:
+  timeSlicing:
+    renameByDefault: false
+    failRequestsGreaterThanOne: true
+    resources:
+    - {name: gpu, replicas: 10}
+imex: {channelIDs: [0], required: false}
+"""
+
+
+def test_time_slicing_becomes_vgpus_that_are_time_sliced() -> None:
+    made = imported(TIME_SLICED)
+    assert yaml.safe_load(files(made)["_cluster.yaml"]) == {
+        "vgpusPerGpu": 4,
+        "nodes": [{"node": "*", "offer": "time-slicing"}],
+    }
+    policies = in_force(made)
+    assert policies.of("team").policy.strategy == "time-slicing"
+    assert policies.cluster.strategy(node="any", model="NVIDIA H200", index=3, otherwise="mps") == "time-slicing"
+
+
+def test_mps_becomes_vgpus_under_mps_with_nothing_attached_in_the_pod() -> None:
+    policies = in_force(imported(MPS))
+    assert policies.cluster.vgpus_per_gpu == 10
+    assert policies.cluster.nodes == ()
+    policy = policies.of("team").policy
+    assert (policy.strategy, policy.mps.attach) == ("mps", "node")
+
+
+@pytest.mark.parametrize("replicas", [2, 3, 7, 10, 48, 99, 100])
+@pytest.mark.parametrize("strategy", ["mps", "timeSlicing"])
+def test_a_pod_that_asked_for_one_replica_gets_as_much_by_its_share(replicas: int, strategy: str) -> None:
+    made = imported({"sharing": {strategy: {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}]}}})
+    share = as_json(made)["configurations"][0]["share"]
+    grant = decided(pod(share), in_force(made))
+    assert isinstance(grant, Grant)
+    assert grant.containers[0].vgpus == 1
+    assert grant.vgpus_per_gpu == replicas
+
+
+@pytest.mark.parametrize(
+    ("strategy", "written", "holds_one"),
+    [
+        ("mps", {}, True),
+        ("mps", {"failRequestsGreaterThanOne": None}, True),
+        ("mps", {"failRequestsGreaterThanOne": False}, False),
+        ("timeSlicing", {}, False),
+        ("timeSlicing", {"failRequestsGreaterThanOne": True}, True),
+    ],
+)
+def test_a_container_may_have_more_than_one_replica_where_it_could(
+    strategy: str,
+    written: dict[str, bool],
+    holds_one: bool,  # noqa: FBT001 - what is expected
+) -> None:
+    made = imported({"sharing": {strategy: written | {"resources": [{"name": "gpu", "replicas": 10}]}}})
+    assert isinstance(decided(pod("0.1"), in_force(made)), Grant)
+    assert isinstance(decided(pod("0.2"), in_force(made)), Denied if holds_one else Grant)
+
+
+@pytest.mark.parametrize("replicas", range(2, 101))
+def test_one_vgpu_by_limit_is_one_replica_too_and_two_are_too_many(replicas: int) -> None:
+    policies = in_force(imported(MPS.replace("10", str(replicas))))
+    assert isinstance(decided(pod(None, limited(quantity=1)), policies), Grant)
+    assert isinstance(decided(pod(None, limited(quantity=2)), policies), Denied)
+
+
+def test_every_key_of_a_documented_configuration_is_accounted_for() -> None:
+    assert outcomes(imported(DOCUMENTED)) == {
+        "version": "always",
+        "flags.migStrategy": "always",
+        "flags.failOnInitError": "always",
+        "flags.nvidiaDriverRoot": "always",
+        "flags.plugin.passDeviceSpecs": "always",
+        "flags.plugin.deviceListStrategy": "always",
+        "flags.plugin.deviceIDStrategy": "always",
+        "flags.plugin.sharedDevicesAllocationPolicy": "none",
+        "flags.gfd.oneshot": "none",
+        "flags.gfd.noTimestamp": "none",
+        "flags.gfd.sleepInterval": "none",
+        "flags.gfd.outputFile": "none",
+        "flags.gfd.machineTypeFile": "none",
+        "resources.gpus": "ignored",
+        "sharing.timeSlicing.renameByDefault": "pods",
+        "sharing.timeSlicing.failRequestsGreaterThanOne": "same",
+        "sharing.timeSlicing.resources[0].name": "same",
+        "sharing.timeSlicing.resources[0].replicas": "same",
+        "imex.channelIDs": "pods",
+        "imex.required": "always",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [
+        ({}, {}),
+        ({"plugin": {"deviceListStrategy": "envvar", "passDeviceSpecs": False}}, {}),
+        ({"plugin": {"passDeviceSpecs": True}}, {"GPU_SHARE_DEVICE_HANDOVER": "envvar,devices"}),
+        ({"plugin": {"deviceListStrategy": "cdi-cri"}}, {"GPU_SHARE_DEVICE_HANDOVER": "cdi"}),
+        ({"plugin": {"deviceListStrategy": ["envvar", "cdi-annotations"]}}, {"GPU_SHARE_DEVICE_HANDOVER": "cdi"}),
+        ({"plugin": {"deviceListStrategy": "volume-mounts"}}, {}),
+        ({"plugin": {"sharedDevicesAllocationPolicy": "packed"}}, {}),
+        ({"plugin": {"sharedDevicesAllocationPolicy": "distributed"}}, {"GPU_SHARE_ALLOCATION_POLICY": "spread"}),
+        ({"failOnInitError": False}, {"GPU_SHARE_WAIT_FOR_GPUS": "true"}),
+    ],
+)
+def test_flags_become_options_of_the_plugin(flags: dict[str, object], options: dict[str, str]) -> None:
+    made = imported({"flags": flags, **yaml.safe_load(MPS)})
+    assert made.options == options
+    written = yaml.safe_load(kustomization(made)) if options else None
+    if written:
+        patch = yaml.safe_load(written["patches"][0]["patch"])
+        (container,) = patch["spec"]["template"]["spec"]["containers"]
+        assert {one["name"]: one["value"] for one in container["env"]} == options
+        assert ("components" in written) == ("cdi" in str(options))
+
+
+def test_where_both_are_written_mps_counts_as_for_nvidia() -> None:
+    both = yaml.safe_load(MPS)["sharing"] | yaml.safe_load(TIME_SLICED)["sharing"]
+    made = imported({"sharing": both})
+    assert in_force(made).of("team").policy.strategy == "mps"
+    assert made.vgpus_per_gpu == 10
+    assert outcomes(made)["sharing.timeSlicing"] == "ignored"
+
+
+def test_of_two_entries_for_one_resource_the_larger_counts_as_for_nvidia() -> None:
+    resources = [{"name": "gpu", "replicas": 3}, {"name": "nvidia.com/gpu", "replicas": 8}]
+    made = imported({"sharing": {"timeSlicing": {"resources": resources}}})
+    assert made.vgpus_per_gpu == 8
+    assert outcomes(made)["sharing.timeSlicing.resources[0].replicas"] == "ignored"
+
+
+def test_mig_instances_alone_are_nothing_to_share_here() -> None:
+    made = imported({"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/mig-1g.5gb", "replicas": 2}]}}})
+    assert made.main is None
+    assert commands(made) == []
+    assert outcomes(made)["sharing.timeSlicing.resources[0].name"] == "none"
+    assert list(files(made)) == ["_cluster.yaml"]
+
+
+def test_a_configuration_that_shares_nothing_leaves_its_nodes_to_nvidia() -> None:
+    made = imported(UNSHARED)
+    assert made.questions == ()
+    assert commands(made) == []
+
+
+# --- several configurations -------------------------------------------------------------------------------------------
+
+
+def test_one_replica_of_each_configuration_is_a_whole_number_of_vgpus() -> None:
+    made = imported(config_map(a=MPS, b=MPS.replace("10", "4")), default="a")
+    assert made.vgpus_per_gpu == 20
+    assert [(one["vgpus"], one["share"]) for one in as_json(made)["configurations"]] == [(2, "0.1"), (5, "0.25")]
+    policies = in_force(made)
+    assert decided(pod("0.1"), policies).containers[0].vgpus == 2  # type: ignore[union-attr]
+    assert decided(pod("0.25"), policies, "b").containers[0].vgpus == 5  # type: ignore[union-attr]
+
+
+def test_without_a_common_multiple_up_to_100_the_administrator_is_asked() -> None:
+    made = imported(config_map(a=MPS.replace("10", "7"), b=MPS.replace("10", "16")), default="a")
+    assert made.vgpus_per_gpu <= 100
+    assert "no common multiple up to 100" in made.questions[0]
+    assert outcomes(made)["a:sharing.mps.resources[0].replicas"] in ("decide", "same")
+    assert "decide" in outcomes(made).values()
+
+
+def test_more_than_100_replicas_are_a_question_too() -> None:
+    made = imported(TIME_SLICED.replace("4", "1000"))
+    assert made.vgpus_per_gpu == 100
+    assert "more than 100 replicas" in made.questions[0]
+
+
+def test_nodes_of_another_strategy_are_named_where_they_are_known() -> None:
+    text = config_map(mps=MPS, sliced=TIME_SLICED, plain=UNSHARED)
+    columns = "NAME CONFIG\nm-1 mps\ns-1 sliced\ns-2 sliced\np-1 plain\nd-1 <none>\n"
+    made = imported(text, default="mps", nodes=("nodes", columns))
+    cluster = in_force(made).cluster
+    strategies = {
+        node: cluster.strategy(node=node, model="x", index=0, otherwise="mps") for node in ("m-1", "s-1", "s-2", "d-1")
+    }
+    assert strategies == {"m-1": "mps", "s-1": "time-slicing", "s-2": "time-slicing", "d-1": "mps"}
+    labelled = " ".join(commands(made))
+    assert all(node in labelled for node in strategies)
+    assert "p-1" not in labelled
+
+
+@pytest.mark.parametrize("default", ["mps", "sliced"])
+def test_the_usual_strategy_is_that_of_the_default_and_others_go_by_name(default: str) -> None:
+    made = imported(
+        config_map(mps=MPS, sliced=TIME_SLICED), default=default, nodes=("nodes", "m-1 mps\ns-1 sliced\nd-1 <none>")
+    )
+    cluster = in_force(made).cluster
+    for node, expected in (
+        ("m-1", "mps"),
+        ("s-1", "time-slicing"),
+        ("d-1", "mps" if default == "mps" else "time-slicing"),
+    ):
+        assert cluster.strategy(node=node, model="x", index=0, otherwise="mps") == expected
+
+
+def test_nodes_of_another_strategy_are_asked_for_where_they_are_not_known() -> None:
+    made = imported(config_map(mps=MPS, sliced=TIME_SLICED), default="mps")
+    assert any("--nodes" in one and '"sliced"' in one for one in made.questions)
+
+
+def test_namespaces_of_another_configuration_go_to_its_nodes() -> None:
+    policies = in_force(imported(config_map(mps=MPS, sliced=TIME_SLICED), default="mps"))
+    placement = policies.of("sliced").policy.placement
+    assert placement.node_selector == {"nvidia.com/device-plugin.config": "sliced"}
+    assert policies.of("sliced").policy.strategy == "time-slicing"
+
+
+def test_whether_nodes_without_the_label_are_shared_is_never_guessed() -> None:
+    text = config_map(default=MPS)
+    unlabelled = "!nvidia.com/device-plugin.config"
+    asked = imported(text)
+    assert any("--no-default" in one for one in asked.questions)
+    assert not any(unlabelled in one for one in commands(asked))
+    said = imported(text, default="default")
+    assert said.questions == ()
+    assert any(unlabelled in one for one in commands(said))
+    none = imported(text, default=NO_DEFAULT)
+    assert none.questions == ()
+    assert not any(unlabelled in one for one in commands(none))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"config": {"default": "a", "map": {"a": MPS, "b": UNSHARED}}},
+        {"devicePlugin": {"config": {"name": "x", "create": True, "default": "a", "data": {"a": MPS, "b": UNSHARED}}}},
+    ],
+)
+def test_the_values_of_a_chart_say_the_default_themselves(values: dict[str, object]) -> None:
+    made = imported(values)
+    assert made.questions == ()
+    assert [(one.configuration, one.is_default) for one in made.groups] == [("a", True), ("b", False)]
+
+
+def test_configurations_that_want_other_options_are_a_question() -> None:
+    spread = MPS + "flags: {plugin: {sharedDevicesAllocationPolicy: distributed}}\n"
+    made = imported(config_map(a=MPS, b=spread), default="a")
+    assert made.options == {}
+    assert any("GPU_SHARE_ALLOCATION_POLICY=spread" in one for one in made.questions)
+
+
+def test_the_text_is_yaml_up_to_its_comments_and_the_json_has_the_same() -> None:
+    made = imported(config_map(mps=MPS, sliced=TIME_SLICED), default="mps")
+    documents = [one for one in yaml.safe_load_all("\n".join(as_text(made, "config.yaml"))) if one is not None]
+    told = as_json(made)
+    assert documents == [yaml.safe_load(one) for one in (*told["files"].values(), *told["namespaces"].values())]
+    assert msgspec.json.decode(msgspec.json.encode(told)) == told
+
+
+def test_lines_are_those_of_the_file_in_a_config_map_too() -> None:
+    text = config_map(a=MPS, b=TIME_SLICED)
+    made = imported(text, default="a")
+    lines = text.splitlines()
+    replicas = [one for one in made.findings if one.key.endswith("replicas")]
+    assert [lines[one.line - 1].strip() for one in replicas] == ["replicas: 10", "replicas: 4"]
+
+
+def test_a_node_with_a_configuration_that_is_not_there_is_named() -> None:
+    with pytest.raises(PolicyError, match=r"nodes:2: gpu-2: .*none of the configurations"):
+        imported(config_map(a=MPS), default="a", nodes=("nodes", "gpu-1 a\ngpu-2 b\n"))

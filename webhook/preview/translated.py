@@ -1,0 +1,54 @@
+"""Pods of other systems among those to preview: `gpu-share preview --from`."""
+
+import msgspec
+
+from policies.migration.aliyun import Aliyun, MemoryUnit
+from policies.migration.foreign_pods import MIB, System, translate_pod
+from policies.migration.hami import Hami
+from policies.pod import Pod
+from policies.quantity import whole
+from webhook.preview.workloads import Input, shown_name
+
+_LARGEST_MIB = 1024 * 1024 * 1024  # far above any GPU
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where the pods come from."""
+
+    title: str  # as messages call it
+    system: System
+
+
+def origin(name: str, gpu_memory_bytes: int | None, unit: MemoryUnit) -> Origin:
+    """Make the system called *name*, `hami` or `aliyun`."""
+    if name == "hami":
+        return Origin("HAMi", Hami(gpu_memory_bytes))
+    return Origin("Alibaba's gpushare", Aliyun(gpu_memory_bytes, unit))
+
+
+def gpu_memory(text: str) -> int:
+    """
+    Read the memory of a GPU, `81559Mi` or `80Gi`, in bytes.
+
+    Raises:
+        ValueError: If *text* is no such quantity, or has no unit.
+    """
+    number = whole(text.strip().removesuffix("B"))
+    if number is None or not MIB <= number <= _LARGEST_MIB * MIB:
+        raise ValueError(text)
+    return number
+
+
+def translate(given: Input, source: Origin) -> Input:
+    """Translate all pods; those that cannot be are left out, with a sentence in `unknown`."""
+    workloads, undecided = [], []
+    for one in given.workloads:
+        made = translate_pod(one.pod, source.system)
+        if made.undecided:
+            title = shown_name(one, one.namespace or "default")
+            undecided += [f"{title}: not translated from {source.title}: {sentence}" for sentence in made.undecided]
+            continue
+        one.translated, one.parsed = made.pod, msgspec.convert(made.pod, Pod)
+        one.became = tuple(f"From {source.title}: {sentence}." for sentence in made.became)
+        workloads.append(one)
+    return Input(given.documents, workloads, [*given.unknown, *undecided], given.used_paths)
