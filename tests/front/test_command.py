@@ -62,7 +62,7 @@ def test_completion_of_preview_asks_the_shell_for_files() -> None:
 def test_completion_knows_commands_and_values() -> None:
     environment = {"COMP_WORDS": "gpu-share preview -o ", "COMP_CWORD": "3", "_GPU_SHARE_COMPLETE": "bash_complete"}
     ran = CliRunner().invoke(main, [], prog_name="gpu-share", env=environment)
-    assert ran.output.split() == ["plain,explain", "plain,diff", "plain,yaml", "plain,patch"]
+    assert ran.output.split() == ["plain,explain", "plain,diff", "plain,yaml", "plain,patch", "plain,translated"]
 
 
 def test_an_option_can_come_from_the_environment() -> None:
