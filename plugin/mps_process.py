@@ -17,7 +17,7 @@ from plugin.lifecycle import Ending
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
-from plugin.mps.state import PROGRAM
+from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import Tenancy
 from plugin.presence import alone
@@ -61,7 +61,10 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
     start_logging()
     os.umask(_FOR_OTHERS)
     try:
-        with Ending() as ending, alone(settings.state_dir, PROGRAM):
+        with (
+            Ending() as ending,
+            alone(settings.state_dir, PROGRAM, before_seen=partial(forget_state, settings.state_dir)),
+        ):
             store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
             found = _discovered(settings, ending)
             if found is None:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from plugin.errors import ControlError, MpsError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import Control
 from plugin.mps.pipe_directories import clear, prepare
-from plugin.mps.processes import Holder, holder, holders, reap, send
+from plugin.mps.processes import Holder, holder, holders, reap, send, watched
 from plugin.mps.restart_policy import Answered, Gone, NoAnswer
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
@@ -44,6 +45,7 @@ _SOCKET = "control"
 _LOGS = ("control.log", "server.log")
 _LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
 _POLL_SECONDS = 0.02
+_END_NOTICED_SECONDS = 0.2  # of the daemon, between two looks
 _SCANS = 3  # a process that forks as it becomes a daemon can slip through one
 
 
@@ -123,6 +125,15 @@ class Daemon:
             return NoAnswer(str(error))
         # A daemon that dies meanwhile answers with nothing, and that means no server.
         return Answered(servers) if self._is_alive() else Gone()
+
+    def pause(self, seconds: float, ending: Event) -> None:
+        """Wait that long, or until *ending*, or until the daemon has ended."""
+        known = ((pid, holder(pid, logs=str(self._logs))) for pid in self._seen)
+        deadline = time.monotonic() + seconds
+        with watched(pid for pid, one in known if one and self._is_ours(one)) as has_ended:
+            while (left_seconds := deadline - time.monotonic()) > 0:
+                if ending.wait(min(left_seconds, _END_NOTICED_SECONDS)) or has_ended():
+                    return
 
     def stop(self, *, quit_seconds: float | None = None) -> None:
         """

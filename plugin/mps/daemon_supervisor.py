@@ -63,7 +63,7 @@ class DaemonSupervisor:
                 _log.exception("supervising the MPS daemon failed", extra={"gpu": self.gpu.uuid})
                 self._report("failed", "an error in gpu-share itself: see the log of gpu-share mps")
             seen = None
-            ending.wait(pause_seconds)
+            self._daemon.pause(pause_seconds, ending)
         self._stop()
 
     def _turn(self, seen: Seen, ending: Event) -> None:

@@ -8,9 +8,10 @@ that is run by an interpreter goes by another name; it writes to a log directory
 """
 
 import os
+import select
 import signal
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -85,6 +86,19 @@ def send(to: Holder, number: signal.Signals, *, logs: str = "") -> None:
                 signal.pidfd_send_signal(process, number)
         finally:
             os.close(process)
+
+
+@contextmanager
+def watched(pids: Iterable[int]) -> Iterator[Callable[[], bool]]:
+    """Give the question whether one of these processes has ended; one that is gone already is not watched."""
+    waiting = select.poll()  # unlike select, for descriptors of any number
+    with ExitStack() as opened:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                process = os.pidfd_open(pid)
+                opened.callback(os.close, process)
+                waiting.register(process, select.POLLIN)
+        yield lambda: bool(waiting.poll(0))
 
 
 def reap(pid: int) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from plugin.presence import lives
-from plugin.state_files import boot_seconds, read_json, write_reserved
+from plugin.state_files import boot_id, boot_seconds, read_json, write_reserved
 
 StateName = Literal["starting", "ready", "fault", "failed", "stopped"]
 
@@ -34,6 +34,7 @@ class MpsState(msgspec.Struct, frozen=True, kw_only=True):
 
     boot_id: str
     gpus: dict[str, MpsGpu]  # by UUID
+    looked: bool = True  # for GPUs; what an earlier `gpu-share mps` said of them is not valid any more
 
 
 def write_state(state_dir: Path, state: MpsState) -> None:
@@ -51,10 +52,22 @@ def read_state(state_dir: Path) -> MpsState | None:
     return read_json(state_dir / STATE_FILE, MpsState)
 
 
+def forget_state(state_dir: Path) -> None:
+    """
+    Say that nothing is known of any daemon, in place of what an earlier `gpu-share mps` has said.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    write_state(state_dir, MpsState(boot_id=boot_id(), gpus={}, looked=False))
+
+
 def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id: str) -> str | None:
     """Say why no container may start on a GPU that is shared by MPS; None if its daemon was good a moment ago."""
     if state is None or state.boot_id != boot_id:
-        return "no MPS daemon is supervised on this node: is gpu-share mps running?"
+        return _NOBODY
+    if not state.looked:
+        return "gpu-share mps has started, and found no GPU yet: see its log if that lasts"
     gpu = state.gpus.get(gpu_uuid)
     if gpu is None:
         return "gpu-share mps runs no daemon for this GPU: does it have the same policies and --strategy as the plugin?"
@@ -69,6 +82,7 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
 
 MpsFaults = Callable[[Collection[str]], Mapping[str, str]]  # UUIDs: why, by UUID
 
+_NOBODY = "no MPS daemon is supervised on this node: is gpu-share mps running?"
 _ENDED = "gpu-share mps no longer runs, and the MPS daemons with it: see the log of its last run"
 
 
@@ -84,11 +98,12 @@ class PublishedMpsFaults:
 
     def __call__(self, gpu_uuids: Collection[str]) -> dict[str, str]:
         """Say why, by UUID, for each of those GPUs on which no container may start."""
+        # First: a supervisor that starts makes what is published invalid before it is seen to live.
+        if not (alive := lives(self._state_dir, PROGRAM)):
+            return dict.fromkeys(gpu_uuids, _NOBODY if alive is None else _ENDED)
         file = self._file()
         if file != self._read:
             self._read, self._state = file, read_state(self._state_dir) if file else None
-        if lives(self._state_dir, PROGRAM) is False:
-            return dict.fromkeys(gpu_uuids, _ENDED)
         now_seconds = self._clock()  # once it is read: what it says must not seem to be of the future
         found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}
         return {uuid: why for uuid, why in found.items() if why is not None}

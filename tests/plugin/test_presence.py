@@ -1,3 +1,4 @@
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,25 @@ def test_each_program_has_a_lock_of_its_own(tmp_path: Path, holder: subprocess.P
         assert lives(tmp_path, "plugin")
     assert lives(tmp_path, "mps")
     end(holder)
+
+
+def test_what_an_earlier_one_published_is_made_invalid_before_anybody_sees_the_next(tmp_path: Path) -> None:
+    seen: list[bool | None] = []
+    with alone(tmp_path, "mps"):
+        pass
+    with alone(tmp_path, "mps", before_seen=lambda: seen.append(lives(tmp_path, "mps"))):
+        seen.append(lives(tmp_path, "mps"))
+    assert seen == [False, True]
+
+
+def test_one_that_cannot_make_it_invalid_does_not_run(tmp_path: Path) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    sentence = "what was published there cannot be replaced: No space left on device"
+    with pytest.raises(StateDirectoryError, match=sentence), alone(tmp_path, "mps", before_seen=full):
+        pass
+    assert lives(tmp_path, "mps") is False
 
 
 def test_where_there_never_was_one_nobody_can_tell(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from plugin.health.state import Fault, write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.presence import alone
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.state_files import boot_id, boot_seconds
@@ -132,7 +133,9 @@ def test_a_gpu_shared_by_mps_is_shared_once_its_daemon_is_ready(
         assert kubelet.allocatable(NAME) == 0
         ready = MpsGpu(state="ready", since="now", checked_seconds=boot_seconds())
         write_state(tmp_path, MpsState(boot_id=boot_id(), gpus={FIRST: ready}))
-        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
+        with alone(tmp_path, "mps"):
+            kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 0)
 
 
 def test_one_process_serves_a_node_that_shares_each_gpu_in_its_own_way(

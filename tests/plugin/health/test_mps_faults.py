@@ -1,10 +1,12 @@
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from plugin.mps.state import (
     FRESH_SECONDS,
+    PROGRAM,
     STATE_FILE,
     MpsGpu,
     MpsState,
@@ -13,8 +15,16 @@ from plugin.mps.state import (
     read_state,
     write_state,
 )
+from plugin.presence import alone
 
 NOW = 1000.0
+
+
+@pytest.fixture(autouse=True)
+def running(tmp_path: Path) -> Iterator[None]:
+    """Have a supervisor: what is published is worth nothing without one."""
+    with alone(tmp_path, PROGRAM):
+        yield
 
 
 def publish(directory: Path, name: StateName = "ready", *, checked_seconds: float = NOW, boot_id: str = "boot") -> None:

@@ -69,6 +69,7 @@ def test_containers_may_start_where_the_daemon_was_good_a_moment_ago(now_seconds
         (None, 100.0, "is gpu-share mps running"),
         (MpsState(boot_id="another", gpus=state().gpus), 100.0, "is gpu-share mps running"),
         (MpsState(boot_id="this", gpus={}), 100.0, "runs no daemon for this GPU"),
+        (MpsState(boot_id="this", gpus=state().gpus, looked=False), 100.0, "has started, and found no GPU yet"),
         (state(), 120.1, "not checked the MPS daemon for more than 20 s"),
         (state(), 99.0, "not checked"),
         (state(checked_seconds=float("inf")), 100.0, "not checked"),
