@@ -22,6 +22,7 @@ SYSFS = Path("/sys")
 _LOOK_SECONDS = 0.02  # between two looks, while nothing is known
 _RETRY_SECONDS = 5.0  # once it is known that there is no GPU yet
 _MIG_ENABLED = 1
+_MEMORY_V2 = 0x02000028  # nvmlMemory_v2: the number of the structure, and its size
 
 
 class NotShareableError(Exception):
@@ -176,13 +177,15 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
     memory = if_there(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
     if memory is None or memory.total <= 0:
         raise NotShareableError(f"{uuid} reports no memory of its own to share")
+    reserved_bytes = _reserved_bytes(nvml, handle, total_bytes=int(memory.total))
     return Gpu(
         uuid=uuid,
         index=index,
         minor=minor_of(nvml, handle),
         model=text_of(if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
-        memory_bytes=int(memory.total),
+        memory_bytes=int(memory.total) - (reserved_bytes or 0),
         numa_node=_numa_node(nvml, handle, sysfs=sysfs),
+        reserved_bytes=reserved_bytes,
     )
 
 
@@ -201,6 +204,17 @@ def _discovered(nvml: NvmlGpus, sysfs: Path) -> Discovered:
     if not gpus:
         raise DiscoveryError(no_gpus(skipped))
     return Discovered(gpus=tuple(gpus.values()), skipped=skipped, driver=driver_version(nvml))
+
+
+def _reserved_bytes(nvml: NvmlGpus, handle: Any, *, total_bytes: int) -> int | None:
+    """
+    Ask how much of the memory the driver keeps for itself, which is in NVML's total and not in CUDA's.
+
+    Drivers before 510 do not say.
+    """
+    memory = if_answered(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle, version=_MEMORY_V2))
+    reserved_bytes = None if memory is None else int(memory.reserved)
+    return reserved_bytes if reserved_bytes is not None and 0 <= reserved_bytes < total_bytes else None
 
 
 def _numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:

@@ -41,8 +41,9 @@ class Gpu:
     index: int  # NVML's number; like `minor` it can be another GPU's after one has vanished
     minor: int | None  # of its device node, /dev/nvidia<minor>; None where there is none
     model: str
-    memory_bytes: int
+    memory_bytes: int  # that programs can take: the total without what the driver reserves
     numa_node: int | None  # of the CPUs next to it; None where the machine does not say
+    reserved_bytes: int | None = None  # that the driver reserves; None where it does not say, and all memory is counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

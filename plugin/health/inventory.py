@@ -21,6 +21,8 @@ from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recover
 from plugin.shares.strategy import StrategyOf
 from policies.contract import MPS, SharingStrategy
 
+_MIB = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -133,6 +135,8 @@ class GpuInventory:
                 model=entry.gpu.model,
                 resource=names[entry.strategy],
                 since=entry.since,
+                memory_mib=entry.gpu.memory_bytes // _MIB,
+                reserved_mib=None if entry.gpu.reserved_bytes is None else -(-entry.gpu.reserved_bytes // _MIB),
                 faults=entry.state.faults,
                 application_fault=entry.application_fault,
                 recovery=entry.recovery,

@@ -70,6 +70,8 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     resource: str  # that its vGPUs are advertised as
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
+    memory_mib: int = 0  # that shares are of
+    reserved_mib: int | None = None  # that the driver keeps for itself; None where it does not say
     faults: tuple[Fault, ...] = ()
     application_fault: ApplicationFault | None = None  # the last one
     recovery: Recovery | None = None  # the last one that was asked for

@@ -124,6 +124,8 @@ def _more(gpu: _Gpu, now: datetime) -> Iterator[str]:
     for fault in gpu.health.faults:
         yield f"cause: {safe(fault.why)} ({since(fault.since, now)})"
         yield f"       recovers {safe(fault.comes_back)}"
+    if gpu.health.memory_mib and gpu.health.reserved_mib is None:
+        yield f"memory: the driver does not say what it reserves, so shares are of all {gpu.health.memory_mib} MiB"
     if gpu.daemon and all(fault.source != "mps" for fault in gpu.health.faults):
         ready = "ready" if gpu.daemon.fault is None else f"not ready, {safe(gpu.daemon.fault)}"
         yield f"MPS daemon: {ready} ({since(gpu.daemon.since, now)})"

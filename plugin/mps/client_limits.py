@@ -16,7 +16,7 @@ from plugin.mps.answers import excerpt, keeps_memory_limit, percentage, server_p
 from plugin.mps.control import Control
 from plugin.mps.daemon import Timing
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import ONLY_GPU, memory_mib, thread_percentage
+from plugin.shares.limits import MPS_SERVER_MIB, ONLY_GPU, memory_mib, thread_percentage
 from plugin.state_files import boot_seconds
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def ceiling_of(gpu: Gpu, *, vgpus: int, vgpus_per_gpu: int) -> Ceiling:
     allocation = Allocation(gpus=(gpu,), vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu)
     return Ceiling(
         thread_percentage=thread_percentage(allocation),
-        memory_mib=memory_mib(allocation),
+        memory_mib=memory_mib(allocation, kept_mib=MPS_SERVER_MIB),
     )
 
 

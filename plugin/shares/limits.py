@@ -15,6 +15,9 @@ from policies import contract
 
 _MIB = 1024 * 1024
 _FRACTION_UNIT = 10_000  # four places
+# An MPS server takes memory of its own on its GPU, outside the limits of its clients: 30 MiB on an A100
+# (docs.nvidia.com/datacenter/cloud-native/openshift/latest/mps-gpu-sharing.html).
+MPS_SERVER_MIB = 64
 ONLY_GPU = "0"  # for CUDA: no process that a limit on memory is for sees another GPU
 _SHM_DIRECTORY = "shm"  # beside the pipe directories of the GPUs
 _SHM_PATH = "/dev/shm"  # noqa: S108 - where CUDA looks for the memory it shares with the MPS server
@@ -44,19 +47,18 @@ def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
         AllocationError: If these are several GPUs that are shared by MPS. A process reaches one daemon, there is one
             per GPU, and its server keeps the GPU from every process that does not come through it.
     """
-    variables = _share_variables(allocation)
     match sharing:
         case Mps(pipe_directory):
-            return _mps_limits(allocation, variables=variables, pipe_directory=PurePosixPath(pipe_directory))
+            return _mps_limits(allocation, pipe_directory=PurePosixPath(pipe_directory))
         case TimeSlicing() | Whole():
-            return ContainerLimits(environment=variables)
+            return ContainerLimits(environment=_share_variables(allocation, memory_mib(allocation)))
         case _:
             assert_never(sharing)
 
 
-def memory_mib(allocation: Allocation) -> int:
-    """Count the MiB that the container may take on each of its GPUs."""
-    smallest_bytes = min(gpu.memory_bytes for gpu in allocation.gpus)
+def memory_mib(allocation: Allocation, *, kept_mib: int = 0) -> int:
+    """Count the MiB that the container may take on each of its GPUs, of which *kept_mib* are nobody's share."""
+    smallest_bytes = max(0, min(gpu.memory_bytes for gpu in allocation.gpus) - kept_mib * _MIB)
     return smallest_bytes * allocation.vgpus // (allocation.vgpus_per_gpu * _MIB)
 
 
@@ -65,15 +67,15 @@ def thread_percentage(allocation: Allocation) -> int:
     return max(1, 100 * allocation.vgpus // allocation.vgpus_per_gpu)
 
 
-def _share_variables(allocation: Allocation) -> dict[str, str]:
+def _share_variables(allocation: Allocation, mib: int) -> dict[str, str]:
     return {
         contract.VISIBLE_DEVICES: ",".join(gpu.uuid for gpu in allocation.gpus),
         contract.SHARE_FRACTION: _fraction_text(allocation),
-        contract.SHARE_MEMORY_MIB: str(memory_mib(allocation)),
+        contract.SHARE_MEMORY_MIB: str(mib),
     }
 
 
-def _mps_limits(allocation: Allocation, *, variables: dict[str, str], pipe_directory: PurePosixPath) -> ContainerLimits:
+def _mps_limits(allocation: Allocation, *, pipe_directory: PurePosixPath) -> ContainerLimits:
     if len(allocation.gpus) > 1:
         raise AllocationError(
             f"a process reaches one GPU through MPS, got {len(allocation.gpus)}: ask for at most "
@@ -81,13 +83,14 @@ def _mps_limits(allocation: Allocation, *, variables: dict[str, str], pipe_direc
         )
     (gpu,) = allocation.gpus
     pipe = str(pipe_directory / gpu.uuid)
+    mib = memory_mib(allocation, kept_mib=MPS_SERVER_MIB)
     return ContainerLimits(
         environment={
-            **variables,
+            **_share_variables(allocation, mib),
             contract.MPS_PIPE_DIRECTORY: pipe,
             contract.MPS_THREAD_PERCENTAGE: str(thread_percentage(allocation)),
             # Some drivers do not apply a limit by UUID: docs/decisions/0017-memory-limits-by-ordinal.md.
-            contract.MPS_MEMORY_LIMIT: f"{ONLY_GPU}={memory_mib(allocation)}M",
+            contract.MPS_MEMORY_LIMIT: f"{ONLY_GPU}={mib}M",
         },
         mounts=(
             Mount(host_path=pipe, container_path=pipe),

@@ -3,7 +3,7 @@ Simulated GPUs, for `--simulate`: `2xH200`, or a file that lists them, and what 
 
     gpus:
     - {model: H200, numaNode: 0}
-    - {model: Prototype, memoryMib: 65536, uuid: GPU-00000000-0000-0000-0000-000000000001}
+    - {model: Prototype, memoryMib: 65536, reservedMib: 600, uuid: GPU-00000000-0000-0000-0000-000000000001}
     faults:
     - {at: 10, gpu: 0, xid: 79, recovers: 40}
 
@@ -48,6 +48,7 @@ MODELS = {
 class _SimulatedGpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     model: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     memory_mib: Annotated[int, msgspec.Meta(ge=1, le=16 * 1024 * 1024)] | None = None
+    reserved_mib: Annotated[int, msgspec.Meta(ge=0, le=16 * 1024 * 1024)] = 0  # of it
     uuid: Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-f-]{8,59}$")] | None = None
     numa_node: Annotated[int, msgspec.Meta(ge=0, le=1023)] | None = None
 
@@ -131,11 +132,14 @@ def _gpu(simulated: _SimulatedGpu, index: int) -> Gpu:
     memory_mib = simulated.memory_mib or MODELS.get(simulated.model)
     if memory_mib is None:
         raise ValueError(f"gpus[{index}].memoryMib: needed, since {simulated.model} is none of {', '.join(MODELS)}")
+    if simulated.reserved_mib >= memory_mib:
+        raise ValueError(f"gpus[{index}].reservedMib: expected less than the {memory_mib} MiB of the GPU")
     return Gpu(
         uuid=simulated.uuid or f"GPU-{uuid5(NAMESPACE_DNS, f'{index}.{simulated.model}.gpu-share.dev')}",
         index=index,
         minor=None,
         model=simulated.model,
-        memory_bytes=memory_mib * _MIB,
+        memory_bytes=(memory_mib - simulated.reserved_mib) * _MIB,
+        reserved_bytes=simulated.reserved_mib * _MIB,
         numa_node=simulated.numa_node,
     )

@@ -106,8 +106,10 @@ class SimulatedNvml:
     def nvmlDeviceGetName(self, handle: Gpu, /) -> str:
         return self._reached(handle).model
 
-    def nvmlDeviceGetMemoryInfo(self, handle: Gpu, /) -> Any:
-        return SimpleNamespace(total=self._reached(handle).memory_bytes)
+    def nvmlDeviceGetMemoryInfo(self, handle: Gpu, version: int | None = None) -> Any:  # noqa: ARG002 - it knows both
+        gpu = self._reached(handle)
+        reserved_bytes = gpu.reserved_bytes or 0
+        return SimpleNamespace(total=gpu.memory_bytes + reserved_bytes, reserved=reserved_bytes)
 
     def nvmlDeviceGetMigMode(self, handle: Gpu, /) -> Any:
         self._reached(handle)

@@ -54,7 +54,7 @@ def test_by_cdi_a_share_beats_the_variables_of_a_config_map(first: Installation,
     sly = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100"}
     place.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sly"}, "data": sly})
     place.started(pod("0.2", container(envFrom=[{"configMapRef": {"name": "sly"}}])))
-    has_a_share(place.report("model"), percent=20, mib=28754)
+    has_a_share(place.report("model"), percent=20, mib=28741)
     place.remove()
 
 
@@ -69,7 +69,7 @@ def test_a_pod_of_the_aws_plugin_has_its_share(first: Installation, cluster: Clu
     eventually(lambda: place.create(asked, dry_run=True).ok, what="the share is granted")
     made = place.started(asked)
     assert json.loads(made["metadata"]["annotations"]["gpu-share.dev/grant"])["resource"] == AWS_VGPU
-    has_a_share(place.report("model"), percent=20, mib=28754)
+    has_a_share(place.report("model"), percent=20, mib=28741)
     place.remove()
 
 

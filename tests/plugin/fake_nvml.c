@@ -10,11 +10,12 @@
 
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9, TIMEOUT = 10,
-    GPU_IS_LOST = 15, RESET_REQUIRED = 16, BEYOND_THE_LIST = 777, UNKNOWN = 999
+    GPU_IS_LOST = 15, RESET_REQUIRED = 16, ARGUMENT_VERSION_MISMATCH = 25, BEYOND_THE_LIST = 777, UNKNOWN = 999
 };
 enum { MOST_GPUS = 16, GENERATIONS = 64, XID = 8, EVERY_EVENT = 0xc10f };
 
 typedef struct { unsigned long long total, free, used; } memory_t;
+typedef struct { unsigned int version; unsigned long long total, reserved, free, used; } memory_v2_t;
 typedef struct {
     char bus_id_legacy[16];
     unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
@@ -223,6 +224,16 @@ int nvmlEventSetWait_v2(void *events, event_t *event, unsigned int timeout_ms) {
 }
 
 #ifndef OLD
+int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *memory) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    if (memory->version != (sizeof *memory | 2U << 24)) return ARGUMENT_VERSION_MISMATCH;
+    memory->total = 143771ULL << 20;
+    memory->reserved = said("reserved", number) != NULL ? said("reserved", number)->b << 20 : 771ULL << 20;
+    memory->free = 143000ULL << 20;
+    memory->used = 0;
+    return SUCCESS;
+}
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending) {
     int number, failure = reached(handle, &number);
     if (failure) return failure;

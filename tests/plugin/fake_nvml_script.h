@@ -10,6 +10,7 @@
  *   recovery_type 5    NVML's number for the type of that; unsigned int unless said
  *   tells_nothing      the driver does not know that question
  *   energy 0 123       what the counter of GPU 0 shows; 5000000 unless said
+ *   reserved 0 1024    MiB of its memory that the driver keeps; 771 unless said
  *   mig 1 1            MIG mode of GPU 1
  *   events 0 0         types of events that GPU 0 can tell of; all that are there unless said
  *   fail 999           NVML as a whole fails

@@ -43,8 +43,9 @@ def test_the_gpus_of_nvml_are_shared_with_their_numa_nodes(start: Start, nvml: s
             "index": index,
             "minor": index,
             "model": "NVIDIA H200",
-            "memory_bytes": 143771 << 20,
+            "memory_bytes": 143000 << 20,
             "numa_node": index,
+            "reserved_bytes": 771 << 20,
             "resource": NAME,
         }
         for index in (0, 1)
@@ -57,6 +58,7 @@ def test_the_gpus_of_nvml_are_shared_with_their_numa_nodes(start: Start, nvml: s
 def test_an_old_nvml_without_the_newer_functions_is_enough(start: Start, build_nvml: Callable[..., str]) -> None:
     line = start(LD_LIBRARY_PATH=build_nvml("-DOLD"), FAKE_NVML="healthy").logged("starting")
     assert [gpu["numa_node"] for gpu in line["gpus"]] == [None, None]
+    assert [(gpu["memory_bytes"], gpu["reserved_bytes"]) for gpu in line["gpus"]] == [(143771 << 20, None)] * 2
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ class FakeNvml:
 
     def __init__(self, **replaced: Callable[..., Any]) -> None:
         self.shutdowns = 0
+        self.reserved_bytes = 0
         vars(self).update(replaced)
 
     def nvmlInit(self) -> None:  # noqa: N802
@@ -56,8 +57,10 @@ class FakeNvml:
     def nvmlDeviceGetName(self, handle: Any, /) -> str | bytes:  # noqa: N802
         return f"Model {handle}"
 
-    def nvmlDeviceGetMemoryInfo(self, handle: Any, /) -> Any:  # noqa: N802
-        return SimpleNamespace(total=(handle + 1) << 30)
+    def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:  # noqa: N802
+        if version is None:
+            return SimpleNamespace(total=(handle + 1) << 30)
+        return SimpleNamespace(total=(handle + 1) << 30, reserved=self.reserved_bytes)
 
     def nvmlDeviceGetMigMode(self, _handle: Any, /) -> Any:  # noqa: N802
         return [0, 0]
@@ -73,7 +76,7 @@ class FakeNvml:
 
 
 def fails_with(error: Exception, *, at: int | None = None, otherwise: Any = None) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, **_named: Any) -> Any:
         if at is None or arguments == (at,):
             raise error
         return otherwise
@@ -81,11 +84,11 @@ def fails_with(error: Exception, *, at: int | None = None, otherwise: Any = None
     return call
 
 
-def no_memory_of_its_own(handle: int) -> Any:
+def no_memory_of_its_own(handle: int, version: int | None = None) -> Any:  # noqa: ARG001 - NVML's name
     """Say what a GPU says that has none but the CPU's."""
     if handle == 0:
         raise NotSupported(3)
-    return SimpleNamespace(total=1 << 30)
+    return SimpleNamespace(total=1 << 30, reserved=0)
 
 
 def sysfs(directory: Path, **numa_nodes: str) -> Path:
@@ -98,10 +101,27 @@ def sysfs(directory: Path, **numa_nodes: str) -> Path:
 
 def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:
     nvml = FakeNvml()
+    nvml.reserved_bytes = 300 << 20
     assert discover(nvml, sysfs=sysfs(tmp_path, **{"0b": "0", "1b": "1"})) == Discovered(
         gpus=(
-            Gpu(uuid="GPU-0", index=0, minor=4, model="Model 0", memory_bytes=1 << 30, numa_node=0),
-            Gpu(uuid="GPU-1", index=1, minor=5, model="Model 1", memory_bytes=2 << 30, numa_node=1),
+            Gpu(
+                uuid="GPU-0",
+                index=0,
+                minor=4,
+                model="Model 0",
+                memory_bytes=(1 << 30) - (300 << 20),
+                numa_node=0,
+                reserved_bytes=300 << 20,
+            ),
+            Gpu(
+                uuid="GPU-1",
+                index=1,
+                minor=5,
+                model="Model 1",
+                memory_bytes=(2 << 30) - (300 << 20),
+                numa_node=1,
+                reserved_bytes=300 << 20,
+            ),
         ),
         driver="580.95.05",
     )
@@ -154,7 +174,10 @@ def test_what_an_old_driver_lacks_is_done_without(tmp_path: Path, error: FakeErr
         ({"nvmlDeviceGetHandleByIndex": fails_with(FakeError(15), at=0, otherwise=1)}, "error 15"),
         ({"nvmlDeviceGetUUID": fails_with(FakeError(15), at=0, otherwise="GPU-1")}, "error 15"),
         ({"nvmlDeviceGetMigMode": lambda handle: [int(handle == 0), 0]}, "MIG mode"),
-        ({"nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=handle << 30)}, "reports no memory"),
+        (
+            {"nvmlDeviceGetMemoryInfo": lambda handle, **_: SimpleNamespace(total=handle << 30, reserved=0)},
+            "reports no memory",
+        ),
         ({"nvmlDeviceGetMemoryInfo": no_memory_of_its_own}, "GPU-0 reports no memory"),
         ({"nvmlDeviceGetUUID": lambda handle: "GPU-1" if handle else ""}, "cannot be part of a device ID"),
         ({"nvmlDeviceGetName": lambda handle: "fine" if handle else b"\xff"}, "decode"),
@@ -213,3 +236,30 @@ def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog
 
 def test_waiting_for_gpus_ends_when_told_to() -> None:
     assert wait_for_gpus(fails_with(DiscoveryError("none")), wait=True, ended=lambda *_: True) is None
+
+
+def without_v2(error: Exception) -> Callable[..., Any]:
+    def memory(_handle: int, version: int | None = None) -> Any:
+        if version is not None:
+            raise error
+        return SimpleNamespace(total=1 << 30)
+
+    return memory
+
+
+@pytest.mark.parametrize("error", [FunctionNotFound(13), NotSupported(3), FakeError(25), FakeError(2)])
+def test_where_the_driver_does_not_say_what_it_reserves_all_memory_is_counted(tmp_path: Path, error: Exception) -> None:
+    found = discover(FakeNvml(nvmlDeviceGetMemoryInfo=without_v2(error)), sysfs=tmp_path)
+    assert [(gpu.memory_bytes, gpu.reserved_bytes) for gpu in found.gpus] == [(1 << 30, None)] * 2
+
+
+@pytest.mark.parametrize("reserved_bytes", [-1, 1 << 30, 1 << 40])
+def test_a_driver_that_reserves_nonsense_is_not_believed(tmp_path: Path, reserved_bytes: int) -> None:
+    nvml = FakeNvml()
+    nvml.reserved_bytes = reserved_bytes
+    assert discover(nvml, sysfs=tmp_path).gpus[0].memory_bytes == 1 << 30
+
+
+def test_a_gpu_that_is_lost_between_the_two_questions_is_not_shared(tmp_path: Path) -> None:
+    with pytest.raises(DiscoveryError, match="error 15"):
+        discover(FakeNvml(nvmlDeviceGetMemoryInfo=without_v2(FakeError(15))), sysfs=tmp_path)

@@ -168,6 +168,17 @@ def test_the_last_recovery_is_told_with_who_and_why(tmp_path: Path, capsys: pyte
     assert second.startswith("  last recovery: refused: it is healthy; at 20")
 
 
+def test_where_the_driver_does_not_say_what_it_reserves_the_status_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_node_health(tmp_path, node(healthy(0, memory_mib=80000), healthy(1, memory_mib=79000, reserved_mib=1000)))
+    assert show(tmp_path, output="text") == 0
+    assert capsys.readouterr().out.splitlines()[2:3] == [
+        "  memory: the driver does not say what it reserves, so shares are of all 80000 MiB"
+    ]
+    assert len(status(tmp_path).stdout.splitlines()) == 4
+
+
 def test_a_time_that_has_not_come_yet_is_told_without_a_duration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from plugin.errors import AllocationError
 from plugin.gpus.gpu import Gpu
 from plugin.shares.allocation import Allocation
-from plugin.shares.limits import Mount, limits, memory_mib
+from plugin.shares.limits import MPS_SERVER_MIB, Mount, limits, memory_mib
 from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 
 MIB = 1024 * 1024
@@ -26,9 +26,9 @@ def test_a_fifth_of_a_gpu_under_mps() -> None:
         "NVIDIA_VISIBLE_DEVICES": "GPU-a",
         "CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps/GPU-a",
         "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "20",
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=28754M",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=28741M",
         "GPU_SHARE_FRACTION": "0.2",
-        "GPU_SHARE_MEMORY_MIB": "28754",
+        "GPU_SHARE_MEMORY_MIB": "28741",
     }
     assert received.mounts == (
         Mount(host_path="/tmp/nvidia-mps/GPU-a", container_path="/tmp/nvidia-mps/GPU-a"),
@@ -56,11 +56,11 @@ def test_a_gpu_that_is_handed_out_whole_has_nothing_of_mps() -> None:
     assert received.mounts == ()
 
 
-def test_one_whole_gpu_keeps_its_own_daemon_and_all_of_its_memory() -> None:
+def test_one_whole_gpu_keeps_its_own_daemon_and_all_that_the_server_leaves() -> None:
     environment = limits(share(10, 10), MPS).environment
     assert environment["CUDA_MPS_PIPE_DIRECTORY"] == "/tmp/nvidia-mps/GPU-a"
     assert environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "100"
-    assert environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=143771M"
+    assert environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=143707M"
     assert environment["GPU_SHARE_FRACTION"] == "1"
 
 
@@ -98,6 +98,8 @@ def test_the_shares_of_a_gpu_never_add_up_to_more_than_the_gpu(data: st.DataObje
     shares = [share(cut - before, of, gpu) for before, cut in zip([0, *cuts], cuts, strict=False)]
     told = [limits(each, MPS).environment for each in shares]
     assert sum(memory_mib(each) for each in shares) * MIB <= memory_bytes
+    limited_mib = [int(each["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"].removeprefix("0=").removesuffix("M")) for each in told]
+    assert (sum(limited_mib) + MPS_SERVER_MIB) * MIB <= memory_bytes
     assert sum(int(each["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) for each in told) <= 100
     assert sum(Fraction(each["GPU_SHARE_FRACTION"]) for each in told) <= 1
     assert all(int(each["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) >= 1 for each in told)

@@ -31,7 +31,9 @@ def test_a_file_lists_the_gpus(tmp_path: Path) -> None:
     file.write_text("gpus:\n- {model: T4, numaNode: 1}\n- {model: Next, memoryMib: 7, uuid: GPU-0000000a}\n")
     first, second = simulated_gpus(str(file))
     assert (first.model, first.memory_bytes, first.numa_node) == ("T4", 15360 * MIB, 1)
-    assert second == Gpu(uuid="GPU-0000000a", index=1, minor=None, model="Next", memory_bytes=7 * MIB, numa_node=None)
+    assert second == Gpu(
+        uuid="GPU-0000000a", index=1, minor=None, model="Next", memory_bytes=7 * MIB, numa_node=None, reserved_bytes=0
+    )
 
 
 @pytest.mark.parametrize(
