@@ -3,27 +3,25 @@
 from policies.bounds import check_share, check_sum
 from policies.changes import RemoveMount
 from policies.contract import (
-    FRAMEWORK_ANNOTATION,
-    FRAMEWORK_ANNOTATION_PREFIX,
     MILLI_PER_GPU,
     MIRROR_ANNOTATION,
     MPS,
-    NO_FRAMEWORK,
 )
 from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
-from policies.frameworks.memory import NOTHING, Advice, advise, advise_on_own
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
+from policies.memory_settings import MemoryCheck
 from policies.node_volumes import NodeVolumes, check_drivers, recursive
-from policies.pod import Pod, Slot, named, slots
+from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
+from policies.size import check_size
 
 
 def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = False) -> Decision:
@@ -63,6 +61,7 @@ def _grant(  # noqa: PLR0913 - all that decides
 ) -> Grant:
     """Say what the pod would get; it is denied if *found* has a reason for that in the end, or by a DeniedError."""
     check_sharing(policy)
+    check_size(pod, containers)
     cluster = policies.cluster
     kind, asks = read_asks(pod, containers, found, cluster=cluster, policy=policy)
     pipes = cluster.mps.pipe_directory
@@ -77,7 +76,8 @@ def _grant(  # noqa: PLR0913 - all that decides
     check_pod(pod, containers, policy, found)
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
-    granted = [_container(pod, ask, policy, policies, found) for ask in asks]
+    memory = MemoryCheck(pod, policy, policies.catalogue, found)
+    granted = [_container(pod, ask, policy, policies, found, memory=memory) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     return Grant(
         policy=policy,
@@ -98,7 +98,9 @@ def _grant(  # noqa: PLR0913 - all that decides
     )
 
 
-def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings) -> ContainerGrant:
+def _container(  # noqa: PLR0913 - all that decides
+    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings, *, memory: MemoryCheck
+) -> ContainerGrant:
     per_gpu = ask.kind.per_gpu
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
@@ -111,8 +113,7 @@ def _container(pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet,
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
     budget = Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
-    advice = _advice(pod, ask.slot, policy, policies, budget)
-    _check_memory(ask.slot, advice, policy, found)
+    advice = memory.of(ask.slot, budget)
     resource, quantity = ask.kind.asked(ask.vgpus)
     return ContainerGrant(
         slot=ask.slot,
@@ -136,39 +137,3 @@ def _unmounted(
     if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
         return ()
     return check_mounts(pod, ask, policy, found, pipe_directory=policies.cluster.mps.pipe_directory)
-
-
-def _advice(pod: Pod, slot: Slot, policy: EffectivePolicy, policies: PolicySet, budget: Budget) -> Advice:
-    """Say what the framework needs that the pod names for the container, or that is recognised in it."""
-    catalogue = policies.catalogue
-    annotations = pod.metadata.annotations or {}
-    wanted = annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", annotations.get(FRAMEWORK_ANNOTATION))
-    if wanted == NO_FRAMEWORK or (wanted is None and not policy.policy.frameworks.detect):
-        return NOTHING
-    framework = catalogue.detect(slot.container) if wanted is None else catalogue.frameworks.get(wanted)
-    if framework is not None:
-        return advise(slot.container, framework, budget, catalogue)
-    if wanted is not None:
-        unknown = f"framework {quoted(wanted)} is not in the catalogue, so no memory setting was made"
-        return Advice(warning=unknown)
-    return advise_on_own(slot.container, budget, catalogue)
-
-
-def _check_memory(slot: Slot, advice: Advice, policy: EffectivePolicy, found: Findings) -> None:
-    """Warn of what was lowered and what could not be set; deny what the policy or its place forbids to lower."""
-    for one in advice.too_much:
-        denies = policy.policy.frameworks.on_conflict == "deny"
-        if denies or one.change is None:
-            why = "" if denies else ", in a shell's text, where it cannot be lowered"
-            found.deny(
-                "MemoryArgumentAboveShare",
-                f"{named(slot)} sets {one.setting} to {one.value}, more than its share{why}",
-                "Lower it to the share, or remove it and it is set for you",
-                by=policy.source("frameworks.onConflict") if denies else None,
-            )
-        else:
-            found.warnings.append(
-                f"{quoted(slot.name, 30)}: {one.setting} was {one.value}, more than the share: lowered"
-            )
-    if advice.warning:
-        found.warnings.append(advice.warning)

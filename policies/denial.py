@@ -18,10 +18,12 @@ Code = Literal[
     "PrivilegedContainer",
     "HostUsersConflict",
     "MemoryArgumentAboveShare",
+    "PodTooLarge",
 ]
 
 LONGEST_MESSAGE = 256  # characters
 MOST_REASONS = 100  # of one pod
+MOST_CHANGES = 16  # to what users wrote in one pod
 
 
 class Deny(msgspec.Struct, frozen=True):
@@ -70,9 +72,10 @@ class DeniedError(Exception):
 class Findings:
     """What the checks find in one pod, in their order. They go on after a denial, so that no reason hides another."""
 
-    __slots__ = ("denials", "warnings")
+    __slots__ = ("_changes", "denials", "warnings")
 
     def __init__(self) -> None:
+        self._changes = 0
         self.denials: list[DeniedError] = []
         self.warnings: list[str] = []
 
@@ -90,6 +93,24 @@ class Findings:
         if len(self.denials) == MOST_REASONS - 1:
             raise error
         self.denials.append(error)
+
+    def warn(self, text: str) -> None:
+        """Tell the user something about a pod that is granted; the same is said once."""
+        if text not in self.warnings[-MOST_CHANGES:]:
+            self.warnings.append(text)
+
+    def change(self, text: str) -> None:
+        """
+        Warn of something in the pod that is lowered or removed.
+
+        Raises:
+            DeniedError: If there is so much of it that it is nobody's mistake.
+        """
+        self._changes += 1
+        if self._changes > MOST_CHANGES:
+            what = f"More than {MOST_CHANGES} values in the pod would have to be lowered or removed"
+            raise DeniedError("PodTooLarge", what, "Correct them: `gpu-share preview` shows each")
+        self.warn(text)
 
     def reasons(self) -> tuple[Deny, ...]:
         """Build the denials, none of them twice."""

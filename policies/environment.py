@@ -41,7 +41,7 @@ def reserved(slot: Slot, policy: EffectivePolicy, found: Findings, *, shares: bo
                 by=policy.source("environment.reserved"),
             )
         else:
-            found.warnings.append(f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed")
+            found.change(f"{quoted(slot.name, 30)}: {quoted(one.name)} is reserved and was removed")
     return tuple(variables)
 
 

@@ -60,5 +60,6 @@ class PolicyError(GpuShareError):
 
 def quoted(text: str, longest: int = 40) -> str:
     """Show hostile *text* in a message: printable, in quotes, at most *longest* characters and quotes."""
-    safe = text if text.isascii() and text.isprintable() else ascii(text)[1:-1]
+    head = text[: longest + 1]  # a text of megabytes costs what a word does
+    safe = head if head.isascii() and head.isprintable() else ascii(head)[1:-1]
     return f'"{safe}"' if len(safe) <= longest else f'"{safe[: longest - 1]}…"'

@@ -1,7 +1,5 @@
 """The fields of a pod that the rules look at. Everything else is ignored, and `None` means that it is not there."""
 
-from typing import Any
-
 import msgspec
 
 from policies.errors import quoted
@@ -25,12 +23,29 @@ class Metadata(Part, frozen=True, gc=False):
 NO_METADATA = Metadata()
 
 
+class FieldRef(Part, frozen=True, gc=False):
+    """A field of the pod."""
+
+    field_path: str = ""
+
+
+class Reference(Part, frozen=True, gc=False):
+    """A reference whose fields do not matter here."""
+
+
+class ValueFrom(Part, frozen=True, gc=False):
+    """What a variable is taken from. ConfigMaps, Secrets and files are not told apart."""
+
+    field_ref: FieldRef | None = None
+    resource_field_ref: Reference | None = None
+
+
 class Variable(Part, frozen=True, gc=False):
     """One entry of `env`."""
 
     name: str
     value: str | None = None
-    value_from: dict[str, Any] | None = None
+    value_from: ValueFrom | None = None
 
 
 class Resources(Part, frozen=True, gc=False):
@@ -73,7 +88,7 @@ class Container(Part, frozen=True, gc=False):
     command: list[str] | None = None
     args: list[str] | None = None
     env: list[Variable] | None = None
-    env_from: list[dict[str, Any]] | None = None
+    env_from: list[Reference] | None = None
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
     security_context: SecurityContext | None = None
@@ -99,9 +114,19 @@ class Volume(Part, frozen=True, gc=False):
     name: str
     host_path: HostPath | None = None
     empty_dir: EmptyDir | None = None
-    ephemeral: dict[str, Any] | None = None
-    flex_volume: dict[str, Any] | None = None
-    git_repo: dict[str, Any] | None = None
+    ephemeral: Reference | None = None
+    flex_volume: Reference | None = None
+    git_repo: Reference | None = None
+
+
+class OwnToleration(Part, frozen=True, gc=False):
+    """A toleration of the pod. Empty fields are dropped by the API server."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
 
 
 class PodSpec(Part, frozen=True, gc=False):
@@ -115,7 +140,7 @@ class PodSpec(Part, frozen=True, gc=False):
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     host_users: bool | None = None
     node_selector: dict[str, str] | None = None
-    tolerations: list[dict[str, Any]] | None = None
+    tolerations: list[OwnToleration] | None = None
     runtime_class_name: str | None = None
     scheduler_name: str | None = None
 
@@ -155,10 +180,10 @@ def named(slot: Slot) -> str:
 
 def has_toleration(pod: Pod, wanted: Toleration) -> bool:
     """Whether the pod already carries exactly this toleration."""
-    fields = _said(msgspec.to_builtins(wanted))
+    fields = _said(wanted)
     return any(_said(own) == fields for own in pod.spec.tolerations or ())
 
 
-def _said(toleration: dict[str, Any]) -> dict[str, Any]:
-    """Without empty fields, which the API server drops."""
-    return {name: value for name, value in toleration.items() if value not in ("", None)}
+def _said(one: Toleration | OwnToleration) -> tuple[str | int | None, ...]:
+    """Read the fields, those that are empty as those that are not there."""
+    return one.key or None, one.operator or None, one.value or None, one.effect or None, one.toleration_seconds

@@ -111,7 +111,7 @@ def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, 
     slot = granted.slot
     path = _path(slot)
     _resources(made, granted)
-    lowered = [one.change for one in granted.advice.too_much if one.change is not None]
+    lowered = [one.change for one in granted.advice.own if one.change is not None]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])
     if attach:
         mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}

@@ -1,13 +1,21 @@
 """The built-in catalogue: how each framework is recognised, and what tells it how much GPU memory to take."""
 
-from policies.frameworks.framework import Constant, Framework, Memory, Spelling
+from policies.frameworks.framework import Constant, Framework, Memory, Override, Spelling
 
 _TENSORFLOW_SERVING = Framework(
     name="tensorflow-serving",
     images=("tensorflow/serving",),
     programs=("tensorflow_model_server", "tf_serving_entrypoint.sh"),
     image_takes_arguments=True,
-    memory=Memory(spellings=(Spelling(argument="--per_process_gpu_memory_fraction"),)),
+    memory=Memory(
+        spellings=(Spelling(argument="--per_process_gpu_memory_fraction"),),
+        overridden_by=(
+            Override(
+                variable="TF_DEVICE_MIN_SYS_MEMORY_IN_MB",
+                source="https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/common_runtime/gpu/gpu_device.cc",
+            ),
+        ),
+    ),
     note="The fraction caps TensorFlow's allocator, not the CUDA context. "
     "The server takes flags only as --flag=value and exits on any other form.",
     source="https://github.com/tensorflow/serving/blob/master/tensorflow_serving/model_servers/main.cc",
@@ -22,6 +30,7 @@ _TENSORFLOW = Framework(
     source="https://www.tensorflow.org/guide/gpu#limiting_gpu_memory_growth",
 )
 
+_PYTORCH_MEMORY = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
 _PYTORCH = Framework(
     name="pytorch",
     images=("pytorch/pytorch", "nvidia/pytorch", "pytorch/torchserve", "pytorch/torchserve-kfs"),
@@ -33,6 +42,13 @@ _PYTORCH = Framework(
             Spelling(variable="PYTORCH_ALLOC_CONF", value="per_process_memory_fraction:{fraction}", separator=","),
         ),
         since="2.10",
+        overridden_by=(
+            *(
+                Override(variable=one, begins="backend:", separator=",", harmless=("native",), source=_PYTORCH_MEMORY)
+                for one in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+            ),
+            Override(variable="PYTORCH_NO_CUDA_MEMORY_CACHING", source=_PYTORCH_MEMORY),
+        ),
     ),
     note="The fraction caps PyTorch's caching allocator in each process, not the CUDA context, NCCL or cuBLAS. "
     "Versions before 2.10 stop at the unknown key, so it is set only where the image's tag says 2.10 or later.",
@@ -47,6 +63,13 @@ _JAX = Framework(
             # The old name first: every version reads it, and JAX does not start when both are there.
             Spelling(variable="XLA_PYTHON_CLIENT_MEM_FRACTION"),
             Spelling(variable="XLA_CLIENT_MEM_FRACTION"),
+        ),
+        overridden_by=(
+            Override(
+                variable="XLA_PYTHON_CLIENT_ALLOCATOR",
+                harmless=("default", "bfc"),
+                source="https://docs.jax.dev/en/latest/gpu_memory_allocation.html",
+            ),
         ),
     ),
     note="The fraction is allocated at start, in each process, unless XLA_PYTHON_CLIENT_PREALLOCATE=false; "
@@ -73,6 +96,13 @@ _VLLM = Framework(
             Spelling(argument="--device-memory-utilization", shortest="--device-m"),
         ),
         needs_headroom=True,
+        overridden_by=(
+            Override(
+                argument="--kv-cache-memory-bytes",
+                shortest="--kv-cache-m",
+                source="https://docs.vllm.ai/en/stable/api/vllm/config/cache/",
+            ),
+        ),
     ),
     note="Weights, activations and KV cache together. vLLM does not start when less than the fraction of the "
     "whole GPU is free, and the CUDA context is inside an MPS limit: leave some memory.headroom.",
@@ -142,6 +172,12 @@ _TENSORRT_LLM = Framework(
             # Known from the first trtllm-serve on; the shorter name came later, for the same option.
             Spelling(argument="--kv_cache_free_gpu_memory_fraction"),
             Spelling(argument="--free_gpu_memory_fraction"),
+        ),
+        overridden_by=(
+            Override(
+                argument="--extra_llm_api_options",
+                source="https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/commands/serve.py",
+            ),
         ),
     ),
     note="The fraction is of the memory free after the weights are loaded and covers the KV cache alone; its default "

@@ -73,6 +73,41 @@ def _parts(value: str) -> tuple[str, str, str]:
     return before, kind, after
 
 
+class Override(Section, frozen=True, kw_only=True):
+    """A setting under which a framework takes memory without regard to its fraction: `argument` or `variable`."""
+
+    argument: Annotated[str, form("an option", "--memory-bytes", pattern=r"--?[A-Za-z][A-Za-z0-9_-]*")] | None = None
+    variable: VariableName | None = None
+    shortest: Annotated[
+        str | None,
+        Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it."),
+    ] = None
+    begins: Annotated[
+        str, Meta(description="What it begins with, if the variable holds several settings.", examples=["backend:"])
+    ] = ""
+    separator: Annotated[
+        str, Meta(description="Between the settings, if the variable holds several.", max_length=1, examples=[","])
+    ] = ""
+    harmless: Annotated[
+        tuple[str, ...],
+        Meta(description="The values under which the fraction still counts.", examples=[["native"]]),
+    ] = ()
+    source: Annotated[
+        str, Meta(description="Where this is documented.", min_length=1, examples=["https://example.com/docs"])
+    ]
+
+    def __post_init__(self) -> None:
+        """Check what the types cannot say."""
+        if (self.argument is None) == (self.variable is None):
+            raise ValueError("expected one of argument and variable: give exactly one")
+        _deny_reserved(self.variable or "")
+
+    @property
+    def name(self) -> str:
+        """The argument or the variable."""
+        return self.argument or self.variable or ""
+
+
 class Memory(Section, frozen=True, kw_only=True):
     """The setting that says how much memory a framework may take."""
 
@@ -113,6 +148,10 @@ class Memory(Section, frozen=True, kw_only=True):
             "takes some of it first: warn where the policy leaves no headroom."
         ),
     ] = False
+    overridden_by: Annotated[
+        tuple[Override, ...],
+        Meta(description="Settings with which it is ignored: denied where nothing else limits the memory."),
+    ] = ()
 
 
 class Constant(Section, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     headroom = grant.policy.policy.memory.headroom
     yield f"Framework: {entry.name}. {entry.note}".rstrip()
     if advice.kept:
-        yield f"Its own {', '.join(one.setting for one in advice.kept)} is within the share and stays."
+        yield f"Its own {', '.join(advice.kept)} is within the share and stays."
     elif entry.memory is None:
         yield "It needs no memory setting."
     elif _is_whole(granted, grant):

@@ -1,0 +1,142 @@
+"""What a container's command line runs: behind `tini --`, `env NAME=value` and their like, unwrapped once."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from policies.changes import ReplaceArgument
+from policies.pod import Container
+
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
+# Programs that run what follows their own words, and those of their options that take a word of their own.
+_WRAPPERS: dict[str, frozenset[str]] = {
+    name: frozenset(options.split())
+    for name, options in {
+        "busybox": "",
+        "catatonit": "",
+        "chroot": "",
+        "chrt": "-T -P -D",
+        "doas": "-u -C",
+        "dumb-init": "-r",
+        "env": "-u -C --unset --chdir",
+        "exec": "-a",
+        "gosu": "",
+        "ionice": "-c -n -p",
+        "nice": "-n",
+        "nohup": "",
+        "numactl": "-N -m -C -i -p --cpunodebind --membind --physcpubind --interleave --preferred",
+        "nvidia_entrypoint.sh": "",
+        "prlimit": "",
+        "runuser": "-u -g -G -s -w --user --group --shell",
+        "setpriv": "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --selinux-label",
+        "setsid": "",
+        "stdbuf": "-i -o -e",
+        "strace": "-o -e -p -s -u -E",
+        "su": "-g -G -s -w --group --shell",
+        "su-exec": "",
+        "sudo": "-u -g -h -p -C -D -R -T -U -r -t --user --group --host --chdir",
+        "taskset": "",
+        "time": "-f -o",
+        "timeout": "-k -s --kill-after --signal",
+        "tini": "-p -e",
+        "toybox": "",
+        "unshare": "--map-user --map-group --map-users --map-groups --setuid --setgid",
+        "xargs": "-I -i -n -P -d -a -E -L -s",
+    }.items()
+}
+_OPERANDS = frozenset({"chroot", "gosu", "su", "su-exec"})  # their first word is a user or a directory
+_TEXT_OPTIONS = {  # what follows is a text for a shell, or one that is split into words
+    "env": ("-S", "--split-string"),
+    "runuser": ("-c", "--command"),
+    "su": ("-c", "--command"),
+}
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
+_PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
+_PYTHON_SWITCHES = frozenset({"-u", "-O", "-OO", "-B", "-E", "-s", "-S", "-I", "-X", "-W"})
+_LONGEST_PROGRAM = 8  # words
+
+
+class CommandLine:
+    """What `command` and `args` say together."""
+
+    __slots__ = ("_args_at", "_program_at", "runs_through_shell", "started", "words")
+
+    def __init__(self, container: Container) -> None:
+        """Find the program in it, which costs what its words do."""
+        command, args = container.command or (), container.args or ()
+        self.words: Sequence[str] = [*command, *args]
+        self._args_at = len(command)
+        self._program_at, takes_text = _unwrapped(self.words)
+        # A shell takes appended arguments for its own.
+        self.runs_through_shell = takes_text or self._basename(self._program_at) in _SHELLS
+        self.started = self._started()
+
+    @property
+    def ends_options(self) -> bool:
+        """Whether the program's options end with --, so that what is appended is none."""
+        return "--" in self.words and "--" in self.words[self._program_at :]
+
+    def starts(self, program: str) -> bool:
+        """Whether it starts *program*, a command line with single spaces, so that the program gets what is appended."""
+        words = _words(program)
+        return any(line[: len(words)] == words for line in self.started)
+
+    def replaced(self, position: int, text: str) -> ReplaceArgument:
+        """Put *text* in the place of the word at *position*."""
+        if position < self._args_at:
+            return ReplaceArgument("command", position, text)
+        return ReplaceArgument("args", position - self._args_at, text)
+
+    def _basename(self, position: int) -> str:
+        """Cut the directories off a program's path."""
+        return self.words[position].rpartition("/")[2] if position < len(self.words) else ""
+
+    def _started(self) -> list[tuple[str, ...]]:
+        """List the first words of what is started, without python's own options, each way a catalogue may name it."""
+        at = self._program_at
+        if at >= len(self.words):
+            return []
+        if not _PYTHON.fullmatch(self.words[at]):
+            return [(self._basename(at), *self.words[at + 1 : at + _LONGEST_PROGRAM])]
+        at += 1
+        while at < len(self.words) and self.words[at] in _PYTHON_SWITCHES:
+            at += 2 if self.words[at] in ("-X", "-W") else 1
+        rest = tuple(self.words[at : at + _LONGEST_PROGRAM])
+        script = [(self._basename(at), *rest[1:])] if rest else []
+        return [("python", *rest), *script]
+
+
+@cache
+def _words(program: str) -> tuple[str, ...]:
+    return tuple(program.split())
+
+
+def _unwrapped(words: Sequence[str]) -> tuple[int, bool]:
+    """Return where the words of the program begin, and whether a wrapper hands a text to a shell instead."""
+    at, end = 0, len(words)
+    if words and words[0].startswith("-"):  # options alone go to the image's entry point
+        return end, False
+    while at < end:
+        wrapper = words[at].rpartition("/")[2]
+        takes = _WRAPPERS.get(wrapper)
+        if takes is None:
+            break
+        at += 1
+        operands = 1 if wrapper in _OPERANDS else 0
+        while at < end:
+            word = words[at]
+            if word.startswith(_TEXT_OPTIONS.get(wrapper, ("\0",))):
+                return at, True
+            if word == "--":
+                at += 1
+                break
+            if word.startswith("-"):
+                at += 2 if word in takes else 1
+            elif operands and not _ASSIGNMENT.match(word):
+                operands -= 1
+                at += 1
+            elif _ASSIGNMENT.match(word) or word[:1].isdigit():
+                at += 1
+            else:
+                break
+    return at, False

@@ -1,0 +1,125 @@
+"""
+What the kubelet makes of `$(NAME)` in the words and variables of a container, as far as admission can read it.
+
+The rules are those of Kubernetes: `$(NAME)` is replaced once, from what stands before it in `env`, or in `command` and
+`args` from all of it; `$$` is a dollar; a name that nobody sets stays as it is written.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from policies.contract import SHARE_FRACTION, is_reserved
+from policies.denial import DeniedError
+from policies.pod import Container, Variable
+
+# In place of what admission cannot read. No argument and no variable of a process can hold the character NUL.
+UNREAD: Final = "\0"
+ANYTHING: Final = "\0*"  # of a ConfigMap, say: it may be an option
+A_VALUE: Final = "\0#"  # a number, or a name in Kubernetes' form: it cannot begin an option
+TOLD: Final = "\0%"  # the share, as the device plugin tells it
+
+MOST_EXPANDED: Final = 256 * 1024  # characters that references may add to one pod; no kernel starts a program with more
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+
+
+class Allowance:
+    """How much expanded text one pod may still make."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MOST_EXPANDED
+
+    def take(self, characters: int) -> None:
+        """
+        Count text that was made.
+
+        Raises:
+            DeniedError: If that is more than any program could be started with.
+        """
+        self._left -= characters
+        if self._left < 0:
+            what = f"The references $(NAME) in the pod's words and variables make more than {MOST_EXPANDED} characters"
+            raise DeniedError("PodTooLarge", what, "Write fewer of them")
+
+
+class Variables:
+    """The variables of one container, as its command line sees them. They are read when first asked for."""
+
+    __slots__ = ("_allowance", "_container", "_has_env_from", "_texts", "_values")
+
+    def __init__(self, container: Container, allowance: Allowance) -> None:
+        self._container = container
+        self._allowance = allowance
+        self._has_env_from = bool(container.env_from)
+        self._values: dict[str, str] | None = None
+        self._texts: list[str] = []
+
+    def in_words(self, text: str) -> str:
+        """Expand a word of `command` or `args`."""
+        return self._expand(text, self.of) if "$" in text else text
+
+    def at(self, index: int) -> str:
+        """Return the value of the entry of `env` at *index*."""
+        self._read()
+        return self._texts[index]
+
+    def of(self, name: str) -> str | None:
+        """Return the value of the variable *name*; None if nobody sets it, as far as the pod says."""
+        if is_reserved(name):  # the pod's own is denied or removed, and the device plugin sets it
+            if self._has_env_from:
+                return ANYTHING
+            return TOLD if name == SHARE_FRACTION else A_VALUE
+        self._read()
+        assert self._values is not None  # noqa: S101 - for the type checker
+        return self._values.get(name, ANYTHING if self._has_env_from else None)
+
+    def in_shell(self, name: str) -> str | None:
+        """Return what a shell makes of $NAME; None if nobody sets it, as far as the pod says."""
+        value = self.of(name)
+        self._allowance.take(len(value or ""))
+        return value
+
+    def _read(self) -> None:
+        if self._values is not None:
+            return
+        values: dict[str, str] = {}
+        unset = ANYTHING if self._has_env_from else None
+        for variable in self._container.env or ():
+            text = variable.value or ""
+            if "$" in text:
+                text = self._expand(text, lambda name: values.get(name, unset))
+            elif not text:
+                text = _source(variable)
+            self._texts.append(text)
+            if not is_reserved(variable.name):
+                values[variable.name] = text
+        self._values = values
+
+    def _expand(self, text: str, value_of: Callable[[str], str | None]) -> str:
+        end = text.rfind(")") + 1  # behind it nothing is a reference, and looking for one would never end
+
+        def replaced(match: re.Match[str]) -> str:
+            name = match[1]
+            if name is None:
+                return "$"
+            value = value_of(name)
+            if value is None:
+                return match[0]
+            self._allowance.take(len(value))
+            return value
+
+        return _REFERENCE.sub(replaced, text[:end]) + text[end:].replace("$$", "$")
+
+
+def _source(variable: Variable) -> str:
+    """Stand in for what a variable takes from elsewhere."""
+    source = variable.value_from
+    if source is None:
+        return ""
+    field = source.field_ref
+    if source.resource_field_ref is not None or (field and not field.field_path.startswith("metadata.annotations")):
+        return A_VALUE
+    return ANYTHING

@@ -1,0 +1,89 @@
+"""Whether one memory setting of the user's own is within the share."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal, TypeVar
+
+import msgspec
+
+from policies.changes import Change
+from policies.errors import quoted
+from policies.frameworks.budget import Budget, Wanted
+from policies.frameworks.expansion import TOLD, UNREAD
+from policies.frameworks.framework import Framework, Spelling
+from policies.frameworks.settings import Option, Setting
+
+# within: at most the share. above: more, or no number. unread: admission cannot tell.
+# overriding: with it the framework takes memory without regard to its share.
+Verdict = Literal["within", "above", "unread", "overriding"]
+
+
+class OwnValue(msgspec.Struct, frozen=True, gc=False):
+    """One memory setting that the user has made."""
+
+    verdict: Verdict
+    name: str  # the argument or the variable, or what may be one
+    value: str = ""  # printable, shortened
+    framework: Framework | None = None  # None: which one cannot be told
+    change: Change | None = None  # what brings it to the share; None where nothing can be replaced
+
+
+Candidate = TypeVar("Candidate", Setting, Option)
+
+
+class Judge:
+    """Holds the settings of one container against its budget."""
+
+    def __init__(self, budget: Budget, recognised: Collection[Framework]) -> None:
+        """Judge under *budget*; *recognised* are the frameworks that the container is known to run."""
+        self._budget = budget
+        self._recognised = {framework.name for framework in recognised}
+        self._wanted: dict[str, Wanted] = {}
+
+    def wanted(self, framework: Framework) -> Wanted:
+        """Return what *framework* should be told."""
+        if framework.name not in self._wanted:
+            assert framework.memory is not None  # noqa: S101 - those without are not in the index
+            self._wanted[framework.name] = Wanted(framework.memory, self._budget)
+        return self._wanted[framework.name]
+
+    def text(self, setting: Setting) -> str:
+        """Write the value that is within the share."""
+        assert isinstance(setting.written, Spelling)  # noqa: S101 - the others have none
+        return self.wanted(setting.framework).text(setting.written)
+
+    def likeliest(self, settings: Sequence[Candidate]) -> Candidate:
+        """Choose among the settings that are written alike: that of a framework which runs here, else the first."""
+        return next((one for one in settings if one.framework.name in self._recognised), settings[0])
+
+    def is_certain(self, option: Option) -> bool:
+        """Whether the option is the setting's: an abbreviation may be another program's option."""
+        return option.is_in_full or option.setting.is_specific or option.framework.name in self._recognised
+
+    def verdict(self, framework: Framework, spelling: Spelling, number: str) -> Verdict:
+        """Judge the *number* in a value."""
+        wanted = self.wanted(framework)
+        if UNREAD in number:
+            return "within" if number == TOLD and wanted.may_be_told(spelling) else "unread"
+        return "within" if wanted.fits(spelling, number) else "above"
+
+
+def number_in(spelling: Spelling, text: str) -> str | None:
+    """Take the number out of a value written as *spelling* does; None if it is written otherwise."""
+    before, after = spelling.around
+    text = text.strip()
+    if len(text) < len(before) + len(after) or not (text.startswith(before) and text.endswith(after)):
+        return None
+    return text[len(before) : len(text) - len(after)]
+
+
+def is_fraction(number: str) -> bool:
+    """Whether a program that wants a fraction would take *number* for one."""
+    try:
+        return UNREAD in number or 0 < float(number) <= 1
+    except ValueError:
+        return False
+
+
+def shown(value: str) -> str:
+    """Write a value for messages; what cannot be read is a reference."""
+    return "a reference" if value.startswith(UNREAD) else quoted(value.replace(UNREAD, "…"))

@@ -1,0 +1,86 @@
+"""A user's own memory settings in the words of a command line, and in the texts among them that a shell may run."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from policies.changes import ReplaceArgument
+from policies.frameworks.command_line import CommandLine
+from policies.frameworks.expansion import UNREAD, Variables
+from policies.frameworks.framework import Override
+from policies.frameworks.judge import Judge, OwnValue, is_fraction, number_in, shown
+from policies.frameworks.settings import Option, SettingIndex
+from policies.frameworks.shell_text import BETWEEN, in_plain_words, unread_options
+
+_OPTION = re.compile(r"--?[A-Za-z]")
+
+
+class Words:
+    """The words of one container's command line, each of which is looked at once."""
+
+    def __init__(self, line: CommandLine, index: SettingIndex, variables: Variables, judge: Judge) -> None:
+        self._line = line
+        self._index = index
+        self._variables = variables
+        self._judge = judge
+
+    def own_values(self) -> Iterator[OwnValue]:
+        """Yield what the words set, one by one, and then what the texts among them set."""
+        texts = []
+        for position, raw in enumerate(self._line.words):
+            word = self._variables.in_words(raw)
+            options = self._index.of_option(word.partition("=")[0]) if word.startswith("-") else ()
+            if options:
+                yield from self._in_word(position, word, self._judge.likeliest(options))
+            else:
+                texts.append(word)
+        yield from self._in_text(in_plain_words(BETWEEN.join(texts), self._variables))
+
+    def _in_word(self, position: int, word: str, option: Option) -> Iterator[OwnValue]:
+        written, equals, value = word.partition("=")
+        following = "" if equals else self._following(position)
+        found = self._judged(option, written, value or following)
+        if found is None:
+            return
+        if found.framework is not None and found.verdict in ("above", "unread"):
+            text = self._judge.text(option.setting)
+            change = self._replaced(position + 1, text) if following else self._replaced(position, f"{written}={text}")
+            found = msgspec.structs.replace(found, change=change)
+        yield found
+
+    def _following(self, position: int) -> str:
+        """Return the word behind an option, if it is not an option itself."""
+        if position + 1 == len(self._line.words):
+            return ""
+        word = self._variables.in_words(self._line.words[position + 1])
+        return "" if _OPTION.match(word) else word
+
+    def _replaced(self, position: int, text: str) -> ReplaceArgument | None:
+        """Put *text* in the place of a word, but not where a shell runs it."""
+        return None if self._line.runs_through_shell else self._line.replaced(position, text)
+
+    def _in_text(self, text: str) -> Iterator[OwnValue]:
+        for match in self._index.in_text.finditer(text):
+            option = self._judge.likeliest(self._index.of_option(match[1]))
+            found = self._judged(option, match[1], match[2].rstrip(","))
+            if found is not None:
+                yield found
+        unread = [start for start in unread_options(text) if self._index.may_become_one(start)]
+        if unread:
+            yield OwnValue("unread", f"an option {unread[0]}…" if unread[0] else "an option", "a reference")
+
+    def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:
+        """Judge the *value* of an option as it is *written*; None if it is another's."""
+        framework, setting = option.setting
+        if isinstance(setting, Override):
+            return OwnValue("overriding", setting.name, shown(value), framework)
+        number = number_in(setting, value)
+        if number is None and option.setting.is_specific and UNREAD not in value:
+            return None  # the same option with another purpose
+        verdict = self._judge.verdict(framework, setting, value if number is None else number)
+        if self._judge.is_certain(option):
+            return OwnValue(verdict, setting.name, shown(value), framework)
+        if verdict == "within" or not is_fraction(value):
+            return None
+        return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value))

@@ -1,0 +1,103 @@
+"""Every memory setting of every framework, by the words and the variables in which it can stand."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from policies.frameworks.framework import Framework, Override, Spelling
+
+
+class Setting(NamedTuple):
+    """One way to write a memory setting of one framework, or what makes the framework ignore it."""
+
+    framework: Framework
+    written: Spelling | Override
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether its value says already whose it is, such as `tensorflow,gpu-memory-fraction=0.2`."""
+        return isinstance(self.written, Spelling) and self.written.value != "{fraction}"
+
+
+class Option(NamedTuple):
+    """What an option on a command line may be."""
+
+    setting: Setting
+    is_in_full: bool  # not abbreviated
+
+    @property
+    def framework(self) -> Framework:
+        """Whose it is."""
+        return self.setting.framework
+
+
+class SettingIndex:
+    """The settings of a catalogue. It is built once, so that a look at a container costs what its words do."""
+
+    def __init__(self, frameworks: Iterable[Framework]) -> None:
+        """Collect them."""
+        self.variables: dict[str, list[Setting]] = {}
+        self.options: dict[str, list[Option]] = {}
+        self._lengths: dict[str, int] = {}
+        for framework in frameworks:
+            if framework.memory is None:
+                continue
+            for spelling in framework.memory.spellings:
+                self._add(Setting(framework, spelling))
+            for override in framework.memory.overridden_by:
+                self._add(Setting(framework, override))
+        self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
+        self.in_text = _pattern(self._lengths)
+
+    def _add(self, setting: Setting) -> None:
+        written = setting.written
+        if written.variable is not None:
+            self.variables.setdefault(written.variable, []).append(setting)
+            return
+        full = canonical(written.argument or "")
+        shortest = len(canonical(written.shortest or full))
+        self._lengths[full] = min(shortest, self._lengths.get(full, shortest))
+        for end in range(shortest, len(full) + 1):
+            self.options.setdefault(full[:end], []).append(Option(setting, end == len(full)))
+
+    def of_option(self, option: str) -> list[Option]:
+        """List what *option* may be: written -f or --f, with dashes or underscores, or abbreviated."""
+        return self.options.get(canonical(option), [])
+
+    def may_become_one(self, start: str) -> bool:
+        """Whether an option that starts so, and goes on unread, may be one of the settings."""
+        return canonical(start) in self.begun
+
+
+@lru_cache(4096)  # the same options come again with every pod of a workload
+def _canonical(option: str) -> str:
+    return option.lstrip("-").replace("_", "-")
+
+
+_LONGEST_OPTION = 128  # characters; what is kept for the next pod stays small
+
+
+def canonical(option: str) -> str:
+    """Write an option as it is looked up: without its first dashes, and with dashes for underscores."""
+    return _canonical(option) if len(option) <= _LONGEST_OPTION else option.lstrip("-").replace("_", "-")
+
+
+def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
+    """
+    Match one of the options in a text, and what stands behind it: up to 64 characters of its value.
+
+    *lengths* says by option how short it can be.
+    """
+    choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
+    # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
+    return re.compile(rf"-(?<![\w-]-)-*({choice})(?![\w-])(?=[=,\s]*([^\s\x7f]{{0,64}}))")
+
+
+def _abbreviated(full: str, shortest: int) -> str:
+    """Match *full* or any abbreviation of at least *shortest* characters."""
+    characters = ["[-_]" if one == "-" else re.escape(one) for one in full]
+    rest = ""
+    for one in reversed(characters[shortest:]):
+        rest = f"(?:{one}{rest})?"
+    return "".join(characters[:shortest]) + rest

@@ -1,0 +1,58 @@
+"""
+What a text says that a shell or another program will run: `vllm serve m --gpu-memory-utilization=0.9`.
+
+It is read, never rewritten: quoting and variables are the shell's. What a shell computes cannot be read.
+"""
+
+import re
+from typing import Final
+
+from policies.frameworks.expansion import A_VALUE, ANYTHING, Variables
+
+BETWEEN: Final = "\x7f"  # stands between the words of a command line that are read as one text
+
+# $NAME and ${NAME}; then what else a shell computes, cut at what opens it so that the words inside are read.
+_SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|\(|.)|`", re.ASCII | re.DOTALL)
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=|\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
+_OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
+_SPLITS = frozenset({"IFS"})
+_SPACED = str.maketrans("(){}[];&|<>", " " * 11, "'\"\\")
+# An option whose name is partly unread, and a word that begins with what may be an option.
+_PART_UNREAD = re.compile(r"(?<![\w-])(-[\w-]*)\0")
+_MAY_BE_OPTION = re.compile(r"(?:^|(?<=[\s\x7f]))\0\*")
+
+
+def in_plain_words(text: str, variables: Variables) -> str:
+    """Take quotes, brackets and line ends out of *text*, and put in what its variables say."""
+    if "$" in text or "`" in text:
+        text = _substituted(text, variables)
+    if "\\" in text:
+        text = text.replace("\\\n", "").replace("\\_", " ")  # `env -S` writes a space so
+    return text.translate(_SPACED)
+
+
+def unread_options(text: str) -> list[str]:
+    """List how the options in *text* begin whose names cannot be read; "" for a word that may be any option."""
+    if "\0" not in text:
+        return []
+    starts = [match[1] for match in _PART_UNREAD.finditer(text)]
+    return [*starts, ""] if _MAY_BE_OPTION.search(text) else starts
+
+
+def _substituted(text: str, variables: Variables) -> str:
+    assigned = {name for match in _ASSIGNED.findall(text) for name in match}
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name is None:
+            return f"{A_VALUE} "
+        if name in _SPLITS:
+            return " "
+        if name in assigned:
+            return A_VALUE
+        known = variables.in_shell(name)
+        if known is None or (known == ANYTHING and name in _OF_EVERY_SHELL):
+            return A_VALUE
+        return known
+
+    return _SUBSTITUTION.sub(value, text)

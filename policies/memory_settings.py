@@ -1,0 +1,83 @@
+"""What is done about the memory settings of a container with a share: made, lowered, warned of or denied."""
+
+from policies.contract import (
+    FRAMEWORK_ANNOTATION,
+    FRAMEWORK_ANNOTATION_PREFIX,
+    MILLI_PER_GPU,
+    MPS,
+    NO_FRAMEWORK,
+)
+from policies.denial import Findings
+from policies.errors import quoted
+from policies.frameworks.budget import Budget
+from policies.frameworks.detection import Catalogue
+from policies.frameworks.expansion import Allowance
+from policies.frameworks.judge import OwnValue
+from policies.frameworks.memory import Advice, Wish, advise
+from policies.pod import Pod, Slot, named
+from policies.policy import EffectivePolicy
+
+_FIX = "Lower it to the share, or remove it and it is set for you"
+_WHY = {"above": "more than the share", "unread": "which cannot be read"}
+
+
+class MemoryCheck:
+    """The check of one pod: what users have set is judged in every container with a share, whatever runs there."""
+
+    def __init__(self, pod: Pod, policy: EffectivePolicy, catalogue: Catalogue, found: Findings) -> None:
+        """Check *pod* under *policy*; *found* is added to."""
+        self._annotations = pod.metadata.annotations or {}
+        self._policy = policy
+        self._catalogue = catalogue
+        self._found = found
+        self._allowance = Allowance()
+
+    def of(self, slot: Slot, budget: Budget) -> Advice:
+        """Say what the container's framework needs, and warn of or deny what is above the share."""
+        wish = self._wish(slot)
+        advice = advise(slot.container, wish, budget, self._catalogue, self._allowance)
+        for one in advice.own:
+            if one.verdict == "overriding":
+                self._check_overriding(slot, one, budget)
+            elif one.verdict != "within":
+                self._check_value(slot, one, budget)
+        if wish.name is not None and wish.adds and wish.name not in self._catalogue.frameworks:
+            self._found.warn(f"framework {quoted(wish.name)} is not in the catalogue, so no memory setting was made")
+        elif advice.warning:
+            self._found.warn(advice.warning)
+        return advice
+
+    def _wish(self, slot: Slot) -> Wish:
+        of_pod = self._annotations.get(FRAMEWORK_ANNOTATION)
+        name = self._annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", of_pod)
+        return Wish(name, adds=name != NO_FRAMEWORK, detects=self._policy.policy.frameworks.detect)
+
+    def _check_value(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
+        """Lower the value, warn of it or deny it; which of them depends on whether anything else limits the memory."""
+        is_unread = one.verdict == "unread"
+        sets = f"{named(slot)} sets {one.name} to {one.value}, {_WHY[one.verdict]}"
+        if self._policy.policy.frameworks.on_conflict == "deny":
+            self._deny(sets, _FIX, by=self._policy.source("frameworks.onConflict"))
+        elif is_unread and not _is_held(budget):
+            fix = "Write it out, or as --option=$(NAME) where it is another option's"
+            self._deny(f"{sets}: under time-slicing nothing else limits its memory", fix)
+        elif one.change is not None:
+            self._found.change(f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: lowered")
+        elif not is_unread:
+            self._deny(f"{sets}, where it cannot be lowered", _FIX)
+        elif budget.share < MILLI_PER_GPU:
+            self._found.warn(f"{quoted(slot.name, 30)}: {one.name} is {one.value}, {_WHY[one.verdict]}; MPS limits it")
+
+    def _check_overriding(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
+        if _is_held(budget) or one.framework is None:
+            return
+        what = f"{named(slot)} sets {one.name}, with which {one.framework.name} takes memory whatever its share is"
+        self._deny(f"{what}: under time-slicing nothing else limits it", f"Remove {one.name}")
+
+    def _deny(self, what: str, fix: str, *, by: object = None) -> None:
+        self._found.deny("MemoryArgumentAboveShare", what, fix, by=by)
+
+
+def _is_held(budget: Budget) -> bool:
+    """Whether anything but the framework itself holds the container to its share."""
+    return budget.strategy == MPS or budget.share >= MILLI_PER_GPU

@@ -1,0 +1,61 @@
+"""How much one pod may hold: more than any real one, and little enough that a decision on it costs milliseconds."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from policies.denial import DeniedError
+from policies.pod import Pod, Slot
+
+# Of one pod, over all its containers. Far above real pods, which have tens of each.
+MOST_CONTAINERS: Final = 128
+MOST_WORDS: Final = 4096  # of command and args
+MOST_VARIABLES: Final = 4096
+MOST_MOUNTS: Final = 2048
+MOST_VOLUMES: Final = 1024
+MOST_QUANTITIES: Final = 2048  # of resources, limits and requests
+MOST_OTHERS: Final = 1024  # annotations, tolerations, references in envFrom, added capabilities
+LONGEST_NAME: Final = 63  # characters of a container's name, as Kubernetes has it
+
+
+def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
+    """
+    See that the pod is not larger than any real one.
+
+    Raises:
+        DeniedError: If it is: nothing else has to be looked at.
+    """
+    if len(containers) > MOST_CONTAINERS:
+        raise _too_large(len(containers), "containers", MOST_CONTAINERS)
+    for count, what, most in _counts(pod, containers):
+        if count > most:
+            raise _too_large(count, what, most)
+    longest = max((len(slot.name) for slot in containers), default=0)
+    if longest > LONGEST_NAME:
+        raise _too_large(longest, "characters in the name of a container", LONGEST_NAME)
+
+
+def _counts(pod: Pod, containers: Sequence[Slot]) -> Iterator[tuple[int, str, int]]:
+    words = variables = mounts = quantities = references = capabilities = 0
+    for slot in containers:
+        one = slot.container
+        words += len(one.command or ()) + len(one.args or ())
+        variables += len(one.env or ())
+        mounts += len(one.volume_mounts or ())
+        references += len(one.env_from or ())
+        if one.resources:
+            quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())
+        if one.security_context and one.security_context.capabilities:
+            capabilities += len(one.security_context.capabilities.add or ())
+    yield words, "words in command and args", MOST_WORDS
+    yield variables, "variables", MOST_VARIABLES
+    yield mounts, "volume mounts", MOST_MOUNTS
+    yield quantities, "quantities of resources", MOST_QUANTITIES
+    yield references, "references in envFrom", MOST_OTHERS
+    yield capabilities, "added capabilities", MOST_OTHERS
+    yield len(pod.spec.volumes or ()), "volumes", MOST_VOLUMES
+    yield len(pod.spec.tolerations or ()), "tolerations", MOST_OTHERS
+    yield len(pod.metadata.annotations or ()), "annotations", MOST_OTHERS
+
+
+def _too_large(count: int, what: str, most: int) -> DeniedError:
+    return DeniedError("PodTooLarge", f"The pod has {count} {what}, at most {most} are allowed", "Make the pod smaller")
