@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from policies.frameworks.framework import Framework
+from policies.frameworks.framework import Framework, Override
 from policies.policy import EffectivePolicy
 from policies.reading.schema import cluster_schema, policy_schema
 from policies.share import Headroom, Share
@@ -105,8 +105,20 @@ def _text(value: Any) -> str:
 
 def framework_table(frameworks: Iterable[Framework]) -> str:
     """Write the catalogue as a Markdown table."""
-    rows = (f"| [{one.name}]({one.source}) | {_settings(one)} | {one.note} |" for one in frameworks)
-    return "\n".join(["| framework | what is set under MPS | to know |", "| --- | --- | --- |", *rows])
+    rows = (f"| [{one.name}]({one.source}) | {_settings(one)} | {_overrides(one)} | {one.note} |" for one in frameworks)
+    head = "| framework | what is set under MPS | denied under time-slicing | to know |"
+    return "\n".join([head, "| --- | --- | --- | --- |", *rows])
+
+
+def _overrides(framework: Framework) -> str:
+    overrides = framework.memory.overridden_by if framework.memory else ()
+    return ", ".join(f"[`{one.name}`{_harmless(one)}]({one.source})" for one in overrides)
+
+
+def _harmless(override: Override) -> str:
+    """Say by which values it is denied, if not by all."""
+    values = " or ".join(f"{override.begins}{one}" for one in override.harmless)
+    return f" other than {values}" if values else f" with {override.begins}" if override.begins else ""
 
 
 def _settings(framework: Framework) -> str:

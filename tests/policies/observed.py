@@ -22,6 +22,7 @@ class Observed(NamedTuple):
     second: Any
     on: dict[str, Any] = FIFTH
     beside: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    default: str = ""  # what `_default.yaml` says
 
 
 def _toleration(first: Any, second: Any, **beside: Any) -> Observed:
@@ -39,6 +40,18 @@ def _framework(first: Any, second: Any, on: dict[str, Any] = OWN, **beside: Any)
 
 def _memory(first: Any, second: Any, on: dict[str, Any] = OWN, spelling: Any = None, **beside: Any) -> Observed:
     return _framework(first, second, on, memory={"spellings": [spelling or {"variable": "A"}], **beside})
+
+
+def _override(first: Any, second: Any, *own: str, **override: Any) -> Observed:
+    """Under time-slicing, with *own* in the variable A."""
+    one = {"source": "https://example.com", **override}
+    if "variable" not in one:
+        one["argument"] = "--bytes"
+    env = [{"name": "A", "value": value} for value in own]
+    entry = {"name": "own", "source": "https://example.com", "memory": {"overriddenBy": [one]}}
+    entry["memory"]["spellings"] = [{"variable": "B"}]
+    on = pod("0.2", container(args=["--by=5"], env=env))
+    return Observed(first, second, on, {"frameworks": [entry]}, "strategy: time-slicing")
 
 
 POLICY: dict[str, Observed] = {
@@ -101,6 +114,13 @@ CLUSTER: dict[str, Observed] = {
     "frameworks[].memory.ofFree": _memory("0.8", "0.5", of="free"),
     "frameworks[].memory.since": _memory("2.10", "2.11"),
     "frameworks[].memory.needsHeadroom": _memory(first=True, second=False),
+    "frameworks[].memory.overriddenBy[].argument": _override("--bytes", "--size"),
+    "frameworks[].memory.overriddenBy[].variable": _override("A", "C", variable=None),
+    "frameworks[].memory.overriddenBy[].shortest": _override("--by", None),
+    "frameworks[].memory.overriddenBy[].begins": _override("b:", "c:", "b:1", variable="A"),
+    "frameworks[].memory.overriddenBy[].separator": _override(",", "", "a:1,b:1", variable="A", begins="b:"),
+    "frameworks[].memory.overriddenBy[].harmless": _override(["1"], ["2"], "1", variable="A"),
+    "frameworks[].memory.overriddenBy[].source": _override("https://example.com/a", "https://example.com/b"),
     "frameworks[].memory.spellings[].argument": _framework("--memory", "--size", memory={"spellings": [{}]}),
     "frameworks[].memory.spellings[].variable": _memory("A", "B"),
     "frameworks[].memory.spellings[].value": _memory("{fraction}", "{percent}"),

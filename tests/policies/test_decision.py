@@ -49,11 +49,12 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
     ("PrivilegedContainer", pod("0.2", container(securityContext={"privileged": True}))),
     ("HostUsersConflict", pod("0.2", hostUsers=False)),
     ("MemoryArgumentAboveShare", pod("0.2", GREEDY)),
+    ("PodTooLarge", pod("0.2", container(args=["x"] * 5000))),
 ]
 
 
 # What is wrong whatever the policy says.
-BY_NO_FIELD = {"ShareMalformed", "UnknownContainer", "ConflictingRequest", "PrivilegedContainer"}
+BY_NO_FIELD = {"ShareMalformed", "UnknownContainer", "ConflictingRequest", "PrivilegedContainer", "PodTooLarge"}
 
 
 @pytest.mark.parametrize(("code", "on"), DENIED)
@@ -225,9 +226,12 @@ def test_the_framework_can_be_named_for_pod_and_container() -> None:
     assert environment(b) == {"CUPY_GPU_MEMORY_LIMIT": "30%"}
 
 
-def test_the_framework_none_switches_settings_off() -> None:
-    on = pod("0.2", GREEDY, annotations={"gpu-share.dev/framework": "none"})
-    assert only_container(mutated(on))["args"] == ["--gpu-memory-utilization=0.9"]
+def test_with_the_framework_none_nothing_is_added_but_the_users_own_is_judged() -> None:
+    none = {"gpu-share.dev/framework": "none"}
+    on = pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=["--model=m"]), annotations=none)
+    assert only_container(mutated(on))["args"] == ["--model=m"]
+    own = pod("0.2", GREEDY, annotations=none)
+    assert only_container(mutated(own))["args"] == ["--gpu-memory-utilization=0.2"]
 
 
 def test_an_unknown_framework_is_warned_about() -> None:
@@ -237,6 +241,8 @@ def test_an_unknown_framework_is_warned_about() -> None:
 
 def test_detection_can_be_switched_off() -> None:
     off = policies("frameworks: {detect: false}")
-    assert only_container(mutated(pod("0.2", GREEDY), off))["args"] == ["--gpu-memory-utilization=0.9"]
-    named = pod("0.2", GREEDY, annotations={"gpu-share.dev/framework": "vllm"})
-    assert only_container(mutated(named, off))["args"] == ["--gpu-memory-utilization=0.2"]
+    plain = container(image="vllm/vllm-openai:v0.11.0", args=["--model=m"])
+    assert only_container(mutated(pod("0.2", plain), off))["args"] == ["--model=m"]
+    assert only_container(mutated(pod("0.2", GREEDY), off))["args"] == ["--gpu-memory-utilization=0.2"]
+    named = pod("0.2", plain, annotations={"gpu-share.dev/framework": "vllm"})
+    assert only_container(mutated(named, off))["args"] == ["--model=m", "--gpu-memory-utilization=0.2"]

@@ -56,7 +56,7 @@ def of_policy(field: str, value: Any, observed: Observed) -> list[Any]:
 
 
 def of_cluster(field: str, value: Any, observed: Observed) -> list[Any]:
-    return observable(policies(cluster=with_field(field, value, observed.beside)), observed.on)
+    return observable(policies(observed.default, with_field(field, value, observed.beside)), observed.on)
 
 
 @pytest.mark.parametrize(("field", "observed"), POLICY.items())

@@ -12,7 +12,7 @@ IMAGES = [
     ("tensorflow/serving", {}),
     ("vllm/vllm-openai", {"args": ["--gpu-memory-utilization", "0.9"]}),
     ("pytorch/pytorch:2.10.0", {"env": [{"name": "PYTORCH_ALLOC_CONF", "value": "a:1"}]}),
-    ("nvidia/jax", {"env": [{"name": "XLA_CLIENT_MEM_FRACTION", "valueFrom": {"fieldRef": {"fieldPath": "a"}}}]}),
+    ("nvidia/jax", {"env": [{"name": "XLA_CLIENT_MEM_FRACTION", "value": "0.9"}]}),
     ("tensorflow/tensorflow", {}),
     ("cupy/cupy", {"env": [{"name": "CUPY_GPU_MEMORY_LIMIT", "value": "100"}]}),
     ("tritonserver", {"command": ["tritonserver"], "args": ["--backend-config=tensorflow,gpu-memory-fraction=1"]}),
@@ -33,6 +33,11 @@ def second(on: dict[str, Any], **by: str) -> list[Any]:
 )
 def test_a_second_patch_of_a_frameworks_settings_is_empty(image: str, fields: dict[str, Any], policy: str) -> None:
     assert second(pod("0.25", container(image=image, **fields)), default=policy) == []
+
+
+def test_a_second_patch_after_a_reference_was_replaced_is_empty() -> None:
+    own = [{"name": "XLA_CLIENT_MEM_FRACTION", "valueFrom": {"fieldRef": {"fieldPath": "a"}}}]
+    assert second(pod("0.25", container(image="nvidia/jax", env=own))) == []
 
 
 @pytest.mark.parametrize("quantity", ["0m", "0.0", 0, "0"])

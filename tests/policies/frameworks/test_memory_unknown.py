@@ -49,7 +49,7 @@ def test_an_unknown_image_without_a_setting_is_left_alone() -> None:
     assert only_container(mutated(on))["args"] == ["--port=1"]
 
 
-def test_where_detection_is_off_nothing_is_judged() -> None:
-    own = ["--gpu-memory-utilization=0.9"]
-    on = pod("0.2", container(image=OWN, args=own))
-    assert only_container(mutated(on, policies("frameworks: {detect: false}")))["args"] == own
+def test_where_detection_is_off_it_is_judged_all_the_same() -> None:
+    on = pod("0.2", container(image=OWN, args=["--gpu-memory-utilization=0.9"]))
+    after = only_container(mutated(on, policies("frameworks: {detect: false}")))
+    assert after["args"] == ["--gpu-memory-utilization=0.2"]
