@@ -1,7 +1,6 @@
 """Whole numbers out of Kubernetes quantities, exactly: `2`, `"2"`, `1k` and `2000m` are whole, `0.5` is not."""
 
 import re
-from fractions import Fraction
 
 _GRAMMAR = re.compile(
     r"\+?(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]{1,2}))?",
@@ -22,7 +21,11 @@ def whole(quantity: str | float) -> int | None:
     match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         return None
+    digits, _, places = match["number"].partition(".")
     suffix = match["suffix"] or ""
-    factor = Fraction(10) ** (_DECIMAL.get(suffix, 0) + int(match["exponent"] or 0)) * 2 ** _BINARY.get(suffix, 0)
-    number = Fraction(match["number"].rstrip(".")) * factor
-    return int(number) if number.denominator == 1 else None
+    exponent = _DECIMAL.get(suffix, 0) + int(match["exponent"] or 0) - len(places)
+    number = int(digits + places) << _BINARY.get(suffix, 0)
+    if exponent >= 0:
+        return int(number * 10**exponent)
+    count, rest = divmod(number, 10**-exponent)
+    return None if rest else count

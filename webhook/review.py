@@ -13,7 +13,6 @@ from policies.errors import GpuShareError
 from policies.grant import Added, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
-from webhook.nesting import DEEPEST, is_too_deep
 from webhook.patch import Operation, hiding, operations
 
 _PREFIX = "gpu-share: "
@@ -119,8 +118,6 @@ def review(body: bytes, policies: PolicySet, *, restricted: bool = False) -> Rev
     """
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
-    if is_too_deep(body):
-        raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
         called = _decode_pod_review(body)
     except _UNREADABLE as error:

@@ -19,30 +19,45 @@ ANYTHING: Final = "\0*"  # of a ConfigMap, say: it may be an option
 A_VALUE: Final = "\0#"  # a number, or a name in Kubernetes' form: it cannot begin an option
 TOLD: Final = "\0%"  # the share, as the device plugin tells it
 
-MOST_EXPANDED: Final = 256 * 1024  # characters that references may add to one pod; no kernel starts a program with more
+MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
+MOST_REFERENCES: Final = 4096  # $(NAME), and $NAME in a shell's text, in one pod
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 class Allowance:
-    """How much expanded text one pod may still make."""
+    """How many references one pod may still have, and how much text they may make."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_characters", "_references")
 
     def __init__(self) -> None:
-        self._left = MOST_EXPANDED
+        self._characters = MOST_EXPANDED
+        self._references = MOST_REFERENCES
 
-    def take(self, characters: int) -> None:
+    def read(self, text: str) -> None:
         """
-        Count text that was made.
+        Count the references that *text* may have.
 
         Raises:
-            DeniedError: If that is more than any program could be started with.
+            DeniedError: If there are more than in any real pod.
         """
-        self._left -= characters
-        if self._left < 0:
-            what = f"The references $(NAME) in the pod's words and variables make more than {MOST_EXPANDED} characters"
+        self._references -= text.count("$")
+        if self._references < 0:
+            what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
+            raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")
+
+    def write(self, value: str) -> str:
+        """
+        Count what a reference makes.
+
+        Raises:
+            DeniedError: If it is more than any real pod has.
+        """
+        self._characters -= len(value)
+        if self._characters < 0:
+            what = f"The references in the pod's words and variables make more than {MOST_EXPANDED} characters"
             raise DeniedError("PodTooLarge", what, "Write fewer of them")
+        return value
 
 
 class Variables:
@@ -79,8 +94,11 @@ class Variables:
     def in_shell(self, name: str) -> str | None:
         """Return what a shell makes of $NAME; None if nobody sets it, as far as the pod says."""
         value = self.of(name)
-        self._allowance.take(len(value or ""))
-        return value
+        return value if value is None else self._allowance.write(value)
+
+    def read(self, text: str) -> None:
+        """Count the references of a shell's text."""
+        self._allowance.read(text)
 
     def _read(self) -> None:
         if self._values is not None:
@@ -99,6 +117,7 @@ class Variables:
         self._values = values
 
     def _expand(self, text: str, value_of: Callable[[str], str | None]) -> str:
+        self._allowance.read(text)
         end = text.rfind(")") + 1  # behind it nothing is a reference, and looking for one would never end
 
         def replaced(match: re.Match[str]) -> str:
@@ -106,10 +125,7 @@ class Variables:
             if name is None:
                 return "$"
             value = value_of(name)
-            if value is None:
-                return match[0]
-            self._allowance.take(len(value))
-            return value
+            return match[0] if value is None else self._allowance.write(value)
 
         return _REFERENCE.sub(replaced, text[:end]) + text[end:].replace("$$", "$")
 

@@ -19,6 +19,7 @@ def in_environment(env: list[Variable], index: SettingIndex, variables: Variable
     for position, variable in enumerate(env):
         if variable.name not in known:
             continue
+        judge.count()
         value = variables.at(position)
         settings = known[variable.name]
         if spelled := [one for one in settings if isinstance(one.written, Spelling)]:
@@ -61,6 +62,7 @@ def _in_list(position: int, setting: Setting, value: str, judge: Judge) -> Itera
     verdicts = {}
     for place, item in enumerate(items):
         if item.startswith(before) and (number := number_in(written, item)) is not None:
+            judge.count()
             verdicts[place] = judge.verdict(framework, written, number)
     for place, verdict in verdicts.items():
         if verdict != "within":

@@ -72,6 +72,7 @@ class Words:
 
     def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:
         """Judge the *value* of an option as it is *written*; None if it is another's."""
+        self._judge.count()
         framework, setting = option.setting
         if isinstance(setting, Override):
             return OwnValue("overriding", setting.name, shown(value), framework)

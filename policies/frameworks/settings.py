@@ -99,5 +99,5 @@ def _abbreviated(full: str, shortest: int) -> str:
     characters = ["[-_]" if one == "-" else re.escape(one) for one in full]
     rest = ""
     for one in reversed(characters[shortest:]):
-        rest = f"(?:{one}{rest})?"
+        rest = f"(?:{one}{rest})?+"  # possessive: an abbreviation of an abbreviation ends in the middle of a word
     return "".join(characters[:shortest]) + rest

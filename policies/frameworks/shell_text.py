@@ -12,8 +12,9 @@ from policies.frameworks.expansion import A_VALUE, ANYTHING, Variables
 BETWEEN: Final = "\x7f"  # stands between the words of a command line that are read as one text
 
 # $NAME and ${NAME}; then what else a shell computes, cut at what opens it so that the words inside are read.
-_SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|\(|.)|`", re.ASCII | re.DOTALL)
-_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=|\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
+_SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", re.ASCII | re.DOTALL)
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
+_NAMED = re.compile(r"\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
 _OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
 _SPLITS = frozenset({"IFS"})
 _SPACED = str.maketrans("(){}[];&|<>", " " * 11, "'\"\\")
@@ -40,7 +41,11 @@ def unread_options(text: str) -> list[str]:
 
 
 def _substituted(text: str, variables: Variables) -> str:
-    assigned = {name for match in _ASSIGNED.findall(text) for name in match}
+    text = text.replace("`", f"{A_VALUE} ")
+    if "$" not in text:
+        return text
+    variables.read(text)
+    assigned = {*_ASSIGNED.findall(text), *_NAMED.findall(text)}
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]

@@ -1,0 +1,63 @@
+"""Milliseconds and memory that the dearest pods cost, per 100 KiB of their body."""
+
+import json
+import time
+import tracemalloc
+from collections.abc import Iterator
+from itertools import chain
+
+from policies.policy_set import PolicySet
+from tests.bench.worst_pods import at_the_limits, worst_pods
+from tests.policies.pods import policies
+from tests.webhook.reviews import call
+from webhook.review import BadCall, Reviewed, review
+
+BOUND_MILLISECONDS = 10  # per 100 KiB or part of it
+_PIECE = 100 * 1024
+_SHOWN = 12
+POLICIES = {
+    "": policies("environment: {reserved: strip}\nshare: {podMaximum: '8', maximum: '8'}", "vgpusPerGpu: 100"),
+    "under time-slicing, ": policies("strategy: time-slicing"),
+}
+
+
+def measure() -> Iterator[str]:
+    """Yield the dearest pods of each policy, the dearest first."""
+    costs = []
+    largest = 0
+    for (rules, by), size in ((one, size) for one in POLICIES.items() for size in (_PIECE, 4 * _PIECE)):
+        for name, on in chain(worst_pods(size), at_the_limits(size)):
+            body = json.dumps(call(on)).encode()
+            pieces = max(len(body) / _PIECE, 1)
+            answered = _answer(body, by)
+            largest = max(largest, answered)
+            costs.append((_milliseconds(body, by) / pieces, _peak(body, by) / pieces, f"{rules}{name}", len(body)))
+    costs.sort(reverse=True)
+    for milliseconds, peak, name, size in costs[:_SHOWN]:
+        yield f"worst pods: {milliseconds:5.2f} ms, {peak / 1024:6.0f} KiB per 100 KiB: {size:7} bytes, {name[:70]!a}"
+    peak, name = max((peak, name) for _, peak, name, _ in costs)
+    yield f"worst pods: at most {peak / 1024:.0f} KiB of memory per 100 KiB ({name[:60]!a}), answer of {largest} bytes"
+
+
+def _answer(body: bytes, by: PolicySet) -> int:
+    try:
+        return len(review(body, by).body)
+    except BadCall:
+        return 0
+
+
+def _milliseconds(body: bytes, by: PolicySet) -> float:
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        _answer(body, by)
+        times.append((time.perf_counter() - began) * 1000)
+    return min(times)
+
+
+def _peak(body: bytes, by: PolicySet) -> int:
+    tracemalloc.start()
+    _answer(body, by)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak

@@ -1,0 +1,165 @@
+"""The pods that are dearest to decide on: each fills its body with one thing, up to what is denied for its number."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from policies.size import MOST_CONTAINERS, MOST_MOUNTS, MOST_OTHERS, MOST_QUANTITIES, MOST_VARIABLES, MOST_VOLUMES
+from policies.size import MOST_WORDS
+from tests.policies.pods import VGPU, container, pod
+
+Worst = tuple[str, dict[str, Any]]
+
+_CONF = "PYTORCH_CUDA_ALLOC_CONF"
+
+
+def worst_pods(size: int) -> Iterator[Worst]:
+    """Yield the pods by name, each of about *size* bytes; what is counted comes as often as that takes."""
+    yield from _words(size)
+    yield from _texts(size)
+    yield from _variables(size)
+    yield from _containers(size)
+    yield from _rest(size)
+
+
+def at_the_limits(size: int) -> Iterator[Worst]:
+    """Yield pods that are as large as any that is decided on."""
+    for name, words in (
+        ("options", ["-a"]),
+        ("options of a framework", ["--mem=0"]),
+        ("references", ["$(A)"]),
+        ("texts", ["a -gp"]),
+        ("wrappers", ["env"]),
+    ):
+        many = (words * MOST_WORDS)[:MOST_WORDS]
+        yield f"{MOST_WORDS} {name}", pod("0.2", container(command=many, env=_env(10)))
+    filling = size // MOST_VARIABLES - 30
+    yield f"{MOST_VARIABLES} variables", pod("0.2", container(env=_env(MOST_VARIABLES, "x" * filling)))
+    yield f"{MOST_VARIABLES} variables of a framework", pod("0.2", container(env=_same(MOST_VARIABLES)))
+    yield f"{MOST_VARIABLES} reserved variables", pod("0.2", container(env=_env(MOST_VARIABLES, name="CUDA_MPS_")))
+    none = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
+    yield f"{MOST_VARIABLES} variables that hide", pod("0.2", container(), container("b", env=[none] * MOST_VARIABLES))
+    yield from _full(size)
+
+
+def _full(size: int) -> Iterator[Worst]:
+    names = [f"c{number}" for number in range(MOST_CONTAINERS)]
+    plain = [container(name) for name in names]
+    yield f"{MOST_CONTAINERS} containers", pod("0.2", *plain)
+    asked = {f"container.gpu-share.dev/{name}": "0.001" for name in names}
+    yield f"{MOST_CONTAINERS} containers with a share", pod(None, *plain, annotations=asked)
+    limited = [one | {"resources": {"limits": {VGPU: 1}}} for one in plain]
+    yield f"{MOST_CONTAINERS} containers with a limit", pod(None, *limited)
+    images = [one | {"image": "/".join(["a"] * 255)} for one in limited]
+    yield f"{MOST_CONTAINERS} images of many steps", pod(None, *images)
+    quantities = {f"nvidia.com/gpu{number}": "0.0m" for number in range(MOST_QUANTITIES)}
+    yield f"{MOST_QUANTITIES} quantities", pod("0.2", container(resources={"limits": quantities}))
+    scratch = [{"name": f"v{number}", "emptyDir": {}} for number in range(MOST_VOLUMES)]
+    for path in ("/dev/shm", "/tmp/nvidia-mps/x", "/a/./b", "/" + "a/" * (size // MOST_MOUNTS // 2) + "."):
+        mounts = [{"name": scratch[-1]["name"], "mountPath": path}] * MOST_MOUNTS
+        shortened = path if len(path) < 30 else f"{path[:30]}…"
+        yield f"{MOST_MOUNTS} mounts at {shortened}", pod("0.2", container(volumeMounts=mounts), volumes=scratch)
+    spread = [one | {"volumeMounts": [{"name": "v1", "mountPath": "/dev/shm"}] * 3} for one in limited]
+    yield "mounts in every container", pod(None, *spread, volumes=scratch)
+    hosts = [{"name": f"v{number}", "hostPath": {"path": "/data/" + "x/" * 40}} for number in range(MOST_VOLUMES)]
+    yield f"{MOST_VOLUMES} hostPath volumes", pod("0.2", volumes=hosts)
+
+
+def _words(size: int) -> Iterator[Worst]:
+    for name, unit in (
+        ("env env …", ["env"]),
+        ("python3 -u -u …", ["python3", *["-u"] * 10_000]),
+        ("timeout 1 1 …", ["timeout", *["1"] * 10_000]),
+        ("--gp=1 --gp=1 …", ["--gp=1"]),
+        ("one-letter words", ["a"]),
+        ("empty words", [""]),
+    ):
+        once = len(json.dumps(unit))
+        yield name, pod("0.2", container(image="vllm/vllm-openai:v1", command=unit * (size // once + 1)))
+    for name, word in (
+        ("one long word", "x"),
+        ("one long option", "-"),
+        ("one long option of a framework", "--gpu-memory-utilization"),
+        ("one word of references", "$(A)"),
+        ("one word of open references", "$("),
+        ("one word of dollars", "$"),
+        ("one word of python", "/python"),
+        ("one word of another alphabet", "é"),
+    ):
+        yield name, pod("0.2", container(command=[_filled(word, size)], env=_env(1)))
+    long = _filled("9", size)
+    yield "one long number", pod("0.2", container(args=[f"--gpu-memory-utilization={long}"]))
+    yield "one long image", pod("0.2", container(image=_filled("a/", size)))
+
+
+def _texts(size: int) -> Iterator[Worst]:
+    for unit in (
+        "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
+        "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
+        "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
+    ):  # fmt: skip
+        text = _filled(unit, size)
+        yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=_env(1, "-gp=0")))
+
+
+def _variables(size: int) -> Iterator[Worst]:
+    for unit in (",", "a:1,", "per_process_memory_fraction:0,", "per_process_memory_fraction:1,", "backend:native,", " "):
+        value = _filled(unit, size)
+        yield f"{_CONF} of {unit!a}", pod("0.2", container(env=[{"name": _CONF, "value": value}]))
+    conf = {"name": _CONF, "value": "per_process_memory_fraction:1," * 130}
+    yield f"{_CONF} again and again", pod("0.2", container(env=[conf] * (size // 4000)))
+    doubling = [{"name": f"A{n + 1}", "value": f"$(A{n})$(A{n})"} for n in range(100)]
+    bomb = [{"name": "A0", "value": _filled("x", size)}, *doubling]
+    yield "variables that double", pod("0.2", container(command=["$(A9)"], env=bomb))
+    text = {"command": ["sh", "-c", "$A0 " * 100], "env": _env(1, _filled("-gp=0 ", size))}
+    yield "a variable again and again", pod("0.2", container(**text))
+    yield "a long name of a variable", pod("0.2", container(env=[{"name": _filled("x", size)}]))
+
+
+def _containers(size: int) -> Iterator[Worst]:
+    many = [{"name": "a"}] * (size // 13)
+    yield "containers of one name", pod("0.2", *many)
+    yield "init containers", pod("0.2", initContainers=many)
+    named = [{"name": f"c{number}"} for number in range(size // 60)]
+    asked = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(size // 60)}
+    yield "containers with a share", pod(None, *named, annotations=asked)
+    zero = [{"name": "a", "resources": {"limits": {VGPU: "0.0"}, "requests": {VGPU: "0.0"}}}] * (size // 110)
+    yield "limits of zero", pod(None, *zero, {"name": "b", "resources": {"limits": {VGPU: 1}}})
+    yield "one long name", pod("0.2", container(_filled("x", size)))
+
+
+def _rest(size: int) -> Iterator[Worst]:
+    yield "volumes", pod("0.2", volumes=[{"name": "v"}] * (size // 13))
+    yield "mounts", pod("0.2", container(volumeMounts=[{"name": "v", "mountPath": "/"}] * (size // 30)))
+    yield "tolerations", pod("0.2", tolerations=[{}] * (size // 4))
+    yield "references in envFrom", pod("0.2", container(envFrom=[{}] * (size // 4)))
+    yield "variables", pod("0.2", container(env=[{"name": "A"}] * (size // 15)))
+    yield "capabilities", pod("0.2", container(securityContext={"capabilities": {"add": ["a"] * (size // 5)}}))
+    for kind in ("annotations", "labels"):
+        on = pod("0.2")
+        on["metadata"][kind] = {f"container.gpu-share.dev/{n}": "0.2" for n in range(size // 40)} | {"gpu-share": "0.2"}
+        yield kind, on
+    on = pod("0.2")
+    on["metadata"]["annotations"]["gpu-share.dev/grant"] = '{"containers":' + _filled("{", size)
+    yield "a deep grant", on
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    on["spec"]["containers"][0]["lifecycle"] = [deep] * (size // 600)
+    yield "unknown fields, nested", on
+    limits = {"limits": {f"a{number}": "1.5" for number in range(size // 14)}}
+    yield "quantities", pod("0.2", container(resources=limits))
+    yield "one long quantity", pod("0.2", container(resources={"limits": {"cpu": _filled("9", size)}}))
+    yield "selector", pod("0.2", nodeSelector={f"a{number}": "" for number in range(size // 14)})
+
+
+def _filled(unit: str, size: int) -> str:
+    return unit * (size // len(unit))
+
+
+def _env(count: int, value: str = "", name: str = "A") -> list[dict[str, Any]]:
+    return [{"name": name if count == 1 else f"{name}{number}", "value": value} for number in range(count)]
+
+
+def _same(count: int) -> list[dict[str, Any]]:
+    return [{"name": "XLA_PYTHON_CLIENT_MEM_FRACTION", "value": "0.1"}] * count
