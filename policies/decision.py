@@ -21,7 +21,8 @@ from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
-from policies.size import check_size
+from policies.size import check_shares, check_size
+from policies.volumes import Volumes
 
 
 def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = False) -> Decision:
@@ -64,6 +65,7 @@ def _grant(  # noqa: PLR0913 - all that decides
     check_size(pod, containers)
     cluster = policies.cluster
     kind, asks = read_asks(pod, containers, found, cluster=cluster, policy=policy)
+    check_shares(len(asks))
     pipes = cluster.mps.pipe_directory
     attached = kind.strategy == MPS and attaches_in_pod(policy, found, restricted=restricted)
     for ask in asks:
@@ -77,7 +79,8 @@ def _grant(  # noqa: PLR0913 - all that decides
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
     memory = MemoryCheck(pod, policy, policies.catalogue, found)
-    granted = [_container(pod, ask, policy, policies, found, memory=memory) for ask in asks]
+    volumes = Volumes(pod, containers)
+    granted = [_container(volumes, ask, policy, policies, found, memory=memory) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     return Grant(
         policy=policy,
@@ -99,7 +102,7 @@ def _grant(  # noqa: PLR0913 - all that decides
 
 
 def _container(  # noqa: PLR0913 - all that decides
-    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings, *, memory: MemoryCheck
+    volumes: Volumes, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings, *, memory: MemoryCheck
 ) -> ContainerGrant:
     per_gpu = ask.kind.per_gpu
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
@@ -127,13 +130,13 @@ def _container(  # noqa: PLR0913 - all that decides
         fraction_milli=target,
         advice=advice,
         removed=reserved(ask.slot, policy, found, shares=True),
-        unmounted=_unmounted(pod, ask, policy, policies, found),
+        unmounted=_unmounted(volumes, ask, policy, policies, found),
     )
 
 
 def _unmounted(
-    pod: Pod, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings
+    volumes: Volumes, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings
 ) -> tuple[RemoveMount, ...]:
     if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
         return ()
-    return check_mounts(pod, ask, policy, found, pipe_directory=policies.cluster.mps.pipe_directory)
+    return check_mounts(volumes, ask, policy, found, pipe_directory=policies.cluster.mps.pipe_directory)

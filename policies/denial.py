@@ -95,13 +95,12 @@ class Findings:
         self.denials.append(error)
 
     def warn(self, text: str) -> None:
-        """Tell the user something about a pod that is granted; the same is said once."""
-        if text not in self.warnings[-MOST_CHANGES:]:
-            self.warnings.append(text)
+        """Tell the user something about a pod that is granted."""
+        self.warnings.append(text)
 
-    def change(self, text: str) -> None:
+    def change(self, text: str | None) -> None:
         """
-        Warn of something in the pod that is lowered or removed.
+        Warn of something in the pod that is lowered or removed; with None it is counted, and was warned of before.
 
         Raises:
             DeniedError: If there is so much of it that it is nobody's mistake.
@@ -110,7 +109,8 @@ class Findings:
         if self._changes > MOST_CHANGES:
             what = f"More than {MOST_CHANGES} values in the pod would have to be lowered or removed"
             raise DeniedError("PodTooLarge", what, "Correct them: `gpu-share preview` shows each")
-        self.warn(text)
+        if text is not None:
+            self.warn(text)
 
     def reasons(self) -> tuple[Deny, ...]:
         """Build the denials, none of them twice."""

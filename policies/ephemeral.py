@@ -10,6 +10,7 @@ from policies.node_volumes import NodeVolumes, recursive
 from policies.paths import is_within, normal
 from policies.pod import Pod, Slot, named
 from policies.policy_set import PolicySet
+from policies.size import check_size
 
 
 def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) -> Added | Denied | Untouched:
@@ -34,9 +35,11 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
     read_only: ReadOnlyMounts = ()
     pipes = policies.cluster.mps.pipe_directory
     try:
+        check_size(pod, added)
+        of_pipes = _pipe_volumes(pod, pipes)
         for slot in added:
             check_privileges(slot, found)
-            _check_mounts(pod, slot, pipes, found)
+            _check_mounts(slot, of_pipes, found)
         of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=True)  # no mount of the pipes passes above
         read_only = recursive(of_node, added, found)
         hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=False)) for slot in added)
@@ -52,12 +55,15 @@ def _has_share(pod: Pod) -> bool:
     return SHARED_LABEL in labels or GRANT_ANNOTATION in annotations
 
 
-def _check_mounts(pod: Pod, slot: Slot, pipe_directory: str, found: Findings) -> None:
-    pipes = {
+def _pipe_volumes(pod: Pod, pipe_directory: str) -> set[str]:
+    return {
         volume.name
         for volume in pod.spec.volumes or ()
         if volume.host_path is not None and is_within(normal(volume.host_path.path), pipe_directory)
     }
+
+
+def _check_mounts(slot: Slot, pipes: set[str], found: Findings) -> None:
     for mount in slot.container.volume_mounts or ():
         if mount.name in pipes:
             what = f"{named(slot)} mounts {quoted(mount.name)}, the MPS pipes of the pod's share"

@@ -6,9 +6,10 @@ from policies.changes import RemoveMount
 from policies.denial import Findings
 from policies.errors import quoted
 from policies.paths import is_plain, is_within, normal
-from policies.pod import Pod, Slot, Volume, VolumeMount, named, slots
+from policies.pod import Pod, Slot, Volume, VolumeMount, named
 from policies.policy import EffectivePolicy
 from policies.request import Ask
+from policies.volumes import Volumes
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the MPS server and its clients meet
 _CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
@@ -44,7 +45,7 @@ def check_privileges(slot: Slot, found: Findings) -> None:
 
 
 def check_mounts(
-    pod: Pod, ask: Ask, policy: EffectivePolicy, found: Findings, *, pipe_directory: str
+    volumes: Volumes, ask: Ask, policy: EffectivePolicy, found: Findings, *, pipe_directory: str
 ) -> tuple[RemoveMount, ...]:
     """
     Deny a pod with something of its own where a container with a share meets its MPS server.
@@ -65,12 +66,12 @@ def check_mounts(
             path = normal(path)
         if is_within(path, pipe_directory):
             is_whole = path == pipe_directory and not (mount.sub_path or mount.sub_path_expr)
-            volume = _volume(mount, pod)
+            volume = volumes.named(mount.name)
             if not is_whole or volume is None or not is_pipe_volume(volume, pipe_directory):
                 what = _in_the_way(mount, ask, pipe_directory)
                 found.deny("ConflictingRequest", what, "Remove the mount: the pipes come with the share")
         elif path == _SHARED_MEMORY:
-            if _is_replaced(mount, ask, pod, policy, found):
+            if _is_replaced(mount, ask, volumes, policy, found):
                 replaced.append(RemoveMount(index))
         elif is_within(path, _SHARED_MEMORY):
             what = f"{named(ask.slot)} mounts {quoted(mount.name)} in {_SHARED_MEMORY}, which all shares of a node have"
@@ -78,10 +79,10 @@ def check_mounts(
     return tuple(replaced)
 
 
-def _is_replaced(mount: VolumeMount, ask: Ask, pod: Pod, policy: EffectivePolicy, found: Findings) -> bool:
+def _is_replaced(mount: VolumeMount, ask: Ask, volumes: Volumes, policy: EffectivePolicy, found: Findings) -> bool:
     """Whether the shared memory of MPS takes the place of a mount: not of more than scratch memory."""
     what = _in_the_way(mount, ask, _SHARED_MEMORY)
-    volume = _volume(mount, pod)
+    volume = volumes.named(mount.name)
     if volume is None or (volume.empty_dir is None and volume.ephemeral is None):
         what += ": it is more than an emptyDir, so it is not replaced"
         found.deny("ConflictingRequest", what, "Mount it elsewhere, or remove the mount")
@@ -92,23 +93,15 @@ def _is_replaced(mount: VolumeMount, ask: Ask, pod: Pod, policy: EffectivePolicy
         return False
     limit = volume.empty_dir.size_limit if volume.empty_dir else None
     lost = "" if limit is None else f", without its sizeLimit {quoted(str(limit), 20)[1:-1]}"
-    others = (
-        slot
-        for slot in slots(pod)
-        if slot.name != ask.slot.name and any(one.name == mount.name for one in slot.container.volume_mounts or ())
-    )
-    apart = next((f"; {quoted(slot.name, 30)} still has the volume" for slot in others), "")
+    other = volumes.mounted_beside(mount.name, ask.slot.name)
+    apart = "" if other is None else f"; {quoted(other, 30)} still has the volume"
     here = f"{quoted(ask.slot.name, 30)}: the volume {quoted(mount.name, 63)} at {_SHARED_MEMORY}"
-    found.warnings.append(f"{here} was replaced by the shared memory of MPS{lost}{apart}")
+    found.change(f"{here} was replaced by the shared memory of MPS{lost}{apart}")
     return True
 
 
 def _in_the_way(mount: VolumeMount, ask: Ask, directory: str) -> str:
     return f"{named(ask.slot)} mounts {quoted(mount.name)} over {directory}, where it meets its MPS server"
-
-
-def _volume(mount: VolumeMount, pod: Pod) -> Volume | None:
-    return next((volume for volume in pod.spec.volumes or () if volume.name == mount.name), None)
 
 
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:

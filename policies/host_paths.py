@@ -45,6 +45,10 @@ NEVER_LISTED = (
     "/var/lib/rancher",
     "/var/snap",
 )
+_NEVER_LISTED_ENDED = tuple(f"{directory}/" for directory in NEVER_LISTED)
+_ABOVE_NEVER_LISTED = frozenset(
+    directory[:at] or "/" for directory in NEVER_LISTED for at, character in enumerate(directory) if character == "/"
+)
 # What the node runs or obeys as root. The kubelet follows links in /var/log when it serves logs.
 NEVER_WRITABLE = (
     "/bin",
@@ -146,7 +150,7 @@ def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str) -> Iterator
 
 def is_never_listed(path: str) -> bool:
     """Whether no policy can list the normal *path*."""
-    return any(meet(path, directory) for directory in NEVER_LISTED)
+    return path in _ABOVE_NEVER_LISTED or f"{path}/".startswith(_NEVER_LISTED_ENDED)
 
 
 def _bypasses(path: str, directory: str) -> str:

@@ -36,11 +36,12 @@ class MemoryCheck:
         """Say what the container's framework needs, and warn of or deny what is above the share."""
         wish = self._wish(slot)
         advice = advise(slot.container, wish, budget, self._catalogue, self._allowance)
+        lowered: set[str] = set()
         for one in advice.own:
             if one.verdict == "overriding":
                 self._check_overriding(slot, one, budget)
             elif one.verdict != "within":
-                self._check_value(slot, one, budget)
+                self._check_value(slot, one, budget, lowered)
         if wish.name is not None and wish.adds and wish.name not in self._catalogue.frameworks:
             self._found.warn(f"framework {quoted(wish.name)} is not in the catalogue, so no memory setting was made")
         elif advice.warning:
@@ -52,8 +53,8 @@ class MemoryCheck:
         name = self._annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", of_pod)
         return Wish(name, adds=name != NO_FRAMEWORK, detects=self._policy.policy.frameworks.detect)
 
-    def _check_value(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
-        """Lower the value, warn of it or deny it; which of them depends on whether anything else limits the memory."""
+    def _check_value(self, slot: Slot, one: OwnValue, budget: Budget, lowered: set[str]) -> None:
+        """Lower the value, warn of it or deny it; each setting that is *lowered* is warned of once."""
         is_unread = one.verdict == "unread"
         sets = f"{named(slot)} sets {one.name} to {one.value}, {_WHY[one.verdict]}"
         if self._policy.policy.frameworks.on_conflict == "deny":
@@ -62,7 +63,9 @@ class MemoryCheck:
             fix = "Write it out, or as --option=$(NAME) where it is another option's"
             self._deny(f"{sets}: under time-slicing nothing else limits its memory", fix)
         elif one.change is not None:
-            self._found.change(f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: lowered")
+            text = f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: lowered"
+            self._found.change(None if one.name in lowered else text)
+            lowered.add(one.name)
         elif not is_unread:
             self._deny(f"{sets}, where it cannot be lowered", _FIX)
         elif budget.share < MILLI_PER_GPU:

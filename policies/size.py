@@ -8,10 +8,11 @@ from policies.pod import Pod, Slot
 
 # Of one pod, over all its containers. Far above real pods, which have tens of each.
 MOST_CONTAINERS: Final = 512
+MOST_SHARES: Final = 128  # containers with a share
 MOST_WORDS: Final = 4096  # of command and args
 MOST_VARIABLES: Final = 4096
-MOST_MOUNTS: Final = 2048
-MOST_VOLUMES: Final = 1024
+MOST_MOUNTS: Final = 1024
+MOST_VOLUMES: Final = 256
 MOST_QUANTITIES: Final = 2048  # of resources, limits and requests
 MOST_OTHERS: Final = 1024  # annotations, tolerations, references in envFrom, added capabilities
 MOST_NAMED: Final = 16 * 1024  # characters in the names of containers, which are in the answer too
@@ -29,6 +30,17 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
     for count, what, most in _counts(pod, containers):
         if count > most:
             raise _too_large(count, what, most)
+
+
+def check_shares(count: int) -> None:
+    """
+    See that not more containers have a share than in any real pod.
+
+    Raises:
+        DeniedError: If so.
+    """
+    if count > MOST_SHARES:
+        raise _too_large(count, "containers with a share", MOST_SHARES)
 
 
 def _counts(pod: Pod, containers: Sequence[Slot]) -> Iterator[tuple[int, str, int]]:

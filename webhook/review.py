@@ -13,11 +13,15 @@ from policies.errors import GpuShareError
 from policies.grant import Added, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
+from webhook.nesting import DEEPEST, is_too_deep
 from webhook.patch import Operation, hiding, operations
 
 _PREFIX = "gpu-share: "
 _MOST_NAMED = 16  # containers in a log line or audit annotation; more are counted by nobody
 LONGEST_WARNING: Final = 120  # characters, as the API's documentation asks
+MOST_WARNED: Final = 4096  # characters in all warnings; beyond, the API server drops some
+LONGEST_UID: Final = 128 * 1024  # characters; the API server's have 36
+LONGEST_ANSWER: Final = 1024 * 1024  # bytes; what it is made of is bounded by policies/size.py, and a test holds it
 
 
 class BadCall(GpuShareError):  # noqa: N818 - the name says what it is: the call is bad, not the pod
@@ -151,6 +155,8 @@ def _before(body: bytes) -> Pod:
 
 def _without_pod(body: bytes, reason: Exception) -> Reviewed:
     """Say what is wrong with a call that holds no readable pod, unless it need not hold one."""
+    if is_too_deep(body):
+        raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
         called = _decode_review(body)
     except _UNREADABLE as error:
@@ -167,6 +173,8 @@ def _check(called: AdmissionReview | PodReview) -> None:
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1, got {shorten(ascii(got), 80)}")
     if not called.request.uid:
         raise BadCall("expected a uid in the request, got none")
+    if len(called.request.uid) > LONGEST_UID:
+        raise BadCall(f"expected a uid of at most {LONGEST_UID} characters, got {len(called.request.uid)}")
     kind = called.request.kind
     if kind.kind != "Pod" or kind.group:
         got = shorten(ascii(f"{kind.group}/{kind.kind}" if kind.group else kind.kind), 80)
@@ -230,11 +238,19 @@ def _patching(request: Request, made: list[Operation], warnings: tuple[str, ...]
 
 
 def _printable(warnings: tuple[str, ...]) -> list[str] | None:
-    """Cut what is too long for one warning into several, between words."""
+    """Cut what is too long for one warning into several, between words; leave out what the API server would drop."""
     if not warnings:
         return None
     room = LONGEST_WARNING - len(_PREFIX)
-    return [f"{_PREFIX}{line}" for text in warnings for line in (wrap(text, room) if len(text) > room else [text])]
+    printed: list[str] = []
+    left = MOST_WARNED - LONGEST_WARNING
+    for number, text in enumerate(warnings):
+        lines = [f"{_PREFIX}{line}" for line in (wrap(text, room) if len(text) > room else [text])]
+        left -= sum(map(len, lines))
+        if left < 0:
+            return [*printed, f"{_PREFIX}and {len(warnings) - number} more warnings, which gpu-share preview shows"]
+        printed += lines
+    return printed
 
 
 def _plain(error: Exception) -> str:

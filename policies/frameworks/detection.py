@@ -38,12 +38,16 @@ class Catalogue:
             for program in framework.programs:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
 
+        self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
+
     def by_image(self, container: Container) -> Framework | None:
         """Recognise the framework by the image's repository."""
         name = repository(container.image or "")
         found = [ranked for pattern, ranked in self._globs if pattern.fullmatch(name)]
         at = len(name)
-        while at > 0:  # the last step of the path, the last two, and so on
+        for _ in range(self._most_steps):  # the last step of the path, the last two, and so on
+            if at <= 0:
+                break
             at = name.rfind("/", 0, at)
             if (ranked := self._images.get(name[at + 1 :])) is not None:
                 found.append(ranked)

@@ -20,7 +20,7 @@ A_VALUE: Final = "\0#"  # a number, or a name in Kubernetes' form: it cannot beg
 TOLD: Final = "\0%"  # the share, as the device plugin tells it
 
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
-MOST_REFERENCES: Final = 4096  # $(NAME), and $NAME in a shell's text, in one pod
+MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 

@@ -66,9 +66,9 @@ class Words:
             found = self._judged(option, match[1], match[2].rstrip(","))
             if found is not None:
                 yield found
-        unread = [start for start in unread_options(text) if self._index.may_become_one(start)]
-        if unread:
-            yield OwnValue("unread", f"an option {unread[0]}…" if unread[0] else "an option", "a reference")
+        unread = next((start for start in unread_options(text) if self._index.may_become_one(start)), None)
+        if unread is not None:
+            yield OwnValue("unread", f"an option {unread}…" if unread else "an option", "a reference")
 
     def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:
         """Judge the *value* of an option as it is *written*; None if it is another's."""

@@ -5,9 +5,10 @@ It is read, never rewritten: quoting and variables are the shell's. What a shell
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, Variables
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
 
 BETWEEN: Final = "\x7f"  # stands between the words of a command line that are read as one text
 
@@ -19,8 +20,8 @@ _OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "
 _SPLITS = frozenset({"IFS"})
 _SPACED = str.maketrans("(){}[];&|<>", " " * 11, "'\"\\")
 # An option whose name is partly unread, and a word that begins with what may be an option.
-_PART_UNREAD = re.compile(r"(?<![\w-])(-[\w-]*)\0")
-_MAY_BE_OPTION = re.compile(r"(?:^|(?<=[\s\x7f]))\0\*")
+_PART_UNREAD = re.compile(r"-(?<![\w-]-)[\w-]*+\0")
+_MAY_BE_OPTION = re.compile(r"\0\*(?<![^\s\x7f]\0\*)")
 
 
 def in_plain_words(text: str, variables: Variables) -> str:
@@ -32,12 +33,14 @@ def in_plain_words(text: str, variables: Variables) -> str:
     return text.translate(_SPACED)
 
 
-def unread_options(text: str) -> list[str]:
-    """List how the options in *text* begin whose names cannot be read; "" for a word that may be any option."""
-    if "\0" not in text:
-        return []
-    starts = [match[1] for match in _PART_UNREAD.finditer(text)]
-    return [*starts, ""] if _MAY_BE_OPTION.search(text) else starts
+def unread_options(text: str) -> Iterator[str]:
+    """Yield how the options in *text* begin whose names cannot be read; "" for a word that may be any option."""
+    if UNREAD not in text:
+        return
+    if _MAY_BE_OPTION.search(text):
+        yield ""
+    for match in _PART_UNREAD.finditer(text):
+        yield match[0].removesuffix(UNREAD)
 
 
 def _substituted(text: str, variables: Variables) -> str:

@@ -10,13 +10,14 @@ from policies.policy_set import PolicySet
 from tests.bench.worst_pods import at_the_limits, worst_pods
 from tests.policies.pods import policies
 from tests.webhook.reviews import call
-from webhook.review import BadCall, Reviewed, review
+from webhook.review import BadCall, review
 
 BOUND_MILLISECONDS = 10  # per 100 KiB or part of it
 _PIECE = 100 * 1024
 _SHOWN = 12
+_WIDE = "environment: {reserved: strip}\nshare: {podMaximum: '8', maximum: '8'}\nhostPaths: [{path: /data}]"
 POLICIES = {
-    "": policies("environment: {reserved: strip}\nshare: {podMaximum: '8', maximum: '8'}", "vgpusPerGpu: 100"),
+    "": policies(_WIDE, "vgpusPerGpu: 100"),
     "under time-slicing, ": policies("strategy: time-slicing"),
 }
 
@@ -49,9 +50,9 @@ def _answer(body: bytes, by: PolicySet) -> int:
 def _milliseconds(body: bytes, by: PolicySet) -> float:
     times = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()  # whatever else the machine does
         _answer(body, by)
-        times.append((time.perf_counter() - began) * 1000)
+        times.append((time.process_time() - began) * 1000)
     return min(times)
 
 

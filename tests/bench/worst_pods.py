@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from policies.size import MOST_CONTAINERS, MOST_MOUNTS, MOST_OTHERS, MOST_QUANTITIES, MOST_VARIABLES, MOST_VOLUMES
-from policies.size import MOST_WORDS
+from policies.size import MOST_CONTAINERS, MOST_MOUNTS, MOST_QUANTITIES, MOST_VARIABLES, MOST_VOLUMES, MOST_WORDS
 from tests.policies.pods import VGPU, container, pod
 
 Worst = tuple[str, dict[str, Any]]
@@ -61,8 +60,10 @@ def _full(size: int) -> Iterator[Worst]:
         yield f"{MOST_MOUNTS} mounts at {shortened}", pod("0.2", container(volumeMounts=mounts), volumes=scratch)
     spread = [one | {"volumeMounts": [{"name": "v1", "mountPath": "/dev/shm"}] * 3} for one in limited]
     yield "mounts in every container", pod(None, *spread, volumes=scratch)
+    readable = [{"name": f"v{n}", "mountPath": "/d", "readOnly": True} for n in range(MOST_VOLUMES)]
     hosts = [{"name": f"v{number}", "hostPath": {"path": "/data/" + "x/" * 40}} for number in range(MOST_VOLUMES)]
-    yield f"{MOST_VOLUMES} hostPath volumes", pod("0.2", volumes=hosts)
+    often = readable * (MOST_MOUNTS // MOST_VOLUMES)
+    yield f"{MOST_VOLUMES} hostPath volumes", pod("0.2", container(volumeMounts=often), volumes=hosts)
 
 
 def _words(size: int) -> Iterator[Worst]:
@@ -103,7 +104,14 @@ def _texts(size: int) -> Iterator[Worst]:
 
 
 def _variables(size: int) -> Iterator[Worst]:
-    for unit in (",", "a:1,", "per_process_memory_fraction:0,", "per_process_memory_fraction:1,", "backend:native,", " "):
+    for unit in (
+        ",",
+        "a:1,",
+        "per_process_memory_fraction:0,",
+        "per_process_memory_fraction:1,",
+        "backend:native,",
+        " ",
+    ):
         value = _filled(unit, size)
         yield f"{_CONF} of {unit!a}", pod("0.2", container(env=[{"name": _CONF, "value": value}]))
     conf = {"name": _CONF, "value": "per_process_memory_fraction:1," * 130}
@@ -111,8 +119,8 @@ def _variables(size: int) -> Iterator[Worst]:
     doubling = [{"name": f"A{n + 1}", "value": f"$(A{n})$(A{n})"} for n in range(100)]
     bomb = [{"name": "A0", "value": _filled("x", size)}, *doubling]
     yield "variables that double", pod("0.2", container(command=["$(A9)"], env=bomb))
-    text = {"command": ["sh", "-c", "$A0 " * 100], "env": _env(1, _filled("-gp=0 ", size))}
-    yield "a variable again and again", pod("0.2", container(**text))
+    again = container(command=["sh", "-c", "$A " * 100], env=_env(1, _filled("-gp=0 ", size)))
+    yield "a variable again and again", pod("0.2", again)
     yield "a long name of a variable", pod("0.2", container(env=[{"name": _filled("x", size)}]))
 
 

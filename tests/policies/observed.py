@@ -48,8 +48,8 @@ def _override(first: Any, second: Any, *own: str, **override: Any) -> Observed:
     if "variable" not in one:
         one["argument"] = "--bytes"
     env = [{"name": "A", "value": value} for value in own]
-    entry = {"name": "own", "source": "https://example.com", "memory": {"overriddenBy": [one]}}
-    entry["memory"]["spellings"] = [{"variable": "B"}]
+    memory = {"spellings": [{"variable": "B"}], "overriddenBy": [one]}
+    entry = {"name": "own", "source": "https://example.com", "memory": memory}
     on = pod("0.2", container(args=["--by=5"], env=env))
     return Observed(first, second, on, {"frameworks": [entry]}, "strategy: time-slicing")
 
