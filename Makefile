@@ -25,7 +25,7 @@ format: .venv/.development ## what of the style can be corrected by itself
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: .venv/.development ## measurements, as ratios in one run; ONLY=node or ONLY=webhook for a part
+bench: .venv/.development ## measurements, as ratios in one run; ONLY=webhook, worst or node for a part
 	@$(BIN)/python -m tests.bench $(ONLY)
 
 image: ## one image for all parts, with docker, podman or buildah: make image [IMAGE=name:tag] [ARCHIVE=file] [BASE=image] [OPTIONS=...]

@@ -29,8 +29,12 @@ def reserved(slot: Slot, policy: EffectivePolicy, found: Findings, *, shares: bo
         # What hides the GPUs from a container without a share is ours.
         and (shares or variable.name != VISIBLE_DEVICES or variable.value != NO_DEVICES)
     ]
+    hidden = False
     for one in variables:
         if not shares and _hides(slot.container.env[one.index]):
+            if hidden:
+                found.change(None)
+            hidden = True
             continue
         if policy.policy.environment.reserved == "deny":
             why = "the device plugin sets it" if shares else "a container without a share sees no GPU"

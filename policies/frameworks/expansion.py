@@ -74,7 +74,7 @@ class Variables:
 
     def in_words(self, text: str) -> str:
         """Expand a word of `command` or `args`."""
-        return self._expand(text, self.of) if "$" in text else text
+        return self._expand(text, self.of) if "$(" in text or "$$" in text else text
 
     def at(self, index: int) -> str:
         """Return the value of the entry of `env` at *index*."""
@@ -107,7 +107,7 @@ class Variables:
         unset = ANYTHING if self._has_env_from else None
         for variable in self._container.env or ():
             text = variable.value or ""
-            if "$" in text:
+            if "$(" in text or "$$" in text:
                 text = self._expand(text, lambda name: values.get(name, unset))
             elif not text:
                 text = _source(variable)

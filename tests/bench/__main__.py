@@ -1,7 +1,7 @@
 """
 `make bench`: what the admission path and the node cost, as ratios within one run. Nothing here passes or fails.
 
-`make bench ONLY=node` or `ONLY=webhook` measures one of the two.
+`make bench ONLY=node`, `ONLY=webhook` or `ONLY=worst` measures one of the three.
 """
 
 import sys
@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from certs.issuer import issue_to_directory
-from tests.bench import in_process, node, served
+from tests.bench import in_process, node, served, worst_cases
 
 ROOT = Path(__file__).parent.parent.parent
 POLICIES = ROOT / "policies" / "files"
@@ -26,7 +26,7 @@ def main() -> None:
             served.measure_cold_start(ROOT / "policies" / "examples" / "1-tensorflow-serving.yaml"),
             served.measure(POLICIES, directory / "certs", directory),
         )
-        parts = {"webhook": webhook, "node": (node.measure(directory),)}
+        parts = {"webhook": webhook, "worst": (worst_cases.measure(),), "node": (node.measure(directory),)}
         for lines in chain.from_iterable(parts[name] for name in sys.argv[1:] or parts):
             for line in lines:
                 sys.stdout.write(f"{line}\n")

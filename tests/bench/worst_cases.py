@@ -26,8 +26,8 @@ def measure() -> Iterator[str]:
     """Yield the dearest pods of each policy, the dearest first."""
     costs = []
     largest = 0
-    for (rules, by), size in ((one, size) for one in POLICIES.items() for size in (_PIECE, 4 * _PIECE)):
-        for name, on in chain(worst_pods(size), at_the_limits(size)):
+    for rules, by in POLICIES.items():
+        for name, on in chain(worst_pods(_PIECE), worst_pods(4 * _PIECE), at_the_limits(_PIECE)):
             body = json.dumps(call(on)).encode()
             pieces = max(len(body) / _PIECE, 1)
             answered = _answer(body, by)

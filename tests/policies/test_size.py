@@ -1,0 +1,166 @@
+"""A pod that is larger than any real one is denied before anything in it is looked at."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from policies.denial import MOST_CHANGES
+from policies.frameworks.expansion import MOST_EXPANDED, MOST_REFERENCES
+from policies.frameworks.judge import MOST_SETTINGS
+from policies.size import (
+    MOST_CONTAINERS,
+    MOST_MOUNTS,
+    MOST_NAMED,
+    MOST_OTHERS,
+    MOST_QUANTITIES,
+    MOST_SHARES,
+    MOST_VARIABLES,
+    MOST_VOLUMES,
+    MOST_WORDS,
+)
+from tests.policies.pods import container, denied, granted, limited, mutated, only_container, pod, policies, untouched
+
+WIDE = policies("share: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
+
+
+def _containers(count: int) -> dict[str, Any]:
+    return pod("0.2", *({"name": f"c{number}"} for number in range(count)))
+
+
+def _initial(count: int) -> dict[str, Any]:
+    return pod("0.2", initContainers=[{"name": f"c{number}"} for number in range(count - 1)])
+
+
+def _shares(count: int) -> dict[str, Any]:
+    return pod(None, *(limited(f"c{number}", 1) for number in range(count)))
+
+
+def _annotations(count: int) -> dict[str, Any]:
+    return pod("0.2", annotations={f"a{number}": "" for number in range(count - 1)})
+
+
+def _split(count: int) -> dict[str, Any]:
+    return pod("0.2", container("a", command=["x"] * 9), container("b", args=["x"] * (count - 9)))
+
+
+def _mounts(count: int) -> dict[str, Any]:
+    return pod("0.2", container(volumeMounts=[{"name": "v", "mountPath": f"/m{number}"} for number in range(count)]))
+
+
+def _added(count: int) -> dict[str, Any]:
+    return pod("0.2", container(securityContext={"capabilities": {"add": ["CHOWN"] * count}}))
+
+
+def _quantities(count: int) -> dict[str, Any]:
+    return pod("0.2", container(resources={"limits": {f"a{number}": 1 for number in range(count)}}))
+
+
+COUNTED: list[tuple[str, int, Callable[[int], dict[str, Any]]]] = [
+    ("containers", MOST_CONTAINERS, _containers),
+    ("containers", MOST_CONTAINERS, _initial),
+    ("containers with a share", MOST_SHARES, _shares),
+    ("characters in the names", MOST_NAMED, lambda count: pod("0.2", container("c" * count))),
+    ("words", MOST_WORDS, lambda count: pod("0.2", container(args=["x"] * count))),
+    ("words", MOST_WORDS, _split),
+    ("variables", MOST_VARIABLES, lambda count: pod("0.2", container(env=[{"name": "A"}] * count))),
+    ("volume mounts", MOST_MOUNTS, _mounts),
+    ("quantities", MOST_QUANTITIES, _quantities),
+    ("envFrom", MOST_OTHERS, lambda count: pod("0.2", container(envFrom=[{}] * count))),
+    ("capabilities", MOST_OTHERS, _added),
+    ("volumes", MOST_VOLUMES, lambda count: pod("0.2", volumes=[{"name": f"v{i}"} for i in range(count)])),
+    ("tolerations", MOST_OTHERS, lambda count: pod("0.2", tolerations=[{"key": "a"}] * count)),
+    ("annotations", MOST_OTHERS, _annotations),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "most", "of"), COUNTED)
+def test_a_pod_may_have_so_many_and_not_one_more(what: str, most: int, of: Callable[[int], dict[str, Any]]) -> None:
+    granted(of(most), WIDE)
+    deny = denied(of(most + 1), WIDE)
+    assert deny.code == "PodTooLarge"
+    assert what in deny.message
+    assert f"{most + 1} " in deny.message
+
+
+def test_a_pod_without_a_share_may_be_as_large_as_it_likes() -> None:
+    untouched(pod(None, *({"name": f"c{number}"} for number in range(MOST_CONTAINERS + 1))))
+
+
+def test_where_the_mode_is_warn_it_is_admitted_with_a_warning() -> None:
+    on = _containers(MOST_CONTAINERS + 1)
+    assert "PodTooLarge" in untouched(on, policies("mode: warn")).warnings[0]
+
+
+def _greedy(count: int) -> dict[str, Any]:
+    return pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=["--gp=1"] * count))
+
+
+def test_a_setting_that_is_lowered_again_and_again_is_warned_of_once_and_denied_above_sixteen() -> None:
+    assert only_container(mutated(_greedy(MOST_CHANGES)))["args"] == ["--gp=0.2"] * MOST_CHANGES
+    assert len([one for one in granted(_greedy(MOST_CHANGES)).warnings if "lowered" in one]) == 1
+    assert denied(_greedy(MOST_CHANGES + 1)).code == "PodTooLarge"
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_variables_that_are_removed_count_with_them(*, beside: bool) -> None:
+    strip = policies("environment: {reserved: strip}")
+    own = [{"name": f"CUDA_MPS_{number}", "value": ""} for number in range(MOST_CHANGES + 1)]
+
+    def on(count: int) -> dict[str, Any]:
+        return (
+            pod("0.2", container(), container("b", env=own[:count]))
+            if beside
+            else pod("0.2", container(env=own[:count]))
+        )
+
+    granted(on(MOST_CHANGES), strip)
+    assert denied(on(MOST_CHANGES + 1), strip).code == "PodTooLarge"
+
+
+def test_a_variable_that_hides_the_gpus_again_and_again_counts_too() -> None:
+    none = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
+    granted(pod("0.2", container(), *(container(f"c{number}", env=[none]) for number in range(40))))
+    assert denied(pod("0.2", container(), container("b", env=[none] * 40))).code == "PodTooLarge"
+
+
+def test_mounts_that_are_replaced_count_too() -> None:
+    scratch = [{"name": "v", "emptyDir": {}}]
+    mounts = [{"name": "v", "mountPath": "/dev/shm"}] * (MOST_CHANGES + 1)
+    granted(pod("0.2", container(volumeMounts=mounts[1:]), volumes=scratch))
+    assert denied(pod("0.2", container(volumeMounts=mounts), volumes=scratch)).code == "PodTooLarge"
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda count: container(args=["--gpu-memory-utilization=0.1"] * count),
+        lambda count: container(args=["--mem=0.1"] * count),  # an abbreviation of SGLang's, perhaps
+        lambda count: container(command=["sh", "-c", "vllm" + " --gpu-memory-utilization=0.1" * count]),
+        lambda count: container(env=[{"name": "CUPY_GPU_MEMORY_LIMIT", "value": "10%"}] * count),
+    ],
+)
+def test_settings_within_the_share_are_counted_as_well(of: Callable[[int], dict[str, Any]]) -> None:
+    granted(pod("0.2", of(MOST_SETTINGS)))
+    assert denied(pod("0.2", of(MOST_SETTINGS + 1))).code == "PodTooLarge"
+
+
+def test_references_may_make_so_much_text_and_no_more() -> None:
+    def bomb(doublings: int) -> dict[str, Any]:
+        env = [{"name": "A0", "value": "x" * 1024}]
+        env += [{"name": f"A{n + 1}", "value": f"$(A{n})$(A{n})"} for n in range(doublings)]
+        return pod("0.2", container(args=["$(A0)"], env=env))
+
+    assert MOST_EXPANDED == 256 * 1024
+    granted(bomb(7))
+    assert denied(bomb(8)).code == "PodTooLarge"
+    assert denied(bomb(1000)).code == "PodTooLarge"
+
+
+@pytest.mark.parametrize("reference", ["$(A)", "$A"])
+def test_there_may_be_so_many_references(reference: str) -> None:
+    def on(count: int) -> dict[str, Any]:
+        return pod("0.2", container(command=["sh", "-c", f"{reference} " * count], env=[{"name": "A", "value": "b"}]))
+
+    granted(on(MOST_REFERENCES))
+    assert denied(on(MOST_REFERENCES + 1)).code == "PodTooLarge"

@@ -1,0 +1,101 @@
+"""Whatever comes, a review and its answer cost no more than so much."""
+
+import json
+import sys
+import tracemalloc
+from itertools import chain
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.bench.worst_cases import POLICIES as WORST
+from tests.bench.worst_pods import at_the_limits, worst_pods
+from tests.policies.pods import container, pod, policies
+from tests.webhook.reviews import call, patch_of
+from tests.webhook.test_patch import POLICIES, pods
+from webhook.review import LONGEST_ANSWER, LONGEST_WARNING, MOST_WARNED, BadCall, review
+
+SIZE = 16 * 1024
+RULES = [pytest.param(by, id=name or "mps") for name, by in WORST.items()]
+
+
+def answered(on: dict[str, Any], by: Any) -> dict[str, Any]:
+    """Check the bounds of an answer; returns the response."""
+    try:
+        body = review(json.dumps(call(on)).encode(), by).body
+    except BadCall:
+        return {}
+    assert len(body) <= LONGEST_ANSWER
+    response: dict[str, Any] = json.loads(body)["response"]
+    warnings = response.get("warnings", [])
+    assert all(len(one) <= LONGEST_WARNING for one in warnings)
+    assert sum(map(len, warnings)) <= MOST_WARNED
+    operations = patch_of(response)
+    spec = on["spec"]
+    containers = [*spec["containers"], *(spec.get("initContainers") or ())]
+    mounts = sum(len(one.get("volumeMounts") or ()) for one in containers)
+    assert len(operations) <= 32 + 8 * len(containers) + mounts
+    return response
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_the_dearest_pods_get_an_answer_within_its_bounds(by: Any) -> None:
+    for _, on in chain(worst_pods(SIZE), at_the_limits(SIZE)):
+        answered(on, by)
+
+
+@settings(deadline=None, max_examples=200)
+@given(pods(), st.sampled_from(sorted(POLICIES)))
+def test_an_answer_is_within_its_bounds(on: dict[str, Any], name: str) -> None:
+    answered(on, POLICIES[name])
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_four_times_the_bytes_are_four_times_the_steps_at_most(by: Any) -> None:
+    """Steps are calls of functions, in Python and in C: a number that is the same on every machine."""
+    for (name, on), (_, larger) in zip(worst_pods(SIZE), worst_pods(4 * SIZE), strict=True):
+        assert _steps(larger, by) <= 4.5 * _steps(on, by) + 2000, name
+
+
+def _steps(on: dict[str, Any], by: Any) -> int:
+    body = json.dumps(call(on)).encode()
+    steps = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        review(body, by)
+    except BadCall:
+        pass
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_a_review_takes_at_most_twenty_times_its_body_in_memory(by: Any) -> None:
+    for name, on in worst_pods(8 * SIZE):
+        body = json.dumps(call(on)).encode()
+        tracemalloc.start()
+        try:
+            review(body, by)
+        except BadCall:
+            pass
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak <= 20 * len(body) + 512 * 1024, name
+
+
+def test_warnings_beyond_what_the_api_server_shows_are_counted() -> None:
+    many = [container(f"c{number}", envFrom=[{}]) for number in range(100)]
+    on = pod(None, *many, annotations={f"container.gpu-share.dev/c{number}": "0.01" for number in range(100)})
+    by = policies("environment: {envFrom: allow}", "vgpusPerGpu: 100")
+    warnings = answered(on, by)["warnings"]
+    assert warnings[-1].endswith("more warnings, which gpu-share preview shows")
+    assert len(warnings) > 10
