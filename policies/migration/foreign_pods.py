@@ -127,10 +127,10 @@ def _taken(container: Fields, names: tuple[str, ...]) -> dict[str, int]:
     amounts: dict[str, Any] = {}
     for group in ("limits", "requests"):
         held = resources.get(group) or {}
-        for name in names:
-            if name in held:
-                amounts.setdefault(name, held.pop(name))
-        if group in resources and not held:
+        found = [name for name in names if name in held]
+        for name in found:
+            amounts.setdefault(name, held.pop(name))
+        if found and not held:
             del resources[group]
     if amounts and not resources:
         del container["resources"]
@@ -150,8 +150,8 @@ def _annotate(pod: Fields, shares: Mapping[str, Share]) -> Iterator[str]:
         return
     metadata = pod["metadata"] = pod.get("metadata") or {}
     annotations = metadata["annotations"] = metadata.get("annotations") or {}
-    first = annotations.get(DEFAULT_CONTAINER_ANNOTATION) or pod["spec"]["containers"][0]["name"]
-    bare = shares.keys() == {first}
+    apps = [one["name"] for one in pod["spec"].get("containers") or ()]
+    bare = shares.keys() == {annotations.get(DEFAULT_CONTAINER_ANNOTATION) or next(iter(apps), None)}
     for name, share in shares.items():
         key = SHARE_ANNOTATION if bare else f"{CONTAINER_ANNOTATION_PREFIX}{name}"
         own = next((one for one in (key, SHARE_ANNOTATION_ALIAS) if one in annotations and (bare or one == key)), None)

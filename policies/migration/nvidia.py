@@ -34,6 +34,8 @@ def import_nvidia(
         problems.append(
             Problem("--default", 0, "", message if found.are_named else "the file has no names: leave it out")
         )
+    if nodes and not found.are_named:
+        problems.append(Problem("--nodes", 0, "", "the file has no names that nodes could choose: leave it out"))
     if problems:
         raise PolicyError(tuple(problems))
     chosen = default if default is not None else found.default
@@ -41,6 +43,6 @@ def import_nvidia(
         is_named=found.are_named,
         default=chosen or None,
         has_default=chosen is not None,
-        nodes=read_nodes(nodes[1], nodes[0], names) if nodes and found.are_named else None,
+        nodes=read_nodes(nodes[1], nodes[0], names) if nodes else None,
     )
     return translate(read, known)

@@ -49,10 +49,11 @@ def vgpus_per_gpu(replicas: Collection[int]) -> int:
     """Choose the number of vGPUs per GPU for these numbers of replicas; the default if there are none."""
     if not replicas:
         return DEFAULT_VGPUS_PER_GPU
-    multiple = lcm(*replicas)
-    if multiple <= MOST_VGPUS_PER_GPU:
-        return multiple
-    numbers = set(replicas)
+    numbers = {one for one in replicas if one <= MOST_VGPUS_PER_GPU}
+    if max(replicas) > MOST_VGPUS_PER_GPU:
+        numbers.add(max(replicas))  # which loses most of those that have too many
+    elif lcm(*numbers) <= MOST_VGPUS_PER_GPU:
+        return lcm(*numbers)
     return max(
         range(1, MOST_VGPUS_PER_GPU + 1), key=lambda number: (min(_kept(number, one) for one in numbers), -number)
     )

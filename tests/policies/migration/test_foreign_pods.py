@@ -118,6 +118,17 @@ def test_resources_of_the_other_system_leave_the_pod_and_others_stay() -> None:
     assert "resources" not in third
 
 
+def test_what_asks_for_nothing_of_the_other_system_stays_as_it_is() -> None:
+    odd = [container(resources={"limits": {}, "requests": None}), container("b", resources={"limits": {"cpu": 1}})]
+    assert translated(Hami(None), *odd).pod == pod(None, *odd)
+
+
+def test_a_pod_with_init_containers_alone_is_no_traceback() -> None:
+    written = pod(None)
+    written["spec"] = {"containers": None, "initContainers": [asking({"nvidia.com/gpumem-percentage": 20}, "a")]}
+    assert translate_pod(written, Hami(None)).pod["metadata"]["annotations"] == {"container.gpu-share.dev/a": "0.2"}
+
+
 def test_a_limit_counts_before_a_request_as_for_hami() -> None:
     limits, requests = {"nvidia.com/gpumem-percentage": 20}, {"nvidia.com/gpumem-percentage": 50}
     made = translated(Hami(None), container(resources={"limits": limits, "requests": requests}))

@@ -103,6 +103,21 @@ def test_the_default_must_be_one_of_the_names() -> None:
     assert "has no names" in problems(MPS, default="b")[0]
 
 
+def test_nodes_are_of_no_use_for_a_file_without_names() -> None:
+    with pytest.raises(PolicyError, match="--nodes: the file has no names"):
+        imported(MPS, nodes=("nodes", "gpu-1 a\n"))
+
+
+def test_many_large_numbers_of_replicas_take_no_time_to_speak_of() -> None:
+    text = config_map(
+        **{
+            f"c{number}": f"sharing: {{mps: {{resources: [{{name: gpu, replicas: {10**17 + number}}}]}}}}"
+            for number in range(3000)
+        }
+    )
+    assert imported(text, default="c1").vgpus_per_gpu == 100
+
+
 def test_binary_noise_is_a_problem_and_no_traceback() -> None:
     noise = base64.b64encode(bytes(range(256))).decode()
     assert problems(f"{noise}: [{noise}")
