@@ -81,12 +81,60 @@ def is_reserved(variable: str) -> bool:
     return variable in RESERVED_VARIABLES or variable.startswith(RESERVED_VARIABLE_PREFIXES)
 
 
-# Whole GPUs of the vendors' own device plugins. A pod has a share or whole GPUs, never both.
+# What a container under MPS may have of the driver: MPS limits no graphics.
+DRIVER_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
+COMPUTE_CAPABILITIES: Final = ("compat32", "compute", "utility", "video")
+
+# Whole GPUs of the vendors' own device plugins, which cannot be ours too.
 WHOLE_GPU_RESOURCE_PREFIXES: Final = (
     "nvidia.com/gpu",
     "nvidia.com/mig-",
     "amd.com/gpu",
     "gpu.intel.com/",
+)
+
+# A pod has a share or GPUs by another way, never both. These patterns are in the API server's policies too, so they are
+# written in what RE2 and Python have in common. docs/security.md lists who reads which annotation.
+OTHER_GPU_RESOURCES: Final = (
+    "(?i:gpu|cuda)|/[^/]*(?i:nvidia)|^nvidia[.]com/(mig-|[A-Z])"
+    "|^(amd[.]com|habana[.]ai|deviceclass[.]resource[.]kubernetes[.]io)/"
+)
+OTHER_SHARE_ANNOTATIONS: Final = ("gpu-fraction", "gpu-memory")  # of NVIDIA's KAI scheduler
+DEVICE_ANNOTATIONS: Final = (
+    "^([^/]+[.])?(cdi[.]k8s[.]io|crio[.]io|nri[.]io|noderesource[.]dev|nri[.]containerd[.]io)(/|$)"
+    "|^(io[.]kubernetes[.]cri-o|io[.]katacontainers|dev[.]gvisor|run[.]oci|org[.]systemd[.]property|org[.]criu)[.]"
+    "|^io[.](kubernetes[.]cri[.]untrusted-workload|containers[.]trace-syscall)(/|$)"
+)
+# Of the same domains, and about processors and memory alone.
+TUNING_ANNOTATIONS: Final = (
+    "^([^/]+[.])?((resource-policy|memory-policy|memory-qos|memtierd)[.]nri[.]io|memory-policy[.]noderesource[.]dev)(/|$)"
+    "|^(cpu|irq)-[a-z-]+[.]crio[.]io(/|$)"
+)
+
+# What a container in a pod with a share may add to its capabilities: those of Pod Security's baseline, and those that
+# change what it may do in its own namespaces and cgroup. Any other one reaches the node, or is not known yet.
+ALLOWED_CAPABILITIES: Final = (
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "IPC_LOCK",
+    "KILL",
+    "LEASE",
+    "MKNOD",
+    "NET_ADMIN",
+    "NET_BIND_SERVICE",
+    "NET_BROADCAST",
+    "NET_RAW",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+    "SYS_NICE",
+    "SYS_PTRACE",
+    "SYS_RESOURCE",
 )
 
 # What is installed, and how the parts find each other in the cluster.

@@ -12,10 +12,11 @@ from policies.environment import check_env_from, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
-from policies.host_access import check_host_access, check_mounts
+from policies.host_access import check_host_access, check_mounts, check_paths
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
 from policies.memory_settings import MemoryCheck
 from policies.node_volumes import NodeVolumes, check_drivers, recursive
+from policies.other_devices import check_other_devices
 from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -72,9 +73,12 @@ def _grant(  # noqa: PLR0913 - all that decides
         check_share(ask, policy, found)
     check_sum(containers, asks, policy, kind, found)
     check_host_access(pod, containers, found, attached=attached)
+    for slot in containers if kind.strategy == MPS else ():
+        check_paths(slot, found, pipe_directory=pipes)
     of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=attached)
     of_node.check(found)
     check_drivers(pod, found)
+    check_other_devices(pod, found)
     check_pod(pod, containers, policy, found)
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
@@ -92,7 +96,7 @@ def _grant(  # noqa: PLR0913 - all that decides
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
-            Hidden(slot, reserved(slot, policy, found, shares=False))
+            Hidden(slot, reserved(slot, policy, found, shares=None))
             for slot in containers
             if (slot.group, slot.index) not in asking
         ),
@@ -129,7 +133,7 @@ def _container(  # noqa: PLR0913 - all that decides
         asked_by=ask.key,
         fraction_milli=target,
         advice=advice,
-        removed=reserved(ask.slot, policy, found, shares=True),
+        removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
         unmounted=_unmounted(volumes, ask, policy, policies, found),
     )
 

@@ -15,6 +15,7 @@ Code = Literal[
     "UnknownContainer",
     "ConflictingRequest",
     "ReservedEnvironment",
+    "ReservedAnnotation",
     "PrivilegedContainer",
     "HostUsersConflict",
     "MemoryArgumentAboveShare",

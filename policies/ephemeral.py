@@ -5,11 +5,12 @@ from policies.denial import DeniedError, Findings
 from policies.environment import reserved
 from policies.errors import quoted
 from policies.grant import Added, Denied, Hidden, ReadOnlyMounts, Untouched
-from policies.host_access import check_privileges
+from policies.host_access import check_paths
 from policies.node_volumes import NodeVolumes, recursive
 from policies.paths import is_within, normal
 from policies.pod import Pod, Slot, named
 from policies.policy_set import PolicySet
+from policies.privileges import check_privileges
 from policies.size import check_size
 
 
@@ -39,10 +40,11 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
         of_pipes = _pipe_volumes(pod, pipes)
         for slot in added:
             check_privileges(slot, found)
+            check_paths(slot, found, pipe_directory=pipes)
             _check_mounts(slot, of_pipes, found)
         of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=True)  # no mount of the pipes passes above
         read_only = recursive(of_node, added, found)
-        hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=False)) for slot in added)
+        hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=None)) for slot in added)
     except DeniedError as error:
         found.denials.append(error)
     if found.denials:

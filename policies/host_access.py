@@ -8,11 +8,11 @@ from policies.errors import quoted
 from policies.paths import is_plain, is_within, normal
 from policies.pod import Pod, Slot, Volume, VolumeMount, named
 from policies.policy import EffectivePolicy
+from policies.privileges import check_privileges
 from policies.request import Ask
 from policies.volumes import Volumes
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the MPS server and its clients meet
-_CAPABILITIES_OF_POWER = frozenset({"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"})
 
 
 def check_host_access(pod: Pod, containers: Sequence[Slot], found: Findings, *, attached: bool) -> None:
@@ -29,19 +29,6 @@ def check_host_access(pod: Pod, containers: Sequence[Slot], found: Findings, *, 
         found.deny("ConflictingRequest", what, "Remove hostIPC")
     for slot in containers:
         check_privileges(slot, found)
-
-
-def check_privileges(slot: Slot, found: Findings) -> None:
-    """Deny a container that could bypass a share: one that is privileged, or adds a capability that is as good."""
-    security = slot.container.security_context
-    if security is None:
-        return
-    if security.privileged:
-        what = f"{named(slot)} is privileged, so it can bypass its own share and those of others"
-        fix = "Remove securityContext.privileged, or ask for a whole GPU without gpu-share"
-        found.deny("PrivilegedContainer", what, fix)
-    if security.capabilities and security.capabilities.add:
-        _check_capabilities(slot, security.capabilities.add, found)
 
 
 def check_mounts(
@@ -79,6 +66,19 @@ def check_mounts(
     return tuple(replaced)
 
 
+def check_paths(slot: Slot, found: Findings, *, pipe_directory: str) -> None:
+    """Deny a container with a message file or a block device, which are mounted too, where clients meet MPS."""
+    said = [("terminationMessagePath", slot.container.termination_message_path or "")]
+    said += [("volumeDevices.devicePath", device.device_path) for device in slot.container.volume_devices or ()]
+    for field, path in said:
+        if ".." in path.split("/"):
+            what = f"{named(slot)} has a {field} with .., which is not allowed"
+            found.deny("ConflictingRequest", what, "Write the path without ..")
+        elif any(is_within(normal(path), directory) for directory in (pipe_directory, _SHARED_MEMORY)):
+            what = f"{named(slot)} has the {field} {quoted(path)}, where shares meet their MPS server"
+            found.deny("ConflictingRequest", what, f"Choose a path outside {pipe_directory} and {_SHARED_MEMORY}")
+
+
 def _is_replaced(mount: VolumeMount, ask: Ask, volumes: Volumes, policy: EffectivePolicy, found: Findings) -> bool:
     """Whether the shared memory of MPS takes the place of a mount: not of more than scratch memory."""
     what = _in_the_way(mount, ask, _SHARED_MEMORY)
@@ -107,10 +107,3 @@ def _in_the_way(mount: VolumeMount, ask: Ask, directory: str) -> str:
 def is_pipe_volume(volume: Volume, pipe_directory: str) -> bool:
     """Whether this is the directory of the MPS pipes, as the webhook mounts it and users of the AWS plugin do."""
     return volume.host_path is not None and normal(volume.host_path.path) == pipe_directory
-
-
-def _check_capabilities(slot: Slot, added: Sequence[str], found: Findings) -> None:
-    for capability in added:
-        if capability.upper().removeprefix("CAP_") in _CAPABILITIES_OF_POWER:
-            what = f"{named(slot)} adds the capability {quoted(capability)}, which can bypass every share"
-            found.deny("PrivilegedContainer", what, "Remove it from securityContext.capabilities.add")

@@ -67,6 +67,12 @@ class VolumeMount(Part, frozen=True, gc=False):
     mount_propagation: str | None = None
 
 
+class VolumeDevice(Part, frozen=True, gc=False):
+    """Where a container sees a volume as a block device."""
+
+    device_path: str = ""
+
+
 class Capabilities(Part, frozen=True, gc=False):
     """What a container may do beyond its user's rights."""
 
@@ -91,6 +97,8 @@ class Container(Part, frozen=True, gc=False):
     env_from: list[Reference] | None = None
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
+    volume_devices: list[VolumeDevice] | None = None
+    termination_message_path: str | None = None
     security_context: SecurityContext | None = None
     restart_policy: str | None = None
 
@@ -129,6 +137,12 @@ class OwnToleration(Part, frozen=True, gc=False):
     toleration_seconds: int | None = None
 
 
+class ResourceClaim(Part, frozen=True, gc=False):
+    """Devices by Dynamic Resource Allocation: of which kind, only the claim says."""
+
+    name: str
+
+
 class PodSpec(Part, frozen=True, gc=False):
     """What runs, and where."""
 
@@ -143,6 +157,7 @@ class PodSpec(Part, frozen=True, gc=False):
     tolerations: list[OwnToleration] | None = None
     runtime_class_name: str | None = None
     scheduler_name: str | None = None
+    resource_claims: list[ResourceClaim] | None = None
 
 
 class Pod(Part, frozen=True, gc=False):

@@ -11,12 +11,12 @@ from policies.contract import (
     SHARE_ANNOTATION,
     SHARE_ANNOTATION_ALIAS,
     WHOLE,
-    WHOLE_GPU_RESOURCE_PREFIXES,
 )
 from policies.default_container import default_container
 from policies.denial import DeniedError, Findings
 from policies.errors import ShareError, quoted
 from policies.kind import Kind, kind_of, vgpus_of
+from policies.other_devices import is_other_gpu
 from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
@@ -193,8 +193,8 @@ def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: Effe
                 found.add(_not_sized_here(slot, name, kind, policy))
             elif name in cluster.resource_names.values():
                 found.add(_not_allocated_here(slot, name, cluster, kind, policy))
-            elif name.startswith(WHOLE_GPU_RESOURCE_PREFIXES):
-                what = f"{named(slot)} asks for whole GPUs ({quoted(name)}) in a pod with a share of one"
+            elif is_other_gpu(name):
+                what = f"{named(slot)} asks for {quoted(name)}, GPUs of another device plugin, in a pod with a share"
                 found.deny("ConflictingRequest", what, "Remove one of the two")
 
 

@@ -50,7 +50,7 @@ def _counts(pod: Pod, containers: Sequence[Slot]) -> Iterator[tuple[int, str, in
         named += len(slot.name)
         words += len(one.command or ()) + len(one.args or ())
         variables += len(one.env or ())
-        mounts += len(one.volume_mounts or ())
+        mounts += len(one.volume_mounts or ()) + len(one.volume_devices or ())
         references += len(one.env_from or ())
         if one.resources:
             quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())

@@ -5,9 +5,11 @@ from typing import Any
 
 from policies.contract import RESERVED_VARIABLES
 from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, variable, with_spec
+from tests.bypass.corpus_devices import other_devices
 from tests.bypass.corpus_dra import by_dra
 from tests.bypass.corpus_node import arguments, folders, grants
 from tests.bypass.corpus_paths import paths
+from tests.bypass.corpus_privileges import privileges
 from tests.bypass.corpus_whole import whole_gpus
 from tests.policies.pods import VGPU, container, limited, pod
 
@@ -56,6 +58,8 @@ def corpus() -> list[Attempt]:
         *grants(),
         *whole_gpus(),
         *by_dra(),
+        *other_devices(),
+        *privileges(),
     ]
 
 

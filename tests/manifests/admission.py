@@ -1,5 +1,6 @@
 """Evaluate match conditions and admission policies of the manifests as the API server does: their CEL, over pods."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,12 +34,16 @@ def _integer(quantity: str) -> int:
     return number
 
 
+USER = ("system:authenticated",)  # the groups of whoever sends the request
+NODE = ("system:nodes", "system:authenticated")
+
 # What the manifests use of Kubernetes' libraries of quantities and strings. CEL reads x.f() as f(x).
 _FUNCTIONS: Final[dict[str, Any]] = {
     "quantity": str,
     "asInteger": _integer,
     "replace": str.replace,
     "split": str.split,
+    "trim": str.strip,
 }
 _NAMESPACE: Final[Object] = {"metadata": {"name": "team"}}
 
@@ -59,9 +64,10 @@ class Expressions:
     variables: dict[str, Any] = field(default_factory=dict)
     validations: list[tuple[Any, Any]] = field(default_factory=list)  # expression, message
 
-    def matches(self, pod: Object, old: Object | None = None) -> bool:
+    def matches(self, pod: Object, old: Object | None = None, *, groups: Sequence[str] = USER) -> bool:
         """Whether *pod* meets the match conditions."""
-        context = _FUNCTIONS | {"object": pod, "oldObject": old}
+        request = {"userInfo": {"groups": list(groups)}}
+        context = _FUNCTIONS | {"object": pod, "oldObject": old, "request": request}
         return all(_truth(condition.execute(context)) for condition in self.conditions.values())
 
     def denials(self, pod: Object, old: Object | None = None, *, namespace: Object = _NAMESPACE) -> list[str]:

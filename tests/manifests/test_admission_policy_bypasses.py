@@ -11,6 +11,7 @@ from tests.manifests.render import Object
 from tests.policies.pods import container, decided, mutated, only_container, pod, policies
 
 POLICY = policy(BASE)
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 RESERVED = [
     *sorted(contract.RESERVED_VARIABLES),
     *(f"{prefix}ANYTHING" for prefix in contract.RESERVED_VARIABLE_PREFIXES),
@@ -30,9 +31,19 @@ def test_a_container_with_a_share_may_not_set_a_reserved_variable(variable: str,
 @pytest.mark.parametrize("variable", RESERVED)
 def test_no_other_container_of_the_pod_may_set_a_reserved_variable(variable: str, group: str) -> None:
     on = one("one")
-    on["spec"].setdefault(group, []).append(container("other", env=[{"name": variable, "value": "all"}]))
+    on["spec"].setdefault(group, []).append(container("other", env=[VOID, {"name": variable, "value": "all"}]))
     (said,) = POLICY.denials(on)
     assert said.startswith("A container without a GPU share, in a pod with one, sets a reserved variable")
+
+
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+@pytest.mark.parametrize("env", [{}, {"env": []}, {"env": [{"name": "A", "value": "void"}]}])
+def test_a_container_that_comes_after_the_webhook_must_hide_the_gpus_itself(env: Object, group: str) -> None:
+    for name in GRANTED:
+        on = one(name)
+        on["spec"].setdefault(group, []).append(container("late", **env))
+        (said,) = POLICY.denials(on)
+        assert said.startswith("A container without a GPU share, in a pod with one, must have NVIDIA_VISIBLE_DEVICES")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +66,6 @@ def test_the_policy_reserves_what_the_contract_reserves() -> None:
     text = " ".join(one["expression"] for one in policy_spec(BASE)["validations"])
     reserved = [*contract.RESERVED_VARIABLES, *contract.RESERVED_VARIABLE_PREFIXES]
     assert all(text.count(f"'{name}'") >= 2 for name in reserved)
-    assert all(text.count(f"'{name}'") == 2 for name in contract.WHOLE_GPU_RESOURCE_PREFIXES)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +79,7 @@ def test_a_gpu_of_another_device_plugin_beside_a_share_is_denied(
 ) -> None:
     on = one("two containers")
     on["spec"].setdefault(group, []).append(
-        container("other", resources={field: {"cpu": "1", resource: "1"} for field in fields})
+        container("other", env=[VOID], resources={field: {"cpu": "1", resource: "1"} for field in fields})
     )
     assert POLICY.denials(on) == [
         "A pod has GPUs of gpu-share or of another device plugin, never both: remove one of the two from its resources."
@@ -203,7 +213,7 @@ def test_a_mount_path_with_two_dots_is_denied() -> None:
 def test_webhook_and_policy_agree_on_privileges(change: Object, group: str) -> None:
     written, after = pod("0.2"), one("one")
     for on in (written, after):
-        on["spec"].setdefault(group, []).append(container("other", **change))
+        on["spec"].setdefault(group, []).append(container("other", env=[VOID], **change))
     assert (POLICY.denials(after) != []) == isinstance(decided(written), Denied)
 
 

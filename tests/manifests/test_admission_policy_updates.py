@@ -21,10 +21,10 @@ def changed(change: Callable[[Object], object], of: Object = RUNNING) -> list[st
     return POLICY.denials(new, of)
 
 
-def test_it_validates_updates_of_pods_and_their_ephemeral_containers() -> None:
+def test_it_validates_updates_of_pods_by_every_way_that_there_is() -> None:
     (rule,) = policy_spec(BASE, "gpu-share-changes")["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["UPDATE"]
-    assert rule["resources"] == ["pods", "pods/ephemeralcontainers"]
+    assert rule["resources"] == ["pods", "pods/ephemeralcontainers", "pods/resize", "pods/status"]
 
 
 @pytest.mark.parametrize(

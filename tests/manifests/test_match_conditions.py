@@ -8,7 +8,7 @@ import pytest
 from policies import contract
 from policies.pod import Pod, slots
 from policies.request import asks_for_share
-from tests.manifests.admission import BASE, policy, policy_spec, stored, webhook_conditions
+from tests.manifests.admission import BASE, NODE, policy, policy_spec, stored, webhook_conditions
 from tests.manifests.render import OVERLAYS, Object, render
 from tests.policies.pods import GPU, TIMESLICED, VGPU, container, limited, pod, policies
 
@@ -92,11 +92,12 @@ def test_every_request_that_the_rules_know_matches_webhook_and_policy(name: str)
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_mirror_pods_match_neither_webhook_nor_policy(name: str) -> None:
+def test_mirror_pods_of_kubelets_match_neither_webhook_nor_policy(name: str) -> None:
     on = stored(ASKING[name])
     on["metadata"]["annotations"] = on["metadata"].get("annotations", {}) | {MIRROR: "0"}
     assert not WEBHOOK.matches(on)
-    assert not POLICY.matches(on)
+    assert not POLICY.matches(on, groups=NODE)
+    assert POLICY.matches(on)  # whoever else says that it is a mirror pod
 
 
 def test_a_limit_of_zero_is_not_a_request() -> None:

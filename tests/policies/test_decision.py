@@ -46,6 +46,7 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
     ("UnknownContainer", pod(None, annotations={"container.gpu-share.dev/x": "0.2"})),
     ("ConflictingRequest", pod("0.2", limited(quantity=3))),
     ("ReservedEnvironment", pod("0.2", container(env=ALL))),
+    ("ReservedAnnotation", pod("0.2", annotations={"cdi.k8s.io/gpu": "nvidia.com/gpu=all"})),
     ("PrivilegedContainer", pod("0.2", container(securityContext={"privileged": True}))),
     ("HostUsersConflict", pod("0.2", hostUsers=False)),
     ("MemoryArgumentAboveShare", pod("0.2", GREEDY)),
@@ -54,7 +55,14 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
 
 
 # What is wrong whatever the policy says.
-BY_NO_FIELD = {"ShareMalformed", "UnknownContainer", "ConflictingRequest", "PrivilegedContainer", "PodTooLarge"}
+BY_NO_FIELD = {
+    "ShareMalformed",
+    "UnknownContainer",
+    "ConflictingRequest",
+    "ReservedAnnotation",
+    "PrivilegedContainer",
+    "PodTooLarge",
+}
 
 
 @pytest.mark.parametrize(("code", "on"), DENIED)
@@ -116,7 +124,7 @@ RESERVED = [
     "GPU_SHARE_MEMORY_MIB",
 ]
 FREE = [
-    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_REQUIRE_CUDA",
     "CUDA_HOME",
     "CUDA_LAUNCH_BLOCKING",
     "nvidia_visible_devices",
