@@ -92,14 +92,13 @@ class _NodeGroup(click.Group):
     default="pack",
     help="Which GPU a share goes to: the fullest that fits, or the emptiest.",
 )
+@option("--cdi-dir", type=DIRECTORY, default=Path("/var/run/cdi"), help="Directory of CDI specifications, ours too.")
 @option(
-    "--device-handover",
-    metavar="envvar,cdi,devices",
-    type=Several({"envvar": "envvar", "cdi": "cdi", "devices": "devices"}.__getitem__, "some of envvar, cdi, devices"),
-    default="envvar",
-    help="How a container gets its GPU: by variable, by a CDI device, by device nodes, or several of these.",
+    "--cdi-static-dir",
+    type=DIRECTORY,
+    default=Path("/etc/cdi"),
+    help="Another directory of CDI specifications, which is only read.",
 )
-@option("--cdi-dir", type=DIRECTORY, default=Path("/var/run/cdi"), help="Directory of CDI specifications.")
 @option(
     "--application-xids",
     metavar="XID,...",
@@ -116,8 +115,6 @@ def plugin(context: click.Context, /, **options: Any) -> None:
         return
     from plugin.process import Settings, run
 
-    if not options["device_handover"]:
-        end("--device-handover: expected some of envvar, cdi, devices", UNUSABLE)
     sys.exit(run(Settings(**options)))
 
 

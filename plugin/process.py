@@ -24,7 +24,7 @@ from plugin.lifecycle import Ending, Threads
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
-from plugin.shares.handover import Handover, HandoverSettings, forget_others
+from plugin.shares.handover import forget_others, handover_settings
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, strategies
 from plugin.state_files import boot_id
@@ -50,12 +50,12 @@ class Settings:
     simulate: str | None  # "2xH200" or a file; None advertises NVML's GPUs
     kubelet_dir: Path  # directory of the kubelet's socket and of ours
     state_dir: Path  # directory in which this node's parts publish their state
-    cdi_dir: Path  # directory of CDI specifications
+    cdi_dir: Path  # directory of CDI specifications, ours among them
+    cdi_static_dir: Path  # another one, in which nothing is written
     pod_resources: Path  # the kubelet's socket that says who holds what
     allocation_policy: AllocationPolicy
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
-    device_handover: frozenset[Handover]  # how a container gets its GPU
     application_xids: frozenset[int]  # XIDs that are an application's fault and leave the GPU healthy
     wait_for_gpus: bool  # False ends with an error where there are no GPUs
 
@@ -113,7 +113,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
     source = gpu_source(settings.simulate, settings.state_dir)
     _check_kubelet_dir(settings.kubelet_dir)
-    handover = HandoverSettings(ways=settings.device_handover, cdi_dir=settings.cdi_dir)
+    handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
     resources = Resources(
         cluster,
@@ -175,7 +175,7 @@ def reconciler_context(
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
         settings.state_dir.mkdir(parents=True, exist_ok=True)
     names = cluster.resource_names
-    changes = ClusterChanges(settings.policies, RestartNeeded(cluster, node_name=settings.node_name))
+    changes = ClusterChanges(settings.policies, RestartNeeded(cluster, node_name=settings.node_name, hands_over=True))
 
     def tenants() -> tuple[Tenant, ...]:
         shared = frozenset(names.values())
@@ -187,6 +187,7 @@ def reconciler_context(
         mps_faults=source.mps_faults,
         tenants=tenants,
         publish=resources.publish,
+        handover=resources.look_for_devices,
         resource_names=names,
         recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
         restart_needed=changes.look,

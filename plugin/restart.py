@@ -16,14 +16,18 @@ _log = logging.getLogger(__name__)
 class RestartNeeded:
     """Compares the `_cluster.yaml` of now with the one this process *runs* with, and logs each change once."""
 
-    def __init__(self, runs: Cluster, *, node_name: str) -> None:
+    def __init__(self, runs: Cluster, *, node_name: str, hands_over: bool = False) -> None:
+        """*hands_over*: this process hands GPUs to containers, so how it does counts too."""
         self._runs = runs
         self._node_name = node_name
+        self._hands_over = hands_over
         self.changes: tuple[str, ...] = ()  # such as `vgpusPerGpu 10 -> 20`; empty if no restart is needed
 
     def compare(self, newest: Cluster) -> None:
         """Take the newest `_cluster.yaml`."""
         changes = tuple(_changes(self._runs, newest, self._node_name))
+        if self._hands_over and set(newest.handover) != set(self._runs.handover):
+            changes += (f"handover {','.join(self._runs.handover)} -> {','.join(newest.handover)}",)
         if changes and changes != self.changes:
             _log.warning("restart needed", extra={"file": CLUSTER_FILE, "changed": changes})
         elif self.changes and not changes:

@@ -9,7 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from policies.contract import (
+    CDI,
     DEFAULT_EXEMPT_NAMESPACES,
+    DEFAULT_HANDOVER,
     DEFAULT_PIPE_DIRECTORY,
     DEFAULT_RESOURCE_NAMES,
     DEFAULT_VGPUS_PER_GPU,
@@ -17,6 +19,7 @@ from policies.contract import (
     SIZE_RESOURCE_PREFIX,
     WHOLE_GPU_RESOURCE_PREFIXES,
     Allocation,
+    Handover,
     SharingStrategy,
 )
 from policies.form import Section, form
@@ -117,6 +120,14 @@ class Cluster(Section, frozen=True, kw_only=True):
         int, Meta(description="vGPUs that one GPU is divided into.", ge=1, le=100, examples=[DEFAULT_VGPUS_PER_GPU])
     ] = DEFAULT_VGPUS_PER_GPU
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
+    handover: Annotated[
+        tuple[Handover, ...],
+        Meta(
+            description="How a container gets its GPU and its limits: by variables (envvar), as a CDI device, which "
+            "overrides what the pod sets (cdi), as device nodes (devices), or by several of these.",
+            min_length=1,
+        ),
+    ] = DEFAULT_HANDOVER
     nodes: Annotated[
         tuple[NodeRule, ...],
         Meta(
@@ -147,6 +158,11 @@ class Cluster(Section, frozen=True, kw_only=True):
     def is_ours(self, resource: str) -> bool:
         """Whether an extended resource is a share, or whole GPUs, whoever allocates it."""
         return resource in self.resource_names.values() or is_sized(resource)
+
+    @property
+    def overrides_pods(self) -> bool:
+        """Whether what a container with a share of one GPU receives overrides all variables that its pod sets."""
+        return set(self.handover) == {CDI}
 
     def strategy(self, *, node: str, model: str, index: int, otherwise: SharingStrategy) -> SharingStrategy | None:
         """Return the sharing strategy of a GPU, None for none; *otherwise* where no entry of `nodes` fits."""

@@ -40,7 +40,12 @@ MPS_VOLUME: Final = "nvidia-mps"
 # Shares are whole thousandths of one GPU.
 MILLI_PER_GPU: Final = 1000
 
+# How a container gets its GPU and its limits on the node. What comes by CDI alone overrides what its pod sets.
+Handover = Literal["envvar", "cdi", "devices"]
+CDI: Final = "cdi"
+
 # Defaults of `_cluster.yaml`.
+DEFAULT_HANDOVER: Final[tuple[Handover, ...]] = ("envvar",)
 DEFAULT_RESOURCE_NAMES: Final[dict[SharingStrategy, str]] = {
     MPS: "gpu-share.dev/vgpu",
     TIME_SLICING: "gpu-share.dev/vgpu-timesliced",

@@ -3,12 +3,13 @@
 from policies.bounds import check_share, check_sum
 from policies.changes import RemoveMount
 from policies.contract import (
+    DRA,
     MILLI_PER_GPU,
     MIRROR_ANNOTATION,
     MPS,
 )
 from policies.denial import DeniedError, Findings
-from policies.environment import check_env_from, reserved
+from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
@@ -79,6 +80,8 @@ def _grant(  # noqa: PLR0913 - all that decides
     of_node.check(found)
     check_drivers(pod, found)
     check_other_devices(pod, found)
+    for slot in containers:
+        check_prefixes(slot, found)
     check_pod(pod, containers, policy, found)
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
@@ -112,7 +115,9 @@ def _container(  # noqa: PLR0913 - all that decides
     granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
     requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
     basis = requested if policy.policy.memory.basis == "requested" else granted
-    check_env_from(ask.slot, policy, found)
+    # Several GPUs are no CDI device of ours, so they go by variables.
+    by_cdi = ask.kind.allocation == DRA or (policies.cluster.overrides_pods and ask.vgpus <= per_gpu)
+    check_env_from(ask.slot, policy, found, overridden=by_cdi)
     target = basis - policy.policy.memory.headroom
     if target <= 0:
         target = basis

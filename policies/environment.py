@@ -1,5 +1,7 @@
 """The variables of a container that would lift a limit: denied or removed, as the policy says."""
 
+from typing import Final
+
 from policies.changes import RemoveVariable
 from policies.contract import (
     COMPUTE_CAPABILITIES,
@@ -19,6 +21,11 @@ from policies.policy import EffectivePolicy
 
 # One look at each variable's first letters is enough for most of them.
 _FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})
+
+# The first words of reserved names, which other variables have as well: NVIDIA_API_KEY, CUDA_HOME.
+_COMMON_PREFIXES: Final = frozenset(
+    ("", *_FIRST_LETTERS, *(letters.removesuffix("_") for letters in _FIRST_LETTERS)),
+)
 
 
 def reserved(
@@ -79,19 +86,55 @@ def _draws(variable: Variable, shares: SharingStrategy | None) -> bool:
     return bool(variable.value_from) or any(part.strip() not in ("", *COMPUTE_CAPABILITIES) for part in parts)
 
 
-def check_env_from(slot: Slot, policy: EffectivePolicy, found: Findings) -> None:
-    """Warn of variables that admission cannot see, or deny them."""
+def check_env_from(slot: Slot, policy: EffectivePolicy, found: Findings, *, overridden: bool) -> None:
+    """
+    Deny variables that admission cannot see, or warn of them, where one could lift a limit.
+
+    *overridden* says that the limits override whatever the pod sets: the container runtime sets them last.
+    """
     if not slot.container.env_from:
         return
-    if policy.policy.environment.env_from == "deny":
-        found.deny(
-            "ReservedEnvironment",
-            f"{named(slot)} takes variables by envFrom, where admission cannot see reserved ones",
-            "Name each variable in env with valueFrom",
-            by=policy.source("environment.envFrom"),
-        )
-        return
-    found.warnings.append(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
+    match policy.policy.environment.env_from:
+        case "deny":
+            found.deny(
+                "ReservedEnvironment",
+                f"{named(slot)} takes variables by envFrom, where admission cannot see reserved ones",
+                "Name each variable in env with valueFrom",
+                by=policy.source("environment.envFrom"),
+            )
+        case None if not overridden:
+            found.deny(
+                "ReservedEnvironment",
+                f"{named(slot)} takes variables by envFrom, which could lift limits that are variables themselves",
+                "Name each variable in env with valueFrom: docs/policies.md says where envFrom is admitted",
+            )
+        case "allow" if not overridden:
+            found.warn(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
+
+
+def check_prefixes(slot: Slot, found: Findings) -> None:
+    """
+    Deny an envFrom whose prefix is that of reserved variables, whatever lies behind it.
+
+    Under `CUDA_MPS_` every key makes one, and `NVIDIA_VIS` can be meant for one alone. `NVIDIA_` or no prefix may as
+    well be for other variables: they are no more than any envFrom.
+    """
+    for source in slot.container.env_from or ():
+        if source.prefix and _makes_reserved(source.prefix):
+            found.deny(
+                "ReservedEnvironment",
+                f"{named(slot)} has an envFrom with the prefix {quoted(source.prefix)}, which makes reserved variables",
+                "Use another prefix, or none",
+            )
+
+
+def _makes_reserved(prefix: str) -> bool:
+    if prefix in _COMMON_PREFIXES:
+        return False
+    return any(
+        name.startswith(prefix) or prefix.startswith(name)
+        for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)
+    )
 
 
 def _hides(variable: Variable) -> bool:

@@ -2,7 +2,7 @@
 
 from policies.contract import GRANT_ANNOTATION, SHARED_LABEL
 from policies.denial import DeniedError, Findings
-from policies.environment import reserved
+from policies.environment import check_prefixes, reserved
 from policies.errors import quoted
 from policies.grant import Added, Denied, Hidden, ReadOnlyMounts, Untouched
 from policies.host_access import check_paths
@@ -41,6 +41,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
         for slot in added:
             check_privileges(slot, found)
             check_paths(slot, found, pipe_directory=pipes)
+            check_prefixes(slot, found)
             _check_mounts(slot, of_pipes, found)
         of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=True)  # no mount of the pipes passes above
         read_only = recursive(of_node, added, found)

@@ -40,6 +40,12 @@ class ValueFrom(Part, frozen=True, gc=False):
     resource_field_ref: Reference | None = None
 
 
+class EnvFrom(Part, frozen=True, gc=False):
+    """One entry of `envFrom`: all keys of a ConfigMap or Secret, whichever it is."""
+
+    prefix: str | None = None
+
+
 class Variable(Part, frozen=True, gc=False):
     """One entry of `env`."""
 
@@ -94,7 +100,7 @@ class Container(Part, frozen=True, gc=False):
     command: list[str] | None = None
     args: list[str] | None = None
     env: list[Variable] | None = None
-    env_from: list[Reference] | None = None
+    env_from: list[EnvFrom] | None = None
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
     volume_devices: list[VolumeDevice] | None = None

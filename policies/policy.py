@@ -110,12 +110,13 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
         ),
     ] = "deny"
     env_from: Annotated[
-        Literal["allow", "deny"],
+        Literal["allow", "deny"] | None,
         Meta(
             description="A container with a share that takes variables from ConfigMaps or Secrets as a whole is "
-            "admitted with a warning, or denied: admission cannot see whether a reserved variable is among them."
+            "admitted or denied: admission cannot see whether a reserved variable is among them. null: admitted where "
+            "that would lift no limit, which is so under `handover: [cdi]` of _cluster.yaml, else denied."
         ),
-    ] = "allow"
+    ] = None
 
 
 class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):

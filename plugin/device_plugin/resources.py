@@ -10,7 +10,7 @@ from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.lifecycle import Threads
-from plugin.shares.handover import HandoverSettings, prepare
+from plugin.shares.handover import HandoverSettings, look_for_devices, prepare
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import sharing_of
 from policies.cluster import Cluster
@@ -50,6 +50,10 @@ class Resources:
     def advertised(self) -> tuple[str, ...]:
         """The extended resources that this node has."""
         return tuple(resource.name for resource in self._resources.values())
+
+    def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
+        """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
+        return look_for_devices(self._handover, [one.gpu for one in gpus], driver=driver)
 
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """

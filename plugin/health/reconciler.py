@@ -43,6 +43,7 @@ class ReconcilerContext:
     publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
     resource_names: Mapping[SharingStrategy, str]
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
+    handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     clock: Callable[[], float] = boot_seconds
 
@@ -62,6 +63,7 @@ class Reconciler:
         self._application_fault_said: dict[tuple[str, int], float] = {}
         self._warn = WarnOnce(_log)
         self._written: NodeHealth | None = None
+        self._handover = ""
 
     def run(self) -> None:
         """Go on until `stop`."""
@@ -92,6 +94,7 @@ class Reconciler:
         self._recover(at)
         shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
+        self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)
         try:
             self._context.publish(self._inventory.entries)
         finally:
@@ -180,6 +183,7 @@ class Reconciler:
             driver=self._inventory.driver,
             gpus=self._inventory.health(self._context.resource_names),
             skipped=self._inventory.skipped,
+            handover=self._handover,
             restart_needed=self._context.restart_needed(),
         )
         if health == before and at.seconds - before.heartbeat_seconds < HEARTBEAT_SECONDS:

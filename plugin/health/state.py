@@ -98,6 +98,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
+    handover: str = ""  # how containers get their GPU, in words
     restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `vgpusPerGpu 10 -> 20`
     waiting: Waiting | None = None  # `gpus` are those that an earlier plugin knew then
     ended: bool = False  # by a signal: nobody looks at the GPUs any more

@@ -86,6 +86,7 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float) -> dict[st
             for gpu in gpus
         ],
         "skipped": node.skipped,
+        "handover": node.handover,
         "restart_needed": node.restart_needed,
     }
 
@@ -110,6 +111,8 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, *, now: d
         yield from (f"  {line}" for line in _more(gpu, now))
     for sentence in node.skipped:
         yield f"not shared: {safe(sentence)}"
+    if node.handover:
+        yield f"hand-over: {safe(node.handover)}"
     if node.restart_needed:
         yield f"restart needed: _cluster.yaml changed: {', '.join(map(safe, node.restart_needed))}"
 

@@ -2,7 +2,10 @@
 CDI specifications: what a container runtime puts into a container that has been given a CDI device.
 
 One specification per resource, with one device per GPU and size of a share, named `<UUID>-<n>of<N>`. Runtimes apply
-them after everything that the pod itself says, so that a pod's own variables and mounts do not beat these.
+them after everything that the pod itself says, so that a pod's own variables and mounts do not beat these. They apply
+them in the order of their names in the answer: where two set one variable, the later one holds.
+
+The device `void` tells NVIDIA's runtime to do nothing, where another device brings the GPU.
 """
 
 import re
@@ -15,6 +18,7 @@ from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import ContainerLimits, Mount, limits
 from plugin.shares.strategy import Sharing
+from policies.contract import NO_DEVICES, VISIBLE_DEVICES
 
 # The oldest that has all we use, so that every runtime can read it: a newer one than it knows makes it skip the file.
 _CDI_VERSION = "0.3.0"
@@ -22,6 +26,7 @@ _MOUNT_OPTIONS = ["rbind", "rprivate", "rw", "nosuid", "nodev", "noexec"]
 _DEVICE_NAME_START = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]*", re.ASCII)
 _LONGEST_CLASS = 63
 _DIGEST_LENGTH = 12
+HIDING_DEVICE = "void"
 _MADE_UNIQUE = re.compile(rf"-[0-9a-f]{{{_DIGEST_LENGTH}}}\Z", re.ASCII)
 
 
@@ -58,7 +63,7 @@ def specification(resource: str, pool: Pool, sharing: Sharing) -> bytes:
         if not _DEVICE_NAME_START.fullmatch(gpu.uuid):
             raise HandoverError(
                 f"a GPU's UUID must have only letters, digits and _.:- to be a CDI device, got {gpu.uuid!a}: "
-                "leave cdi out of --device-handover"
+                "leave cdi out of handover in _cluster.yaml"
             )
     return msgspec.json.encode(
         {
@@ -68,7 +73,8 @@ def specification(resource: str, pool: Pool, sharing: Sharing) -> bytes:
                 _device(gpu, vgpus=vgpus, vgpus_per_gpu=pool.vgpus_per_gpu, sharing=sharing)
                 for gpu in pool.gpus
                 for vgpus in range(1, pool.vgpus_per_gpu + 1)
-            ],
+            ]
+            + [{"name": HIDING_DEVICE, "containerEdits": {"env": [f"{VISIBLE_DEVICES}={NO_DEVICES}"]}}],
         }
     )
 

@@ -74,5 +74,5 @@ def _failures_named(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise HandoverError(
             f"--cdi-dir {directory}: CDI specifications cannot be written there: {error.strerror or error}: "
-            "give the plugin this directory of the host, writable, or leave cdi out of --device-handover"
+            "give the plugin this directory of the host, writable, or leave cdi out of handover in _cluster.yaml"
         ) from error

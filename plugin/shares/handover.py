@@ -2,31 +2,31 @@
 How a container gets its GPU and is held to its share: the ways, and what Allocate answers by each of them.
 
     envvar   variables and mounts in the answer; the container runtime's NVIDIA hook reads NVIDIA_VISIBLE_DEVICES
-    cdi      a CDI device in the answer, which brings the same variables and mounts: over the pod's own ones
+    cdi      a CDI device in the answer, which brings the same variables and mounts: over the pod's own ones; and the
+             device of NVIDIA's own specification for the GPU, where there is one, which brings nodes and libraries
     devices  device nodes in the answer, for runtimes without the NVIDIA hook; libraries come from the image
 
 Two rules hold for every set of ways. Nothing is handed over that the answer does not also limit, even by a runtime that
 ignores CDI devices: what such a runtime starts sees no GPU, or has the limits from elsewhere in the answer. And
 NVIDIA_VISIBLE_DEVICES is always set: left out, an image's own `all` would give the container all GPUs of a node whose
-runtime has the hook after all. So without `envvar` it is `void`, by which the hook does nothing; a CDI device sets it.
+runtime has the hook after all. So without `envvar` it is `void`, by which the hook does nothing; a CDI device of ours
+sets it, to the GPU where the hook is to bring it, and to `void` where NVIDIA's device does.
 
 GPU_SHARE_FRACTION and GPU_SHARE_MEMORY_MIB are always in the answer itself, since the kubelet expands variables in
 a container's arguments from there alone.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares import cdi, cdi_directory
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import Mount, limits
+from plugin.shares.nvidia_devices import NvidiaDevices
 from plugin.shares.strategy import Sharing
-from policies.contract import NO_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB, VISIBLE_DEVICES
-
-Handover = Literal["envvar", "cdi", "devices"]
+from policies.contract import NO_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB, VISIBLE_DEVICES, Handover
 
 _DEV = Path("/dev")
 _NEEDED = ("nvidiactl", "nvidia-uvm")  # CUDA does not start without them
@@ -42,6 +42,12 @@ class HandoverSettings:
 
     ways: frozenset[Handover]
     cdi_dir: Path  # directory of CDI specifications
+    nvidia: NvidiaDevices = field(default_factory=lambda: NvidiaDevices(()))  # what NVIDIA's toolkit has made of them
+
+
+def handover_settings(ways: Iterable[Handover], *, cdi_dir: Path, static_dir: Path) -> HandoverSettings:
+    """Make the settings of a node; *static_dir* is the other directory in which container runtimes look."""
+    return HandoverSettings(ways=frozenset(ways), cdi_dir=cdi_dir, nvidia=NvidiaDevices((static_dir, cdi_dir)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,7 @@ class Delivery:
 
     ways: frozenset[Handover]
     cdi_kind: str = ""  # of the resource's specification; empty without `cdi`
+    nvidia: NvidiaDevices | None = None  # looked up at each answer; None without `cdi`
     common_nodes: tuple[str, ...] = ()  # device nodes whichever the GPU; none without `devices`
 
 
@@ -82,8 +89,22 @@ def prepare(settings: HandoverSettings, resource: str, pool: Pool, sharing: Shar
     return Delivery(
         ways=ways,
         cdi_kind=cdi.kind(resource) if "cdi" in ways else "",
+        nvidia=settings.nvidia if "cdi" in ways else None,
         common_nodes=common_nodes(dev) if "devices" in ways else (),
     )
+
+
+def look_for_devices(settings: HandoverSettings, gpus: Sequence[Gpu], *, driver: str) -> str:
+    """
+    Take up which CDI devices NVIDIA's toolkit has made since the last time, and say how containers get their GPU.
+
+    *driver* is the version that runs, empty if it is not known. Call it before `prepare`, and now and then.
+    """
+    ways = " and ".join(sorted(settings.ways))
+    if "cdi" not in settings.ways:
+        return ways
+    settings.nvidia.look(gpus, driver=driver)
+    return f"{ways}, {settings.nvidia.told}" if settings.nvidia.told else ways
 
 
 def forget_others(settings: HandoverSettings, resources: Collection[str]) -> None:
@@ -104,19 +125,18 @@ def answer(allocation: Allocation, sharing: Sharing, delivery: Delivery) -> Answ
     """
     Say what a container receives; no I/O.
 
-    Several whole GPUs are no CDI device, since each combination would need a name of its own: they go by variables.
-
-    Raises:
-        AllocationError: If the GPUs are shared by MPS, and several.
+    Several whole GPUs are no CDI device of ours, since each combination would need a name of its own: they go by
+    variables, unless NVIDIA has a device of each.
     """
     held = limits(allocation, sharing)
     cdi_devices = _cdi_devices(allocation, delivery)
+    hidden = {**held.environment, VISIBLE_DEVICES: NO_DEVICES}
     if cdi_devices and delivery.ways == {"cdi"}:
-        variables = {name: held.environment[name] for name in _EXPANDABLE}
-        return Answer(environment={**variables, VISIBLE_DEVICES: NO_DEVICES}, cdi_devices=cdi_devices)
+        alone = {name: hidden[name] for name in (*_EXPANDABLE, VISIBLE_DEVICES)}
+        return Answer(environment=alone, cdi_devices=cdi_devices)
     by_variable = "envvar" in delivery.ways or ("cdi" in delivery.ways and not cdi_devices)
     return Answer(
-        environment=held.environment if by_variable else {**held.environment, VISIBLE_DEVICES: NO_DEVICES},
+        environment=held.environment if by_variable else hidden,
         mounts=held.mounts,
         device_nodes=_nodes(allocation, delivery),
         cdi_devices=cdi_devices,
@@ -124,11 +144,21 @@ def answer(allocation: Allocation, sharing: Sharing, delivery: Delivery) -> Answ
 
 
 def _cdi_devices(allocation: Allocation, delivery: Delivery) -> tuple[str, ...]:
-    if not delivery.cdi_kind or len(allocation.gpus) > 1:
+    """Name NVIDIA's devices first: ours are to hold, where both set a variable."""
+    if not delivery.cdi_kind:
         return ()
-    (gpu,) = allocation.gpus
-    name = cdi.device_name(gpu, vgpus=allocation.vgpus, vgpus_per_gpu=allocation.vgpus_per_gpu)
-    return (f"{delivery.cdi_kind}={name}",)
+    known = delivery.nvidia.names if delivery.nvidia else {}
+    theirs = tuple(known[gpu.uuid] for gpu in allocation.gpus if gpu.uuid in known)
+    if len(theirs) < len(allocation.gpus):
+        theirs = ()
+    ours = _own_devices(allocation) + ((cdi.HIDING_DEVICE,) if theirs else ())
+    return (*theirs, *(f"{delivery.cdi_kind}={name}" for name in ours)) if theirs or len(allocation.gpus) == 1 else ()
+
+
+def _own_devices(allocation: Allocation) -> tuple[str, ...]:
+    if len(allocation.gpus) > 1:
+        return ()
+    return (cdi.device_name(allocation.gpus[0], vgpus=allocation.vgpus, vgpus_per_gpu=allocation.vgpus_per_gpu),)
 
 
 def _nodes(allocation: Allocation, delivery: Delivery) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from typing import Any
 import jsonpatch
 from rich.console import Console
 
+from plugin.simulated.container_runtime import with_cdi_devices
 from plugin.simulated.demo_view import show_allocation, show_denial, show_end, show_fault, show_node, show_title
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
@@ -35,6 +36,7 @@ gpus: [{model: H200, numaNode: 0}, {model: H200, numaNode: 1}]
 faults: [{at: 0.5, gpu: 0, xid: 79}]
 """
 _START_SECONDS = 15.0
+_CDI_DIRECTORY = "cdi"
 _UNHEALTHY = 1  # exit code of `gpu-share plugin status`
 
 
@@ -79,24 +81,26 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
             )
             for number, example in enumerate(examples, start=1):
                 show_title(console, number=number, title=example.title)
-                ca = directory / "certs" / "ca.crt"
-                _send(example, port=port, ca=ca, kubelet=kubelet, resource=resource, to=console)
+                _send(example, port=port, directory=directory, kubelet=kubelet, resource=resource, to=console)
         show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
         _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
     show_end(console)
 
 
 def _send(  # noqa: PLR0913 - the whole chain
-    example: Example, *, port: int, ca: Path, kubelet: SimulatedKubelet, resource: str, to: Console
+    example: Example, *, port: int, directory: Path, kubelet: SimulatedKubelet, resource: str, to: Console
 ) -> None:
     """Send a pod through the webhook and, if it is granted, to the kubelet; show what becomes of it."""
-    response = _call(port, ca, example)
+    response = _call(port, directory / "certs" / "ca.crt", example)
     if not response["allowed"]:
         show_denial(to, status=response["status"], why=example.why)
         return
     patch = json.loads(b64decode(response["patch"])) if "patch" in response else []
     patched = jsonpatch.apply_patch(example.pod, patch)
-    received = _admit(kubelet, example.title, patched, resource)
+    received = {
+        name: got if isinstance(got, str) else with_cdi_devices(got, directory / _CDI_DIRECTORY)
+        for name, got in _admit(kubelet, example.title, patched, resource).items()
+    }
     show_allocation(to, before=example.pod, after=patched, why=example.why, received=received)
 
 
@@ -199,7 +203,7 @@ def _webhook(directory: Path, policies: Path) -> Iterator[int]:
 @contextmanager
 def _plugin(directory: Path, policies: Path, *, simulate: str) -> Iterator[None]:
     options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(directory / "kubelet")]
-    options += ["--state-dir", str(directory / "state"), "--cdi-dir", str(directory / "cdi")]
+    options += ["--state-dir", str(directory / "state"), "--cdi-dir", str(directory / _CDI_DIRECTORY)]
     options += ["--pod-resources", str(directory / "pod-resources.sock")]
     with _process(directory / "plugin.log", "plugin", *options):
         yield

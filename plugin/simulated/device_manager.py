@@ -48,6 +48,7 @@ class Received:
     device_ids: tuple[str, ...]
     environment: dict[str, str]
     mounts: tuple[ReceivedMount, ...]
+    cdi_devices: tuple[str, ...] = ()  # fully qualified, for the container runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

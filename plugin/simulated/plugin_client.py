@@ -67,7 +67,12 @@ class PluginClient:
             ReceivedMount(host_path=mount.host_path, container_path=mount.container_path, read_only=mount.read_only)
             for mount in first.mounts
         )
-        return Received(device_ids=tuple(device_ids), environment=dict(first.envs), mounts=tuple(mounts))
+        return Received(
+            device_ids=tuple(device_ids),
+            environment=dict(first.envs),
+            mounts=tuple(mounts),
+            cdi_devices=tuple(device.name for device in first.cdi_devices),
+        )
 
 
 def known_device(device: api_pb2.Device) -> KnownDevice:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MPS, Strategy
+from policies.contract import MILLI_PER_GPU, MPS, Handover, Strategy
 from policies.migration.findings import Finding
 from policies.migration.nodes import COLUMNS, CONFIG_LABEL
 from policies.migration.nvidia_file import Configuration
-from policies.migration.nvidia_keys import plugin_options
+from policies.migration.nvidia_keys import handover, plugin_options
 from policies.migration.nvidia_sharing import findings_of
 from policies.migration.units import MOST_VGPUS_PER_GPU, Unit, unit, vgpus_per_gpu
 from policies.share import Share
@@ -42,6 +42,7 @@ class Imported(msgspec.Struct, frozen=True):
     groups: tuple[Group, ...]
     main: Group | None  # whose rules are every namespace's; None if nothing is shared
     nodes: tuple[tuple[str, Strategy], ...]  # entries of `nodes`: a node's name or *, and how its GPUs are shared
+    handover: tuple[Handover, ...]  # in every way that a configuration has
     options: dict[str, str]  # variables of the DaemonSet of the plugin
     findings: tuple[Finding, ...]
     questions: tuple[str, ...]
@@ -77,6 +78,9 @@ def translate(configurations: Sequence[Configuration], known: Known) -> Imported
         groups=groups,
         main=main,
         nodes=nodes,
+        handover=tuple(
+            dict.fromkeys(way for one in configurations if one.name in counts for way in handover(one.values))
+        ),
         options={} if disagree else agreed,
         findings=tuple(_findings(configurations, per_gpu)),
         questions=(

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from policies.migration.findings import Becomes, always, ignored, none, option, pods
+from policies.contract import Handover
+from policies.migration.findings import Becomes, always, ignored, none, option, pods, same
 
 DeviceList = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
 
@@ -19,7 +20,6 @@ DEVICE_LIST: Final = "flags.plugin.deviceListStrategy"
 PASS_DEVICES: Final = "flags.plugin.passDeviceSpecs"  # noqa: S105 - a key
 ALLOCATION: Final = "flags.plugin.sharedDevicesAllocationPolicy"
 FAIL_ON_INIT: Final = "flags.failOnInitError"
-HANDOVER: Final = "GPU_SHARE_DEVICE_HANDOVER"
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -47,13 +47,13 @@ def _variable(name: str, value: str = "enabled") -> dict[object, Becomes]:
 
 
 _DEVICE_LISTS: dict[object, Becomes] = {
-    "envvar": always("NVIDIA_VISIBLE_DEVICES is the plugin's default: --device-handover envvar"),
+    "envvar": same("handover: [envvar], by the variable NVIDIA_VISIBLE_DEVICES"),
     "volume-mounts": none(
-        "a list of devices cannot be passed as mounts: with --device-handover cdi (manifests/overlays/cdi) a pod "
-        "cannot choose its GPUs by a variable either"
+        "a list of devices cannot be passed as mounts: with handover: [cdi] a pod cannot choose its GPUs by a variable "
+        "either"
     ),
-    "cdi-annotations": option("--device-handover cdi, as manifests/overlays/cdi sets it: a CDI device of the kubelet"),
-    "cdi-cri": option("--device-handover cdi, as manifests/overlays/cdi sets it"),
+    "cdi-annotations": same("handover: [cdi], a CDI device of the kubelet"),
+    "cdi-cri": same("handover: [cdi]"),
 }
 
 KEYS: Final[Mapping[str, Key]] = {
@@ -97,8 +97,8 @@ KEYS: Final[Mapping[str, Key]] = {
     PASS_DEVICES: Key(
         bool,
         {
-            True: option("--device-handover with devices among the ways: the device nodes are passed as well"),
-            False: always("device nodes are passed only where --device-handover says so"),
+            True: same("handover with devices among the ways: the device nodes are passed as well"),
+            False: always("device nodes are passed only where handover says so"),
         },
     ),
     DEVICE_LIST: Key(
@@ -170,15 +170,17 @@ def becomes(key: str, value: object) -> list[Becomes]:
     return list(dict.fromkeys(entry[one] for one in values))
 
 
+def handover(values: Mapping[str, object]) -> tuple[Handover, ...]:
+    """Return the ways in which these values hand GPUs over."""
+    lists = values.get(DEVICE_LIST, "envvar")
+    named = lists if isinstance(lists, list) else [lists]
+    by: Handover = "cdi" if any(str(one).startswith("cdi") for one in named) else "envvar"
+    return (by, "devices") if values.get(PASS_DEVICES) is True else (by,)
+
+
 def plugin_options(values: Mapping[str, object]) -> dict[str, str]:
     """Return the variables of the DaemonSet gpu-share-plugin that do what these values say, but for its defaults."""
     options = {}
-    lists = values.get(DEVICE_LIST, "envvar")
-    named = lists if isinstance(lists, list) else [lists]
-    ways = ["cdi" if any(str(one).startswith("cdi") for one in named) else "envvar"]
-    ways += ["devices"] if values.get(PASS_DEVICES) is True else []
-    if ways != ["envvar"]:
-        options[HANDOVER] = ",".join(ways)
     if values.get(ALLOCATION) == "distributed":
         options["GPU_SHARE_ALLOCATION_POLICY"] = "spread"
     if values.get(FAIL_ON_INIT) is False:

@@ -7,7 +7,6 @@ from policies.contract import MPS, NODE_LABEL
 from policies.migration.findings import MEANINGS, Finding
 from policies.migration.imported import Group, Imported, Rules
 from policies.migration.nodes import CONFIG_LABEL
-from policies.migration.nvidia_keys import HANDOVER
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
 
 _OPERATOR_LABEL = "nvidia.com/gpu.deploy.device-plugin"  # of the GPU Operator: false keeps NVIDIA's plugin off the node
@@ -35,10 +34,7 @@ def kustomization(made: Imported) -> str:
     """Write what a kustomization needs for the options of the plugin; empty if the defaults do."""
     if not made.options:
         return ""
-    lines = (
-        ["components: [gpu-share/manifests/overlays/cdi/handover]"] if "cdi" in made.options.get(HANDOVER, "") else []
-    )
-    lines += [
+    lines = [
         "patches:",
         "- patch: |",
         "    apiVersion: apps/v1",
@@ -95,6 +91,8 @@ def as_json(made: Imported) -> dict[str, Any]:
 
 def _cluster(made: Imported) -> list[str]:
     lines = [f"vgpusPerGpu: {made.vgpus_per_gpu}{_replicas(made)}"]
+    if made.handover:
+        lines.append(f"handover: [{', '.join(made.handover)}]")
     if made.nodes:
         lines.append("nodes:")
         lines += [f'- {{node: "{node}", offer: {strategy}}}' for node, strategy in made.nodes]

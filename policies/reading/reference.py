@@ -62,7 +62,7 @@ def _rows(models: dict[str, Any], model: str, path: str) -> Iterator[str]:
 def _values(field: dict[str, Any]) -> str:
     """Say in a few words what the schema allows."""
     if "enum" in field:
-        return ", ".join(f"`{value}`" for value in field["enum"])
+        return ", ".join(f"`{'null' if value is None else value}`" for value in field["enum"])
     if "anyOf" in field:
         return " or ".join(map(_values, field["anyOf"]))
     if "$ref" in field:
@@ -80,7 +80,7 @@ def _values(field: dict[str, Any]) -> str:
 
 def _default(field: dict[str, Any]) -> str:
     default = field["default"]
-    return f"`{default}`" if "enum" in field else f"`{msgspec.json.encode(default).decode()}`"
+    return f"`{default}`" if "enum" in field and default is not None else f"`{msgspec.json.encode(default).decode()}`"
 
 
 def _escaped(text: str) -> str:

@@ -64,6 +64,7 @@ def paths() -> Iterator[Attempt]:
     yield from _ways_to_write()
     yield from _kinds()
     yield from _admitted()
+    yield from _prefixes()
     yield from _in_the_api_server()
 
 
@@ -129,6 +130,35 @@ def _kinds() -> Iterator[Attempt]:
     ):
         volume = {"name": "data", kind: fields}
         yield by_webhook(f"a {kind}", CODE, pod("0.2", volumes=[volume]), LISTED)
+
+
+def _prefixes() -> Iterator[Attempt]:
+    code, allow = "ReservedEnvironment", "environment: {envFrom: allow}"
+    aimed = (
+        "NVIDIA_VISIBLE_",
+        "NVIDIA_VISIBLE_DEVICE",
+        "NVIDIA_V",
+        "N",
+        "CUDA_MPS_",
+        "CUDA_MPS_PINNED_DEVICE_MEM_",
+        "CUDA_M",
+    )
+    for prefix in (*aimed, "CUDA_VISIBLE_", "NVIDIA_GPU_MEMORY_", "NVIDIA_G", "GPU_SHARE_", "GPU_SHARE_FRACTIO"):
+        source = [{"prefix": prefix, "configMapRef": {"name": "mine"}}]
+        yield by_webhook(f"an envFrom with the prefix {prefix}", code, pod("0.2", container(envFrom=source)), allow)
+        yield by_policy(
+            f"an envFrom with the prefix {prefix} that another webhook adds", "prefix", forged(envFrom=source)
+        )
+    secret = [{"configMapRef": {"name": "mine"}}, {"prefix": "CUDA_MPS_", "secretRef": {"name": "mine"}}]
+    for kind, on in (
+        ("a container beside", pod("0.2", container(), container("b", envFrom=secret))),
+        ("an init container", pod("0.2", initContainers=[container("i", envFrom=secret)])),
+    ):
+        yield by_webhook(f"an envFrom with a reserved prefix in {kind}", code, on, allow)
+    common = [{"prefix": "NVIDIA_", "secretRef": {"name": "ngc"}}]
+    yield Attempt("an envFrom with a common prefix", pod("0.2", container(envFrom=common)), "harmless", rules=allow)
+    beside = pod("0.2", container(), container("b", envFrom=[{"configMapRef": {"name": "mine"}}]))
+    yield Attempt("an envFrom beside the share, whose container sees no GPU", beside, "harmless")
 
 
 def _admitted() -> Iterator[Attempt]:

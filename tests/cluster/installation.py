@@ -23,13 +23,10 @@ VGPU = "gpu-share.dev/vgpu"
 AWS_VGPU = "k8s.amazonaws.com/vgpu"
 VGPUS = "20"  # of two simulated GPUs
 # Overlays for clusters with GPUs, on simulated ones: what a page says of them can be seen in containers.
-CDI = "manifests/overlays/cdi-on-simulated-gpus"
+ENVVAR = "manifests/overlays/envvar-on-simulated-gpus"
 AWS = "manifests/overlays/aws-resource-on-simulated-gpus"
 _KUSTOMIZATIONS = {
-    CDI: {
-        "resources": ["../../base", "../../certs"],
-        "components": ["../simulated/gpus", "../cdi/handover", "../../common"],
-    },
+    ENVVAR: {"resources": ["../envvar"], "components": ["../simulated/gpus", "../../common"]},
     AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
 }
 

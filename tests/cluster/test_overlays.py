@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.cluster import Cluster, eventually
-from tests.cluster.installation import AWS, AWS_VGPU, CDI, SIMULATED, VGPU, Installation
+from tests.cluster.installation import AWS, AWS_VGPU, ENVVAR, SIMULATED, VGPU, Installation
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.test_kinds import has_a_share
 
 PLAIN = "manifests"
-OVERLAYS = [PLAIN, *(f"manifests/overlays/{name}" for name in ("cdi", "aws-resource", "simulated"))]
+OVERLAYS = [PLAIN, *(f"manifests/overlays/{name}" for name in ("envvar", "aws-resource", "simulated"))]
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -48,13 +48,30 @@ def test_without_gpus_webhooks_serve_pods_wait_and_the_plugin_says_what_is_missi
     place.remove()
 
 
+SLY = {
+    "NVIDIA_VISIBLE_DEVICES": "all",
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "",
+}
+
+
 def test_by_cdi_a_share_beats_the_variables_of_a_config_map(first: Installation, cluster: Cluster) -> None:
-    first.use(CDI)
+    first.use(SIMULATED)
     place = Place.make(cluster, "by-cdi")
-    sly = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100"}
-    place.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sly"}, "data": sly})
+    place.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sly"}, "data": SLY})
     place.started(pod("0.2", container(envFrom=[{"configMapRef": {"name": "sly"}}])))
     has_a_share(place.report("model"), percent=20, mib=28741)
+    place.remove()
+
+
+def test_by_variables_a_config_map_as_a_whole_is_denied(first: Installation, cluster: Cluster) -> None:
+    first.use(ENVVAR)
+    place = Place.make(cluster, "by-variables")
+    place.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sly"}, "data": SLY})
+    sly = pod("0.2", container(envFrom=[{"configMapRef": {"name": "sly"}}]))
+    eventually(lambda: place.create(sly, dry_run=True).reason == "ReservedEnvironment", what="envFrom is denied")
+    place.started(pod("0.2"))
+    has_a_share(place.report("model"), percent=20, mib=28754)
     place.remove()
 
 

@@ -16,16 +16,8 @@ def read(command: str, *words: str) -> dict[str, Any]:
     return named(command).make_context(command, list(words)).params
 
 
-def test_without_a_word_a_gpu_goes_by_variable_and_programs_faults_leave_it_healthy() -> None:
-    options = read("plugin")
-    assert (options["device_handover"], options["application_xids"]) == ({"envvar"}, USUAL_XIDS)
-
-
-@pytest.mark.parametrize(
-    ("text", "ways"), [("cdi", {"cdi"}), ("cdi,devices", {"cdi", "devices"}), (" envvar , cdi ", {"envvar", "cdi"})]
-)
-def test_ways_are_joined_by_commas(text: str, ways: set[str]) -> None:
-    assert read("plugin", "--device-handover", text)["device_handover"] == ways
+def test_without_a_word_programs_faults_leave_a_gpu_healthy() -> None:
+    assert read("plugin")["application_xids"] == USUAL_XIDS
 
 
 @pytest.mark.parametrize(("text", "xids"), [("79", {79}), ("31, 43", {31, 43}), ("none", set()), ("", USUAL_XIDS)])
@@ -35,20 +27,10 @@ def test_xids_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, tex
     assert read("plugin")["application_xids"] == xids
 
 
-@pytest.mark.parametrize(
-    "words", [("--application-xids", "none,13"), ("--application-xids", "-1"), ("--device-handover", "env")]
-)
+@pytest.mark.parametrize("words", [("--application-xids", "none,13"), ("--application-xids", "-1")])
 def test_a_word_that_is_none_of_them_is_named(words: tuple[str, str]) -> None:
     with pytest.raises(click.BadParameter, match=f"'{words[1]}': expected .*, separated by commas"):
         read("plugin", *words)
-
-
-@pytest.mark.parametrize("text", ["none", ","])
-def test_a_gpu_goes_in_some_way(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["plugin", "--device-handover", text])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == "gpu-share: --device-handover: expected some of envvar, cdi, devices\n"
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "100000000000000000000013"])
@@ -70,7 +52,7 @@ def test_options_before_a_command_are_rejected_and_not_ignored(
 def test_a_variable_of_the_plugin_does_not_break_its_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("GPU_SHARE_DEVICE_HANDOVER", "nonsense")
+    monkeypatch.setenv("GPU_SHARE_APPLICATION_XIDS", "nonsense")
     with pytest.raises(SystemExit):
         main(["plugin", "status", "--state-dir", str(tmp_path)])
     assert "no plugin runs here" in capsys.readouterr().err

@@ -115,13 +115,18 @@ def test_each_daemon_set_sees_all_gpus_with_the_libraries_it_calls() -> None:
 
 
 @each_installation
-def test_cdi_devices_are_used_where_the_directory_of_their_specifications_is_mounted(directory: Path) -> None:
-    template = templates(render(directory))[PLUGIN]
-    handover = environment(template).get("GPU_SHARE_DEVICE_HANDOVER", "envvar").split(",")
-    path = default("plugin", "cdi_dir")
-    assert ("cdi" in handover) is (path in host_paths(template)) is (directory.name == "cdi")
-    assert host_paths(template).get(path, path) == path
-    assert len(handover) == 1  # where a runtime ignores CDI devices, no weaker way may replace them unnoticed
+def test_one_way_is_installed_and_the_plugin_has_the_directories_of_cdi(directory: Path) -> None:
+    objects = render(directory)
+    template = templates(objects)[PLUGIN]
+    cluster = yaml.safe_load(policy_files(objects, template)["_cluster.yaml"])
+    # One: where a runtime ignores CDI devices, no weaker way may replace them unnoticed.
+    assert cluster["handover"] == (["envvar"] if directory.name == "envvar" else ["cdi"])
+    paths, own = host_paths(template), default("plugin", "cdi_dir")
+    assert (paths[own], paths["/etc/cdi"]) == (own, "/etc/cdi")
+    mounts = template["spec"]["containers"][0]["volumeMounts"]
+    read_only = {mount["mountPath"] for mount in mounts if mount.get("readOnly")}
+    assert "/etc/cdi" in read_only
+    assert own not in read_only
 
 
 def test_simulated_gpus_have_no_mps_daemons() -> None:

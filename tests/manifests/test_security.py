@@ -87,7 +87,7 @@ def test_every_container_has_a_read_only_root(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "writable"),
     [
-        (PLUGIN, {"/var/lib/kubelet/device-plugins", "/run/gpu-share"}),
+        (PLUGIN, {"/var/lib/kubelet/device-plugins", "/run/gpu-share", "/var/run/cdi"}),
         (MPS, {"/tmp/nvidia-mps", "/run/gpu-share", "/var/log/gpu-share"}),
     ],
 )
@@ -97,7 +97,8 @@ def test_a_daemon_set_mounts_of_the_host_only_what_it_needs(name: tuple[str, str
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
     read_only = {mount["name"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
     assert {path for volume, path in paths.items() if not read_only[volume]} == writable
-    assert {path for volume, path in paths.items() if read_only[volume]} == {"/var/lib/kubelet/pod-resources"}
+    only_read = {"/var/lib/kubelet/pod-resources"} | ({"/etc/cdi"} if name == PLUGIN else set())
+    assert {path for volume, path in paths.items() if read_only[volume]} == only_read
 
 
 @each_installation

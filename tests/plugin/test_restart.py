@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin.restart import ClusterChanges, RestartNeeded
+from policies.cluster import Cluster
 from policies.reading.store import PolicyStore
 
 
@@ -14,7 +15,7 @@ class Node:
         self.directory = directory
         self.has("")
         cluster = PolicyStore(directory).current.cluster
-        self.changes = ClusterChanges(directory, RestartNeeded(cluster, node_name="gpu-1"))
+        self.changes = ClusterChanges(directory, RestartNeeded(cluster, node_name="gpu-1", hands_over=True))
 
     def has(self, text: str) -> None:
         new = self.directory / ".new"
@@ -41,6 +42,8 @@ def node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Node:
         ("nodes: [{model: '*T4*', offer: whole}]", ("nodes",)),
         ("nodes: [{node: 'other-*', offer: whole}]", ()),
         ("vgpusPerGpu: 5\nnodes: [{offer: none}]", ("vgpusPerGpu 10 -> 5", "nodes")),
+        ("handover: [cdi, devices]", ("handover envvar -> cdi,devices",)),
+        ("handover: [envvar, envvar]", ()),
     ],
 )
 def test_what_this_node_reads_at_its_start_needs_a_restart(node: Node, text: str, changes: tuple[str, ...]) -> None:
@@ -103,3 +106,10 @@ def test_a_volume_is_looked_at_by_its_link_and_not_by_its_files(node: Node, monk
     monkeypatch.setattr("pathlib.Path.stat", None)
     monkeypatch.setattr("pathlib.Path.open", None)
     assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
+
+
+def test_a_process_that_hands_no_gpus_over_does_not_care_how(tmp_path: Path) -> None:
+    cluster = PolicyStore(tmp_path).current.cluster
+    needed = RestartNeeded(cluster, node_name="gpu-1")
+    needed.compare(Cluster(handover=("cdi",)))
+    assert needed.changes == ()

@@ -98,6 +98,7 @@ OPTION = {"argument": "--memory"}
 CLUSTER: dict[str, Observed] = {
     "resourceNames": Observed({"mps": "example.com/a"}, {"mps": "example.com/b"}),
     "vgpusPerGpu": Observed(10, 5),
+    "handover": Observed(["cdi"], ["envvar"], pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))),
     "mps.pipeDirectory": Observed("/a", "/b"),
     "nodes[].node": _node("n", "m"),
     "nodes[].model": _node("*H200*", "*T4*"),

@@ -124,19 +124,6 @@ def test_long_paths_of_hostile_pods_are_not_kept_in_memory() -> None:
     assert held < 5_000_000
 
 
-def test_variables_from_elsewhere_are_warned_about_or_denied() -> None:
-    on = pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))
-    (warning,) = granted(on).warnings
-    assert "envFrom" in warning
-    deny = denied(on, policies("environment: {envFrom: deny}"))
-    assert deny.code == "ReservedEnvironment"
-    assert "(_default.yaml:1)" in deny.message
-
-
-def test_no_variables_from_elsewhere_are_no_matter() -> None:
-    assert granted(pod("0.2", container(envFrom=[])), policies("environment: {envFrom: deny}")).warnings == ()
-
-
 @pytest.mark.parametrize("policy", ["mps: {attach: node}", "strategy: time-slicing"])
 def test_the_hosts_ipc_is_denied_where_the_share_does_not_bring_it(policy: str) -> None:
     deny = denied(pod("0.2", hostIPC=True), policies(policy))

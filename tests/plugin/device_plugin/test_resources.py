@@ -13,7 +13,7 @@ from plugin.shares.strategy import Mps, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.cluster import Cluster
-from policies.contract import SharingStrategy
+from policies.contract import Handover, SharingStrategy
 from tests.plugin.health.watched_node import SETTINGS, resources_of
 
 GPUS = simulated_gpus("4xH200")
@@ -26,9 +26,9 @@ class Seen:
     why: str = ""
 
 
-def advertising(served: list[Resource], **changed: object) -> Resources:
+def advertising(served: list[Resource], *ways: Handover, **changed: object) -> Resources:
     settings = Settings(**{**SETTINGS, "strategy": "mps", **changed})
-    return resources_of(settings, Cluster(vgpus_per_gpu=4), serve=served.append)
+    return resources_of(settings, Cluster(vgpus_per_gpu=4, handover=ways or ("envvar",)), serve=served.append)
 
 
 def seen(*gpus: Gpu, why: str = "", strategy: SharingStrategy = "mps") -> list[Seen]:
@@ -94,7 +94,7 @@ def test_what_changes_of_a_gpu_is_what_containers_get_from_then_on() -> None:
 
 def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_path: Path) -> None:
     served: list[Resource] = []
-    known = advertising(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
+    known = advertising(served, "cdi", cdi_dir=tmp_path)
     known.publish(seen(GPUS[0]))
     (file,) = tmp_path.iterdir()
     assert GPUS[1].uuid not in file.read_text()
@@ -104,7 +104,7 @@ def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_p
 
 def test_a_gpu_that_cannot_be_handed_over_is_not_shared_but_its_neighbours_faults_are(tmp_path: Path) -> None:
     served: list[Resource] = []
-    known = advertising(served, device_handover=frozenset({"cdi"}), cdi_dir=tmp_path)
+    known = advertising(served, "cdi", cdi_dir=tmp_path)
     known.publish(seen(GPUS[0]))
     for file in tmp_path.iterdir():
         file.unlink()

@@ -14,12 +14,13 @@ from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.gpus.gpu import Pool
-from plugin.shares.handover import Delivery, Handover
+from plugin.shares.handover import Delivery
 from plugin.shares.strategy import TimeSlicing
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.sockets import target
+from policies.contract import Handover
 from program.log import line_of
 
 KIND = "gpu-share.dev/vgpu"

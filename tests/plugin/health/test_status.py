@@ -115,7 +115,8 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
     hurt = msgspec.structs.replace(sick(), application_fault=fault)
     ready = MpsGpu(state="ready", since=ago(hours=1), checked_seconds=boot_seconds())
     write_state(tmp_path, daemons(GPU_0=ready))
-    write_node_health(tmp_path, node(healthy(0), hurt, skipped=("GPU 2 of 3 cannot be shared",)))
+    skipped = ("GPU 2 of 3 cannot be shared",)
+    write_node_health(tmp_path, node(healthy(0), hurt, skipped=skipped, handover="envvar"))
     ran = status(tmp_path, "-o", "json")
     assert (ran.returncode, ran.stderr) == (1, "")
     data = json.loads(ran.stdout)
@@ -126,6 +127,7 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
         "waiting": None,
         "pid": 7,
         "skipped": ["GPU 2 of 3 cannot be shared"],
+        "handover": "envvar",
         "restart_needed": [],
     }
     assert (first["uuid"], first["healthy"], first["faults"]) == ("GPU-0", True, [])
@@ -212,3 +214,8 @@ def test_an_unreadable_file_of_the_mps_daemons_is_as_none(
     write_node_health(tmp_path, node(healthy(0)))
     assert show(tmp_path, output="text") == 0
     assert "MPS" not in capsys.readouterr().out
+
+
+def test_it_says_how_containers_get_their_gpu(tmp_path: Path) -> None:
+    write_node_health(tmp_path, node(healthy(0), handover="cdi, with NVIDIA's own CDI device of each GPU"))
+    assert status(tmp_path).stdout.splitlines()[-1] == "hand-over: cdi, with NVIDIA's own CDI device of each GPU"

@@ -23,7 +23,7 @@ from plugin.health.state import NodeHealth, read_node_health
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.process import Settings
-from plugin.shares.handover import HandoverSettings
+from plugin.shares.handover import handover_settings
 from plugin.shares.strategy import StrategyOf, strategies
 from plugin.state_files import boot_seconds
 from policies.cluster import Cluster, NodeRule
@@ -46,11 +46,11 @@ SETTINGS: dict[str, Any] = {
     "kubelet_dir": Path("/nowhere"),
     "state_dir": Path("/nowhere"),
     "cdi_dir": Path("/nowhere"),
+    "cdi_static_dir": Path("/nowhere"),
     "pod_resources": Path("/nowhere"),
     "allocation_policy": "pack",
     "strategy": "time-slicing",
     "node_name": "node",
-    "device_handover": frozenset({"envvar"}),
     "application_xids": frozenset({13, 31, 43, 45, 68, 109}),
     "wait_for_gpus": False,
 }
@@ -61,7 +61,7 @@ def strategies_of(settings: Settings, cluster: Cluster) -> StrategyOf:
 
 
 def resources_of(settings: Settings, cluster: Cluster, *, serve: Callable[[Resource], None]) -> Resources:
-    handover = HandoverSettings(ways=settings.device_handover, cdi_dir=settings.cdi_dir)
+    handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     return Resources(cluster, allocation_policy=settings.allocation_policy, handover=handover, serve=serve)
 
 

@@ -73,13 +73,20 @@ def test_without_mps_a_device_brings_no_mount(sharing: Sharing) -> None:
 def test_there_is_one_device_for_each_gpu_and_size_of_a_share() -> None:
     found = read(specification(NAME, Pool(gpus=(A, B), vgpus_per_gpu=3), MPS))
     assert [device["name"] for device in found["devices"]] == [
-        f"{gpu.uuid}-{vgpus}of3" for gpu in (A, B) for vgpus in (1, 2, 3)
+        *(f"{gpu.uuid}-{vgpus}of3" for gpu in (A, B) for vgpus in (1, 2, 3)),
+        "void",
     ]
 
 
 def test_a_gpu_that_is_handed_out_whole_is_one_device() -> None:
     found = read(specification("gpu-share.dev/gpu", Pool(gpus=(A,), vgpus_per_gpu=1), Whole()))
-    assert (found["kind"], [device["name"] for device in found["devices"]]) == ("gpu-share.dev/gpu", [f"{A.uuid}-1of1"])
+    assert found["kind"] == "gpu-share.dev/gpu"
+    assert [device["name"] for device in found["devices"]] == [f"{A.uuid}-1of1", "void"]
+
+
+def test_the_device_void_tells_nvidias_runtime_to_do_nothing() -> None:
+    found = read(specification(NAME, Pool(gpus=(A, B), vgpus_per_gpu=10), MPS))
+    assert found["devices"][-1] == {"name": "void", "containerEdits": {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}}
 
 
 def test_the_same_gpus_give_the_same_bytes() -> None:
@@ -160,7 +167,7 @@ def test_different_names_are_different_kinds(names: set[str]) -> None:
 @pytest.mark.parametrize("uuid", ["0-GPU", "GPU=a", "GPU a", "GPU/a", "GPU-ä", ""])
 def test_a_uuid_that_cannot_be_part_of_a_name_is_an_error_with_the_way_out(uuid: str) -> None:
     gpu = Gpu(uuid=uuid, index=0, minor=None, model="H200", memory_bytes=1 << 37, numa_node=None)
-    with pytest.raises(HandoverError, match="leave cdi out of --device-handover") as error:
+    with pytest.raises(HandoverError, match=r"leave cdi out of handover in _cluster\.yaml") as error:
         specification(NAME, Pool(gpus=(gpu,), vgpus_per_gpu=1), MPS)
     assert str(error.value).isascii()
 

@@ -30,7 +30,7 @@ def test_a_specification_lies_in_a_directory_that_everyone_can_read(tmp_path: Pa
         os.umask(before)
     assert [path.name for path in directory.iterdir()] == [FILE]
     assert directory.stat().st_mode & 0o777 == 0o755
-    assert len(read_directory(directory)) == 10
+    assert len(read_directory(directory)) == 11
 
 
 def test_a_directory_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_each_resource_has_its_own_file(tmp_path: Path) -> None:
     names = [NAME, "gpu-share.dev/vgpu.x", "gpu-share.dev/vgpu-x", "other.dev/vgpu", "gpu-share.dev/gpu"]
     for name in names:
         write_specification(tmp_path, name, content(name=name))
-    assert len(read_directory(tmp_path)) == 10 * len(names)
+    assert len(read_directory(tmp_path)) == 11 * len(names)
 
 
 def test_a_specification_is_written_anew_only_if_it_says_something_new(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_runtime_that_looks_while_a_specification_is_written_sees_the_old_one(
 
     monkeypatch.setattr(Path, "replace", look_and_put_in_place)
     write_specification(tmp_path, NAME, content("2xH200"))
-    assert (seen, len(read_directory(tmp_path))) == ([10], 20)
+    assert (seen, len(read_directory(tmp_path))) == ([11], 21)
 
 
 def test_what_this_node_no_longer_has_is_removed_and_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence_with_the_way_out(
     directory.parent.mkdir()
     broken(directory)
     with pytest.raises(
-        HandoverError, match=rf"^--cdi-dir {directory}: .*, writable, or leave cdi out of --device-handover$"
+        HandoverError, match=rf"^--cdi-dir {directory}: .*, writable, or leave cdi out of handover in _cluster[.]yaml$"
     ):
         write_specification(directory, NAME, content())
 
@@ -156,4 +156,4 @@ def test_a_file_that_cannot_be_removed_is_the_same_sentence(tmp_path: Path, monk
 def test_a_pipe_in_the_place_of_a_specification_is_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / FILE)
     write_specification(tmp_path, NAME, content())
-    assert len(read_directory(tmp_path)) == 10
+    assert len(read_directory(tmp_path)) == 11

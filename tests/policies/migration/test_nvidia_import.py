@@ -46,6 +46,7 @@ def test_time_slicing_becomes_vgpus_that_are_time_sliced() -> None:
     made = imported(TIME_SLICED)
     assert yaml.safe_load(files(made)["_cluster.yaml"]) == {
         "vgpusPerGpu": 4,
+        "handover": ["envvar"],
         "nodes": [{"node": "*", "offer": "time-slicing"}],
     }
     policies = in_force(made)
@@ -106,7 +107,7 @@ def test_every_key_of_a_documented_configuration_is_accounted_for() -> None:
         "flags.failOnInitError": "always",
         "flags.nvidiaDriverRoot": "always",
         "flags.plugin.passDeviceSpecs": "always",
-        "flags.plugin.deviceListStrategy": "always",
+        "flags.plugin.deviceListStrategy": "same",
         "flags.plugin.deviceIDStrategy": "always",
         "flags.plugin.sharedDevicesAllocationPolicy": "none",
         "flags.gfd.oneshot": "none",
@@ -129,9 +130,6 @@ def test_every_key_of_a_documented_configuration_is_accounted_for() -> None:
     [
         ({}, {}),
         ({"plugin": {"deviceListStrategy": "envvar", "passDeviceSpecs": False}}, {}),
-        ({"plugin": {"passDeviceSpecs": True}}, {"GPU_SHARE_DEVICE_HANDOVER": "envvar,devices"}),
-        ({"plugin": {"deviceListStrategy": "cdi-cri"}}, {"GPU_SHARE_DEVICE_HANDOVER": "cdi"}),
-        ({"plugin": {"deviceListStrategy": ["envvar", "cdi-annotations"]}}, {"GPU_SHARE_DEVICE_HANDOVER": "cdi"}),
         ({"plugin": {"deviceListStrategy": "volume-mounts"}}, {}),
         ({"plugin": {"sharedDevicesAllocationPolicy": "packed"}}, {}),
         ({"plugin": {"sharedDevicesAllocationPolicy": "distributed"}}, {"GPU_SHARE_ALLOCATION_POLICY": "spread"}),
@@ -146,7 +144,21 @@ def test_flags_become_options_of_the_plugin(flags: dict[str, object], options: d
         patch = yaml.safe_load(written["patches"][0]["patch"])
         (container,) = patch["spec"]["template"]["spec"]["containers"]
         assert {one["name"]: one["value"] for one in container["env"]} == options
-        assert ("components" in written) == ("cdi" in str(options))
+
+
+@pytest.mark.parametrize(
+    ("flags", "ways"),
+    [
+        ({}, ("envvar",)),
+        ({"plugin": {"passDeviceSpecs": True}}, ("envvar", "devices")),
+        ({"plugin": {"deviceListStrategy": "cdi-cri"}}, ("cdi",)),
+        ({"plugin": {"deviceListStrategy": ["envvar", "cdi-annotations"]}}, ("cdi",)),
+        ({"plugin": {"deviceListStrategy": "volume-mounts"}}, ("envvar",)),
+    ],
+)
+def test_a_list_of_devices_becomes_the_handover_of_the_cluster(flags: dict[str, object], ways: tuple[str, ...]) -> None:
+    made = imported({"flags": flags, **yaml.safe_load(MPS)})
+    assert in_force(made).cluster.handover == ways
 
 
 def test_where_both_are_written_mps_counts_as_for_nvidia() -> None:
