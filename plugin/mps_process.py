@@ -133,7 +133,7 @@ class _Process:
         return [gpu for gpu in found.gpus if self._strategy_of(gpu) == MPS]
 
     def _log_start(self, found: Discovered, shared: Iterable[Gpu]) -> None:
-        gpus = [asdict(gpu) for gpu in shared]
+        gpus = [gpu.facts() for gpu in shared]
         _log.info(
             "starting",
             extra={

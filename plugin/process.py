@@ -209,7 +209,7 @@ def _log_start(settings: Settings, cluster: Cluster, strategy_of: StrategyOf, pr
             "pipe_directory": cluster.mps.pipe_directory,
             "driver": probe.driver,
             "gpus": [
-                {**asdict(gpu), "resource": cluster.resource_names[strategy] if strategy else None}
+                {**gpu.facts(), "resource": cluster.resource_names[strategy] if strategy else None}
                 for gpu, strategy in strategies_of
             ],
         },

@@ -13,7 +13,16 @@ from typing import Any, TypeVar
 
 from plugin.errors import DiscoveryError
 from plugin.gpus.gpu import Gpu, VGpuId
-from plugin.gpus.nvml import NvmlGpus, explained, if_answered, if_there, initialised, raise_if_nvml_failed, text_of
+from plugin.gpus.nvml import (
+    NvmlGpus,
+    explained,
+    if_answered,
+    if_there,
+    initialised,
+    pci_text,
+    raise_if_nvml_failed,
+    text_of,
+)
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
@@ -154,14 +163,7 @@ def minor_of(nvml: NvmlGpus, handle: Any) -> int | None:
 def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
     """Ask where on the PCI bus a GPU is, as the kernel writes it; None if it is not known."""
     info = if_answered(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle))
-    if info is None:
-        return None
-    # NVML writes 00000000:3B:00.0, the kernel 0000:3b:00.0.
-    domain, _, rest = text_of(info.busId).lower().partition(":")
-    try:
-        return f"{int(domain, 16):04x}:{rest}"
-    except ValueError:
-        return None
+    return None if info is None else pci_text(info)
 
 
 def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) -> Gpu:

@@ -6,7 +6,7 @@ The ID of a vGPU, `<GPU UUID>::<n>`, is read and written here and nowhere else.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from policies.contract import DEVICE_ID_SEPARATOR
 
@@ -34,6 +34,15 @@ class VGpuId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """How a GPU is connected with another one."""
+
+    gpu_uuid: str  # of the other one
+    nvlinks: int = 0  # that are up between them
+    common_ancestor: int | None = None  # NVML's level of what both are on; None where the driver does not say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One physical GPU, as it was last reached."""
 
@@ -44,6 +53,28 @@ class Gpu:
     memory_bytes: int  # that programs can take: the total without what the driver reserves
     numa_node: int | None  # of the CPUs next to it; None where the machine does not say
     reserved_bytes: int | None = None  # that the driver reserves; None where it does not say, and all memory is counted
+    links: tuple[Link, ...] = ()  # with those there were when it was found
+
+    def facts(self) -> dict[str, object]:
+        """List what a log says of it: all but the links, of which each GPU has one with each."""
+        return {name: value for name, value in asdict(self).items() if name != "links"}
+
+
+# NVML's level of what two GPUs have in common, and what that weighs: the nearer, the more. The weights are those of
+# NVIDIA's own allocator (github.com/NVIDIA/go-gpuallocator), where an NVLink is worth more than any way over PCIe.
+_SAME_BOARD, _ONE_SWITCH, _SWITCHES, _HOST_BRIDGE, _NUMA_NODE, _MACHINE = 0, 10, 20, 30, 40, 50
+_WEIGHTS = {_SAME_BOARD: 60, _ONE_SWITCH: 50, _SWITCHES: 40, _HOST_BRIDGE: 30, _NUMA_NODE: 20, _MACHINE: 10}
+_NVLINK_WEIGHT = 100
+
+
+def weight(one: Gpu, other: Gpu) -> int:
+    """Weigh the connection of two GPUs, over which a program on both exchanges data: the more, the better."""
+    links = [link for link in one.links if link.gpu_uuid == other.uuid]
+    links += [link for link in other.links if link.gpu_uuid == one.uuid]
+    nvlinks = max((link.nvlinks for link in links), default=0)
+    is_near = one.numa_node is not None and one.numa_node == other.numa_node
+    told = [level for link in links if (level := link.common_ancestor) is not None and level in _WEIGHTS]
+    return _NVLINK_WEIGHT * nvlinks + _WEIGHTS[min(told, default=_NUMA_NODE if is_near else _MACHINE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +83,8 @@ class Pool:
 
     gpus: tuple[Gpu, ...]
     vgpus_per_gpu: int
+    # Of the connection of each GPU with each other one, by position; 0 with itself.
+    weights: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
     # By device ID, so that a call of the kubelet with hundreds of IDs parses none of them.
     _places: dict[str, tuple[int, int]] = field(init=False, repr=False, compare=False)
 
@@ -62,6 +95,8 @@ class Pool:
             for index in range(self.vgpus_per_gpu)
         }
         object.__setattr__(self, "_places", places)
+        weights = tuple(tuple(0 if one is other else weight(one, other) for other in self.gpus) for one in self.gpus)
+        object.__setattr__(self, "weights", weights)
 
     def gpu(self, device_id: str) -> Gpu | None:
         """Find the GPU that a vGPU is a part of; None if this pool has no such vGPU."""

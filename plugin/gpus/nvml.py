@@ -58,7 +58,15 @@ class NvmlGpus(NvmlRun, Protocol):
     def nvmlDeviceGetNumaNodeId(self, handle: Any, /) -> int: ...  # noqa: D102, N802
 
 
-class NvmlHealth(NvmlGpus, Protocol):
+class NvmlTopology(NvmlGpus, Protocol):
+    """And how they are connected."""
+
+    def nvmlDeviceGetTopologyCommonAncestor(self, one: Any, other: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetNvLinkState(self, handle: Any, link: int, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, handle: Any, link: int, /) -> Any: ...  # noqa: D102, N802
+
+
+class NvmlHealth(NvmlTopology, Protocol):
     """
     And their health; event sets are opaque.
 
@@ -145,6 +153,16 @@ def if_answered(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
     except nvml.NVMLError as error:
         if number_of(error) in AWAY | ALL_FAIL:
             raise
+        return None
+
+
+def pci_text(info: Any) -> str | None:
+    """Read where on the PCI bus something is, and write it as the kernel does; None if NVML gives no such place."""
+    # NVML writes 00000000:3B:00.0, the kernel 0000:3b:00.0.
+    domain, _, rest = text_of(info.busId).lower().partition(":")
+    try:
+        return f"{int(domain, 16):04x}:{rest}"
+    except ValueError:
         return None
 
 

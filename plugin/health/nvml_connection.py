@@ -22,6 +22,7 @@ from plugin.gpus.discovery import (
 )
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, raise_if_nvml_failed
+from plugin.gpus.topology import read_links
 from plugin.health.nvml_events import NvmlEvents
 from plugin.health.recovery_action import recovery_action
 from plugin.health.reports import Look, Probe
@@ -129,6 +130,7 @@ class NvmlConnection:
     def _get_to_know(self, uuids: Mapping[int, str], handles: Mapping[int, Any]) -> dict[int, Exception]:
         """Read the GPUs that are new; why not, by number, for those that cannot be shared."""
         errors: dict[int, Exception] = {}
+        new: list[str] = []
         for index, uuid in uuids.items():
             if known := self._known.gpus.get(uuid):
                 self._known.gpus[uuid] = self._renewed(known, index, handles[index])
@@ -140,6 +142,11 @@ class NvmlConnection:
                 errors[index] = raise_if_nvml_failed(error)
             else:
                 self._known.gpus[uuid] = gpu
+                new.append(uuid)
+        reached = {uuid: handles[index] for index, uuid in uuids.items() if uuid in self._known.gpus}
+        for uuid in new:
+            links = read_links(self._nvml, reached, of=uuid)
+            self._known.gpus[uuid] = replace(self._known.gpus[uuid], links=links)
         return errors
 
     def _renewed(self, known: Gpu, index: int, handle: Any) -> Gpu:

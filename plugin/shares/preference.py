@@ -1,5 +1,5 @@
 """
-Which free vGPUs a container should get, so that its share lies on one GPU.
+Which free vGPUs a container should get, so that its share lies on one GPU, and whole GPUs go together.
 
 A rejection here would fail the pod, so there is none: whatever arrives, as many IDs as were asked for
 come back, or as many as there are. Where no GPU has room they are still the same ones each time, and
@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Literal
 
 from plugin.gpus.gpu import Pool
+from plugin.shares.grouping import best_group
 
 AllocationPolicy = Literal["pack", "spread"]
 
@@ -43,7 +44,7 @@ def preferred_ids(
     """
     included = dict.fromkeys(must_include)
     candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool=pool)
-    ordered = _ordered(candidates, size=size, policy=policy)
+    ordered = _whole(candidates, size=size, pool=pool) or _ordered(candidates, size=size, policy=policy)
     # Unknown IDs last: Allocate will reject them, but the number must be right.
     wanted = chain(included, *(candidate.free for candidate in ordered), available)
     return list(dict.fromkeys(wanted))[: max(size, 0)]
@@ -62,6 +63,18 @@ def _candidates(free: Iterable[str], included: Collection[str], *, pool: Pool) -
         )
         for position, vgpus in enumerate(on_gpu)
     ]
+
+
+def _whole(candidates: Sequence[_Candidate], *, size: int, pool: Pool) -> list[_Candidate]:
+    """List the GPUs that go together best for a request of whole ones; none if it is another, or they are too few."""
+    count, rest = divmod(size, pool.vgpus_per_gpu)
+    whole = [one for one in candidates if len(one.free) == pool.vgpus_per_gpu]
+    begun = {one.position for one in candidates if one.included}
+    if rest or not 0 < count <= len(whole) or len(begun) > count or not begun <= {one.position for one in whole}:
+        return []
+    positions = [one.position for one in whole]
+    group = best_group(pool.weights, positions, size=count, included=begun)
+    return [candidates[position] for position in group]
 
 
 def _ordered(candidates: Iterable[_Candidate], *, size: int, policy: AllocationPolicy) -> list[_Candidate]:

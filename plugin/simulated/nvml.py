@@ -125,6 +125,19 @@ class SimulatedNvml:
     def nvmlDeviceGetNumaNodeId(self, handle: Gpu, /) -> int:
         return _known(self._reached(handle).numa_node)
 
+    def nvmlDeviceGetTopologyCommonAncestor(self, one: Gpu, other: Gpu, /) -> int:
+        self._reached(one)
+        self._reached(other)
+        raise NotSupportedError(_NOT_SUPPORTED)  # what is known of them is their NUMA nodes
+
+    def nvmlDeviceGetNvLinkState(self, handle: Gpu, link: int, /) -> int:  # noqa: ARG002 - NVML's signature
+        self._reached(handle)
+        raise NotSupportedError(_NOT_SUPPORTED)
+
+    def nvmlDeviceGetNvLinkRemotePciInfo(self, handle: Gpu, link: int, /) -> Any:  # noqa: ARG002 - NVML's signature
+        self._reached(handle)
+        raise NotSupportedError(_NOT_SUPPORTED)
+
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Gpu, /) -> int:
         self._reached(handle)
         now = self._clock()

@@ -242,6 +242,48 @@ int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pend
     *current = *pending = line != NULL ? line->b : number == 1;
     return SUCCESS;
 }
+static int common_ancestor(int one, int other) {
+    for (int i = 0; i < line_count; i++) {
+        const line_t *line = &lines[i];
+        if (strcmp(line->word, "ancestor") == 0 && ((line->a == one && line->b == other) || (line->a == other && line->b == one)))
+            return (int)line->c;
+    }
+    return -1;
+}
+int nvmlDeviceGetTopologyCommonAncestor(void *one, void *other, int *level) {
+    int first, second, failure = reached(one, &first);
+    if (failure || (failure = reached(other, &second))) return failure;
+    *level = common_ancestor(first, second);
+    return *level < 0 ? NOT_SUPPORTED : SUCCESS;
+}
+
+/* To which GPU a link leads: -1 to a switch, -2 if there is no such link. */
+static int link_end(int number, unsigned int link) {
+    for (int i = 0; i < line_count; i++) {
+        const line_t *line = &lines[i];
+        if (strcmp(line->word, "nvlink") == 0 && (line->a == number || line->b == number)) {
+            if (link < line->c) return (int)(line->a == number ? line->b : line->a);
+            link -= line->c;
+        }
+    }
+    return -2;
+}
+int nvmlDeviceGetNvLinkState(void *handle, unsigned int link, unsigned int *active) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    if (link_end(number, link) == -2) return link == 0 ? NOT_SUPPORTED : INVALID_ARGUMENT;
+    *active = 1;
+    return SUCCESS;
+}
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *handle, unsigned int link, pci_t *pci) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    memset(pci, 0, sizeof *pci);
+    int end = link_end(number, link);
+    if (end == -2) return INVALID_ARGUMENT;
+    snprintf(pci->bus_id, sizeof pci->bus_id, end == -1 ? "00000000:C8:00.0" : "0000FFF%d:3B:00.0", end);
+    return SUCCESS;
+}
 int nvmlDeviceGetNumaNodeId(void *handle, unsigned int *node) {
     int number, failure = known(handle, &number);
     if (failure) return failure;

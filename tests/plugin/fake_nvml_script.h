@@ -11,6 +11,8 @@
  *   tells_nothing      the driver does not know that question
  *   energy 0 123       what the counter of GPU 0 shows; 5000000 unless said
  *   reserved 0 1024    MiB of its memory that the driver keeps; 771 unless said
+ *   ancestor 0 1 10    NVML's level of what GPUs 0 and 1 have in common; not supported unless said
+ *   nvlink 0 1 4       4 links that are up between GPUs 0 and 1; with -1 in place of 1, to a switch
  *   mig 1 1            MIG mode of GPU 1
  *   events 0 0         types of events that GPU 0 can tell of; all that are there unless said
  *   fail 999           NVML as a whole fails

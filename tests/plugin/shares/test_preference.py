@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin.gpus.gpu import Gpu, Pool
+from plugin.gpus.gpu import Gpu, Link, Pool
 from plugin.shares.allocation import allocate
 from plugin.shares.preference import AllocationPolicy, preferred_ids
 
@@ -57,6 +59,57 @@ def test_a_share_goes_to_one_gpu(
 def test_what_must_be_included_comes_first_and_pulls_the_rest_to_its_gpu() -> None:
     assert preferred(free(1, 4, 3), 3, "GPU-b::2") == ["GPU-b::2", "GPU-b::0", "GPU-b::1"]
     assert gpus_of(preferred(free(4, 4, 4), 8, "GPU-c::0")) == "ac"
+
+
+NODES = (0, 0, 0, 0, 1, 1, 1, 1)
+EIGHT = tuple(
+    Gpu(uuid=f"GPU-{index}", index=index, minor=None, model="H200", memory_bytes=1 << 37, numa_node=node)
+    for index, node in enumerate(NODES)
+)
+PAIRS = tuple(replace(gpu, links=(Link(gpu_uuid=f"GPU-{gpu.index ^ 4}", nvlinks=2),)) for gpu in EIGHT)
+
+
+def whole(free: str, size: int, *must: str, gpus: tuple[Gpu, ...] = EIGHT, vgpus_per_gpu: int = 1) -> str:
+    """Say which GPUs are preferred for *size* whole ones, where *free* lists those that are."""
+    pool = Pool(gpus=gpus, vgpus_per_gpu=vgpus_per_gpu)
+    available = [f"GPU-{name}::{index}" for name in free for index in range(vgpus_per_gpu)]
+    chosen = preferred_ids(available=available, must_include=must, size=size * vgpus_per_gpu, pool=pool, policy="pack")
+    assert len(chosen) == size * vgpus_per_gpu
+    assert len(allocate(chosen, pool).gpus) == size
+    return gpus_of(chosen)
+
+
+@pytest.mark.parametrize("vgpus_per_gpu", [1, 4])
+@pytest.mark.parametrize(
+    ("free", "size", "chosen"),
+    [
+        ("145", 2, "45"),  # not 1 and 4, on two NUMA nodes
+        ("145", 1, "1"),  # and 4 and 5 stay together
+        ("01234567", 4, "0123"),
+        ("1234567", 4, "4567"),
+        ("01234567", 2, "01"),
+        ("0124567", 3, "012"),
+        ("0124567", 2, "01"),  # and the four of the other node stay together
+        ("0156", 3, "015"),
+    ],
+)
+def test_whole_gpus_are_of_one_numa_node_and_leave_others_together(
+    free: str, size: int, chosen: str, vgpus_per_gpu: int
+) -> None:
+    assert whole(free, size, vgpus_per_gpu=vgpus_per_gpu) == chosen
+
+
+@pytest.mark.parametrize(
+    ("free", "size", "chosen"), [("01234567", 2, "04"), ("01235", 2, "15"), ("1256", 2, "15"), ("01456", 4, "0145")]
+)
+def test_an_nvlink_is_worth_more_than_a_numa_node(free: str, size: int, chosen: str) -> None:
+    assert whole(free, size, gpus=PAIRS) == chosen
+
+
+def test_what_must_be_included_decides_which_whole_gpus_go_with_it() -> None:
+    assert whole("0124567", 2, "GPU-6::0") == "46"
+    assert whole("0124567", 2, "GPU-6::0", gpus=PAIRS) == "26"
+    assert whole("0124567", 3, "GPU-0::0", "GPU-7::0") == "017"
 
 
 def test_the_lowest_vgpus_of_a_gpu_are_taken_in_numeric_order() -> None:
