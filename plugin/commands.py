@@ -87,10 +87,34 @@ class _NodeGroup(click.Group):
     help="Directory of the kubelet's socket and of the plugin's.",
 )
 @option(
+    "--allocation",
+    type=click.Choice(["device-plugin", "dra"]),
+    default="device-plugin",
+    help="Who allocates this node's GPUs, where nodes of _cluster.yaml does not say: the kubelet, or the scheduler.",
+)
+@option(
+    "--kubelet-plugins-dir",
+    type=DIRECTORY,
+    default=Path("/var/lib/kubelet/plugins"),
+    help="Directory of the kubelet's plugins, for --allocation dra.",
+)
+@option(
+    "--kubelet-registrar-dir",
+    type=DIRECTORY,
+    default=Path("/var/lib/kubelet/plugins_registry"),
+    help="Directory in which the kubelet looks for them.",
+)
+@option(
+    "--service-account",
+    type=DIRECTORY,
+    default=Path("/var/run/secrets/kubernetes.io/serviceaccount"),
+    help="Directory of the token for the API server, for --allocation dra.",
+)
+@option(
     "--allocation-policy",
     type=click.Choice(["pack", "spread"]),
     default="pack",
-    help="Which GPU a share goes to: the fullest that fits, or the emptiest.",
+    help="Which GPU a share goes to: the fullest that fits, or the emptiest; not with --allocation dra.",
 )
 @option("--cdi-dir", type=DIRECTORY, default=Path("/var/run/cdi"), help="Directory of CDI specifications, ours too.")
 @option(

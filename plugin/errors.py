@@ -5,6 +5,8 @@ What can go wrong on the node, each with one sentence that names the cause and t
     ├── AlreadyRunsError    another of the same program runs on this node
     ├── AllocationError     the kubelet asks for vGPUs that cannot be held to a share
     ├── HandoverError       containers cannot be given their GPU in the way that was asked for
+    ├── ClaimError          a claim of DRA that cannot be prepared
+    ├── DraError            shares cannot be allocated by DRA on this node
     ├── DiscoveryError      no GPU to share: no NVML, no driver, none usable
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
     │   └── ControlError    one does not answer, or not as documented
@@ -57,3 +59,11 @@ class SocketError(PluginError):
 
 class TenantsError(PluginError):
     """A kubelet that does not say who holds which vGPUs."""
+
+
+class ClaimError(PluginError):
+    """A claim that cannot be prepared; the sentence reaches the user as an event of the pod."""
+
+
+class DraError(PluginError):
+    """Shares that cannot be allocated by DRA on this node."""

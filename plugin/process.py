@@ -3,17 +3,18 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
+from plugin.allocators import Allocators, DraPlaces, allocations, dra_driver
 from plugin.device_plugin.resources import Resources, Servers
 from plugin.errors import PluginError, SimulationError, SocketError, StateDirectoryError
 from plugin.gpu_source import GpuSource, gpu_source
-from plugin.health.inventory import GpuInventory
+from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.recovery_request import take
@@ -29,7 +30,7 @@ from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, strategies
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from policies.contract import SharingStrategy
+from policies.contract import Allocation, SharingStrategy
 from policies.errors import PolicyError
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
@@ -58,6 +59,10 @@ class Settings:
     node_name: str  # as `nodes` in _cluster.yaml names it
     application_xids: frozenset[int]  # XIDs that are an application's fault and leave the GPU healthy
     wait_for_gpus: bool  # False ends with an error where there are no GPUs
+    allocation: Allocation  # of a GPU whose entry of `nodes` in _cluster.yaml does not say, or that has none
+    kubelet_plugins_dir: Path  # directory of the kubelet's plugins, for allocation by DRA
+    kubelet_registrar_dir: Path  # directory in which the kubelet looks for them
+    service_account: Path  # directory of the token for the API server
 
 
 def run(settings: Settings) -> int:
@@ -134,13 +139,22 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         waiting.end()
         return
     inventory = restored_inventory(settings, strategy_of)
-    reconciler = Reconciler(inventory, reports, reconciler_context(settings, source, cluster, resources))
+    driver = dra_driver(cluster, handover, dra_places(settings), environment=os.environ)
+    allocators = Allocators(
+        allocations(cluster, node_name=settings.node_name, default=settings.allocation),
+        to_device_plugin=resources.publish,
+        to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
+    )
+    context = reconciler_context(settings, source, cluster, resources, allocators.publish)
+    reconciler = Reconciler(inventory, reports, context)
     waiting.is_over = True
     reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
         forget_others(handover, resources.advertised)
     _log_start(settings, cluster, strategy_of, probe)
     servers.start()  # before the reconciler, which adds to them from its own thread
+    if driver is not None:
+        driver.start(threads)
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
     _log.info("shutting down", extra={"signal": ending.wait().name})
 
@@ -169,7 +183,11 @@ def restored_inventory(settings: Settings, strategy_of: StrategyOf) -> GpuInvent
 
 
 def reconciler_context(
-    settings: Settings, source: GpuSource, cluster: Cluster, resources: Resources
+    settings: Settings,
+    source: GpuSource,
+    cluster: Cluster,
+    resources: Resources,
+    publish: Callable[[Sequence[Entry]], None],
 ) -> ReconcilerContext:
     """Say what the reconciler asks, and where it writes; the directory of its state is made if it is missing."""
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
@@ -186,11 +204,22 @@ def reconciler_context(
         state_dir=settings.state_dir,
         mps_faults=source.mps_faults,
         tenants=tenants,
-        publish=resources.publish,
+        publish=publish,
         handover=resources.look_for_devices,
         resource_names=names,
         recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
         restart_needed=changes.look,
+    )
+
+
+def dra_places(settings: Settings) -> DraPlaces:
+    """Say where a driver of DRA meets this node."""
+    return DraPlaces(
+        node=settings.node_name,
+        default=settings.allocation,
+        plugins_dir=settings.kubelet_plugins_dir,
+        registrar_dir=settings.kubelet_registrar_dir,
+        service_account=settings.service_account,
     )
 
 

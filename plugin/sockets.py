@@ -57,13 +57,22 @@ def socket_path(directory: Path, resource_name: str) -> Path:
     """
     safe = re.sub(r"[^A-Za-z0-9._-]", "-", resource_name.replace("/", "_"))
     path = directory / f"{safe}.sock"
+    check_length(path, fix="choose a shorter --kubelet-dir or resource name")
+    return path
+
+
+def check_length(path: Path, *, fix: str = "choose a directory with a shorter path") -> None:
+    """
+    See that a socket can be at *path*.
+
+    Raises:
+        SocketError: If it is too long; *fix* is what the sentence says to do.
+    """
     length_bytes = len(str(path).encode())
     if length_bytes > _LONGEST_PATH_BYTES:
         raise SocketError(
-            f"{path}: a socket's path has at most {_LONGEST_PATH_BYTES} bytes, this has {length_bytes}: "
-            "choose a shorter --kubelet-dir or resource name"
+            f"{path}: a socket's path has at most {_LONGEST_PATH_BYTES} bytes, this has {length_bytes}: {fix}"
         )
-    return path
 
 
 def target(path: Path) -> str:

@@ -50,6 +50,21 @@ def check(*, directory: Path) -> None:
     )
 
 
+@policy.command(short_help="Print the DeviceClasses for allocation by DRA.")
+@policies_option
+def classes(*, policies: Path) -> None:
+    """Print the DeviceClasses for allocation by DRA, by the vgpusPerGpu of _cluster.yaml."""
+    import yaml
+
+    from policies.device_classes import device_classes
+
+    try:
+        made = device_classes(_read(policies)[0].cluster)
+    except ValueError as error:
+        end(str(error), FAILED)
+    click.echo(yaml.safe_dump_all(made, sort_keys=False), nl=False)
+
+
 @policy.command()
 @click.option("--cluster", is_flag=True, help="The schema of _cluster.yaml instead of a namespace's policy.")
 def schema(*, cluster: bool) -> None:

@@ -15,6 +15,7 @@ from policies.frameworks.budget import Budget
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts, check_paths
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
+from policies.literals import literals
 from policies.memory_settings import MemoryCheck
 from policies.node_volumes import NodeVolumes, check_drivers, recursive
 from policies.other_devices import check_other_devices
@@ -139,6 +140,7 @@ def _container(  # noqa: PLR0913 - all that decides
         fraction_milli=target,
         advice=advice,
         removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
+        literals=literals(ask.slot, milli_text(granted), found) if ask.kind.allocation == DRA else (),
         unmounted=_unmounted(volumes, ask, policy, policies, found),
     )
 

@@ -1,5 +1,7 @@
 """The form of a policy file's mappings and strings, declared once: for the check, its messages and the schema."""
 
+from typing import Annotated
+
 import msgspec
 from msgspec import Meta
 
@@ -20,3 +22,29 @@ def form(words: str, example: str, *, pattern: str | None = None, max_length: in
     """
     whole = rf"^(?:{pattern})$(?!\n)" if pattern else None  # $ alone would let a final newline pass
     return Meta(pattern=whole, max_length=max_length, examples=[example], extra={"form": words})
+
+
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+Subdomain = Annotated[
+    str,
+    form(
+        "a name of lower-case letters, digits, dashes and dots",
+        "nvidia",
+        pattern=_SUBDOMAIN,
+        max_length=253,
+    ),
+]
+LabelKey = Annotated[
+    str,
+    form(
+        "the key of a label",
+        "example.com/gpu",
+        pattern=rf"({_SUBDOMAIN}/)?{_LABEL}",
+        max_length=317,
+    ),
+]
+LabelValue = Annotated[
+    str,
+    form("the value of a label", "shared", pattern=rf"({_LABEL})?"),
+]

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from policies.changes import MakeReadOnlyRecursive, RemoveMount, RemoveVariable
+from policies.changes import MakeReadOnlyRecursive, RemoveMount, RemoveVariable, ReplaceArgument
 from policies.contract import Allocation, SharingStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
@@ -27,6 +27,7 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
     advice: Advice
     removed: tuple[RemoveVariable, ...] = ()
     replaced: str = ""  # the resource by which it asked, where the limits have another one instead
+    literals: tuple[ReplaceArgument, ...] = ()  # what the kubelet cannot expand by DRA
     unmounted: tuple[RemoveMount, ...] = ()  # what MPS mounts its shared memory instead of
 
 

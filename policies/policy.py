@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, Allocation, Strategy
 from policies.errors import Problem
-from policies.form import Section, form
+from policies.form import LabelKey, LabelValue, Section, Subdomain
 from policies.host_paths import HostPathRules
 from policies.share import Headroom, Share
 
@@ -136,32 +136,6 @@ class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
             raise ValueError("a toleration with operator: Exists has no value: remove one of the two")
         if self.toleration_seconds is not None and self.effect != "NoExecute":
             raise ValueError("tolerationSeconds needs effect: NoExecute: add it")
-
-
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-Subdomain = Annotated[
-    str,
-    form(
-        "a name of lower-case letters, digits, dashes and dots",
-        "nvidia",
-        pattern=_SUBDOMAIN,
-        max_length=253,
-    ),
-]
-LabelKey = Annotated[
-    str,
-    form(
-        "the key of a label",
-        "example.com/gpu",
-        pattern=rf"({_SUBDOMAIN}/)?{_LABEL}",
-        max_length=317,
-    ),
-]
-LabelValue = Annotated[
-    str,
-    form("the value of a label", "shared", pattern=rf"({_LABEL})?"),
-]
 
 
 class Placement(Section, frozen=True, kw_only=True):

@@ -23,8 +23,8 @@ from policies.contract import (
     SharingStrategy,
 )
 
-# Of one GPU. A slice of Kubernetes holds 64 devices with counters, and the scheduler looks at each device of a node for
-# each pod: docs/decisions/0015 has the measurements.
+# Of one GPU. A slice of Kubernetes holds 64 of them, and every API server and scheduler holds all slices: decision 20
+# has the measurements.
 MOST_DEVICES_PER_GPU: Final = 128
 
 _NAME = re.compile(r"(?P<milli>[1-9][0-9]{0,4})m(?:-(?P<strategy>timesliced|whole))?", re.ASCII)

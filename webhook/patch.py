@@ -111,11 +111,17 @@ def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, 
     slot = granted.slot
     path = _path(slot)
     _resources(made, granted)
-    lowered = [one.change for one in granted.advice.own if one.change is not None]
+    lowered: list[Change] = [one.change for one in granted.advice.own if one.change is not None]
+    lowered += [one for one in granted.literals if not _is_replaced(one, lowered)]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])
     if attach:
         mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}
         _append(made, f"{path}/volumeMounts", slot.container.volume_mounts, [mount])
+
+
+def _is_replaced(literal: ReplaceArgument, by: list[Change]) -> bool:
+    places = [(one.field, one.index) for one in by if isinstance(one, ReplaceArgument)]
+    return (literal.field, literal.index) in places
 
 
 def _hidden(made: list[Operation], hidden: Hidden) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.registration import ResourceServer
@@ -12,20 +11,9 @@ from plugin.gpus.gpu import Gpu, Pool
 from plugin.lifecycle import Threads
 from plugin.shares.handover import HandoverSettings, look_for_devices, prepare
 from plugin.shares.preference import AllocationPolicy
-from plugin.shares.strategy import sharing_of
+from plugin.shares.strategy import SharedGpu, sharing_of
 from policies.cluster import Cluster
 from policies.contract import WHOLE, SharingStrategy
-
-
-class SharedGpu(Protocol):
-    """A GPU, how it is shared, and its health."""
-
-    @property
-    def gpu(self) -> Gpu: ...  # noqa: D102 - the name says it
-    @property
-    def strategy(self) -> SharingStrategy: ...  # noqa: D102 - likewise
-    @property
-    def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
 
 class Resources:

@@ -6,6 +6,7 @@ down the others: what cannot be shared is skipped, with the reason.
 """
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,9 @@ _LOOK_SECONDS = 0.02  # between two looks, while nothing is known
 _RETRY_SECONDS = 5.0  # once it is known that there is no GPU yet
 _MIG_ENABLED = 1
 _MEMORY_V2 = 0x02000028  # nvmlMemory_v2: the number of the structure, and its size
+_PCIE_ROOT = re.compile(r"pci[0-9a-f]{4,5}:[0-9a-f]{2}", re.ASCII)
+# NVML's numbers (nvml.h, NVML_DEVICE_ARCH_*); one that is newer than this list is not named.
+_ARCHITECTURES = {5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper", 10: "Blackwell"}
 
 
 class NotShareableError(Exception):
@@ -188,6 +192,8 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
         memory_bytes=int(memory.total) - (reserved_bytes or 0),
         numa_node=_numa_node(nvml, handle, sysfs=sysfs),
         reserved_bytes=reserved_bytes,
+        architecture=_ARCHITECTURES.get(if_answered(nvml, lambda: nvml.nvmlDeviceGetArchitecture(handle)) or 0, ""),
+        pcie_root=_pcie_root(nvml, handle, sysfs=sysfs),
     )
 
 
@@ -241,3 +247,15 @@ def _sysfs_numa_node(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return node if node >= 0 else None
+
+
+def _pcie_root(nvml: NvmlGpus, handle: Any, *, sysfs: Path) -> str:
+    """Say below which root of the PCI bus the GPU is: the first directory of its device's path that is one."""
+    address = pci_address(nvml, handle)
+    if address is None:
+        return ""
+    try:
+        path = (sysfs / "bus/pci/devices" / address).resolve(strict=True)
+    except (OSError, RuntimeError):
+        return ""
+    return next((part for part in path.parts if _PCIE_ROOT.fullmatch(part)), "")

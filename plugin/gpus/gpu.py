@@ -7,6 +7,7 @@ The ID of a vGPU, `<GPU UUID>::<n>`, is read and written here and nowhere else.
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 
 from policies.contract import DEVICE_ID_SEPARATOR
 
@@ -14,6 +15,8 @@ from policies.contract import DEVICE_ID_SEPARATOR
 _GRAMMAR = re.compile(
     rf"(?P<uuid>(?:(?!{DEVICE_ID_SEPARATOR}).)+){DEVICE_ID_SEPARATOR}(?P<index>0|[1-9][0-9]{{0,5}})", re.ASCII
 )
+
+_LABEL = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,6 +57,13 @@ class Gpu:
     numa_node: int | None  # of the CPUs next to it; None where the machine does not say
     reserved_bytes: int | None = None  # that the driver reserves; None where it does not say, and all memory is counted
     links: tuple[Link, ...] = ()  # with those there were when it was found
+    architecture: str = ""  # such as Hopper; empty where NVML does not say
+    pcie_root: str = ""  # as the kernel names it, such as pci0000:3a; empty where the machine does not say
+
+    @property
+    def label(self) -> str:
+        """What it is called where only lower-case letters, digits and dashes may stand: its UUID, or a digest of it."""
+        return label_of(self.uuid)
 
     def facts(self) -> dict[str, object]:
         """List what a log says of it: all but the links, of which each GPU has one with each."""
@@ -75,6 +85,12 @@ def weight(one: Gpu, other: Gpu) -> int:
     is_near = one.numa_node is not None and one.numa_node == other.numa_node
     told = [level for link in links if (level := link.common_ancestor) is not None and level in _WEIGHTS]
     return _NVLINK_WEIGHT * nvlinks + _WEIGHTS[min(told, default=_NUMA_NODE if is_near else _MACHINE)]
+
+
+def label_of(uuid: str) -> str:
+    """Turn a UUID into a DNS label of at most 40 characters; never the same one for two GPUs."""
+    label = uuid.lower()
+    return label if _LABEL.fullmatch(label) else f"gpu-{sha256(uuid.encode()).hexdigest()[:32]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,7 @@ class NvmlGpus(NvmlRun, Protocol):
     def nvmlDeviceGetMigMode(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetPciInfo(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetMinorNumber(self, handle: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetArchitecture(self, handle: Any, /) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetNumaNodeId(self, handle: Any, /) -> int: ...  # noqa: D102, N802
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import grpc
 
 from plugin.errors import TenantsError
-from plugin.gpus.gpu import VGpuId
+from plugin.gpus.gpu import VGpuId, label_of
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.sockets import target
+from policies.contract import DRIVER
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class Tenant:
     pod: str
     container: str
     vgpus: tuple[VGpuId, ...]
+    devices: tuple[str, ...] = ()  # of DRA, by name, which begins with the GPU's label where it is on one GPU
 
     @property
     def name(self) -> str:
@@ -38,8 +40,10 @@ class Tenant:
         return f"{self.namespace}/{self.pod}/{self.container}"
 
     def vgpus_on(self, gpu_uuid: str) -> int:
-        """Count what it holds of one GPU."""
-        return sum(vgpu.gpu_uuid == gpu_uuid for vgpu in self.vgpus)
+        """Count what it holds of one GPU; a device of DRA counts as one."""
+        label = f"{label_of(gpu_uuid)}-"
+        by_dra = sum(device.startswith(label) for device in self.devices)
+        return by_dra + sum(vgpu.gpu_uuid == gpu_uuid for vgpu in self.vgpus)
 
 
 def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: float = 2.0) -> tuple[Tenant, ...]:
@@ -57,16 +61,27 @@ def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: f
             reason = " ".join(f"{error.code().name}: {error.details()}".split())
             raise TenantsError(f"{socket}: the kubelet did not list pod resources: {reason}") from error
     tenants = (
-        Tenant(namespace=pod.namespace, pod=pod.name, container=container.name, vgpus=_vgpus(container, resources))
+        Tenant(
+            namespace=pod.namespace,
+            pod=pod.name,
+            container=container.name,
+            vgpus=_vgpus(container, resources),
+            devices=_devices(container),
+        )
         for pod in answer.pod_resources
         for container in pod.containers
     )
-    return tuple(tenant for tenant in tenants if tenant.vgpus)
+    return tuple(tenant for tenant in tenants if tenant.vgpus or tenant.devices)
 
 
 def _vgpus(container: api_pb2.ContainerResources, resources: Collection[str]) -> tuple[VGpuId, ...]:
     ids = (text for devices in container.devices if devices.resource_name in resources for text in devices.device_ids)
     return tuple(sorted(vgpu for text in ids if (vgpu := VGpuId.parse(text))))
+
+
+def _devices(container: api_pb2.ContainerResources) -> tuple[str, ...]:
+    given = (one for dynamic in container.dynamic_resources for one in dynamic.claim_resources)
+    return tuple(sorted(one.device_name for one in given if one.driver_name == DRIVER))
 
 
 class Tenancy:

@@ -9,6 +9,7 @@ The device `void` tells NVIDIA's runtime to do nothing, where another device bri
 """
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 
 import msgspec
@@ -21,7 +22,7 @@ from plugin.shares.strategy import Sharing
 from policies.contract import NO_DEVICES, VISIBLE_DEVICES
 
 # The oldest that has all we use, so that every runtime can read it: a newer one than it knows makes it skip the file.
-_CDI_VERSION = "0.3.0"
+CDI_VERSION = "0.3.0"
 _MOUNT_OPTIONS = ["rbind", "rprivate", "rw", "nosuid", "nodev", "noexec"]
 _DEVICE_NAME_START = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]*", re.ASCII)
 _LONGEST_CLASS = 63
@@ -67,7 +68,7 @@ def specification(resource: str, pool: Pool, sharing: Sharing) -> bytes:
             )
     return msgspec.json.encode(
         {
-            "cdiVersion": _CDI_VERSION,
+            "cdiVersion": CDI_VERSION,
             "kind": kind(resource),
             "devices": [
                 _device(gpu, vgpus=vgpus, vgpus_per_gpu=pool.vgpus_per_gpu, sharing=sharing)
@@ -83,15 +84,18 @@ def _device(gpu: Gpu, *, vgpus: int, vgpus_per_gpu: int, sharing: Sharing) -> di
     allocation = Allocation(gpus=(gpu,), vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu)
     return {
         "name": device_name(gpu, vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu),
-        "containerEdits": _edits(limits(allocation, sharing)),
+        "containerEdits": edits(limits(allocation, sharing)),
     }
 
 
-def _edits(held: ContainerLimits) -> dict[str, object]:
-    edits: dict[str, object] = {"env": [f"{name}={value}" for name, value in held.environment.items()]}
+def edits(held: ContainerLimits, device_nodes: Iterable[str] = ()) -> dict[str, object]:
+    """Write what a container receives, and the device nodes for it, as CDI has it."""
+    made: dict[str, object] = {"env": [f"{name}={value}" for name, value in held.environment.items()]}
     if held.mounts:
-        edits["mounts"] = [_mount(mount) for mount in held.mounts]
-    return edits
+        made["mounts"] = [_mount(mount) for mount in held.mounts]
+    if nodes := [{"path": path} for path in device_nodes]:
+        made["deviceNodes"] = nodes
+    return made
 
 
 def _mount(mount: Mount) -> dict[str, object]:

@@ -2,11 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from plugin.gpus.gpu import Gpu
 from policies.cluster import Cluster
 from policies.contract import SharingStrategy
+
+
+class SharedGpu(Protocol):
+    """A GPU, how it is shared, and its health."""
+
+    @property
+    def gpu(self) -> Gpu: ...  # noqa: D102 - the name says it
+    @property
+    def strategy(self) -> SharingStrategy: ...  # noqa: D102 - likewise
+    @property
+    def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
+
 
 StrategyOf = Callable[[Gpu], SharingStrategy | None]  # None: the GPU is left to another device plugin
 

@@ -106,6 +106,10 @@ class SimulatedNvml:
     def nvmlDeviceGetName(self, handle: Gpu, /) -> str:
         return self._reached(handle).model
 
+    def nvmlDeviceGetArchitecture(self, handle: Gpu, /) -> int:
+        self._reached(handle)
+        raise NotSupportedError(_NOT_SUPPORTED)
+
     def nvmlDeviceGetMemoryInfo(self, handle: Gpu, version: int | None = None) -> Any:  # noqa: ARG002 - it knows both
         gpu = self._reached(handle)
         reserved_bytes = gpu.reserved_bytes or 0

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from policies.contract import HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS
+from policies.contract import DRA, HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS
 from policies.errors import Problem
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
 from policies.share import largest_whole, milli_text
+from policies.sizes import is_too_fine, too_fine
 
 
 def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[str, str] | None) -> Iterator[Problem]:
@@ -27,6 +28,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _between_vgpus(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
+    yield from _without_classes(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):
@@ -36,6 +38,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
             yield from _between_vgpus(policy, policies.cluster.vgpus_per_gpu, file)
             yield from _beside(namespace, policy, file)
             yield from _above_one_gpu(policy, file)
+            yield from _without_classes(policy, policies.cluster.vgpus_per_gpu, file)
     if kustomization is not None:
         yield from _unlisted(*kustomization, files)
 
@@ -72,6 +75,13 @@ def _between_vgpus(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterator
         most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
         message = f"{bound} of a GPU is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
         yield Problem(file, source.line, field, message)
+
+
+def _without_classes(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterator[Problem]:
+    """Yield a way of allocation that the grid is too fine for: every share is denied."""
+    source = policy.source("allocation")
+    if policy.policy.allocation == DRA and is_too_fine(per_gpu) and source.file == file:
+        yield Problem(file, source.line, "allocation", f"every share is denied: {too_fine(per_gpu)}")
 
 
 def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:

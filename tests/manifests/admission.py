@@ -64,18 +64,32 @@ class Expressions:
     variables: dict[str, Any] = field(default_factory=dict)
     validations: list[tuple[Any, Any]] = field(default_factory=list)  # expression, message
 
-    def matches(self, pod: Object, old: Object | None = None, *, groups: Sequence[str] = USER) -> bool:
-        """Whether *pod* meets the match conditions."""
-        request = {"userInfo": {"groups": list(groups)}}
+    def matches(
+        self,
+        pod: Object,
+        old: Object | None = None,
+        *,
+        groups: Sequence[str] = USER,
+        request: Object | None = None,
+    ) -> bool:
+        """Whether *pod*, or another object, meets the match conditions."""
+        request = request or {"userInfo": {"groups": list(groups)}}
         context = _FUNCTIONS | {"object": pod, "oldObject": old, "request": request}
         return all(_truth(condition.execute(context)) for condition in self.conditions.values())
 
-    def denials(self, pod: Object, old: Object | None = None, *, namespace: Object = _NAMESPACE) -> list[str]:
+    def denials(
+        self,
+        pod: Object,
+        old: Object | None = None,
+        *,
+        namespace: Object = _NAMESPACE,
+        request: Object | None = None,
+    ) -> list[str]:
         """Return the messages with which *pod* is denied; none if it is admitted, or does not match."""
-        if not self.matches(pod, old):
+        if not self.matches(pod, old, request=request):
             return []
         context: dict[str, Any] = _FUNCTIONS | {"object": pod, "oldObject": old, "variables": {}}
-        context["namespaceObject"] = namespace
+        context |= {"namespaceObject": namespace, "request": request or {}}
         for name, expression in self.variables.items():
             context["variables"][name] = expression.execute(context)
         return [
@@ -103,8 +117,8 @@ def webhook_conditions(objects: list[Object], name: str = WEBHOOK_NAME) -> Expre
 def policy(objects: list[Object], name: str = "gpu-share") -> Expressions:
     spec = policy_spec(objects, name)
     return Expressions(
-        _conditions(spec["matchConditions"]),
-        {one["name"]: cel.compile(one["expression"]) for one in spec["variables"]},
+        _conditions(spec.get("matchConditions", [])),
+        {one["name"]: cel.compile(one["expression"]) for one in spec.get("variables", [])},
         [
             (
                 cel.compile(one["expression"]),

@@ -1,6 +1,6 @@
 """
-Render the manifests as kustomize does: `python -m tests.manifests.render` writes `manifests/install.yaml`, `--check`
-checks that it is up to date.
+Render the manifests as kustomize does: `python -m tests.manifests.render` writes `manifests/install.yaml` and the
+DeviceClasses, `--check` checks that they are up to date.
 
 It supports what `manifests/` uses of kustomize, and raises on everything else, so that the manifests can be rendered
 and tested without kubectl. Where there is kubectl, a test compares the two.
@@ -16,6 +16,7 @@ from typing import Any
 import jsonpatch
 import yaml
 
+from tests.manifests import device_classes
 from tests.manifests.config_maps import add_hash
 from tests.manifests.yaml_file import written
 
@@ -213,15 +214,17 @@ def _order(one: Object) -> tuple[int, tuple[str, str, str]]:
     return len(_FIRST) + (kind in _LAST), identity(one)
 
 
-def _differences(wanted: str) -> Iterator[str]:
-    if not INSTALL.is_file() or INSTALL.read_text() != wanted:
-        yield "manifests/install.yaml is out of date: run make manifests"
+def _differences(wanted: dict[Path, str]) -> Iterator[str]:
+    for file, text in wanted.items():
+        if not file.is_file() or file.read_text() != text:
+            yield f"{file.relative_to(ROOT)} is out of date: run make manifests"
 
 
 def main() -> int:
-    wanted = written(render(MANIFESTS))
+    wanted = {device_classes.FILE: device_classes.text(), INSTALL: written(render(MANIFESTS))}
     if "--check" not in sys.argv[1:]:
-        INSTALL.write_text(wanted)
+        for file, text in wanted.items():
+            file.write_text(text)
         return 0
     problems = list(_differences(wanted))
     sys.stderr.writelines(f"{problem}\n" for problem in problems)

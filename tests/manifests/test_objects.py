@@ -45,7 +45,8 @@ def test_the_oldest_kubernetes_is_the_one_that_the_documents_name() -> None:
 def test_every_object_is_valid(minor: str) -> None:
     different: list[Object] = []
     for directory in (MANIFESTS, *OVERLAYS):
-        different += [one for one in render(directory) if one not in different]
+        if minor != OLDEST or not directory.name.startswith("dra"):  # which needs Kubernetes 1.36
+            different += [one for one in render(directory) if one not in different]
     for one in different:
         if one["kind"] not in NOT_OF_KUBERNETES:
             kubernetes_validate.validate(one, minor, strict=True)

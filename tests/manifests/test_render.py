@@ -54,7 +54,8 @@ def test_the_namespace_comes_first_and_the_webhook_last(directory: Path) -> None
 
 
 def test_the_overlays_are_those_of_the_documents() -> None:
-    assert {directory.name for directory in OVERLAYS} == {"aws-resource", "cdi", "cert-manager", "simulated"}
+    names = {"aws-resource", "cert-manager", "dra", "dra-simulated", "envvar", "simulated"}
+    assert {directory.name for directory in OVERLAYS} == names
 
 
 @pytest.fixture

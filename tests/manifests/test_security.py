@@ -107,15 +107,22 @@ def test_the_namespace_admits_the_daemon_sets(directory: Path) -> None:
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
+def is_by_dra(directory: Path) -> bool:
+    return directory.name.startswith("dra")
+
+
 @each_installation
-def test_only_the_certificate_jobs_have_permissions(directory: Path) -> None:
+def test_only_the_certificate_jobs_and_the_driver_of_dra_have_permissions(directory: Path) -> None:
     objects = render(directory)
     certs = {"kind": "ServiceAccount", "name": "gpu-share-certs", "namespace": contract.NAMESPACE}
+    plugin = certs | {"name": "gpu-share-plugin"}
     bound = [subject for one in objects if one["kind"].endswith("RoleBinding") for subject in one["subjects"]]
-    assert bound in ([], [certs, certs])
+    drives = [plugin] if is_by_dra(directory) else []
+    assert sorted(bound, key=str) in (drives, [certs, certs, *drives])
     for name, template in templates(objects).items():
         is_certs = "certs" in name[2]
-        assert template["spec"]["automountServiceAccountToken"] is is_certs, name
+        has_token = is_certs or (is_by_dra(directory) and name[2] == "gpu-share-plugin")
+        assert template["spec"]["automountServiceAccountToken"] is has_token, name
         account = {"kind": "ServiceAccount", "name": template["spec"]["serviceAccountName"]}
         assert (account["name"] == certs["name"]) is is_certs
         assert any(identity(one) == ("ServiceAccount", contract.NAMESPACE, account["name"]) for one in objects)
@@ -152,9 +159,12 @@ def test_no_pod_gets_the_variables_of_our_services(directory: Path) -> None:
 
 
 @each_installation
-def test_network_policies_allow_ingress_to_the_webhook_and_egress_of_the_certificate_jobs(directory: Path) -> None:
+def test_network_policies_allow_ingress_to_the_webhook_and_egress_to_the_api_server(directory: Path) -> None:
     policies = {one["metadata"]["name"]: one["spec"] for one in render(directory) if one["kind"] == "NetworkPolicy"}
     for spec in policies.values():
         assert spec["policyTypes"] == ["Ingress", "Egress"]
     assert {name for name, spec in policies.items() if "ingress" in spec} == {"gpu-share-webhook"}
-    assert {name for name, spec in policies.items() if "egress" in spec} <= {"gpu-share-certs"}
+    assert {name for name, spec in policies.items() if "egress" in spec} <= {
+        "gpu-share-certs",
+        *(["gpu-share-plugin"] if is_by_dra(directory) else []),
+    }

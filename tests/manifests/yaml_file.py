@@ -11,9 +11,9 @@ _HEADER = """\
 _LINE = 110  # characters
 
 
-def written(objects: list[dict[str, Any]]) -> str:
+def written(objects: list[dict[str, Any]], *, header: str = _HEADER) -> str:
     """Return *objects* as one YAML file."""
-    return _HEADER + yaml.dump_all(objects, Dumper=_Dumper, width=_LINE, sort_keys=False, explicit_start=True)
+    return header + yaml.dump_all(objects, Dumper=_Dumper, width=_LINE, sort_keys=False, explicit_start=True)
 
 
 class _Dumper(yaml.SafeDumper):

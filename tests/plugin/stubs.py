@@ -15,6 +15,9 @@ _ROOT = Path(__file__).parents[2]
 _DIRECTORYS = (
     "plugin/device_plugin/v1beta1",
     "plugin/pod_resources/v1",
+    "plugin/dra/v1",
+    "plugin/dra/v1alpha1",
+    "plugin/dra/registration_v1",
 )  # relative to the root, as the stubs import them
 _COMMAND = "python -m tests.plugin.stubs"
 

@@ -30,7 +30,8 @@ def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Rec
     cluster = Cluster()
     resources = resources_of(chosen, cluster, serve=serve)
     inventory = restored_inventory(chosen, strategies_of(chosen, cluster))
-    context = reconciler_context(chosen, gpu_source(chosen.simulate, chosen.state_dir), cluster, resources)
+    source = gpu_source(chosen.simulate, chosen.state_dir)
+    context = reconciler_context(chosen, source, cluster, resources, resources.publish)
     return Reconciler(inventory, SimpleQueue(), context)
 
 

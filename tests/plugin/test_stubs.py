@@ -1,8 +1,12 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plugin.device_plugin.v1beta1 import api_pb2
+from plugin.dra.registration_v1 import api_pb2 as registration
+from plugin.dra.v1 import api_pb2 as dra
+from plugin.dra.v1alpha1 import api_pb2 as dra_health
 from plugin.pod_resources.v1 import api_pb2 as podresources
 from tests.plugin import stubs
 
@@ -62,8 +66,10 @@ def test_the_services_are_found_under_the_kubelets_names() -> None:
     ("message", "fields"),
     [
         ("PodResources", {"name": 1, "namespace": 2, "containers": 3}),
-        ("ContainerResources", {"name": 1, "devices": 2}),
+        ("ContainerResources", {"name": 1, "devices": 2, "dynamic_resources": 5}),
         ("ContainerDevices", {"resource_name": 1, "device_ids": 2}),
+        ("DynamicResource", {"claim_resources": 4}),
+        ("ClaimResource", {"driver_name": 2, "pool_name": 3, "device_name": 4}),
     ],
 )
 def test_the_field_numbers_of_pod_resources_are_the_kubelets(message: str, fields: dict[str, int]) -> None:
@@ -71,4 +77,42 @@ def test_the_field_numbers_of_pod_resources_are_the_kubelets(message: str, field
     assert {field.name: field.number for field in descriptor.fields} == fields
     assert [service.full_name for service in podresources.DESCRIPTOR.services_by_name.values()] == [
         "v1.PodResourcesLister"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "message", "fields"),
+    [
+        (dra.DESCRIPTOR, "Claim", {"namespace": 1, "uid": 2, "name": 3}),
+        (
+            dra.DESCRIPTOR,
+            "Device",
+            {"request_names": 1, "pool_name": 2, "device_name": 3, "cdi_device_ids": 4, "share_id": 5},
+        ),
+        (dra.DESCRIPTOR, "NodePrepareResourceResponse", {"devices": 1, "error": 2}),
+        (dra.DESCRIPTOR, "NodeUnprepareResourceResponse", {"error": 1}),
+        (
+            dra_health.DESCRIPTOR,
+            "DeviceHealth",
+            {"device": 1, "health": 2, "last_updated_time": 3, "health_check_timeout_seconds": 4, "message": 5},
+        ),
+        (
+            registration.DESCRIPTOR,
+            "PluginInfo",
+            {"type": 1, "name": 2, "endpoint": 3, "supported_versions": 4},
+        ),
+        (registration.DESCRIPTOR, "RegistrationStatus", {"plugin_registered": 1, "error": 2}),
+    ],
+)
+def test_the_field_numbers_of_dra_are_the_kubelets(descriptor: Any, message: str, fields: dict[str, int]) -> None:
+    found = descriptor.message_types_by_name[message]
+    assert {field.name: field.number for field in found.fields} == fields
+
+
+def test_the_services_of_dra_are_found_under_the_kubelets_names() -> None:
+    services = [one for each in (dra, dra_health, registration) for one in each.DESCRIPTOR.services_by_name.values()]
+    assert sorted(service.full_name for service in services) == [
+        "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin",
+        "pluginregistration.Registration",
+        "v1alpha1.DRAResourceHealth",
     ]

@@ -153,3 +153,32 @@ def test_a_pod_holds_what_its_claim_holds(shares: dict[str, str], kinds: str, to
 def test_a_pod_of_the_device_plugin_is_asked_for_what_it_holds_at_once() -> None:
     on = pod("0.3", initContainers=[container("i")], annotations={"container.gpu-share.dev/i": "0.2"})
     assert granted(on, policies("share: {podMaximum: '0.3'}")).allocation == "device-plugin"
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("--fraction=$(GPU_SHARE_FRACTION)", "--fraction=0.2"),
+        ("$(GPU_SHARE_FRACTION)$(GPU_SHARE_FRACTION)", "0.20.2"),
+        ("$$(GPU_SHARE_FRACTION)", "$$(GPU_SHARE_FRACTION)"),
+        ("$$$(GPU_SHARE_FRACTION)", "$$0.2"),
+        ("$GPU_SHARE_FRACTION ${GPU_SHARE_FRACTION}", "$GPU_SHARE_FRACTION ${GPU_SHARE_FRACTION}"),
+    ],
+)
+def test_a_variable_that_the_kubelet_cannot_expand_is_written_out(word: str, written: str) -> None:
+    on = pod("0.2", container(command=["run", word], args=[word]))
+    after = only_container(mutated(on, BY_DRA))
+    assert (after["command"], after["args"]) == (["run", written], [written])
+    assert only_container(mutated(on, DEVICE_PLUGIN))["args"] == [word]
+
+
+def test_an_argument_that_is_lowered_is_not_written_over() -> None:
+    on = pod(
+        "0.2", container(image="vllm/vllm-openai:v0.11.0", args=["--gpu-memory-utilization=$(GPU_SHARE_FRACTION)"])
+    )
+    assert only_container(mutated(on, BY_DRA))["args"] == ["--gpu-memory-utilization=0.2"]
+
+
+def test_a_variable_whose_value_depends_on_the_gpu_is_warned_of() -> None:
+    (warning,) = granted(pod("0.2", container(args=["--mib=$(GPU_SHARE_MEMORY_MIB)"])), BY_DRA).warnings
+    assert "read the variable in the program" in warning

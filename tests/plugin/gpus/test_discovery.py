@@ -57,6 +57,9 @@ class FakeNvml:
     def nvmlDeviceGetName(self, handle: Any, /) -> str | bytes:  # noqa: N802
         return f"Model {handle}"
 
+    def nvmlDeviceGetArchitecture(self, handle: Any, /) -> int:  # noqa: N802
+        return 9 if handle is not None else 0
+
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any:  # noqa: N802
         if version is None:
             return SimpleNamespace(total=(handle + 1) << 30)
@@ -112,6 +115,7 @@ def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:
                 memory_bytes=(1 << 30) - (300 << 20),
                 numa_node=0,
                 reserved_bytes=300 << 20,
+                architecture="Hopper",
             ),
             Gpu(
                 uuid="GPU-1",
@@ -121,6 +125,7 @@ def test_every_gpu_is_read_and_nvml_is_shut_down(tmp_path: Path) -> None:
                 memory_bytes=(2 << 30) - (300 << 20),
                 numa_node=1,
                 reserved_bytes=300 << 20,
+                architecture="Hopper",
             ),
         ),
         driver="580.95.05",

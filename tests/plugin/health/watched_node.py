@@ -53,6 +53,10 @@ SETTINGS: dict[str, Any] = {
     "node_name": "node",
     "application_xids": frozenset({13, 31, 43, 45, 68, 109}),
     "wait_for_gpus": False,
+    "allocation": "device-plugin",
+    "kubelet_plugins_dir": Path("/nowhere"),
+    "kubelet_registrar_dir": Path("/nowhere"),
+    "service_account": Path("/nowhere"),
 }
 
 

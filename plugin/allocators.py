@@ -1,0 +1,83 @@
+"""Who allocates each GPU of a node: the kubelet with the device plugin, or the scheduler by DRA. One of the two."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plugin.gpus.gpu import Gpu
+from plugin.shares.handover import HandoverSettings
+from plugin.shares.strategy import SharedGpu
+from plugin.state_files import boot_id
+from policies.cluster import Cluster
+from policies.contract import DRA, Allocation
+
+if TYPE_CHECKING:
+    from plugin.dra.driver import DraDriver
+
+AllocationOf = Callable[[Gpu], Allocation]
+Publish = Callable[[Sequence[SharedGpu]], None]
+
+
+def allocations(cluster: Cluster, *, node_name: str, default: Allocation) -> AllocationOf:
+    """Make the function that says who allocates a GPU; *default* holds where no entry of `nodes` says."""
+
+    def allocation_of(gpu: Gpu) -> Allocation:
+        return cluster.allocation(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
+
+    return allocation_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraPlaces:
+    """Where a driver of DRA meets its node."""
+
+    node: str
+    default: Allocation  # of its GPUs
+    plugins_dir: Path  # of the kubelet
+    registrar_dir: Path  # in which the kubelet looks for plugins
+    service_account: Path  # directory of the token for the API server
+
+
+def dra_driver(
+    cluster: Cluster, handover: HandoverSettings, places: DraPlaces, *, environment: Mapping[str, str]
+) -> "DraDriver | None":
+    """
+    Make the driver of DRA, if a GPU of this node can be allocated by it.
+
+    Raises:
+        PluginError: If it cannot be served here, or nobody knows who holds what.
+    """
+    if places.default != DRA and all(rule.allocation != DRA for rule in cluster.nodes_of(places.node)):
+        return None
+    from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
+    from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415
+
+    settings = DraSettings(
+        node=places.node, plugins_dir=places.plugins_dir, registrar_dir=places.registrar_dir, handover=handover
+    )
+    api = ApiServer.from_environment(environment, credentials=places.service_account)
+    return DraDriver(settings, cluster, api, boot_id=boot_id())
+
+
+class Allocators:
+    """Gives each GPU to the one who allocates it; that stays, though its number can become another's."""
+
+    def __init__(self, allocation_of: AllocationOf, *, to_device_plugin: Publish, to_dra: Publish) -> None:
+        self._allocation_of = allocation_of
+        self._to_device_plugin = to_device_plugin
+        self._to_dra = to_dra
+        self._allocations: dict[str, Allocation] = {}
+
+    def publish(self, gpus: Sequence[SharedGpu]) -> None:
+        """
+        Tell both which GPUs there are, and how they are.
+
+        Raises:
+            PluginError: If one that is new cannot be advertised; it is tried again the next time.
+        """
+        for one in gpus:
+            if one.gpu.uuid not in self._allocations:
+                self._allocations[one.gpu.uuid] = self._allocation_of(one.gpu)
+        self._to_dra([one for one in gpus if self._allocations[one.gpu.uuid] == DRA])
+        self._to_device_plugin([one for one in gpus if self._allocations[one.gpu.uuid] != DRA])

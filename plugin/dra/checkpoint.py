@@ -1,0 +1,71 @@
+"""
+Which claims are prepared on this node, in a file that outlives the plugin and the machine.
+
+The kubelet never asks again what a container got, and unprepares a claim by its UID alone. So whatever a container
+was given stands here, word for word.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plugin.errors import DraError
+from plugin.state_files import write_atomically
+from policies.contract import SharingStrategy
+
+FILE = "checkpoint.json"
+
+
+class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """One device of a claim."""
+
+    request: str
+    name: str
+    strategy: SharingStrategy
+    milli: int  # its size; above 1000 several whole GPUs
+    gpus: tuple[str, ...]  # UUIDs
+    edits: dict[str, Any]  # of CDI, as the container got them
+    others: tuple[str, ...] = ()  # CDI devices of NVIDIA's that it got before ours
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """One claim."""
+
+    namespace: str
+    name: str
+    boot_id: str  # of the machine, when it was prepared last: containers of an earlier one have ended
+    devices: tuple[HeldDevice, ...]
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    claims: dict[str, Prepared]  # by UID
+
+
+def read_checkpoint(directory: Path) -> dict[str, Prepared]:
+    """
+    Read what was prepared, by UID; nothing where there is no file.
+
+    Raises:
+        DraError: If there is one that cannot be read: who holds what is then not known.
+    """
+    path = directory / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File).claims
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise DraError(
+            f"{path}: cannot be read ({error}), so nobody knows which claims hold which GPUs: drain the node of pods "
+            "with a share, remove the file, and start the plugin again"
+        ) from error
+
+
+def write_checkpoint(directory: Path, claims: dict[str, Prepared]) -> None:
+    """
+    Replace the file; a plugin that is killed meanwhile leaves the old one or the new one.
+
+    Raises:
+        OSError: If it cannot be written; the old one stays.
+    """
+    write_atomically(directory / FILE, msgspec.json.encode(_File(claims=claims)))

@@ -1,0 +1,95 @@
+"""
+What a node has for the scheduler: for each GPU and size as many devices as fit, and several whole GPUs as one.
+
+The scheduler takes the first device that fits, in the order of the list. So the list goes from GPU to GPU, and one is
+filled before the next is begun.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import combinations, islice
+
+from plugin.gpus.gpu import Gpu, weight
+from plugin.shares.strategy import SharedGpu
+from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, WHOLE, SharingStrategy
+from policies.sizes import Size, size_of
+
+_MOST_GROUPS = 70  # of one number of GPUs: 4 of 8, in every combination
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A share of one GPU, or several whole GPUs, that one container can have."""
+
+    name: str  # a DNS label, unique on the node, the same after a restart
+    size: Size
+    gpus: tuple[Gpu, ...]
+
+    @property
+    def milli_of_each(self) -> int:
+        """What it takes of each of its GPUs, in thousandths."""
+        return min(self.size.milli, MILLI_PER_GPU)
+
+
+def devices_of(
+    shared: Sequence[SharedGpu], *, vgpus_per_gpu: int, kept: Mapping[str, tuple[Size, tuple[str, ...]]]
+) -> tuple[Device, ...]:
+    """
+    List the devices of this node's GPUs.
+
+    *kept* has, by name, the size and the UUIDs of devices that containers hold: they stay though the grid has changed,
+    or the scheduler would take what they hold for free.
+    """
+    ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
+    strategies = {one.gpu.uuid: one.strategy for one in shared}
+    made = [device for gpu in ordered for device in _of_one(gpu, strategies[gpu.uuid], vgpus_per_gpu)]
+    for strategy in dict.fromkeys(strategies.values()):
+        made.extend(_of_several([gpu for gpu in ordered if strategies[gpu.uuid] == strategy], strategy))
+    names = {device.name for device in made}
+    by_uuid = {gpu.uuid: gpu for gpu in ordered}
+    for name, (size, uuids) in sorted(kept.items()):
+        if name not in names and all(uuid in by_uuid for uuid in uuids):
+            made.append(Device(name=name, size=size, gpus=tuple(by_uuid[uuid] for uuid in uuids)))
+    return tuple(made)
+
+
+def _of_one(gpu: Gpu, strategy: SharingStrategy, vgpus_per_gpu: int) -> Iterator[Device]:
+    parts = 1 if strategy == WHOLE else vgpus_per_gpu
+    for units in range(1, parts + 1):
+        size = size_of(units, parts, strategy)
+        for number in range(parts // units):
+            yield Device(name=f"{gpu.label}-{size.name}-{number}", size=size, gpus=(gpu,))
+
+
+def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy) -> Iterator[Device]:
+    most = 1 if strategy == MPS else min(len(gpus), MOST_GPUS_TOGETHER)  # a process reaches one GPU through MPS
+    for count in range(2, most + 1):
+        size = Size(strategy, MILLI_PER_GPU * count)
+        for group in _groups(gpus, count):
+            digest = sha256(",".join(gpu.uuid for gpu in group).encode()).hexdigest()[:16]
+            yield Device(name=f"gpus-{digest}-{size.name}", size=size, gpus=group)
+
+
+def _groups(gpus: Sequence[Gpu], count: int) -> Iterable[tuple[Gpu, ...]]:
+    """
+    List which GPUs go together: those next to the same CPUs, and first those that are connected best.
+
+    Where no CPU is next to so many, any do. Where there are too many combinations, neighbours do.
+    """
+    near: dict[int | None, list[Gpu]] = {}
+    for gpu in gpus:
+        near.setdefault(gpu.numa_node, []).append(gpu)
+    places = [one for one in near.values() if len(one) >= count] or [list(gpus)]
+    found: list[tuple[Gpu, ...]] = []
+    for place in places:
+        some = list(islice(combinations(place, count), _MOST_GROUPS + 1))
+        if len(some) > _MOST_GROUPS:
+            some = [tuple(place[start : start + count]) for start in range(len(place) - count + 1)]
+        found.extend(some)
+    return sorted(found, key=_distance)
+
+
+def _distance(group: Sequence[Gpu]) -> tuple[int, int]:
+    connections = sum(weight(one, other) for one, other in combinations(group, 2))
+    return -connections, len({gpu.pcie_root for gpu in group})

@@ -1,0 +1,180 @@
+"""The driver of one node: from its GPUs to slices, and from a claim to what its containers receive."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+
+from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
+from plugin.dra.checkpoint import HeldDevice, Prepared
+from plugin.dra.claims import Wanted, wanted_devices
+from plugin.dra.devices import Device, devices_of
+from plugin.dra.preparations import Preparations, held
+from plugin.dra.publisher import Publisher, SliceWatch
+from plugin.dra.server import DraServer
+from plugin.dra.service import DeviceState, DraService, HealthService
+from plugin.dra.slices import slice_specs
+from plugin.errors import ClaimError, DraError, SocketError
+from plugin.lifecycle import Threads
+from plugin.shares import cdi
+from plugin.shares.allocation import Allocation
+from plugin.shares.handover import HandoverSettings, common_nodes, nodes
+from plugin.shares.limits import limits
+from plugin.shares.strategy import SharedGpu, sharing_of
+from policies.cluster import Cluster
+from policies.contract import DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES, WHOLE
+from policies.sizes import is_too_fine, too_fine
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraSettings:
+    """Where the driver meets the kubelet and the container runtime."""
+
+    node: str
+    plugins_dir: Path  # of the kubelet; the driver's own directory is in it
+    registrar_dir: Path  # in which the kubelet looks for plugins
+    handover: HandoverSettings
+
+
+class DraDriver:
+    """
+    Serves the claims of one node; `publish` says which GPUs there are, `start` begins.
+
+    Raises:
+        DraError: If the grid is too fine, or nobody knows who holds what, because the checkpoint cannot be read.
+        HandoverError: If CDI specifications cannot be written.
+        SocketError: If the directories of the kubelet are not there.
+    """
+
+    def __init__(self, settings: DraSettings, cluster: Cluster, api: ApiServer, *, boot_id: str) -> None:
+        if is_too_fine(cluster.vgpus_per_gpu):
+            raise DraError(too_fine(cluster.vgpus_per_gpu))
+        self._settings = settings
+        self._cluster = cluster
+        self._api = api
+        own = settings.plugins_dir / DRIVER
+        try:
+            own.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SocketError(f"{own}: cannot be made: {error.strerror}: is a kubelet here?") from error
+        self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
+        self._publisher = Publisher(api, node=settings.node)
+        self._watch = SliceWatch(api, node=settings.node, on_event=self._publisher.look)
+        self._health = HealthService(pool=settings.node)
+        self._server = DraServer(
+            DraService(self, pool=settings.node),
+            self._health,
+            plugins_dir=settings.plugins_dir,
+            registrar_dir=settings.registrar_dir,
+            on_registered=self._publisher.registered,
+        )
+        self._lock = Lock()
+        self._devices: dict[str, Device] = {}
+        self._published: object = None
+
+    @property
+    def problem(self) -> str:
+        """Why the scheduler does not see this node's GPUs; empty if it does."""
+        return self._publisher.problem
+
+    def start(self, threads: Threads) -> None:
+        """Serve and publish until the threads are ended."""
+        threads.start("dra", self._server.run, stop=self._stop_serving)
+        threads.start("slices", self._publisher.run, stop=self._publisher.stop, may_hang=True)
+        threads.start("slice watch", self._watch.run, stop=self._watch.stop, may_hang=True)
+
+    def publish(self, shared: Sequence[SharedGpu], *, driver_version: str) -> None:
+        """Tell scheduler and kubelet which GPUs there are, and how they are."""
+        faults = {one.gpu.uuid: one.why for one in shared if one.why}
+        self._preparations.set_faults(faults)
+        kept = self._preparations.kept()
+        state = ([(one.gpu, one.strategy, one.why) for one in shared], kept, driver_version)
+        if state == self._published:
+            return
+        devices = devices_of(shared, vgpus_per_gpu=self._cluster.vgpus_per_gpu, kept=kept)
+        with self._lock:
+            self._devices = {device.name: device for device in devices}
+        self._health.set_states([DeviceState(name=one.name, why=_fault(one, faults)) for one in devices])
+        self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
+        self._published = state
+
+    def prepare(self, *, uid: str, namespace: str, name: str, wait_seconds: float) -> Prepared:
+        """
+        Have everything ready that the containers of a claim need.
+
+        Raises:
+            PluginError, OSError: If that is not possible; the sentence says why.
+        """
+        wanted = self._wanted(uid=uid, namespace=namespace, name=name)
+        prepared = self._preparations.prepare(
+            uid,
+            namespace=namespace,
+            name=name,
+            devices=[self._held(one) for one in wanted],
+            wait_seconds=wait_seconds,
+        )
+        _log.info("claim prepared", extra={"claim": f"{namespace}/{name}", "uid": uid, "devices": held(prepared)})
+        return prepared
+
+    def unprepare(self, *, uid: str, namespace: str, name: str) -> None:
+        """
+        Take back what a claim held: its containers have ended.
+
+        Raises:
+            PluginError, OSError: If that is not possible; the sentence says why.
+        """
+        if self._preparations.unprepare(uid):
+            _log.info("claim unprepared", extra={"claim": f"{namespace}/{name}", "uid": uid})
+
+    def _stop_serving(self) -> None:
+        self._preparations.close()
+        self._server.stop()
+
+    def _wanted(self, *, uid: str, namespace: str, name: str) -> tuple[Wanted, ...]:
+        try:
+            claim = self._api.get(path_of_claim(namespace, name))
+        except ApiError as error:
+            if error.is_missing:
+                raise ClaimError("the claim is gone: its pod was deleted, or somebody deleted the claim") from error
+            raise
+        with self._lock:
+            devices = self._devices
+        return wanted_devices(claim, uid=uid, node=self._settings.node, devices=devices)
+
+    def _held(self, wanted: Wanted) -> HeldDevice:
+        """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""
+        device, ways = wanted.device, self._settings.handover.ways
+        parts = 1 if device.size.strategy == WHOLE else self._cluster.vgpus_per_gpu
+        given = limits(_allocation(device, parts), sharing_of(device.size.strategy, self._cluster))
+        known = self._settings.handover.nvidia.names if "cdi" in ways else {}
+        others = tuple(known[gpu.uuid] for gpu in device.gpus if gpu.uuid in known)
+        if others and len(others) == len(device.gpus):
+            given = replace(given, environment={**given.environment, VISIBLE_DEVICES: NO_DEVICES})
+        else:
+            others = ()
+        return HeldDevice(
+            request=wanted.request,
+            name=device.name,
+            strategy=device.size.strategy,
+            milli=device.size.milli,
+            gpus=tuple(gpu.uuid for gpu in device.gpus),
+            edits=cdi.edits(given, nodes(device.gpus, common_nodes()) if "devices" in ways else ()),
+            others=others,
+        )
+
+
+def _allocation(device: Device, parts: int) -> Allocation:
+    """Say what a container holds, as the device plugin does; a size of an earlier grid is in thousandths."""
+    if len(device.gpus) > 1:
+        return Allocation(gpus=device.gpus, vgpus=parts, vgpus_per_gpu=parts)
+    units = device.size.units(parts)
+    if units is None:
+        return Allocation(gpus=device.gpus, vgpus=device.size.milli, vgpus_per_gpu=MILLI_PER_GPU)
+    return Allocation(gpus=device.gpus, vgpus=units, vgpus_per_gpu=parts)
+
+
+def _fault(device: Device, faults: dict[str, str]) -> str:
+    return "; ".join(f"{gpu.uuid}: {faults[gpu.uuid]}" for gpu in device.gpus if gpu.uuid in faults)

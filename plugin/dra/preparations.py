@@ -1,0 +1,158 @@
+"""
+The claims that are prepared: no GPU is given away twice, though Kubernetes believes it to be free already.
+
+A pod that is deleted by force frees its claim at once, while its container still runs. So what each container was
+given is added up here until the kubelet says that it has ended, and who comes too early waits within the call.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Condition
+from time import monotonic
+
+from plugin.dra.checkpoint import HeldDevice, Prepared, read_checkpoint, write_checkpoint
+from plugin.dra.specifications import remove_others, remove_specification, write_specification
+from plugin.errors import ClaimError
+from policies.contract import MILLI_PER_GPU
+from policies.share import milli_text
+from policies.sizes import Size
+
+
+class Preparations:
+    """
+    Prepares and unprepares claims, for any thread.
+
+    One lock is enough for all GPUs: files of a few kilobytes are written under it, and who waits for a GPU frees it.
+
+    Raises:
+        DraError: If the checkpoint in *directory* cannot be read.
+        HandoverError: If the specifications of what is prepared cannot be written to *cdi_dir*.
+    """
+
+    def __init__(self, directory: Path, cdi_dir: Path, *, boot_id: str, clock: Callable[[], float] = monotonic) -> None:
+        self._directory = directory
+        self._cdi_dir = cdi_dir
+        self._boot_id = boot_id
+        self._clock = clock
+        self._changed = Condition()
+        self._faults: Mapping[str, str] = {}
+        self._closed = False
+        self._claims = read_checkpoint(directory)
+        # A container that starts again asks for its CDI device and never for its claim.
+        for uid, prepared in self._claims.items():
+            write_specification(cdi_dir, uid, prepared)
+        remove_others(cdi_dir, self._claims)
+
+    def kept(self) -> dict[str, tuple[Size, tuple[str, ...]]]:
+        """Return size and GPUs of each device that is held, by its name."""
+        with self._changed:
+            return {
+                one.name: (Size(one.strategy, one.milli), one.gpus)
+                for prepared in self._claims.values()
+                for one in prepared.devices
+            }
+
+    def set_faults(self, faults: Mapping[str, str]) -> None:
+        """Take over why, by UUID, for each GPU on which no container may start; who waits for one looks again."""
+        with self._changed:
+            if faults != self._faults:
+                self._faults = dict(faults)
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def prepare(
+        self, uid: str, *, namespace: str, name: str, devices: Sequence[HeldDevice], wait_seconds: float
+    ) -> Prepared:
+        """
+        Give *devices* to a claim, as soon as they are free and their GPUs healthy.
+
+        A claim that is prepared already keeps what its containers were given.
+
+        Raises:
+            ClaimError: If that takes longer than *wait_seconds*; the sentence says what is in the way.
+            HandoverError: If the CDI specification cannot be written.
+            OSError: If the checkpoint cannot be written.
+        """
+        deadline_seconds = self._clock() + wait_seconds
+        with self._changed:
+            while (obstacle := self._obstacle(uid, devices)) is not None:
+                left_seconds = deadline_seconds - self._clock()
+                if left_seconds <= 0 or self._closed:
+                    raise ClaimError(obstacle)
+                self._changed.wait(left_seconds)
+            prepared = Prepared(
+                namespace=namespace, name=name, boot_id=self._boot_id, devices=self._given(uid, devices)
+            )
+            if self._claims.get(uid) != prepared:
+                self._save({**self._claims, uid: prepared})
+            write_specification(self._cdi_dir, uid, prepared)
+        return prepared
+
+    def unprepare(self, uid: str) -> bool:
+        """
+        Take back what a claim was given; False if that is nothing.
+
+        Raises:
+            HandoverError: If the CDI specification cannot be removed.
+            OSError: If the checkpoint cannot be written.
+        """
+        with self._changed:
+            if uid not in self._claims:
+                return False
+            remove_specification(self._cdi_dir, uid)
+            self._save({other: one for other, one in self._claims.items() if other != uid})
+            self._changed.notify_all()
+        return True
+
+    def _save(self, claims: dict[str, Prepared]) -> None:
+        write_checkpoint(self._directory, claims)
+        self._claims = claims
+
+    def _given(self, uid: str, devices: Sequence[HeldDevice]) -> tuple[HeldDevice, ...]:
+        """Return what a claim was given before, if it is for the same devices: its containers may run."""
+        before = self._claims.get(uid)
+        if before is not None and [_identity(one) for one in before.devices] == [_identity(one) for one in devices]:
+            return before.devices
+        return tuple(devices)
+
+    def _obstacle(self, uid: str, devices: Sequence[HeldDevice]) -> str | None:
+        """Say why a claim cannot have *devices* now."""
+        wanted: dict[str, int] = {}
+        for one in devices:
+            for gpu in one.gpus:
+                wanted[gpu] = wanted.get(gpu, 0) + min(one.milli, MILLI_PER_GPU)
+        for gpu, milli in wanted.items():
+            if why := self._faults.get(gpu):
+                return f"{gpu} is unhealthy: {why}: see `gpu-share plugin status` on this node"
+            holders = dict(self._holders(gpu, but=uid))
+            free = MILLI_PER_GPU - sum(holders.values())
+            if milli > free:
+                names = ", ".join(sorted(holders))
+                return (
+                    f"{gpu} has {milli_text(max(free, 0))} free and {milli_text(milli)} is needed: containers still "
+                    f"run of {names}, perhaps of a pod that was deleted by force: wait until they have ended"
+                )
+        return None
+
+    def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, int]]:
+        """List who holds something of a GPU, and how many thousandths."""
+        for uid, prepared in self._claims.items():
+            held = sum(min(one.milli, MILLI_PER_GPU) for one in prepared.devices if gpu in one.gpus)
+            if held and uid != but and prepared.boot_id == self._boot_id:
+                yield f"{prepared.namespace}/{prepared.name} ({uid})", held
+
+
+def _identity(device: HeldDevice) -> tuple[str, str, int]:
+    return device.request, device.name, device.milli
+
+
+def held(prepared: Prepared) -> list[dict[str, object]]:
+    """Write what a claim holds for a log line."""
+    return [
+        {"device": one.name, "gpus": one.gpus, "milli": one.milli, "strategy": one.strategy} for one in prepared.devices
+    ]

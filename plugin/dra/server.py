@@ -1,0 +1,155 @@
+"""
+The sockets of the driver, and how the kubelet finds them.
+
+The kubelet watches a directory of registrations, and calls whoever has a socket there; after its own restart it does so
+again. So nothing is to be registered: both sockets have to be there and answer, the driver's own before the other.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Event
+
+import grpc
+
+from plugin.dra.registration_v1 import api_pb2, api_pb2_grpc
+from plugin.dra.service import DraService, HealthService, v1beta1_handler
+from plugin.dra.v1 import api_pb2_grpc as dra_grpc
+from plugin.dra.v1alpha1 import api_pb2_grpc as health_grpc
+from plugin.errors import SocketError
+from plugin.sockets import SocketIdentity, check_length, identify, target
+from policies.contract import DRIVER
+
+_log = logging.getLogger(__name__)
+
+_VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha1.DRAResourceHealth")  # the kubelet takes the first it knows
+_THREADS = 64  # a call that waits for a GPU holds one
+_STOP_GRACE_SECONDS = 0.5
+_OWNER_ONLY = 0o600
+_LOOK_SECONDS = 1.0
+_AGAIN_SECONDS = 1.0
+
+
+class _Registration(api_pb2_grpc.RegistrationServicer):
+    """Tells the kubelet where the driver is."""
+
+    def __init__(self, endpoint: Path, *, on_registered: Callable[[], None]) -> None:
+        self._endpoint = endpoint
+        self._on_registered = on_registered
+
+    def GetInfo(  # noqa: N802 - the protocol's name
+        self,
+        request: api_pb2.InfoRequest,  # noqa: ARG002 - the protocol's signature
+        context: grpc.ServicerContext,  # noqa: ARG002 - the protocol's signature
+    ) -> api_pb2.PluginInfo:
+        """Name the driver and its socket."""
+        return api_pb2.PluginInfo(
+            type="DRAPlugin", name=DRIVER, endpoint=str(self._endpoint), supported_versions=_VERSIONS
+        )
+
+    def NotifyRegistrationStatus(  # noqa: N802 - the protocol's name
+        self,
+        request: api_pb2.RegistrationStatus,
+        context: grpc.ServicerContext,  # noqa: ARG002 - the protocol's signature
+    ) -> api_pb2.RegistrationStatusResponse:
+        """Log what the kubelet says."""
+        if request.plugin_registered:
+            self._on_registered()
+            _log.info("registered with the kubelet", extra={"driver": DRIVER, "socket": str(self._endpoint)})
+        else:
+            _log.error("the kubelet does not register the driver", extra={"driver": DRIVER, "reason": request.error})
+        return api_pb2.RegistrationStatusResponse()
+
+
+class DraServer:
+    """
+    Serves the driver on `<driver>/dra.sock` in *plugins_dir*, and its registration in *registrar_dir*.
+
+    *on_registered* is called whenever a kubelet knows the driver.
+
+    Raises:
+        SocketError: If the path of a socket is too long.
+    """
+
+    def __init__(
+        self,
+        service: DraService,
+        health: HealthService,
+        *,
+        plugins_dir: Path,
+        registrar_dir: Path,
+        on_registered: Callable[[], None],
+    ) -> None:
+        self._service = service
+        self._health = health
+        self._socket = plugins_dir / DRIVER / "dra.sock"
+        self._registrar = registrar_dir / f"{DRIVER}-reg.sock"
+        self._on_registered = on_registered
+        self._stopping = Event()
+        for path in (self._socket, self._registrar):
+            check_length(path)
+
+    def run(self) -> None:
+        """Serve until `stop`; sockets that are removed are made anew."""
+        while not self._stopping.is_set():
+            try:
+                with self._served() as sockets:
+                    while not self._stopping.is_set() and all(identify(path) == one for path, one in sockets.items()):
+                        self._stopping.wait(_LOOK_SECONDS)
+                if not self._stopping.is_set():
+                    _log.warning("serving again", extra={"reason": "a socket of ours was removed or replaced"})
+            except SocketError as error:
+                _log.warning("cannot serve, trying again", extra={"reason": str(error)})
+                self._stopping.wait(_AGAIN_SECONDS)
+
+    def stop(self) -> None:
+        """Let `run` return, from any thread."""
+        self._stopping.set()
+        self._health.close()
+
+    @contextmanager
+    def _served(self) -> Iterator[dict[Path, SocketIdentity | None]]:
+        registration = _Registration(self._socket, on_registered=self._on_registered)
+
+        def add_driver(server: grpc.Server) -> None:
+            dra_grpc.add_DRAPluginServicer_to_server(self._service, server)
+            health_grpc.add_DRAResourceHealthServicer_to_server(self._health, server)
+            server.add_generic_rpc_handlers((v1beta1_handler(self._service),))
+
+        def add_registration(server: grpc.Server) -> None:
+            api_pb2_grpc.add_RegistrationServicer_to_server(registration, server)
+
+        with ExitStack() as stack:
+            sockets = {}
+            for path, add in ((self._socket, add_driver), (self._registrar, add_registration)):
+                sockets[path] = stack.enter_context(_serving(path, add))
+            yield sockets
+
+
+@contextmanager
+def _serving(path: Path, add: Callable[[grpc.Server], None]) -> Iterator[SocketIdentity | None]:
+    """Serve on *path*: bound under a name with a dot, which the kubelet overlooks, and seen only when it answers."""
+    unseen = path.with_name(f".{path.name}")
+    threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="dra")
+    server = grpc.server(threads)
+    try:
+        try:
+            add(server)
+            path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+            unseen.unlink(missing_ok=True)
+            server.add_insecure_port(target(unseen))
+            server.start()
+            unseen.chmod(_OWNER_ONLY)
+            identity = identify(unseen)
+            unseen.replace(path)
+        except (OSError, RuntimeError) as error:
+            raise SocketError(f"{path}: cannot serve: {error}") from error
+        yield identity
+        if identify(path) == identity:
+            with suppress(FileNotFoundError):
+                path.unlink()
+    finally:
+        server.stop(_STOP_GRACE_SECONDS).wait()
+        threads.shutdown()

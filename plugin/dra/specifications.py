@@ -1,0 +1,84 @@
+"""CDI specifications of claims: one file for each, with one device for each of its requests."""
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from plugin.dra.checkpoint import Prepared
+from plugin.errors import HandoverError
+from plugin.shares.cdi import CDI_VERSION
+from plugin.state_files import write_atomically
+from policies.contract import DRIVER
+
+_KIND = f"{DRIVER}/claim"
+_PREFIX = "gpu-share-claim_"  # unlike the specifications of resources, which the device plugin removes
+_OURS = re.compile(rf"\.?{_PREFIX}(?P<uid>[A-Za-z0-9-]+)\.json(\.[0-9]+\.new)?", re.ASCII)
+_MODE = 0o755
+
+
+def device_id(uid: str, request: str) -> str:
+    """Name the CDI device of a request, as the container runtime is asked for it."""
+    return f"{_KIND}={_device_name(uid, request)}"
+
+
+def write_specification(directory: Path, uid: str, prepared: Prepared) -> None:
+    """
+    Put the specification of a claim into *directory*, which is made if it is not there.
+
+    Raises:
+        HandoverError: If it cannot be written.
+    """
+    devices = [{"name": _device_name(uid, one.request), "containerEdits": one.edits} for one in prepared.devices]
+    content = msgspec.json.encode({"cdiVersion": CDI_VERSION, "kind": _KIND, "devices": devices})
+    with _failures_named(directory):
+        if not directory.is_dir():
+            directory.mkdir(parents=True)
+            directory.chmod(_MODE)  # whatever the umask
+        write_atomically(_path(directory, uid), content)
+
+
+def remove_specification(directory: Path, uid: str) -> None:
+    """
+    Remove the specification of a claim, if it is there.
+
+    Raises:
+        HandoverError: If it cannot be removed.
+    """
+    with _failures_named(directory):
+        _path(directory, uid).unlink(missing_ok=True)
+
+
+def remove_others(directory: Path, uids: Collection[str]) -> None:
+    """
+    Remove our specifications of all claims but those, and what a killed run left half written.
+
+    Raises:
+        HandoverError: If one cannot be removed.
+    """
+    with _failures_named(directory):
+        for path in directory.iterdir() if directory.is_dir() else ():
+            match = _OURS.fullmatch(path.name)
+            if match and (match["uid"] not in uids or path.name.startswith(".")):
+                path.unlink(missing_ok=True)
+
+
+def _device_name(uid: str, request: str) -> str:
+    return f"claim-{uid}-{request}"  # it begins with a letter, as the oldest runtimes need it
+
+
+def _path(directory: Path, uid: str) -> Path:
+    return directory / f"{_PREFIX}{uid}.json"
+
+
+@contextmanager
+def _failures_named(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HandoverError(
+            f"--cdi-dir {directory}: the CDI specification of a claim cannot be changed there: "
+            f"{error.strerror or error}: give the plugin this directory of the host, writable"
+        ) from error

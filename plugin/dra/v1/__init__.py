@@ -1,0 +1,1 @@
+"""The kubelet's API for drivers of Dynamic Resource Allocation, v1, generated from api.proto."""

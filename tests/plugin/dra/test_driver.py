@@ -1,0 +1,220 @@
+"""The real command on a node that allocates by DRA, from its slices to the end of a container."""
+
+import json
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from plugin.shares.allocation import Allocation
+from plugin.shares.limits import limits
+from plugin.shares.strategy import Mps
+from plugin.simulated.api_server import SLICES, Object
+from plugin.simulated.dra_kubelet import PrepareError
+from plugin.simulated.gpus import simulated_gpus
+from tests.plugin.dra.node import NODE, DraNode, attributes, dra_node, gpu_of, share
+from tests.plugin.waiting import wait_until
+
+
+def checkpoint(node: DraNode) -> dict[str, Object]:
+    claims: dict[str, Object] = json.loads((node.directory / "p/gpu-share.dev/checkpoint.json").read_text())["claims"]
+    return claims
+
+
+def test_shares_fill_one_gpu_and_wait_until_another_has_room(node: DraNode) -> None:
+    node.start()
+    three, seven, nine = (node.schedule(f"p{milli}", share(milli)) for milli in (300, 700, 900))
+    first, second = gpu_of(node.run(three)), gpu_of(node.run(nine))
+    assert gpu_of(node.run(seven)) == first != second
+    assert node.scheduler.schedule("eight", {"c": share(800)}) is None
+    node.end(nine)
+    assert gpu_of(node.run(node.schedule("eight", share(800)))) == second
+
+
+def test_a_container_receives_what_the_device_plugin_would_give_it(node: DraNode) -> None:
+    node.start()
+    received = node.run(node.schedule("p", share(200)))
+    uuid = gpu_of(received)
+    (gpu,) = (one for one in simulated_gpus("2xH200") if one.uuid == uuid)
+    allocation = Allocation(gpus=(gpu,), vgpus=2, vgpus_per_gpu=10)
+    assert received.environment == limits(allocation, Mps("/tmp/nvidia-mps")).environment
+    assert received.environment["GPU_SHARE_FRACTION"] == "0.2"
+    assert [mount.container_path for mount in received.mounts] == [f"/tmp/nvidia-mps/{uuid}", "/dev/shm"]
+
+
+def test_two_containers_of_a_pod_have_a_device_each(node: DraNode) -> None:
+    node.start()
+    given = node.kubelet.prepare(node.schedule("p", share(200), share(300)))
+    fractions = [node.kubelet.start_container(one).environment["GPU_SHARE_FRACTION"] for one in given.values()]
+    assert fractions == ["0.2", "0.3"]
+
+
+def test_slices_are_there_while_a_kubelet_knows_the_driver(node: DraNode) -> None:
+    plugin = node.start_unregistered()
+    plugin.logged("starting")
+    assert node.store.below(SLICES) == []
+    node.register()
+    plugin.logged("slices published")
+    assert node.kubelet.info is not None
+    assert list(node.kubelet.info.supported_versions)[:2] == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    assert node.store.below(SLICES) == []
+
+
+def test_slices_that_somebody_removes_are_published_again(node: DraNode) -> None:
+    node.start()
+    for one in node.store.below(SLICES):
+        node.store.remove(f"{SLICES}/{one['metadata']['name']}")
+    wait_until(lambda: len(node.devices()) == 54)
+    node.register()  # as a kubelet that restarts does
+    node.run(node.schedule("p", share(100)))
+
+
+def test_what_the_api_server_writes_in_other_words_is_not_written_again(node: DraNode) -> None:
+    node.start()
+    written = [one for one in node.store.requests if one[0] in ("POST", "PUT")]
+    asked = len(node.store.requests)
+    node.register()
+    wait_until(lambda: ("GET", SLICES) in node.store.requests[asked:])
+    assert [one for one in node.store.requests if one[0] in ("POST", "PUT")] == written
+
+
+def test_an_api_server_that_leaves_out_the_counters_is_told_of_loudly(directory: Path) -> None:
+    def without_counters(spec: Object) -> Object:
+        return {name: value for name, value in spec.items() if name != "sharedCounters"}
+
+    with dra_node(directory, keeps=without_counters) as node:
+        plugin = node.start_unregistered()
+        node.register()
+        said = plugin.logged("slices not published, trying again")
+        assert "does not keep sharedCounters" in said["reason"]
+        assert "DRAPartitionableDevices" in said["reason"]
+        wait_until(lambda: node.store.below(SLICES) == [])
+
+
+def test_a_claim_that_was_freed_too_early_waits_for_the_container_that_still_runs(node: DraNode) -> None:
+    node.start()
+    old = node.schedule("old", share(900))
+    node.run(old)
+    node.scheduler.release(old)  # kubectl delete --force: the container runs on
+    new = node.schedule("new", share(900))
+    elsewhere = node.schedule("elsewhere", share(900))
+    results: list[str] = []
+    waiting = threading.Thread(target=lambda: results.append(gpu_of(node.run(new))))
+    waiting.start()
+    node.run(elsewhere)  # nobody else waits
+    assert results == []
+    assert len(checkpoint(node)) == 2
+    node.kubelet.unprepare(old)
+    waiting.join(timeout=10)
+    assert len(results) == 1
+
+
+def test_a_plugin_that_was_killed_knows_who_holds_what(node: DraNode) -> None:
+    plugin = node.start()
+    held = node.schedule("held", share(700))
+    given = node.kubelet.prepare(held)
+    plugin.process.kill()
+    plugin.process.wait()
+    for path in node.cdi_dir.iterdir():
+        path.unlink()
+    node.start()
+    ((_, devices),) = given.items()
+    assert node.kubelet.start_container(devices).environment["GPU_SHARE_FRACTION"] == "0.7"
+    assert node.kubelet.prepare(held) == given
+    node.end(held)
+    assert checkpoint(node) == {}
+    assert list(node.cdi_dir.iterdir()) == []
+
+
+def test_what_was_prepared_half_is_prepared_whole_or_taken_back(node: DraNode) -> None:
+    node.start()
+    claim = node.schedule("p", share(200))
+    uid = claim["metadata"]["uid"]
+    node.kubelet.prepare(claim)
+    (node.cdi_dir / f"gpu-share-claim_{uid}.json").unlink()  # killed after the checkpoint, before the specification
+    assert node.run(claim).environment["GPU_SHARE_FRACTION"] == "0.2"
+    node.end(claim)
+    node.kubelet.unprepare(claim)  # once more, and of a claim that nobody knows
+    assert checkpoint(node) == {}
+
+
+def test_a_claim_that_is_deleted_while_its_pod_starts_is_an_error_of_that_pod(node: DraNode) -> None:
+    node.start()
+    claim = node.schedule("p", share(200))
+    node.scheduler.release(claim)
+    with pytest.raises(PrepareError, match="the claim is gone"):
+        node.kubelet.prepare(claim)
+    again = node.schedule("p", share(200))
+    with pytest.raises(PrepareError, match="the claim is gone"):
+        node.kubelet.prepare(claim)
+    node.run(again)
+
+
+def test_a_gpu_that_fails_is_tainted_and_comes_back(node: DraNode) -> None:
+    script = node.directory / "failing.yaml"
+    script.write_text("gpus: [{model: H200}, {model: H200}]\nfaults: [{at: 4, gpu: 0, xid: 79, recovers: 9}]\n")
+    node.start(str(script))
+    first = node.run(node.schedule("early", share(200)))
+
+    def tainted() -> set[str]:
+        return {str(attributes(one)["uuid"]) for one in node.devices().values() if one.get("taints")}
+
+    wait_until(lambda: tainted() == {gpu_of(first)}, timeout_seconds=20)
+    assert gpu_of(node.run(node.schedule("late", share(200)))) != gpu_of(first)
+    wait_until(lambda: any(any(message.values()) for message in node.kubelet.health))
+    wait_until(lambda: tainted() == set(), timeout_seconds=40)
+    wait_until(lambda: not any(node.kubelet.health[-1].values()))
+
+
+def test_a_size_with_tenants_stays_when_the_grid_changes(node: DraNode) -> None:
+    plugin = node.start()
+    held = node.schedule("held", share(300))
+    node.run(held)
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    node.policies = "vgpusPerGpu: 4"
+    node.start(devices=17)
+    sizes = {str(attributes(one)["size"]) for one in node.devices().values()}
+    assert sizes == {"250m", "300m", "500m", "750m", "1000m"}
+    assert node.scheduler.schedule("too much", {"c": share(750)}) is not None  # on the other GPU
+    assert node.scheduler.schedule("too much", {"c": share(750)}) is None
+    node.end(held)
+
+
+def test_the_node_says_what_its_gpus_are(node: DraNode) -> None:
+    node.start()
+    found = attributes(next(iter(node.devices().values())))
+    assert found | {"uuid": "", "numaNode": 0} == {
+        "uuid": "",
+        "model": "H200",
+        "driverVersion": "simulated",
+        "numaNode": 0,
+        "strategy": "mps",
+        "enforcement": "mps",
+        "size": "100m",
+        "gpus": 1,
+    }
+    assert all(one["spec"]["nodeName"] == NODE for one in node.store.below(SLICES))
+
+
+def test_a_node_with_both_ways_gives_each_gpu_to_one(node: DraNode) -> None:
+    node.policies = "nodes: [{offer: mps, indexes: [0], allocation: device-plugin}]"
+    node.start(devices=27)
+    assert len({attributes(one)["uuid"] for one in node.devices().values()}) == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "cluster", "words"),
+    [
+        ({"KUBERNETES_SERVICE_HOST": ""}, "", "needs the API server"),
+        ({"GPU_SHARE_ALLOCATION": "dra"}, "vgpusPerGpu: 100", "at most 34 fits"),
+    ],
+)
+def test_a_node_that_cannot_allocate_by_dra_says_why(
+    node: DraNode, variables: dict[str, str], cluster: str, words: str
+) -> None:
+    node.policies = cluster
+    code, written = node.start_unregistered(**variables).ends()
+    assert code == 1
+    assert words in written

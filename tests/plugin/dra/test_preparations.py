@@ -1,0 +1,151 @@
+"""Who holds what: never more than a GPU has, whatever comes in whatever order, and after every kind of end."""
+
+import json
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugin.dra.checkpoint import HeldDevice
+from plugin.dra.preparations import Preparations
+from plugin.dra.specifications import device_id
+from plugin.errors import ClaimError, DraError, HandoverError
+from tests.plugin.shares.cdi_runtime import read_directory
+
+GPUS = ("GPU-0", "GPU-1")
+
+
+def device(milli: int, *gpus: str, request: str = "r") -> HeldDevice:
+    return HeldDevice(
+        request=request,
+        name=f"{'-'.join(gpus)}-{milli}",
+        strategy="mps",
+        milli=milli,
+        gpus=gpus,
+        edits={"env": ["A=b"]},
+    )
+
+
+def made(directory: Path, boot_id: str = "boot") -> Preparations:
+    return Preparations(directory, directory / "cdi", boot_id=boot_id)
+
+
+def prepare(on: Preparations, uid: str, *devices: HeldDevice, wait_seconds: float = 0) -> None:
+    on.prepare(uid, namespace="ns", name=f"claim-{uid}", devices=devices, wait_seconds=wait_seconds)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["prepare", "unprepare", "restart"]),
+        st.integers(0, 5),
+        st.integers(1, 10),
+        st.sampled_from(GPUS),
+    ),
+    max_size=30,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS)
+def test_no_gpu_is_ever_given_away_twice(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int, str]]
+) -> None:
+    directory = tmp_path_factory.mktemp("d")
+    on = made(directory)
+    for what, number, tenths, gpu in steps:
+        uid = f"u{number}"
+        if what == "restart":
+            on = made(directory)
+        elif what == "unprepare":
+            on.unprepare(uid)
+        else:
+            before = on.kept()
+            try:
+                prepare(on, uid, device(100 * tenths, gpu))
+            except ClaimError:
+                assert on.kept() == before
+        claims = json.loads((directory / "checkpoint.json").read_text())["claims"] if on.kept() else {}
+        for each in GPUS:
+            held = [one["milli"] for claim in claims.values() for one in claim["devices"] if each in one["gpus"]]
+            assert sum(held) <= 1000
+        devices = {device_id(uid, "r") for uid in claims}
+        assert set(read_directory(directory / "cdi")) == devices if (directory / "cdi").exists() else not devices
+
+
+def test_several_whole_gpus_need_all_of_each(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    prepare(on, "one", device(100, "GPU-1"))
+    with pytest.raises(ClaimError, match=r"GPU-1 has 0\.9 free and 1 is needed: .* ns/claim-one \(one\)"):
+        prepare(on, "two", device(2000, *GPUS))
+    on.unprepare("one")
+    prepare(on, "two", device(2000, *GPUS))
+
+
+def test_two_devices_of_one_claim_add_up(tmp_path: Path) -> None:
+    with pytest.raises(ClaimError, match=r"1\.2 is needed"):
+        prepare(made(tmp_path), "u", device(600, "GPU-0", request="a"), device(600, "GPU-0", request="b"))
+
+
+def test_a_claim_waits_until_the_gpu_is_healthy(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    on.set_faults({"GPU-0": "MPS daemon starting"})
+    with pytest.raises(ClaimError, match="GPU-0 is unhealthy: MPS daemon starting"):
+        prepare(on, "u", device(100, "GPU-0"))
+    waiting = Thread(target=prepare, args=[on, "u", device(100, "GPU-0")], kwargs={"wait_seconds": 30})
+    waiting.start()
+    prepare(on, "other", device(100, "GPU-1"))
+    on.set_faults({})
+    waiting.join(timeout=10)
+    assert len(on.kept()) == 2
+
+
+def test_nobody_waits_for_a_plugin_that_ends(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    prepare(on, "old", device(1000, "GPU-0"))
+    errors: list[str] = []
+
+    def wait() -> None:
+        try:
+            prepare(on, "new", device(100, "GPU-0"), wait_seconds=30)
+        except ClaimError as error:
+            errors.append(str(error))
+
+    waiting = Thread(target=wait)
+    waiting.start()
+    on.close()
+    waiting.join(timeout=10)
+    assert len(errors) == 1
+
+
+def test_what_ran_before_the_machine_started_holds_nothing(tmp_path: Path) -> None:
+    prepare(made(tmp_path), "old", device(900, "GPU-0"))
+    after = made(tmp_path, boot_id="next")
+    prepare(after, "new", device(900, "GPU-0"))
+    with pytest.raises(ClaimError):
+        prepare(after, "old", device(900, "GPU-0"))  # its GPU went to another: the kubelet tries again
+    assert after.unprepare("old")
+
+
+def test_a_checkpoint_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.json").write_text('{"claims": {"u": 1}}')
+    with pytest.raises(DraError, match="nobody knows which claims hold which GPUs: drain the node"):
+        made(tmp_path)
+
+
+def test_other_files_of_the_directory_are_left_alone(tmp_path: Path) -> None:
+    others = ("gpu-share_gpu-share.dev_vgpu.json", "gpu-share-claim_x.yaml", "nvidia.json")
+    stale = ("gpu-share-claim_gone.json", ".gpu-share-claim_u.json.12.new")
+    (tmp_path / "cdi").mkdir()
+    for name in (*others, *stale):
+        (tmp_path / "cdi" / name).touch()
+    made(tmp_path)
+    assert {path.name for path in (tmp_path / "cdi").iterdir()} == set(others)
+
+
+def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    (tmp_path / "cdi").touch()
+    with pytest.raises(HandoverError, match="--cdi-dir"):
+        prepare(on, "u", device(100, "GPU-0"))

@@ -1,0 +1,121 @@
+"""The slices in the API server: as few writes as the scheduler needs to see all of a pool or nothing of it."""
+
+from typing import Any
+
+import pytest
+
+from plugin.dra.api_server import ApiError
+from plugin.dra.devices import devices_of
+from plugin.dra.publisher import FieldsMissingError, reconcile, withdraw
+from plugin.dra.slices import Spec, slice_name, slice_specs
+from plugin.simulated.api_server import SLICES, Object, Store
+from tests.plugin.dra.gpus import shared
+
+NODE = "n"
+
+
+class Api:
+    """The API server's client, without a server between."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.writes: list[str] = []
+        store.put(f"/api/v1/nodes/{NODE}", {"metadata": {"name": NODE}})
+
+    def get(self, path: str, **_query: str) -> Any:
+        return {"items": self.store.below(path)} if path == SLICES else self.store.objects[path]
+
+    def create(self, path: str, body: Any) -> Any:
+        self.writes.append(f"create {body['metadata']['name']}")
+        return self.store.put(f"{path}/{body['metadata']['name']}", body)
+
+    def replace(self, path: str, body: Any) -> Any:
+        if body["metadata"]["resourceVersion"] != self.store.objects[path]["metadata"]["resourceVersion"]:
+            raise ApiError("conflict", status=409)
+        self.writes.append(f"replace {body['metadata']['name']}")
+        return self.store.put(path, body)
+
+    def delete(self, path: str, body: Any) -> None:
+        assert body["preconditions"]["uid"] == self.store.objects[path]["metadata"]["uid"]
+        self.writes.append(f"delete {path.rpartition('/')[2]}")
+        self.store.remove(path)
+
+    @property
+    def generations(self) -> set[int]:
+        return {one["spec"]["pool"]["generation"] for one in self.store.below(SLICES)}
+
+
+def specs(count: int, **unhealthy: str) -> tuple[Spec, ...]:
+    gpus = shared(count, "mps", **unhealthy)
+    return slice_specs(devices_of(gpus, vgpus_per_gpu=10, kept={}), gpus, node=NODE, driver_version="1")
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api(Store())
+
+
+def test_a_second_look_writes_nothing(api: Api) -> None:
+    assert reconcile(api, NODE, specs(8))
+    assert len(api.writes) == 5
+    assert not reconcile(api, NODE, specs(8))
+    assert len(api.writes) == 5
+    (owner,) = api.store.below(SLICES)[0]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("Node", NODE, True)
+
+
+def test_a_change_within_one_slice_is_one_write_of_the_same_generation(api: Api) -> None:
+    reconcile(api, NODE, specs(2))
+    api.writes.clear()
+    reconcile(api, NODE, specs(2, gpu0="ill"))
+    assert api.writes == [f"replace {slice_name(NODE, 1)}"]
+    assert api.generations == {1}
+
+
+def test_a_change_of_several_slices_is_a_new_generation_of_all(api: Api) -> None:
+    reconcile(api, NODE, specs(8))
+    api.writes.clear()
+    reconcile(api, NODE, specs(8, gpu0="ill", gpu7="ill"))
+    assert len(api.writes) == 5
+    assert api.generations == {2}
+
+
+def test_what_is_too_much_is_removed_first(api: Api) -> None:
+    reconcile(api, NODE, specs(8))
+    api.writes.clear()
+    reconcile(api, NODE, specs(2))
+    assert [one.partition(" ")[0] for one in api.writes] == ["delete"] * 3 + ["replace"] * 2
+    assert api.generations == {2}
+
+
+def test_a_slice_that_is_gone_makes_a_new_generation(api: Api) -> None:
+    reconcile(api, NODE, specs(8))
+    api.store.remove(f"{SLICES}/{slice_name(NODE, 2)}")
+    reconcile(api, NODE, specs(8))
+    assert api.generations == {2}
+    assert not reconcile(api, NODE, specs(8))
+
+
+def test_a_plugin_that_ended_between_two_writes_is_made_good_by_the_next(api: Api) -> None:
+    reconcile(api, NODE, specs(8))
+    half = api.store.objects[f"{SLICES}/{slice_name(NODE, 0)}"]
+    half["spec"]["pool"]["generation"] = 2
+    assert reconcile(api, NODE, specs(8))
+    assert api.generations == {3}
+
+
+def test_what_is_withdrawn_is_gone(api: Api) -> None:
+    reconcile(api, NODE, specs(8))
+    withdraw(api, NODE)
+    assert api.store.below(SLICES) == []
+
+
+@pytest.mark.parametrize("field", ["consumesCounters", "taints", "attributes"])
+def test_fields_that_the_api_server_leaves_out_are_named(field: str) -> None:
+    def keeps(spec: Object) -> Object:
+        for device in spec.get("devices", ()):
+            device.pop(field, None)
+        return spec
+
+    with pytest.raises(FieldsMissingError, match=rf"does not keep devices\[\]\.{field} of slices"):
+        reconcile(Api(Store(keeps=keeps)), NODE, specs(1, gpu0="ill"))

@@ -1,0 +1,96 @@
+"""What the API server is told of a node: within its limits, and compared whatever words it uses."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugin.dra.devices import devices_of
+from plugin.dra.slices import Spec, is_same, slice_name, slice_specs
+from plugin.simulated.api_server import Store
+from policies.contract import SharingStrategy
+from tests.plugin.dra.gpus import shared
+
+
+def specs(count: int, strategy: SharingStrategy = "mps", vgpus: int = 10, **unhealthy: str) -> tuple[Spec, ...]:
+    gpus = shared(count, strategy, **unhealthy)
+    devices = devices_of(gpus, vgpus_per_gpu=vgpus, kept={})
+    return slice_specs(devices, gpus, node="n", driver_version="580.1")
+
+
+@settings(deadline=None)
+@given(st.integers(0, 16), st.sampled_from(["mps", "time-slicing", "whole"]), st.integers(1, 34))
+def test_every_slice_is_within_the_limits_of_the_api(count: int, strategy: SharingStrategy, vgpus: int) -> None:
+    made = specs(count, strategy, vgpus)
+    assert {one["pool"]["resourceSliceCount"] for one in made} == {len(made)}
+    for one in made:
+        assert ("devices" in one) != ("sharedCounters" in one)
+        assert len(one.get("devices", ())) <= 64
+        for device in one.get("devices", ()):
+            assert len(device["attributes"]) + len(device["capacity"]) <= 32
+            (consumed,) = device["consumesCounters"]
+            assert len(consumed["counters"]) <= 32
+
+
+def test_eight_gpus_in_tenths_are_five_slices_and_64_gpus_two_counter_sets() -> None:
+    assert [len(one.get("devices", ())) for one in specs(8)] == [0, 64, 64, 64, 24]
+    assert [len(one["counters"]) for one in specs(64)[0]["sharedCounters"]] == [32, 32]
+
+
+def test_a_node_without_gpus_publishes_a_slice_without_devices() -> None:
+    (only,) = specs(0)
+    assert only["devices"] == []
+
+
+def test_no_two_devices_that_are_allocated_together_take_more_than_a_gpu_has() -> None:
+    counters, *parts = specs(4, "time-slicing")
+    (kept,) = counters["sharedCounters"]
+    for one in (device for part in parts for device in part["devices"]):
+        assert one["consumesCounters"][0]["counterSet"] == kept["name"]
+        amounts = {name: int(value["value"]) for name, value in one["consumesCounters"][0]["counters"].items()}
+        gpus = one["attributes"]["gpus"]["int"]
+        assert len(amounts) == gpus
+        assert gpus == 1 or set(amounts.values()) == {1000}
+
+
+def test_an_unhealthy_gpu_is_a_taint_on_all_its_devices_and_no_other() -> None:
+    devices = [one for part in specs(2, "time-slicing", gpu1="lost") for one in part.get("devices", ())]
+    for one in devices:
+        has_it = "gpu-00000001" in one["consumesCounters"][0]["counters"]
+        assert bool(one.get("taints")) is has_it
+
+
+def test_what_is_stored_in_other_words_says_the_same() -> None:
+    for one in specs(3, gpu0="ill"):
+        stored = Store().put("/slices/a", {"metadata": {"name": "a"}, "spec": one})["spec"]
+        assert is_same(stored, one)
+        assert is_same(one, {**stored, "pool": {**stored["pool"], "generation": 7}})
+
+
+def test_every_difference_is_seen() -> None:
+    for one in specs(2, gpu0="ill"):
+        stored: dict[str, Any] = Store().put("/slices/a", {"metadata": {"name": "a"}, "spec": one})["spec"]
+        for place in _places(stored):
+            changed = Store().put("/slices/a", {"metadata": {"name": "a"}, "spec": one})["spec"]
+            holder = changed
+            for step in place[:-1]:
+                holder = holder[step]
+            if place[-1] in ("timeAdded", "generation"):
+                continue
+            holder[place[-1]] = "other"
+            assert not is_same(changed, one), place
+
+
+def test_the_name_of_a_slice_is_one_for_the_longest_node_too() -> None:
+    names = [slice_name("n" * 253, number) for number in range(300)]
+    assert len(set(names)) == 300
+    assert sorted(names) == names
+    assert max(map(len, names)) <= 253
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        return [place for key, one in value.items() for place in _places(one, (*path, key))]
+    if isinstance(value, list):  # the first and the last stand for all
+        return [place for key in {0, len(value) - 1} for place in _places(value[key], (*path, key))]
+    return [path]
