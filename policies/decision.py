@@ -77,7 +77,7 @@ def _grant(  # noqa: PLR0913 - all that decides
     check_host_access(pod, containers, found, attached=attached)
     for slot in containers if kind.strategy == MPS else ():
         check_paths(slot, found, pipe_directory=pipes)
-    of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=attached)
+    of_node = NodeVolumes(pod, policy, policies, attached=attached)
     of_node.check(found)
     check_drivers(pod, found)
     check_other_devices(pod, found)

@@ -43,7 +43,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
             check_paths(slot, found, pipe_directory=pipes)
             check_prefixes(slot, found)
             _check_mounts(slot, of_pipes, found)
-        of_node = NodeVolumes(pod, policy, pipe_directory=pipes, attached=True)  # no mount of the pipes passes above
+        of_node = NodeVolumes(pod, policy, policies, attached=True)  # no mount of the pipes passes above
         read_only = recursive(of_node, added, found)
         hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=None)) for slot in added)
     except DeniedError as error:

@@ -3,10 +3,11 @@ Which paths of the node a policy may list for pods with a share, and what a list
 
 A read-only mount can plant no link. A writable one can: whatever lies in it may be a link to anywhere on the node,
 and the node follows it when the next pod names the path as its own volume. So a writable path is mounted itself, and
-what lies in it by `subPath`, which the kubelet resolves inside the volume; it is no hostPath of any pod.
+what lies in it by `subPath`, which the kubelet resolves inside the volume; it is no hostPath of any pod, in whichever
+namespace.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -114,23 +115,27 @@ class HostPathList(msgspec.Struct, frozen=True):
 
     readable: tuple[str, ...]  # with a slash at their ends
     writable: tuple[str, ...]  # likewise
+    written: tuple[str, ...]  # likewise: by pods of any namespace
 
     @classmethod
-    def of(cls, rules: Sequence[HostPathRule]) -> "HostPathList":
-        """Take the rules of one policy."""
-        return cls(
-            tuple(f"{rule.path}/" for rule in rules if not rule.writable),
-            tuple(f"{rule.path}/" for rule in rules if rule.writable),
-        )
+    def of(cls, rules: Sequence[HostPathRule], written: tuple[str, ...]) -> "HostPathList":
+        """Take the rules of one policy, and what `writable_in` says of all."""
+        readable = tuple(f"{rule.path}/" for rule in rules if not rule.writable)
+        return cls(readable, writable_in(rules), written)
 
     def access(self, path: str) -> Access:
         """Say how a normal *path* may be mounted."""
         ended = f"{path}/"
         if ended in self.writable:
             return "writable"
-        if ended.startswith(self.writable):
+        if ended.startswith(self.written) and any(ended.startswith(one) and ended != one for one in self.written):
             return "in a writable path"
         return "read-only" if ended.startswith(self.readable) else "unlisted"
+
+
+def writable_in(rules: Iterable[HostPathRule]) -> tuple[str, ...]:
+    """Return the paths that *rules* list as writable, with a slash at their ends."""
+    return tuple(dict.fromkeys(f"{rule.path}/" for rule in rules if rule.writable))
 
 
 def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str) -> Iterator[str]:

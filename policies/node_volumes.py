@@ -11,6 +11,7 @@ from policies.host_paths import HostPathList, is_never_listed
 from policies.paths import meet, normal
 from policies.pod import HostPath, Pod, Slot, Volume, named
 from policies.policy import EffectivePolicy
+from policies.policy_set import PolicySet
 
 _FIELD: Final = "hostPaths"
 _SPECIAL_TYPES: Final = ("Socket", "BlockDevice", "CharDevice")
@@ -21,11 +22,12 @@ _LONGEST_NAMED = 60  # characters of a path in the part of a message that is nev
 class NodeVolumes:
     """The hostPath volumes of one pod, but for the MPS pipes that come with its share."""
 
-    def __init__(self, pod: Pod, policy: EffectivePolicy, *, pipe_directory: str, attached: bool) -> None:
+    def __init__(self, pod: Pod, policy: EffectivePolicy, policies: PolicySet, *, attached: bool) -> None:
         """*attached* says that the pod itself carries the directory of the pipes."""
+        pipe_directory = policies.cluster.mps.pipe_directory
         self._policy = policy
         self._pipe_directory = pipe_directory
-        self._listed = HostPathList.of(policy.policy.host_paths)
+        self._listed = HostPathList.of(policy.policy.host_paths, policies.written_host_paths)
         self._volumes = tuple(
             (volume, volume.host_path)
             for volume in pod.spec.volumes or ()

@@ -13,6 +13,7 @@ from policies.cluster import Cluster
 from policies.errors import PolicyError, Problem
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.detection import Catalogue
+from policies.host_paths import writable_in
 from policies.policy import EffectivePolicy, broken_policy
 from policies.policy_set import PolicySet
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, owner_of
@@ -85,7 +86,14 @@ class _Change:
             policy = self._namespace(namespace, default_layer, default)
             if policy is not default:
                 namespaces[namespace] = policy
-        policies = PolicySet(cluster=cluster, catalogue=catalogue, default=default, namespaces=namespaces)
+        every = (default, *namespaces.values())
+        policies = PolicySet(
+            cluster=cluster,
+            catalogue=catalogue,
+            default=default,
+            namespaces=namespaces,
+            written_host_paths=writable_in(rule for one in every for rule in one.policy.host_paths),
+        )
         if self._before is not None and policies == self._before.policies:
             policies = self._before.policies
         return InForce(policies, cluster_layer, default_layer, self._own, self._troubles(policies))

@@ -12,7 +12,7 @@ from policies.contract import GRANT_ANNOTATION
 from policies.ephemeral import decide_on_added
 from policies.errors import PolicyError
 from policies.grant import Added, Denied
-from policies.host_paths import HostPathList, HostPathRule
+from policies.host_paths import HostPathList, HostPathRule, writable_in
 from policies.pod import Pod
 from policies.reading.oversights import oversights
 from policies.reading.store import load
@@ -104,6 +104,13 @@ def test_a_writable_path_may_lie_in_a_read_only_one() -> None:
     granted(mounting("/data/models"), by)
     # It is read-only, but may be a link that was put there by who can write to the path above.
     assert "may be a link" in denied(mounting("/data/scratch/a"), by).message
+
+
+def test_what_pods_of_another_namespace_may_write_is_no_path_of_this_one() -> None:
+    by = policies("hostPaths: [{path: /data}]", other="hostPaths: [{path: /data/scratch, writable: true}]")
+    assert "may be a link" in denied(mounting("/data/scratch/a"), by).message
+    granted(mounting("/data/scratch"), by)  # itself it cannot be replaced by who mounts it
+    granted(mounting("/data/models"), by)
 
 
 def test_a_namespace_replaces_the_list_of_the_default() -> None:
@@ -212,7 +219,8 @@ NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda part
 
 @given(st.lists(st.tuples(NAMES, st.booleans()), max_size=4), NAMES)
 def test_access_is_by_whole_components(rules: list[tuple[str, bool]], path: str) -> None:
-    listed = HostPathList.of([HostPathRule(path=one, writable=writable) for one, writable in rules])
+    made = [HostPathRule(path=one, writable=writable) for one, writable in rules]
+    listed = HostPathList.of(made, writable_in(made))
     parts = path.split("/")
     above = {"/".join(parts[:length]) for length in range(2, len(parts))}
     writable = {one for one, rw in rules if rw}
