@@ -9,7 +9,7 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 OURS = "\n".join(
     path.read_text()
-    for room in ("policies", "webhook", "plugin", "certs", "manifests/base")
+    for room in ("program", "policies", "webhook", "plugin", "certs", "manifests/base")
     for path in (ROOT / room).rglob("*")
     if path.suffix in (".py", ".yaml")
 )
