@@ -35,7 +35,8 @@ def demo(*, policies: Path) -> None:
     """Run the whole chain on this machine with example pods: no cluster, no GPU, nothing left running."""
     from rich.console import Console
 
-    from plugin.simulated.demo import DemoError, Example, run
+    from plugin.simulated.demo import Example, run
+    from plugin.simulated.demo_processes import DemoError
     from policies.commands import loaded
     from webhook.preview.command import examples
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 AllocationOf = Callable[[Gpu], Allocation]
 Publish = Callable[[Sequence[SharedGpu]], None]
+LookForDevices = Callable[[Sequence[SharedGpu], str], str]
 
 
 def allocations(cluster: Cluster, *, node_name: str, default: Allocation) -> AllocationOf:
@@ -58,6 +59,13 @@ def dra_driver(
     )
     api = ApiServer.from_environment(environment, credentials=places.service_account)
     return DraDriver(settings, cluster, api, boot_id=boot_id())
+
+
+def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDevices:
+    """Let *look*, which says how containers get their GPU, say too whether the scheduler sees those of DRA."""
+    if driver is None:
+        return look
+    return lambda gpus, version: f"{look(gpus, version)}; allocation by DRA: {driver.told}"
 
 
 class Allocators:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from plugin.allocators import Allocators, DraPlaces, allocations, dra_driver
+from plugin.allocators import Allocators, DraPlaces, LookForDevices, allocations, dra_driver, told_with_dra
 from plugin.device_plugin.resources import Resources, Servers
 from plugin.errors import PluginError, SimulationError, SocketError, StateDirectoryError
 from plugin.gpu_source import GpuSource, gpu_source
@@ -145,7 +145,8 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
     )
-    context = reconciler_context(settings, source, cluster, resources, allocators.publish)
+    look = told_with_dra(resources.look_for_devices, driver)
+    context = reconciler_context(settings, source, cluster, look, allocators.publish)
     reconciler = Reconciler(inventory, reports, context)
     waiting.is_over = True
     reconciler.look(probe)
@@ -186,7 +187,7 @@ def reconciler_context(
     settings: Settings,
     source: GpuSource,
     cluster: Cluster,
-    resources: Resources,
+    look_for_devices: LookForDevices,
     publish: Callable[[Sequence[Entry]], None],
 ) -> ReconcilerContext:
     """Say what the reconciler asks, and where it writes; the directory of its state is made if it is missing."""
@@ -205,7 +206,7 @@ def reconciler_context(
         mps_faults=source.mps_faults,
         tenants=tenants,
         publish=publish,
-        handover=resources.look_for_devices,
+        handover=look_for_devices,
         resource_names=names,
         recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
         restart_needed=changes.look,

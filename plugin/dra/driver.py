@@ -76,9 +76,9 @@ class DraDriver:
         self._published: object = None
 
     @property
-    def problem(self) -> str:
-        """Why the scheduler does not see this node's GPUs; empty if it does."""
-        return self._publisher.problem
+    def told(self) -> str:
+        """Say whether the scheduler sees this node's GPUs, for `gpu-share plugin status`."""
+        return self._publisher.told
 
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""

@@ -139,9 +139,17 @@ class Publisher:
         self._specs: tuple[Spec, ...] | None = None
         self._wake = Event()
         self._is_registered = False
+        self._is_published = False
         self._stopping = False
         self._retry_seconds = _FIRST_RETRY_SECONDS
         self.problem = ""  # why the slices are not as they should be, in one sentence
+
+    @property
+    def told(self) -> str:
+        """Say how the slices are, for people."""
+        if self.problem:
+            return f"slices not published: {self.problem}"
+        return "slices published" if self._is_published else "slices not published yet: waiting for the kubelet"
 
     def publish(self, specs: Sequence[Spec]) -> None:
         """Take over what the slices should say."""
@@ -190,7 +198,7 @@ class Publisher:
             if not (isinstance(error, ApiError) and error.is_conflict):
                 self._say(error)
         else:
-            self.problem, self._retry_seconds = "", _FIRST_RETRY_SECONDS
+            self.problem, self._retry_seconds, self._is_published = "", _FIRST_RETRY_SECONDS, True
             return _LOOK_SECONDS
         seconds, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
         return seconds

@@ -5,10 +5,8 @@ Everything is a process or a file in a temporary directory, and is gone when the
 """
 
 import json
-import os
 import ssl
 import subprocess
-import sys
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +22,8 @@ import jsonpatch
 from rich.console import Console
 
 from plugin.simulated.container_runtime import with_cdi_devices
+from plugin.simulated.demo_dra import let_the_scheduler_choose
+from plugin.simulated.demo_processes import START_SECONDS, DemoError, command_of, environment, running, wait_for_line
 from plugin.simulated.demo_view import show_allocation, show_denial, show_end, show_fault, show_node, show_title
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
@@ -35,13 +35,8 @@ _FAILING = """
 gpus: [{model: H200, numaNode: 0}, {model: H200, numaNode: 1}]
 faults: [{at: 0.5, gpu: 0, xid: 79}]
 """
-_START_SECONDS = 15.0
 _CDI_DIRECTORY = "cdi"
 _UNHEALTHY = 1  # exit code of `gpu-share plugin status`
-
-
-class DemoError(Exception):
-    """The demo cannot go on; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +79,7 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
                 _send(example, port=port, directory=directory, kubelet=kubelet, resource=resource, to=console)
         show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
         _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
+        let_the_scheduler_choose(directory, policies, simulate=SIMULATED, console=console)
     show_end(console)
 
 
@@ -124,21 +120,21 @@ def _let_a_gpu_fail(
 def _advertised(count: Callable[[], int], kubelet: SimulatedKubelet, resource: str, directory: Path) -> int:
     """Wait until *count* is not zero."""
     try:
-        return kubelet.wait_until(count, timeout_seconds=_START_SECONDS)
+        return kubelet.wait_until(count, timeout_seconds=START_SECONDS)
     except TimeoutError:
         last = next(reversed((directory / "plugin.log").read_text().splitlines()), "it logged nothing")
         raise DemoError(
-            f"the plugin did not advertise {resource} within {_START_SECONDS:.0f} s; the last line of its log: {last}"
+            f"the plugin did not advertise {resource} within {START_SECONDS:.0f} s; the last line of its log: {last}"
         ) from None
 
 
 def _status(directory: Path) -> str:
     """Ask the command how the GPUs are, until it has heard what the kubelet knows already."""
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + START_SECONDS
     while True:
-        command = [*_command("plugin", "status"), "--state-dir", str(directory / "state")]
+        command = [*command_of("plugin", "status"), "--state-dir", str(directory / "state")]
         ran = subprocess.run(  # noqa: S603 - our own command
-            command, capture_output=True, text=True, check=False, env=_environment()
+            command, capture_output=True, text=True, check=False, env=environment()
         )
         if ran.returncode == _UNHEALTHY:
             return ran.stdout
@@ -192,11 +188,11 @@ def _call(port: int, ca: Path, example: Example) -> dict[str, Any]:
 def _webhook(directory: Path, policies: Path) -> Iterator[int]:
     """Issue certificates and start the webhook; yields its port."""
     certs = directory / "certs"
-    command = [*_command("certs", "issue"), "--out", str(certs)]
-    subprocess.run(command, check=True, env=_environment())  # noqa: S603 - our own command
+    command = [*command_of("certs", "issue"), "--out", str(certs)]
+    subprocess.run(command, check=True, env=environment())  # noqa: S603 - our own command
     options = ["--policies", str(policies), "--cert", str(certs / "tls.crt"), "--key", str(certs / "tls.key")]
-    with _process(directory / "webhook.log", "webhook", *options, "--bind", "localhost:0") as process:
-        line = _wait_for_line(process, directory / "webhook.log", "serving")
+    with running(directory / "webhook.log", "webhook", *options, "--bind", "localhost:0") as process:
+        line = wait_for_line(process, directory / "webhook.log", "serving")
         yield int(line["address"].rpartition(":")[2])
 
 
@@ -205,45 +201,5 @@ def _plugin(directory: Path, policies: Path, *, simulate: str) -> Iterator[None]
     options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(directory / "kubelet")]
     options += ["--state-dir", str(directory / "state"), "--cdi-dir", str(directory / _CDI_DIRECTORY)]
     options += ["--pod-resources", str(directory / "pod-resources.sock")]
-    with _process(directory / "plugin.log", "plugin", *options):
+    with running(directory / "plugin.log", "plugin", *options):
         yield
-
-
-@contextmanager
-def _process(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            _command(*arguments), stderr=output, stdout=output, env=_environment()
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=_START_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait_for_line(process: subprocess.Popen[bytes], log: Path, message: str) -> dict[str, Any]:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline:
-        text = log.read_text()
-        for line in text.splitlines():
-            if line.startswith("{") and line.endswith("}") and json.loads(line).get("message") == message:
-                found: dict[str, Any] = json.loads(line)
-                return found
-        if process.poll() is not None:
-            raise DemoError(f"the webhook ended at once: {text.strip()}")
-        time.sleep(0.02)
-    raise DemoError(f"the webhook did not start within {_START_SECONDS:.0f} s")
-
-
-def _environment() -> dict[str, str]:
-    """What the demo's processes inherit: no option of theirs, or they would do something else than the demo shows."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GPU_SHARE_")}
-
-
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "gpu_share", *arguments]

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from plugin.gpus.gpu import VGpuId
 from plugin.simulated.device_manager import Received
+from policies.share import milli_text
 from program.terminal import wrapped
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
@@ -92,6 +93,19 @@ def show_fault(console: Console, *, left: int, vgpus: int, status: str) -> None:
     )
     for line in status.splitlines():
         _show_line(console, f"  {line}")
+
+
+def show_waiting(  # noqa: PLR0913 - all that there is to see
+    console: Console, *, placed: Mapping[int, str], late: int, waits: bool, ended: int, gpu: str
+) -> None:
+    """Show where shares are by DRA, that one waits until a GPU has room, and where it is then; in thousandths."""
+    console.print()
+    console.print(Rule("[bold]By DRA, the scheduler chooses the GPU[/bold]", align="left"))
+    for milli, uuid in placed.items():
+        _show_line(console, f"  {milli_text(milli)} on {uuid}")
+    waiting = "no GPU has that much left, the pod is Pending" if waits else "a GPU has that much left"
+    _show_line(console, f"  {milli_text(late)}: {waiting}, and none fails")
+    _show_line(console, f"  {milli_text(ended)} ends: {milli_text(late)} on {gpu}")
 
 
 def show_end(console: Console) -> None:

@@ -25,9 +25,21 @@ VGPUS = "20"  # of two simulated GPUs
 # Overlays for clusters with GPUs, on simulated ones: what a page says of them can be seen in containers.
 ENVVAR = "manifests/overlays/envvar-on-simulated-gpus"
 AWS = "manifests/overlays/aws-resource-on-simulated-gpus"
+DRA = "manifests/overlays/dra-simulated"
+DRA_DEVICES = 54  # of two simulated GPUs
+# Half a node has moved over: its first GPU is the device plugin's, its second one DRA's.
+MOVING = "manifests/overlays/moving-on-simulated-gpus"
+_MOVED = [{"offer": "mps", "indexes": [1], "allocation": "dra"}]
 _KUSTOMIZATIONS = {
     ENVVAR: {"resources": ["../envvar"], "components": ["../simulated/gpus", "../../common"]},
     AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
+    MOVING: {
+        "resources": ["../../base", "../../certs"],
+        "components": ["../simulated/gpus", "../dra/driver", "../../common"],
+        "configMapGenerator": [
+            {"name": "gpu-share-cluster", "namespace": "gpu-share", "behavior": "merge", "files": ["_cluster.yaml"]}
+        ],
+    },
 }
 
 
@@ -51,12 +63,34 @@ class Installation:
         for overlay, kustomization in _KUSTOMIZATIONS.items():
             (self.tree / overlay).mkdir()
             (self.tree / overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+        cluster = yaml.safe_load((ROOT / "policies" / "files" / "_cluster.yaml").read_text())
+        (self.tree / MOVING / "_cluster.yaml").write_text(yaml.safe_dump({**cluster, "nodes": _MOVED}))
 
     def use(self, overlay: str, resource: str = VGPU) -> None:
         """Have *overlay* installed and all of it ready; nothing happens if it is."""
         if self.overlay != overlay:
             self.apply(overlay)
             self.wait_until_ready(resource)
+
+    def use_dra(self, overlay: str, *, devices: int = DRA_DEVICES) -> None:
+        """Have an overlay with DRA installed, and its devices published."""
+        if self.overlay != overlay:
+            self.apply(overlay)
+        self.run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
+        self.run("kubectl -n gpu-share rollout status daemonset/gpu-share-plugin")
+        self.hurry("webhook")
+        eventually(lambda: len(self.devices()) == devices, what=f"{devices} devices are published")
+
+    def leave_dra(self) -> None:
+        """Remove what the other overlays do not have."""
+        files = ("device-classes", "rbac", "admission-policy-claims", "admission-policy-slices")
+        names = " ".join(f"-f manifests/overlays/dra/driver/{name}.yaml" for name in files)
+        self.run(f"kubectl delete --ignore-not-found {names}")
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Give the devices in the slices of all nodes."""
+        listed = self.cluster.api.get("/apis/resource.k8s.io/v1/resourceslices")["items"]
+        return [one for part in listed for one in part["spec"].get("devices", ())]
 
     def apply(self, overlay: str) -> str:
         """Do what the page says for *overlay*, a directory; gives what kubectl printed."""

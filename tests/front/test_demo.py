@@ -56,6 +56,14 @@ def test_what_a_container_receives_is_shown(shown: str) -> None:
     assert "+    - --per_process_gpu_memory_fraction=0.18" in shown
 
 
+def test_a_share_by_dra_waits_until_a_gpu_has_room(shown: str) -> None:
+    lines = shown.partition("By DRA, the scheduler chooses the GPU")[2].splitlines()[1:6]
+    gpus = [line.rpartition(" on ")[2] for line in lines if " on " in line]
+    assert gpus[0] == gpus[1] != gpus[2] == gpus[3]
+    assert lines[3] == "  0.8: no GPU has that much left, the pod is Pending, and none fails"
+    assert lines[4].startswith("  0.9 ends: 0.8 on GPU-")
+
+
 def test_refusals_say_code_and_fix(shown: str) -> None:
     for code in ("ShareAboveMaximum", "ShareMalformed", "ReservedEnvironment"):
         assert f"denied, 403 {code}" in shown

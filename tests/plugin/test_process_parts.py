@@ -31,7 +31,7 @@ def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Rec
     resources = resources_of(chosen, cluster, serve=serve)
     inventory = restored_inventory(chosen, strategies_of(chosen, cluster))
     source = gpu_source(chosen.simulate, chosen.state_dir)
-    context = reconciler_context(chosen, source, cluster, resources, resources.publish)
+    context = reconciler_context(chosen, source, cluster, resources.look_for_devices, resources.publish)
     return Reconciler(inventory, SimpleQueue(), context)
 
 

@@ -90,6 +90,8 @@ def test_an_api_server_that_leaves_out_the_counters_is_told_of_loudly(directory:
         said = plugin.logged("slices not published, trying again")
         assert "does not keep sharedCounters" in said["reason"]
         assert "DRAPartitionableDevices" in said["reason"]
+        health = node.directory / "state" / "plugin.json"
+        wait_until(lambda: "slices not published: the API server does not keep" in health.read_text())
         wait_until(lambda: node.store.below(SLICES) == [])
 
 
