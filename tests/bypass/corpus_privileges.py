@@ -128,7 +128,8 @@ def _sums() -> Iterator[Attempt]:
     for share, count in (("0.101", 9), ("0.001", 40), ("0.15", 6), ("11%", 8)):
         many = [container(f"c{number}") for number in range(count)]
         named = {f"container.gpu-share.dev/c{number}": share for number in range(count)}
-        yield by_webhook(f"{count} containers of {share}, each rounded up", above, pod(None, *many, annotations=named))
+        on, least = pod(None, *many, annotations=named), "share: {minimum: '0.001'}"
+        yield by_webhook(f"{count} containers of {share}, each rounded up", above, on, least)
     named = {"container.gpu-share.dev/s": "0.11", "container.gpu-share.dev/i": "0.81"}
     first = [container("s", restartPolicy="Always"), container("i")]
     beside = pod("0.1", initContainers=first, annotations=named)

@@ -30,7 +30,9 @@ DRA_DEVICES = 54  # of two simulated GPUs
 # Half a node has moved over: its first GPU is the device plugin's, its second one DRA's.
 MOVING = "manifests/overlays/moving-on-simulated-gpus"
 _MOVED = [{"offer": "mps", "indexes": [1], "allocation": "dra"}]
+LOCKED = "manifests/overlays/locked-down-on-simulated-gpus"
 _KUSTOMIZATIONS = {
+    LOCKED: {"resources": ["../simulated"], "components": ["../../components/lockdown"]},
     ENVVAR: {"resources": ["../envvar"], "components": ["../simulated/gpus", "../../common"]},
     AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
     MOVING: {

@@ -18,8 +18,8 @@ BY_POLICY = "ValidatingAdmissionPolicy 'gpu-share'"
 
 
 # docs/operations.md: the admission policy cannot tell a grant that a user wrote, and that fits, from the webhook's own.
-FITTING = "a forged grant of a whole GPU with its limit"
-UNGRANTED = [one for one in ATTEMPTS if one.by != "policy" and one.name != FITTING]
+FITTING = ("a forged grant of a whole GPU with its limit", "a forged grant of a size of DRA with its limit")
+UNGRANTED = [one for one in ATTEMPTS if one.by != "policy" and one.name not in FITTING]
 
 
 @pytest.fixture(scope="module")

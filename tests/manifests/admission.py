@@ -44,6 +44,7 @@ _FUNCTIONS: Final[dict[str, Any]] = {
     "replace": str.replace,
     "split": str.split,
     "trim": str.strip,
+    "join": lambda parts, between: between.join(parts),
 }
 _NAMESPACE: Final[Object] = {"metadata": {"name": "team"}}
 

@@ -1,0 +1,135 @@
+"""In a cluster that is locked down, no pod gets to a GPU but by a share."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.bypass.corpus_devices import ANNOTATIONS
+from tests.bypass.corpus_lockdown import CLAIMS_TO_GPUS, OTHER_CLAIMS, template, to_a_gpu, without_a_gpu
+from tests.manifests.admission import BASE, NODE, policy, policy_spec, selects, stored
+from tests.manifests.granted_pods import GRANTED, one
+from tests.manifests.render import MANIFESTS, Object, render
+from tests.policies.pods import container, mutated, pod, policies
+
+DIRECTORY = MANIFESTS / "components" / "lockdown"
+OBJECTS = render(DIRECTORY)
+PODS, CLAIMS = policy(OBJECTS, "gpu-share-lockdown"), policy(OBJECTS, "gpu-share-lockdown-claims")
+NVIDIA = policies("placement: {runtimeClassName: nvidia}")
+PLAIN = stored(pod(None))
+ATTEMPTS = list(to_a_gpu())
+
+
+@pytest.mark.parametrize(("says", "on"), [made[1:] for made in ATTEMPTS], ids=[made[0] for made in ATTEMPTS])
+def test_a_pod_without_a_share_that_names_gpus_is_denied(says: str, on: Object) -> None:
+    (said,) = PODS.denials(stored(on))
+    assert says in said
+
+
+@pytest.mark.parametrize(("says", "on"), [made[1:] for made in ATTEMPTS if "grant" not in made[0]])
+def test_a_forged_grant_explains_nothing_without_a_share(says: str, on: Object) -> None:
+    claimed = deepcopy(on)
+    claimed["metadata"]["annotations"]["gpu-share.dev/grant"] = '{"strategy":"mps","attach":"pod","resource":"x"}'
+    (said,) = PODS.denials(stored(claimed))
+    assert says in said
+
+
+@pytest.mark.parametrize(("name", "on"), list(without_a_gpu()))
+def test_every_other_pod_is_admitted(name: str, on: Object) -> None:
+    assert PODS.denials(stored(on)) == [], name
+
+
+@pytest.mark.parametrize("name", GRANTED)
+def test_a_pod_with_a_share_is_admitted(name: str) -> None:
+    assert PODS.denials(one(name)) == []
+
+
+def test_a_pod_with_a_share_has_the_runtime_of_nvidia_where_its_policy_says_so() -> None:
+    for on in (pod("0.2"), pod("1")):
+        placed = stored(mutated(on, NVIDIA))
+        assert placed["spec"]["runtimeClassName"] == "nvidia"
+        assert PODS.denials(placed) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"volumes": [{"name": "dev", "hostPath": {"path": "/dev"}}]},
+        {"containers": [container("b", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])]},
+        {"containers": [container("b", securityContext={"privileged": True})]},
+    ],
+)
+def test_a_share_explains_nothing_else(change: dict[str, list[Any]]) -> None:
+    on = one("one")
+    for field, added in change.items():
+        on["spec"][field] = [*on["spec"].get(field, []), *added]
+    assert len(PODS.denials(stored(on))) == 1
+
+
+def test_pods_from_before_can_still_be_updated() -> None:
+    for name, _, on in ATTEMPTS:
+        old = stored(on)
+        assert PODS.denials(old | {"metadata": old["metadata"] | {"finalizers": []}}, old) == [], name
+
+
+@pytest.mark.parametrize("key", [*ANNOTATIONS[:4], "gpu-fraction"])
+def test_no_update_adds_an_annotation_that_leads_to_a_gpu(key: str) -> None:
+    new = deepcopy(PLAIN)
+    new["metadata"]["annotations"] = {key: "nvidia.com/gpu=all"}
+    (said,) = PODS.denials(new, PLAIN)
+    assert "has an annotation by which" in said
+
+
+@pytest.mark.parametrize(
+    ("fields", "admitted"),
+    [
+        ({}, True),
+        ({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]}, True),
+        ({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}, False),
+        ({"securityContext": {"privileged": True}}, False),
+    ],
+)
+def test_an_ephemeral_container_is_held_to_the_same(fields: Object, *, admitted: bool) -> None:
+    new = deepcopy(PLAIN)
+    new["spec"]["ephemeralContainers"] = [container("debugger", **fields)]
+    assert (PODS.denials(new, PLAIN) == []) is admitted
+    assert PODS.denials(new, new) == []  # it was there before
+
+
+def test_the_mirror_pods_of_kubelets_are_left_alone_and_no_others() -> None:
+    on = stored(ATTEMPTS[0][2])
+    on["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "0"
+    assert not PODS.matches(on, groups=NODE)
+    assert PODS.denials(on) != []
+
+
+@pytest.mark.parametrize("name", CLAIMS_TO_GPUS)
+def test_a_claim_of_a_gpu_is_denied(name: str) -> None:
+    for on in (CLAIMS_TO_GPUS[name], template(CLAIMS_TO_GPUS[name])):
+        (said,) = CLAIMS.denials(on)
+        assert "nobody claims one" in said
+        assert CLAIMS.denials(on | {"metadata": {"finalizers": ["a"]}}, on) == []  # it is there already
+
+
+@pytest.mark.parametrize("name", OTHER_CLAIMS)
+def test_other_claims_are_admitted(name: str) -> None:
+    for on in (OTHER_CLAIMS[name], template(OTHER_CLAIMS[name])):
+        assert CLAIMS.denials(on) == []
+    assert CLAIMS.denials({"kind": "ResourceClaim", "metadata": {}, "spec": {}}) == []
+
+
+def test_exempt_namespaces_are_the_same_for_pods_and_claims() -> None:
+    selectors = [policy_spec(OBJECTS, name)["matchConstraints"]["namespaceSelector"] for name in PODS_AND_CLAIMS]
+    assert selectors[0] == selectors[1]
+    for name in ("gpu-share", "kube-system", "gpu-operator", "team"):
+        assert selects(selectors[0], {"kubernetes.io/metadata.name": name}) is (name == "team")
+
+
+PODS_AND_CLAIMS = ("gpu-share-lockdown", "gpu-share-lockdown-claims")
+
+
+def test_the_component_repeats_what_the_policy_of_shares_says() -> None:
+    ours = {one["name"]: one["expression"] for one in policy_spec(BASE)["variables"]}
+    theirs = {one["name"]: one["expression"] for one in policy_spec(OBJECTS, "gpu-share-lockdown")["variables"]}
+    for name in ("resources", "pipes", "deviceAnnotations", "otherGpus"):
+        assert theirs[name] == ours[name]
