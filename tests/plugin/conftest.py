@@ -82,7 +82,8 @@ def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
 
         def start(*arguments: str, **variables: str) -> Plugin:
             directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path))
-            plugin = Plugin(*directories, *arguments, **variables)
+            cdi = ("--cdi-dir", str(tmp_path / "cdi"), "--cdi-static-dir", str(tmp_path / "etc-cdi"))
+            plugin = Plugin(*directories, *cdi, *arguments, **variables)
             stack.callback(plugin.close)
             return plugin
 

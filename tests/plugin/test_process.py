@@ -174,6 +174,7 @@ def test_a_thread_that_dies_ends_the_process(directory: Path, tmp_path: Path, dy
         "gpu_share.main()"
     )
     arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
+    arguments += ["--cdi-dir", str(tmp_path / "cdi")]
     ended = subprocess.run(
         [sys.executable, "-c", program, *arguments, dying],
         cwd=ROOT,
@@ -197,6 +198,7 @@ def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(directory: Path
         "gpu_share.main()"
     )
     arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
+    arguments += ["--cdi-dir", str(tmp_path / "cdi")]
     command = [sys.executable, "-c", program, *arguments]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False)
     assert ended.returncode == 1
