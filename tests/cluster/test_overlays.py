@@ -71,7 +71,7 @@ def test_by_variables_a_config_map_as_a_whole_is_denied(first: Installation, clu
     sly = pod("0.2", container(envFrom=[{"configMapRef": {"name": "sly"}}]))
     eventually(lambda: place.create(sly, dry_run=True).reason == "ReservedEnvironment", what="envFrom is denied")
     place.started(pod("0.2"))
-    has_a_share(place.report("model"), percent=20, mib=28754)
+    has_a_share(place.report("model"), percent=20, mib=28741)
     place.remove()
 
 
