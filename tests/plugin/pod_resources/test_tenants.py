@@ -80,3 +80,20 @@ def test_a_kubelet_that_rejects_is_one_sentence(directory: Path) -> None:
 def test_a_kubelet_that_is_not_there_is_one_sentence(directory: Path) -> None:
     with pytest.raises(TenantsError, match=r"kubelet\.sock: the kubelet did not list pod resources: UNAVAILABLE"):
         read_tenants(directory / "kubelet.sock", {VGPU})
+
+
+def test_who_holds_a_device_of_dra_is_on_its_gpu(directory: Path) -> None:
+    ours = api_pb2.ClaimResource(driver_name="gpu-share.dev", pool_name="n", device_name="gpu-1-200m-0")
+    others = api_pb2.ClaimResource(driver_name="example.com", pool_name="n", device_name="gpu-1-nic")
+    both = api_pb2.DynamicResource(claim_resources=[ours, others])
+    container = api_pb2.ContainerResources(name="main", dynamic_resources=[both])
+    alone = api_pb2.ContainerResources(
+        name="other", dynamic_resources=[api_pb2.DynamicResource(claim_resources=[others])]
+    )
+    answer = api_pb2.ListPodResourcesResponse(
+        pod_resources=[api_pb2.PodResources(name="p", namespace="team", containers=[container, alone])]
+    )
+    with kubelet(directory / "kubelet.sock", answer):
+        (tenant,) = read_tenants(directory / "kubelet.sock", {VGPU})
+    assert (tenant.name, tenant.devices) == ("team/p/main", ("gpu-1-200m-0",))
+    assert (tenant.vgpus_on("GPU-1"), tenant.vgpus_on("GPU-11"), tenant.vgpus_on("GPU-2")) == (1, 0, 0)
