@@ -21,7 +21,7 @@ SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _REQUEST_SECONDS = 10.0
 _WATCH_SECONDS = 300  # after which the API server ends a watch
 _SILENT_SECONDS = _WATCH_SECONDS + 30.0
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND, _CONFLICT, _TOO_MANY_REQUESTS, _SERVER_ERROR = 404, 409, 429, 500
 _REMEDIES: Mapping[int, str] = {
     401: "check the token of the plugin's ServiceAccount",
     403: "install the rights of manifests/overlays/dra",
@@ -40,6 +40,11 @@ class ApiError(DraError):
     def is_missing(self) -> bool:
         """Whether the object does not exist."""
         return self.status == _NOT_FOUND
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the API server could not be reached, or could not answer now."""
+        return self.status in (0, _TOO_MANY_REQUESTS) or self.status >= _SERVER_ERROR
 
     @property
     def is_conflict(self) -> bool:

@@ -4,7 +4,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
+from time import monotonic
+from typing import Any
 
 from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
 from plugin.dra.checkpoint import HeldDevice, Prepared
@@ -27,6 +29,8 @@ from policies.contract import DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES
 from policies.sizes import is_too_fine, too_fine
 
 _log = logging.getLogger(__name__)
+
+_ASK_AGAIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ class DraDriver:
             on_registered=self._publisher.registered,
         )
         self._lock = Lock()
+        self._ending = Event()
         self._devices: dict[str, Device] = {}
         self._published: object = None
 
@@ -108,13 +113,17 @@ class DraDriver:
         Raises:
             PluginError, OSError: If that is not possible; the sentence says why.
         """
-        wanted = self._wanted(uid=uid, namespace=namespace, name=name)
+        until = monotonic() + wait_seconds
+        claim = self._claim(path_of_claim(namespace, name), until=until)
+        with self._lock:
+            devices = self._devices
+        wanted = wanted_devices(claim, uid=uid, node=self._settings.node, devices=devices)
         prepared = self._preparations.prepare(
             uid,
             namespace=namespace,
             name=name,
             devices=[self._held(one) for one in wanted],
-            wait_seconds=wait_seconds,
+            wait_seconds=max(0.0, until - monotonic()),
         )
         _log.info("claim prepared", extra={"claim": f"{namespace}/{name}", "uid": uid, "devices": held(prepared)})
         return prepared
@@ -130,19 +139,20 @@ class DraDriver:
             _log.info("claim unprepared", extra={"claim": f"{namespace}/{name}", "uid": uid})
 
     def _stop_serving(self) -> None:
+        self._ending.set()
         self._preparations.close()
         self._server.stop()
 
-    def _wanted(self, *, uid: str, namespace: str, name: str) -> tuple[Wanted, ...]:
-        try:
-            claim = self._api.get(path_of_claim(namespace, name))
-        except ApiError as error:
-            if error.is_missing:
-                raise ClaimError("the claim is gone: its pod was deleted, or somebody deleted the claim") from error
-            raise
-        with self._lock:
-            devices = self._devices
-        return wanted_devices(claim, uid=uid, node=self._settings.node, devices=devices)
+    def _claim(self, path: str, *, until: float) -> Any:
+        """Read a claim; an API server that cannot answer now is asked again until that moment."""
+        while True:
+            try:
+                return self._api.get(path)
+            except ApiError as error:
+                if error.is_missing:
+                    raise ClaimError("the claim is gone: its pod was deleted, or somebody deleted the claim") from error
+                if not error.may_pass or monotonic() > until or self._ending.wait(_ASK_AGAIN_SECONDS):
+                    raise
 
     def _held(self, wanted: Wanted) -> HeldDevice:
         """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""

@@ -30,6 +30,7 @@ class Store:
     objects: dict[str, Object] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     closed: bool = False
+    fails: int = 0  # so many more requests for a claim
     changed: Condition = field(default_factory=Condition)
     version: int = 0
 
@@ -99,7 +100,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, query = self._asked()
-        if query.get("watch") == ["true"]:
+        if self.store.fails and "/resourceclaims/" in path:
+            self.store.fails -= 1
+            self._error(503, "the server is currently unable to handle the request")
+        elif query.get("watch") == ["true"]:
             self._watch(path)
         elif path == SLICES:
             items = [one for one in self.store.below(path) if _is_selected(one, query.get("fieldSelector", [""])[0])]

@@ -154,6 +154,14 @@ def test_a_claim_that_is_deleted_while_its_pod_starts_is_an_error_of_that_pod(no
     node.run(again)
 
 
+def test_an_api_server_that_cannot_answer_now_is_asked_again_within_the_call(node: DraNode) -> None:
+    node.start()
+    claim = node.schedule("p", share(200))
+    node.store.fails = 3
+    assert node.run(claim).environment["GPU_SHARE_FRACTION"] == "0.2"
+    assert node.store.fails == 0
+
+
 def test_a_gpu_that_fails_is_tainted_and_comes_back(node: DraNode) -> None:
     script = node.directory / "failing.yaml"
     script.write_text("gpus: [{model: H200}, {model: H200}]\nfaults: [{at: 4, gpu: 0, xid: 79, recovers: 9}]\n")
