@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 _ENDINGS = (".json", ".yaml")
 _MOST_FILES = 256  # of one directory
+_OURS = "gpu-share"  # what our own specifications begin with: there may be one for each pod with a share
 _LONGEST_WHY = 300
 
 
@@ -111,9 +112,13 @@ def _state(directory: Path) -> object:
     """What changes when a specification does."""
     try:
         with os.scandir(directory) as entries:
-            return sorted((entry.name, *_version(entry)) for entry in entries if entry.name.endswith(_ENDINGS))
+            return sorted((entry.name, *_version(entry)) for entry in entries if _may_be_theirs(entry.name))
     except OSError as error:
         return error.errno
+
+
+def _may_be_theirs(name: str) -> bool:
+    return name.endswith(_ENDINGS) and not name.startswith(_OURS)
 
 
 def _version(entry: "os.DirEntry[str]") -> tuple[int, ...]:
@@ -127,7 +132,7 @@ def _version(entry: "os.DirEntry[str]") -> tuple[int, ...]:
 def _files(directory: Path, troubles: list[str]) -> Iterator[_File]:
     """Yield NVIDIA's specifications in *directory*; what cannot be read of it is added to *troubles*."""
     try:
-        paths = sorted(path for path in directory.iterdir() if path.name.endswith(_ENDINGS))
+        paths = sorted(path for path in directory.iterdir() if _may_be_theirs(path.name))
     except FileNotFoundError:
         return
     except OSError as error:

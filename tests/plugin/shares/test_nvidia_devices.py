@@ -49,6 +49,13 @@ def test_a_specification_is_found_in_either_directory_in_either_form(node: Node,
     assert node.devices.told == "with NVIDIA's own CDI device of each GPU"
 
 
+def test_specifications_of_ours_do_not_count_however_many_there_are(node: Node) -> None:
+    for number in range(200):
+        node.has(f"gpu-share-claim_{number:03d}.json", specification(device(A.uuid, 7)))
+    node.has("nvidia.yaml", both())
+    assert node.found() == BOTH
+
+
 def test_without_one_it_says_who_must_bring_the_driver(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     assert node.found() == {}
