@@ -2,11 +2,12 @@
 
 import os
 import re
-from _thread import RLock, start_new_thread
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from select import PIPE_BUF, POLLOUT, poll
+from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
+from threading import RLock, Thread
 from time import sleep
 from typing import Final
 
@@ -67,7 +68,12 @@ class LineWriter:
     def _start(self) -> None:
         with self._lock, suppress(RuntimeError):  # no more threads can be had: lines wait in the queue for one
             if not self._is_running:
-                start_new_thread(self._run, ())
+                # Signals are for the threads that were there before, and for those that block them in order to wait.
+                before = pthread_sigmask(SIG_BLOCK, valid_signals())
+                try:
+                    Thread(target=self._run, name="log", daemon=True).start()
+                finally:
+                    pthread_sigmask(SIG_SETMASK, before)
                 self._is_running = True
 
     def _run(self) -> None:

@@ -3,7 +3,6 @@
 import logging
 import time
 import traceback
-from functools import partial
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
@@ -11,13 +10,48 @@ from werkzeug.exceptions import HTTPException
 from policies.contract import MUTATE_PATH, MUTATE_RESTRICTED_PATH
 from policies.reading.store import PolicyStore
 from program.log import lost_lines, write_event
-from webhook.body import BodyError, drain, read_body
+from webhook import wsgi
+from webhook.http1 import Answer, Request, plain
 from webhook.review import BadCall, review
 from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
 
 _MOST_TOLD = 20  # problems in policy files; the log has all of them
+_RESTRICTED = {MUTATE_PATH.encode(): False, MUTATE_RESTRICTED_PATH.encode(): True}  # the routes of reviews
+
+
+class Application:
+    """Answers reviews itself, which is most of the time of a usual review, and lets Flask answer all else."""
+
+    def __init__(self, store: PolicyStore, certificate: ServingCertificate) -> None:
+        self._store = store
+        self._flask = create_app(store, certificate)
+
+    def __call__(self, called: Request) -> Answer:
+        """Answer; whatever fails is an answer too."""
+        restricted = _RESTRICTED.get(called.target.partition(b"?")[0])
+        if restricted is not None and called.method == "POST":
+            return answer_review(called.body, self._store, restricted=restricted)
+        try:
+            return wsgi.call(self._flask, called)
+        except Exception as error:  # noqa: BLE001 - the last resort; Flask's own handlers come before it
+            return _unexpected(error)
+
+
+def answer_review(body: bytes, store: PolicyStore, *, restricted: bool) -> Answer:
+    """Review, and log it."""
+    began = time.perf_counter()
+    try:
+        reviewed = review(body, store.current, restricted=restricted)
+    except BadCall as error:
+        log.warning("bad call", extra={"reason": str(error)})
+        return plain(str(error), 400)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the pod must not be admitted
+        return _unexpected(error)
+    milliseconds = round((time.perf_counter() - began) * 1000, 3)
+    write_event("review", reviewed.event | {"milliseconds": milliseconds})
+    return Answer(200, reviewed.body, "application/json")
 
 
 def create_app(store: PolicyStore, certificate: ServingCertificate) -> Flask:
@@ -25,29 +59,23 @@ def create_app(store: PolicyStore, certificate: ServingCertificate) -> Flask:
     app = Flask(__name__, static_folder=None)
 
     @app.post(MUTATE_PATH)
-    def mutate(*, restricted: bool = False) -> Response:
-        began = time.perf_counter()
-        reviewed = review(read_body(request.environ), store.current, restricted=restricted)
-        milliseconds = round((time.perf_counter() - began) * 1000, 3)
-        write_event("review", reviewed.event | {"milliseconds": milliseconds})
-        return Response(reviewed.body, content_type="application/json")
+    def mutate() -> Response:
+        return _response(answer_review(request.get_data(), store, restricted=False))
 
     @app.post(MUTATE_RESTRICTED_PATH)
     def mutate_restricted() -> Response:
-        return mutate(restricted=True)
+        return _response(answer_review(request.get_data(), store, restricted=True))
 
     @app.get("/healthz")
     def healthz() -> Response:
-        return _plain("ok")
+        return _response(plain("ok"))
 
     @app.get("/readyz")
     def readyz() -> Response:
-        return _plain("\n".join(["ready", *_troubles(store, certificate)]))
+        return _response(plain("\n".join(["ready", *_troubles(store, certificate)])))
 
-    app.register_error_handler(BadCall, _bad_call)
-    app.register_error_handler(BodyError, _body_error)
     app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(Exception, _unexpected)
+    app.register_error_handler(Exception, lambda error: _response(_unexpected(error)))
     return app
 
 
@@ -64,30 +92,20 @@ def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
     return troubles
 
 
-def _plain(text: str, status: int = 200) -> Response:
-    return Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")
-
-
-def _bad_call(error: BadCall) -> Response:
-    log.warning("bad call", extra={"reason": str(error)})
-    return _plain(str(error), 400)
-
-
-def _body_error(error: BodyError) -> Response:
-    log.warning("bad call", extra={"reason": str(error)})
-    response = _plain(str(error), error.status)
-    response.call_on_close(partial(drain, request.environ))
-    return response
+def _response(answer: Answer) -> Response:
+    return Response(answer.body, answer.status, content_type=answer.content_type)
 
 
 def _http_error(error: HTTPException) -> Response:
-    response = _plain(f"{error.name}: POST /mutate, GET /healthz and GET /readyz are here.", error.code or 400)
+    response = _response(
+        plain(f"{error.name}: POST /mutate, GET /healthz and GET /readyz are here.", error.code or 400)
+    )
     response.headers.extend([(name, value) for name, value in error.get_headers() if name == "Allow"])
     return response
 
 
-def _unexpected(error: Exception) -> Response:
+def _unexpected(error: Exception) -> Answer:
     """Deny what made us fail: the pod is not admitted, and the log says where, in none of the pod's words."""
     where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
     log.error("request failed", extra={"error": type(error).__name__, "where": where})
-    return _plain("The webhook failed on this request; its log says where.", 400)
+    return plain("The webhook failed on this request; its log says where.", 400)

@@ -1,73 +1,233 @@
-"""A caller's connection: silent as long as it likes between two requests, in time within one."""
+"""A caller's connection: TLS that never waits, one answer for each request, and a deadline for every state."""
 
-import errno
-import time
+import logging
+import select
+import socket
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol
 
-from gevent.ssl import SSLSocket
+from webhook.deadlines import Deadline
+from webhook.http1 import CONTINUE, Answer, Request, RequestParser
+from webhook.settings import MAX_DRAIN_BYTES, MAX_HELD_BYTES, REQUEST_SECONDS
 
-from webhook.settings import REQUEST_SECONDS
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+_RECORD_BYTES: Final = (
+    16 * 1024
+)  # of TLS, at most: to read as much leaves nothing in OpenSSL, where epoll cannot see it
+_TURN_RECORDS: Final = 16  # read for one connection before the others have their turn
+
+BUFFER: Final = memoryview(bytearray(_RECORD_BYTES))  # of all connections: what is in it is used at once
 
 
-class Connection(SSLSocket):  # type: ignore[misc] # gevent is published without types
-    """
-    A TLS socket on which a request that began must come in whole, and its answer go out, in time.
+class Loop(Protocol):
+    """What a connection needs of the loop that it is in."""
 
-    gunicorn's gevent worker bounds the wait for a request alone, and with the long time that idle
-    connections are kept. The bound here is on the whole, so a caller cannot stretch it byte by byte.
-    """
+    handshakes: Deadline
+    idle: Deadline
+    requests: Deadline
+    answers: Deadline
+    drains: Deadline
+    held_bytes: int  # of all bodies that are not complete
+    is_ending: bool  # no connection gets a second answer
 
-    _request_ends: float | None = None  # seconds on the monotonic clock; None between two requests
+    def new_tls_context(self) -> ssl.SSLContext:
+        """Give the context of a handshake that begins now."""
 
-    @property
-    def idle(self) -> bool:
-        """Whether no byte of a request has arrived since the last one was answered."""
-        return self._request_ends is None
+    def answer(self, request: Request) -> Answer:
+        """Answer a request."""
 
-    def request_is_over(self) -> None:
-        """Wait for the next request without a deadline of ours: gunicorn's `keepalive` bounds that."""
-        self._request_ends = None
-        self.settimeout(None)
+    def wait_for(self, connection: "Connection", events: int) -> None:
+        """Call `proceed` when one of the *events* of epoll has come."""
 
-    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """
-        Receive up to *buflen* bytes.
+    def proceed_later(self, connection: "Connection") -> None:
+        """Call `proceed` when the others had their turn."""
 
-        Raises:
-            TimeoutError: If the request is not all there after REQUEST_SECONDS.
-        """
-        if self._request_ends is None:
-            data: bytes = super().recv(buflen, flags)
-            self._request_ends = time.monotonic() + REQUEST_SECONDS
-            return data
-        seconds_left = self._request_ends - time.monotonic()
-        if seconds_left <= 0:
-            raise _too_slow()
-        self.settimeout(seconds_left)
+    def forget(self, connection: "Connection") -> None:
+        """Keep nothing of a connection that is closed."""
+
+
+class Connection:
+    """One caller, from the first byte to the last. A step waits for nothing: it is done as far as it goes."""
+
+    __slots__ = (
+        "_drained_bytes",
+        "_held_bytes",
+        "_is_last",
+        "_loop",
+        "_outgoing",
+        "_parser",
+        "_socket",
+        "_step",
+        "deadline",
+        "events",
+    )
+
+    def __init__(self, accepted: socket.socket, loop: Loop) -> None:
+        self._socket = accepted
+        self._loop = loop
+        self._parser = RequestParser()
+        self._outgoing = b""  # of the answer
+        self._is_last = False  # is the answer
+        self._held_bytes = 0  # of a body that is not complete
+        self._drained_bytes = 0
+        self.deadline: Deadline | None = None
+        self.events = select.EPOLLIN  # that the loop waits for
+        self._step: Callable[[Connection], None] = Connection._begin  # of the class: no cycle of references
+        loop.handshakes.enter(self)
+
+    def proceed(self) -> None:
+        """Go on, after something has come or gone; an error ends this connection alone."""
         try:
-            data = super().recv(buflen, flags)
-        except TimeoutError:
-            raise _too_slow() from None
-        return data
+            self._step(self)
+        except (ssl.SSLWantReadError, BlockingIOError):
+            self._loop.wait_for(self, select.EPOLLIN)
+        except ssl.SSLWantWriteError:
+            self._loop.wait_for(self, select.EPOLLOUT)
+        except OSError:  # the caller has gone, or what it sends is not TLS
+            self.close()
 
-    def sendall(self, data: bytes, flags: int = 0) -> None:
-        """
-        Send all of *data*.
-
-        Raises:
-            TimeoutError: If the caller does not take it within REQUEST_SECONDS.
-        """
-        self.settimeout(REQUEST_SECONDS)
-        try:
-            super().sendall(data, flags)
-        except TimeoutError:
-            raise _too_slow() from None
+    def expire(self) -> None:
+        """End it, because it was in one state for too long; who has sent half a body is told so."""
+        if self._loop.requests.has(self) and self._parser.has_head:
+            self._parser.reject(408, f"The body did not arrive within {REQUEST_SECONDS} seconds.")
+            self._step = Connection._serve
+            self.proceed()
+        else:
+            self.hang_up()
 
     def hang_up(self) -> None:
-        """End a connection that waits for its next request, as if the caller had closed it."""
-        # Not `self.shutdown`: gevent would raise EBADF in the greenlet that waits, and gunicorn log that.
-        self._sock.shutdown(0)
+        """End it as the protocol wants it, with nothing more to come from either side."""
+        self._say_goodbye()
+        self.close()
+
+    def close(self) -> None:
+        """End it at once."""
+        self._loop.held_bytes -= self._held_bytes
+        self._held_bytes = 0
+        self._loop.forget(self)
+        self._parser.end()
+        with suppress(OSError):
+            self._socket.close()
+
+    def fileno(self) -> int:
+        """Return its descriptor, or -1 once it is closed."""
+        return self._socket.fileno()
+
+    def _begin(self) -> None:
+        # Until its first byte a caller costs a socket and no TLS state; a TCP probe never sends one.
+        if not self._socket.recv(1, socket.MSG_PEEK):
+            self.close()
+            return
+        context = self._loop.new_tls_context()
+        self._socket = context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
+        self._step = Connection._shake_hands
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        assert isinstance(self._socket, ssl.SSLSocket)  # noqa: S101 - since `_begin`
+        try:
+            self._socket.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError):
+            raise
+        except ssl.SSLError as error:
+            # The API server with a caBundle that does not fit is seen here and nowhere else.
+            log.warning("handshake failed", extra={"reason": error.reason})
+            raise
+        self._await_request()
+        self._receive()
+
+    def _await_request(self) -> None:
+        self._step = Connection._receive
+        (self._loop.requests if self._parser.has_begun else self._loop.idle).enter(self)
+        self._loop.wait_for(self, select.EPOLLIN)
+
+    def _receive(self) -> None:
+        parser = self._parser
+        for _ in range(_TURN_RECORDS):
+            count = self._socket.recv_into(BUFFER)
+            if not count:
+                self.close()
+                return
+            parser.feed(BUFFER[:count])
+            if parser.requests or parser.rejection:
+                self._serve()
+                return
+            self._hold()
+
+    def _hold(self) -> None:
+        """Keep a request that is not complete, if there is room for it, for as long as one may take."""
+        if self._loop.idle.has(self):
+            self._loop.requests.enter(self)
+        if self._parser.awaits_continue:
+            self._parser.awaits_continue = False
+            self._socket.send(CONTINUE)
+        self._account(self._parser.held_bytes)
+        if self._loop.held_bytes > MAX_HELD_BYTES and self._held_bytes:
+            self._parser.reject(503, "The webhook has too many long requests at once: try again.")
+            self._serve()
+
+    def _account(self, held_bytes: int) -> None:
+        self._loop.held_bytes += held_bytes - self._held_bytes
+        self._held_bytes = held_bytes
+
+    def _serve(self) -> None:
+        """Answer the request that is first."""
+        parser = self._parser
+        self._account(0)
+        if parser.requests:
+            request = parser.requests.popleft()
+            answer = self._loop.answer(request)
+            self._is_last = request.is_last or (self._loop.is_ending and not parser.requests)
+        else:
+            answer = parser.rejection or _NOTHING
+            self._is_last = True
+            log.warning("request rejected", extra={"status": answer.status, "reason": answer.body.decode().strip()})
+        self._outgoing = answer.written(is_last=self._is_last)
+        self._step = Connection._send
+        self._loop.answers.enter(self)
+        self._send()
+
+    def _send(self) -> None:
+        while self._outgoing:
+            self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
+        if not self._is_last:
+            if self._parser.requests or self._parser.rejection:
+                self._step = Connection._serve
+                self._loop.proceed_later(self)
+            else:
+                self._await_request()
+        elif self._parser.rejection:
+            self._drain_from_now_on()
+        else:
+            self.hang_up()
+
+    def _drain_from_now_on(self) -> None:
+        # To close on what the caller still sends would reset the connection, and the answer with it.
+        self._say_goodbye()
+        self._step = Connection._drain
+        self._loop.drains.enter(self)
+        self._loop.wait_for(self, select.EPOLLIN)
+
+    def _drain(self) -> None:
+        for _ in range(_TURN_RECORDS):
+            count = self._socket.recv_into(BUFFER)
+            self._drained_bytes += count
+            if not count or self._drained_bytes > MAX_DRAIN_BYTES:
+                self.close()
+                return
+
+    def _say_goodbye(self) -> None:
+        """Send TLS's last record and TCP's; what comes from now on is not decrypted."""
+        with suppress(OSError, ValueError):  # it waits for the caller's last record, which we do not
+            if isinstance(self._socket, ssl.SSLSocket):
+                self._socket.unwrap()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
 
 
-def _too_slow() -> TimeoutError:
-    # gunicorn passes over a reset connection and logs any other error of a socket with its traceback.
-    return TimeoutError(errno.ECONNRESET, f"the request did not arrive within {REQUEST_SECONDS} s")
+_NOTHING: Final = Answer(400, b"")

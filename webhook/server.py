@@ -3,12 +3,11 @@
 import gc
 import logging
 import os
-import resource
+import signal
 import socket
 import sys
 from typing import Any, NoReturn
 
-from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
@@ -17,11 +16,12 @@ from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
 from program.log import JsonHandler, start_logging
 from webhook import settings as limits
-from webhook.app import create_app
+from webhook.app import Application
+from webhook.listener import begin_nothing_more, listen, most_connections
 from webhook.settings import Settings, StartError
 from webhook.tls import CertificateError, ServingCertificate
 from webhook.watch import watch
-from webhook.worker import Handshakes, Worker
+from webhook.worker import Worker, hold_signals
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,20 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
         self.app.refresh()
         super().manage_workers()
 
+    def spawn_worker(self) -> int:
+        """Fork a worker; a signal that reaches it before it can hear it is kept, and ends it then."""
+        before = hold_signals()
+        try:
+            return int(super().spawn_worker())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def stop(self, graceful: bool = True) -> None:  # noqa: FBT001, FBT002 - the signature is gunicorn's
+        """End the workers, after no connection begins any more that one of them would have to accept."""
+        for listener in self.LISTENERS:
+            begin_nothing_more(listener.sock)
+        super().stop(graceful)
+
 
 class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published without types
     """gunicorn, configured here alone: no file and no environment of its own."""
@@ -83,7 +97,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         self._settings = settings
         self._listener = listener.detach()  # gunicorn makes a socket of its own from it
         self._store = store
-        self._certificate = certificate
+        self.certificate = certificate
         super().__init__()
 
     def run(self) -> None:
@@ -97,9 +111,9 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         except Exception:  # whatever it was, the next look may find the files in order
             log.exception("looking for new policies failed")
 
-    def load(self) -> Flask:
+    def load(self) -> Application:
         """Make the application, once, before the workers are forked."""
-        return create_app(self._store, self._certificate)
+        return Application(self._store, self.certificate)
 
     def load_config(self) -> None:
         """Set what differs from gunicorn's defaults."""
@@ -111,7 +125,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             "bind": f"fd://{self._listener}",
             "workers": self._settings.workers,
             "worker_class": Worker,
-            "worker_connections": _connections(),
+            "worker_connections": most_connections(),
             "worker_tmp_dir": "/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108 - in memory
             "backlog": limits.BACKLOG,
             "keepalive": limits.IDLE_SECONDS,
@@ -121,12 +135,8 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             "logger_class": GunicornLog,
             "forwarded_allow_ips": "",  # the API server calls directly
             "proc_name": "gpu-share webhook",
-            "certfile": str(self._settings.cert),  # gunicorn reads neither, but serves TLS where they are set
-            "keyfile": str(self._settings.key),
-            "ssl_context": lambda _conf, _factory: Handshakes(self._certificate),
             "when_ready": self._when_ready,
             "post_worker_init": self._begin_watching,
-            "worker_exit": self._worker_exit,
         }
 
     def _when_ready(self, arbiter: Any) -> None:
@@ -151,34 +161,4 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         }
 
     def _begin_watching(self, _worker: Any) -> None:
-        watch(self._store, self._certificate)
-
-    def _worker_exit(self, _arbiter: Any, _worker: Any) -> None:
-        gc.unfreeze()  # else the loggers outlive gevent's locks, and the interpreter complains on its way out
-
-
-def listen(settings: Settings) -> socket.socket:
-    """
-    Listen on the address of *settings*, here rather than in gunicorn, which tries for five seconds.
-
-    Raises:
-        StartError: If the address is malformed, unknown, not ours or taken.
-    """
-    host, port = settings.address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=host == "::")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StartError(
-            f"--bind {settings.bind}: {reason}: give another address or port, or end the process that has it",
-            exit_code=1,
-        ) from None
-
-
-def _connections() -> int:
-    """Allow as many open files as the system lets us, and return the number of connections of a worker."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = limits.MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, limits.MAX_OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return min(limits.MAX_CONNECTIONS, allowed // 2)
+        watch(self._store, self.certificate)

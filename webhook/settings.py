@@ -5,12 +5,15 @@ from pathlib import Path
 
 MAX_BODY_BYTES = 8 * 1024 * 1024  # the API server itself takes 3 MiB, and sends an object at most twice
 MAX_DRAIN_BYTES = 64 * 1024 * 1024  # read and thrown away, so that the sender of too much sees its 413
+MAX_HEAD_BYTES = 16 * 1024  # of a request; the API server's are below 1 KiB
+MAX_HELD_BYTES = 64 * 1024 * 1024  # of bodies that one worker has not got in whole yet
 
 HANDSHAKE_SECONDS = 5
 REQUEST_SECONDS = 10  # from the first byte of a request to the last; the API server gives up after 3
 IDLE_SECONDS = 120  # the API server keeps idle connections for 90 s and does not repeat a POST
 SHUTDOWN_SECONDS = 8
 IDLE_SHUTDOWN_SECONDS = 3  # how long an idle connection can still be used after SIGTERM
+ACCEPT_SHUTDOWN_SECONDS = 0.2  # how long connections that had begun by then are still accepted
 
 MAX_CONNECTIONS = 4096  # of one worker
 MAX_OPEN_FILES = 16384

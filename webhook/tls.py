@@ -4,10 +4,7 @@ import logging
 import ssl
 from pathlib import Path
 
-from gevent.ssl import SSLContext
-
 from program.files import read_file
-from webhook.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +22,7 @@ class ServingCertificate:
     The pair of files in force.
 
     Each pair that is loaded gets a context of its own, and handshakes take the newest: nothing is
-    ever half-changed, and a connection keeps the context that it began with. Contexts make
-    gevent's sockets, whether or not the process is patched yet.
+    ever half-changed, and a connection keeps the context that it began with.
 
     Raises:
         CertificateError: If the files are not a good pair when this is made.
@@ -62,7 +58,7 @@ class ServingCertificate:
         log.info("new certificate in force", extra={"certificate": str(self._certificate)})
         return True
 
-    def newest(self) -> SSLContext:
+    def newest(self) -> ssl.SSLContext:
         """Context for a handshake that begins now."""
         self.refresh()
         return self._context
@@ -76,14 +72,13 @@ class ServingCertificate:
         return tuple((each.st_ino, each.st_mtime_ns, each.st_size) for each in found)
 
 
-def _context(certificate: Path, key: Path) -> SSLContext:
-    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     # A resumed session shows no certificate, so a caller could go on with the old one.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
-    context.sslsocket_class = Connection
     for option, path in (("--cert", certificate), ("--key", key)):
         _check_readable(option, path)
     try:

@@ -1,8 +1,8 @@
 """The loop in each worker that puts new policies and certificates in force."""
 
 import logging
-
-import gevent
+import time
+from threading import Thread
 
 from policies.reading.store import PolicyStore
 from policies.reading.troubles import TroubleLog
@@ -21,15 +21,15 @@ def watch(store: PolicyStore, certificate: ServingCertificate) -> None:
     """
     troubles = TroubleLog(log)
     look(store, certificate, troubles)
-    gevent.spawn(_keep_looking, store, certificate, troubles)
+    # Not in the thread that serves: to parse a thousand files takes 200 ms, in which others want answers.
+    Thread(target=_keep_looking, args=(store, certificate, troubles), name="watch", daemon=True).start()
 
 
 def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> None:
     """Put new files in force, and log what is new."""
     try:
         certificate.refresh()
-        # In a thread of its own: parsing a thousand files takes 200 ms, in which others want answers.
-        changed = gevent.get_hub().threadpool.apply(store.refresh)
+        changed = store.refresh()
     except Exception:  # whatever it was, the next look may find the files in order
         log.exception("looking for new files failed")
         return
@@ -40,5 +40,5 @@ def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleL
 
 def _keep_looking(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> None:
     while True:
-        gevent.sleep(LOOK_EVERY_SECONDS)
+        time.sleep(LOOK_EVERY_SECONDS)
         look(store, certificate, troubles)

@@ -1,7 +1,8 @@
 """The edges that no real caller can bring about."""
 
-import io
+import json
 import logging
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from policies.reading.store import PolicyStore
 from policies.reading.troubles import TroubleLog
 from tests.webhook.serving import review_of
-from webhook.app import create_app
-from webhook.body import BodyError, drain, read_body
-from webhook.settings import MAX_BODY_BYTES, MAX_DRAIN_BYTES, Settings
+from webhook.app import Application, create_app
+from webhook.http1 import Request
+from webhook.settings import Settings
 from webhook.tls import ServingCertificate
 from webhook.watch import look
 
@@ -30,35 +31,28 @@ def test_a_fault_of_ours_is_a_refusal_and_the_log_says_where_without_its_words(
     policies: Path, certificates: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
-    client = create_app(FailingStore(policies), certificate).test_client()
-    response = client.post("/mutate", data=review_of())
-    assert (response.status_code, response.mimetype) == (400, "text/plain")
-    assert response.text.count("\n") == 1
-    assert "Xyzzy" not in response.text + caplog.text
+    application = Application(FailingStore(policies), certificate)
+    answer = application(Request("POST", b"/mutate?timeout=3s", review_of(), is_last=False))
+    assert (answer.status, answer.content_type) == (400, "text/plain; charset=utf-8")
+    text = answer.body.decode()
+    assert text.count("\n") == 1
+    assert "Xyzzy" not in text + caplog.text
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
     assert record.__dict__["error"] == "RuntimeError"
     assert __file__ in record.__dict__["where"][-1]
 
 
-class Endless(io.RawIOBase):
-    """A caller that never stops sending."""
-
-    sent_bytes = 0
-
-    def read(self, size: int = -1) -> bytes:
-        self.sent_bytes += size
-        return b" " * size
-
-
-def test_draining_stops_at_its_bound() -> None:
-    caller = Endless()
-    with pytest.raises(BodyError) as caught:
-        read_body({"wsgi.input": caller})
-    assert caught.value.status == 413
-    assert caller.sent_bytes == MAX_BODY_BYTES + 1
-    drain({"wsgi.input": caller})
-    assert caller.sent_bytes == MAX_BODY_BYTES + 1 + MAX_DRAIN_BYTES
+@pytest.mark.parametrize(("path", "restricted"), [("/mutate", False), ("/mutate/restricted", True)])
+def test_flask_and_the_way_past_it_answer_a_review_alike(
+    policies: Path, certificates: Path, path: str, *, restricted: bool
+) -> None:
+    store = PolicyStore(policies)
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    behind = create_app(store, certificate).test_client().post(path, data=review_of())
+    before = Application(store, certificate)(Request("POST", path.encode(), review_of(), is_last=False))
+    assert (behind.status_code, behind.data, behind.content_type) == (before.status, before.body, before.content_type)
+    assert (b"hostIPC" in b64decode(json.loads(before.body)["response"]["patch"])) == (not restricted)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,9 @@
+import contextlib
 import json
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 
 import pytest
 
@@ -211,3 +213,76 @@ def test_connections_that_end_without_a_word_leave_no_line(server: Server) -> No
     with server.caller() as caller:
         caller.ask("GET", "/healthz")
     assert len(server.all_lines()) == before
+
+
+def test_pipelined_requests_are_answered_in_their_order(server: Server) -> None:
+    bodies = [review_of(uid=f"in-line-{number}") for number in range(50)]
+    with server.tls() as connection:
+        connection.sendall(b"".join([*map(post, bodies), b"NONSENSE\r\n\r\n"]))
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    answers = received.split(b"HTTP/1.1 ")[1:]
+    assert [answer[:3] for answer in answers] == [b"200"] * 50 + [b"400"]
+    for number, one in enumerate(answers[:50]):
+        assert f'"uid":"in-line-{number}"'.encode() in one
+
+
+def test_an_answer_is_one_record_of_tls(server: Server) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secured = server.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with server.tcp() as connection:
+
+        def until_done(step: Callable[[], object]) -> bytes:
+            """Do *step*, and give what was received for it."""
+            received = b""
+            while True:
+                try:
+                    step()
+                except ssl.SSLWantReadError:
+                    connection.sendall(outgoing.read())
+                    received += (piece := connection.recv(65536))
+                    incoming.write(piece)
+                else:
+                    connection.sendall(outgoing.read())
+                    return received
+
+        until_done(secured.do_handshake)
+        secured.write(post(review_of()))
+        received = until_done(lambda: secured.read(65536))
+    assert received[0] == 23  # application data
+    assert len(received) == 5 + int.from_bytes(received[3:5], "big")
+
+
+def test_a_head_request_is_answered_with_the_length_of_what_it_leaves_out(server: Server) -> None:
+    with server.tls() as connection:
+        connection.sendall(b"HEAD /healthz HTTP/1.1\r\nHost: l\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n")
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    first, second = received.split(b"HTTP/1.1 ")[1:]
+    assert b"\r\nContent-Length: 3\r\n" in first
+    assert first.endswith(b"\r\n\r\n")
+    assert second.endswith(b"\r\n\r\nok\n")
+
+
+def test_bodies_that_are_not_complete_have_a_bound_together(server: Server) -> None:
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(server.tls()) for _ in range(12)]
+        for connection in connections:
+            with contextlib.suppress(OSError):  # rejected while it sends
+                connection.sendall(post(b" " * 7 * MEBIBYTE, length=8 * MEBIBYTE))
+        statuses = []
+        for connection in connections:
+            connection.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):
+                statuses.append(answer(connection)[0])
+        assert 2 <= statuses.count(503) == len(statuses) <= 6
+        with server.caller() as caller:
+            assert caller.allowed(review_of())
+
+
+def test_a_caller_that_asks_first_is_told_to_send_its_body(server: Server) -> None:
+    body = review_of()
+    with server.tls() as connection:
+        head = b"POST /mutate HTTP/1.1\r\nHost: l\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+        connection.sendall(head % len(body))
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert answer(connection)[0] == 200

@@ -3,15 +3,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
 from certs.issuer import issue_to_directory
-from tests.webhook.serving import Server, review_of, wait_for
+from tests.webhook.serving import Caller, Load, Server, command, review_of, wait_for
 
 Start = Callable[..., Server]
 
@@ -55,6 +57,67 @@ def test_ctrl_c_ends_it_at_once_and_without_a_traceback(policies: Path, certific
         assert idle.allowed(review_of())
         assert server.interrupt() == 0
     assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_request_is_lost_while_workers_are_replaced_and_the_server_ends(
+    policies: Path, certificates: Path, start: Start, workers: int
+) -> None:
+    server = start(policies, certificates, workers=workers)
+    kept = threading.local()
+    refused: list[None] = []
+
+    def call_on_a_new_connection() -> None:
+        if refused:
+            return
+        connection = HTTPSConnection("localhost", server.port, context=context, timeout=15)
+        try:
+            connection.connect()
+        except ConnectionRefusedError:  # nobody listens any more: nothing was sent
+            refused.append(None)
+            return
+        assert Caller(connection).allowed(review_of())
+        connection.close()
+
+    def call_on_a_kept_connection() -> None:
+        if refused:
+            return
+        if not hasattr(kept, "connection"):
+            kept.connection = HTTPSConnection("localhost", server.port, context=context, timeout=15)
+        try:
+            assert Caller(kept.connection).allowed(review_of())
+        except ConnectionRefusedError:
+            refused.append(None)
+
+    context = server.context()
+    with Load(call_on_a_new_connection, threads=3) as renewing, Load(call_on_a_kept_connection, threads=2) as keeping:
+        for _ in range(2):
+            before = server.workers
+            server.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: len(server.workers) == workers and not {*before} & {*server.workers}, seconds=20)  # noqa: B023
+            made = len(renewing.seconds)
+            wait_for(lambda: renewing.has_made(made + 50))  # noqa: B023
+        assert not refused
+        assert server.stop() == 0
+        wait_for(lambda: refused)
+    assert renewing.failures + keeping.failures == []
+    assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
+
+
+@pytest.mark.parametrize("milliseconds", [0, 5, 20, 50])
+def test_a_signal_just_after_the_start_ends_it_soon(
+    tmp_path: Path, policies: Path, certificates: Path, milliseconds: int
+) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command(policies, certificates), stderr=stderr)
+    wait_for(lambda: b'"serving"' in log.read_bytes())
+    time.sleep(milliseconds / 1000)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert time.monotonic() - began < 4
+    assert b"raceback" not in log.read_bytes()
 
 
 def refuses_connections(server: Server) -> bool:
@@ -109,8 +172,8 @@ def test_a_refusal_is_logged_with_its_code(server: Server) -> None:
 
 def run(**options: object) -> subprocess.CompletedProcess[str]:
     given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "gpu_share", "webhook", *given]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    webhook = [sys.executable, "-m", "gpu_share", "webhook", *given]
+    return subprocess.run(webhook, capture_output=True, text=True, timeout=20, check=False)
 
 
 def encrypted_key(folder: Path) -> None:

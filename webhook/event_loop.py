@@ -1,0 +1,146 @@
+"""One process, one thread, all connections: epoll says which of them can go on."""
+
+import logging
+import os
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from webhook.connection import Connection
+from webhook.deadlines import Deadline, leave
+from webhook.http1 import Answer, Request
+from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, REQUEST_SECONDS
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 0.25  # how often deadlines are looked at
+
+
+class EventLoop:
+    """Accepts, lets connections go on, and ends those that are overdue."""
+
+    def __init__(
+        self,
+        listeners: Iterable[socket.socket],
+        *,
+        answer: Callable[[Request], Answer],
+        new_tls_context: Callable[[], ssl.SSLContext],
+        most_connections: int,
+    ) -> None:
+        self.answer = answer
+        self.new_tls_context = new_tls_context
+        self.handshakes = Deadline(HANDSHAKE_SECONDS)
+        self.idle = Deadline(IDLE_SECONDS)
+        self.requests = Deadline(REQUEST_SECONDS)
+        self.answers = Deadline(REQUEST_SECONDS)
+        self.drains = Deadline(REQUEST_SECONDS)
+        self.held_bytes = 0
+        self.is_ending = False
+        self._states = (self.handshakes, self.idle, self.requests, self.answers, self.drains)
+        self._next_look = 0.0  # seconds on the monotonic clock
+        self._connections: dict[int, Connection] = {}
+        self._most_connections = most_connections
+        self._later: deque[Connection] = deque()
+        self._listeners = {one.fileno(): one for one in listeners}
+        self._is_accepting = True
+        self._epoll = select.epoll()
+        for descriptor, listener in self._listeners.items():
+            listener.settimeout(0)
+            self._epoll.register(descriptor, select.EPOLLIN)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no connection."""
+        return not self._connections
+
+    def wake_by(self, descriptor: int) -> None:
+        """End a turn at once when a pipe can be read."""
+        self._epoll.register(descriptor, select.EPOLLIN)
+
+    def turn(self) -> None:
+        """Let every connection go on that can; if none can, wait for one, but not for long."""
+        for descriptor, _ in self._epoll.poll(0 if self._later else _LOOK_SECONDS):
+            connection = self._connections.get(descriptor)
+            if connection is not None:
+                self._proceed(connection)
+            elif descriptor in self._listeners:
+                self._accept(self._listeners[descriptor])
+            else:
+                _empty(descriptor)
+        for _ in range(len(self._later)):
+            self._proceed(self._later.popleft())
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_SECONDS
+            for state in self._states:
+                state.expire()
+
+    def stop_accepting(self) -> None:
+        """Accept what is waiting, and close the listeners of this process."""
+        for listener in self._listeners.values():
+            while self._accept(listener):
+                pass
+            listener.close()
+        self._listeners.clear()
+
+    def end_idle(self) -> None:
+        """Hang up where no request has come."""
+        for connection in [*self._connections.values()]:
+            if self.idle.has(connection):
+                connection.proceed()
+            if self.idle.has(connection):
+                connection.hang_up()
+
+    def wait_for(self, connection: Connection, events: int) -> None:
+        """Let *connection* go on when one of the *events* has come."""
+        if connection.events != events:
+            connection.events = events
+            self._epoll.modify(connection.fileno(), events)
+
+    def proceed_later(self, connection: Connection) -> None:
+        """Let *connection* go on in the next turn."""
+        self._later.append(connection)
+
+    def forget(self, connection: Connection) -> None:
+        """Keep nothing of *connection*, which is about to be closed; epoll forgets what is closed by itself."""
+        leave(connection)
+        self._connections.pop(connection.fileno(), None)
+        if not self._is_accepting:
+            self._accept_or_not(is_accepting=True)
+
+    def _proceed(self, connection: Connection) -> None:
+        try:
+            connection.proceed()
+        except Exception:  # a fault of ours ends one connection, and not all
+            log.exception("connection failed")
+            connection.close()
+
+    def _accept(self, listener: socket.socket) -> bool:
+        """Accept one connection, not all: they have their turns in between, and other workers their chance."""
+        try:
+            accepted, _ = listener.accept()
+        except OSError:  # another worker has it, or it has gone
+            return False
+        with suppress(OSError):  # it has gone: its first step finds that out
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.settimeout(0)
+        self._connections[accepted.fileno()] = Connection(accepted, self)
+        self._epoll.register(accepted.fileno(), select.EPOLLIN)
+        if len(self._connections) >= self._most_connections:
+            self._accept_or_not(is_accepting=False)
+        return True
+
+    def _accept_or_not(self, *, is_accepting: bool) -> None:
+        self._is_accepting = is_accepting
+        for descriptor in self._listeners:
+            self._epoll.modify(descriptor, select.EPOLLIN if is_accepting else 0)
+
+
+def _empty(descriptor: int) -> None:
+    with suppress(OSError):
+        os.read(descriptor, 4096)
