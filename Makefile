@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo help test check bench lock protocol documents manifests format image image-test cluster-test clean
+.PHONY: demo help test check bench soak lock protocol documents manifests format image image-test cluster-test clean
 
 demo: .venv/.runtime ## the whole chain on this machine: no cluster, no GPU
 	@$(BIN)/gpu-share demo
@@ -27,6 +27,9 @@ format: .venv/.development ## what of the style can be corrected by itself
 
 bench: .venv/.development ## measurements, as ratios in one run; ONLY=webhook, worst or node for a part
 	@$(BIN)/python -m tests.bench $(ONLY)
+
+soak: .venv/.development ## 200,000 reviews under changes, for some minutes: none is lost, and the memory does not grow
+	@$(BIN)/python -m tests.bench.soak
 
 image: ## one image for all parts, with docker, podman or buildah: make image [IMAGE=name:tag] [ARCHIVE=file] [BASE=image] [OPTIONS=...]
 	@manifests/image/build

@@ -7,18 +7,18 @@ import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from webhook.deadlines import Deadline
 from webhook.http1 import CONTINUE, Answer, Request, RequestParser
 from webhook.settings import MAX_DRAIN_BYTES, MAX_HELD_BYTES, REQUEST_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from webhook.deadlines import Deadline
+
 log = logging.getLogger(__name__)
 
-_RECORD_BYTES: Final = (
-    16 * 1024
-)  # of TLS, at most: to read as much leaves nothing in OpenSSL, where epoll cannot see it
+# Of TLS, at most: to read as much leaves nothing in OpenSSL, where epoll cannot see it.
+_RECORD_BYTES: Final = 16 * 1024
 _TURN_RECORDS: Final = 16  # read for one connection before the others have their turn
 
 BUFFER: Final = memoryview(bytearray(_RECORD_BYTES))  # of all connections: what is in it is used at once
@@ -27,11 +27,11 @@ BUFFER: Final = memoryview(bytearray(_RECORD_BYTES))  # of all connections: what
 class Loop(Protocol):
     """What a connection needs of the loop that it is in."""
 
-    handshakes: Deadline
-    idle: Deadline
-    requests: Deadline
-    answers: Deadline
-    drains: Deadline
+    handshakes: "Deadline[Connection]"
+    idle: "Deadline[Connection]"
+    requests: "Deadline[Connection]"
+    answers: "Deadline[Connection]"
+    drains: "Deadline[Connection]"
     held_bytes: int  # of all bodies that are not complete
     is_ending: bool  # no connection gets a second answer
 
@@ -64,10 +64,12 @@ class Connection:
         "_socket",
         "_step",
         "deadline",
+        "descriptor",
         "events",
     )
 
     def __init__(self, accepted: socket.socket, loop: Loop) -> None:
+        self.descriptor = accepted.fileno()  # for as long as it is open
         self._socket = accepted
         self._loop = loop
         self._parser = RequestParser()
@@ -75,7 +77,7 @@ class Connection:
         self._is_last = False  # is the answer
         self._held_bytes = 0  # of a body that is not complete
         self._drained_bytes = 0
-        self.deadline: Deadline | None = None
+        self.deadline: Deadline[Connection] | None = None
         self.events = select.EPOLLIN  # that the loop waits for
         self._step: Callable[[Connection], None] = Connection._begin  # of the class: no cycle of references
         loop.handshakes.enter(self)
@@ -109,14 +111,11 @@ class Connection:
         """End it at once."""
         self._loop.held_bytes -= self._held_bytes
         self._held_bytes = 0
+        self._step = Connection._stay_closed
         self._loop.forget(self)
         self._parser.end()
         with suppress(OSError):
             self._socket.close()
-
-    def fileno(self) -> int:
-        """Return its descriptor, or -1 once it is closed."""
-        return self._socket.fileno()
 
     def _begin(self) -> None:
         # Until its first byte a caller costs a socket and no TLS state; a TCP probe never sends one.
@@ -220,6 +219,9 @@ class Connection:
             if not count or self._drained_bytes > MAX_DRAIN_BYTES:
                 self.close()
                 return
+
+    def _stay_closed(self) -> None:
+        """Do nothing: whoever calls had not heard of the end."""
 
     def _say_goodbye(self) -> None:
         """Send TLS's last record and TCP's; what comes from now on is not decrypted."""

@@ -1,52 +1,51 @@
 """How long a connection may be in one state."""
 
 import time
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 
-class Expiring(Protocol):
-    """What is in a state."""
+class Staying(Protocol):
+    """What is in a state, or in none."""
 
-    deadline: "Deadline | None"  # of the state that it is in
-
-    def expire(self) -> None:
-        """Hear that it was in its state for too long."""
+    deadline: Any  # of that state: a Deadline
 
 
-class Deadline:
-    """Those in one state, in which each may be for so many *seconds*; entering it again begins them anew."""
+T = TypeVar("T", bound=Staying)
+
+
+class Deadline(Generic[T]):
+    """Those in one state, in which each may stay for so many *seconds*; to enter it again begins anew."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._since: dict[Expiring, float] = {}  # on the monotonic clock; who is in it longest comes first
+        self._since: dict[T, float] = {}  # on the monotonic clock; who has been in it longest comes first
 
-    def enter(self, one: Expiring) -> None:
+    def enter(self, one: T) -> None:
         """Put *one* into this state, and take it out of the one it was in."""
         leave(one)
         self._since[one] = time.monotonic()
         one.deadline = self
 
-    def has(self, one: Expiring) -> bool:
+    def has(self, one: T) -> bool:
         """Whether *one* is in this state."""
         return one.deadline is self
 
-    def drop(self, one: Expiring) -> None:
+    def drop(self, one: T) -> None:
         """Forget *one*."""
         self._since.pop(one, None)
 
-    def expire(self) -> None:
-        """Tell those that were in this state for too long."""
+    def overdue(self) -> list[T]:
+        """Those that have stayed for too long."""
         latest = time.monotonic() - self._seconds
-        overdue = []
+        found = []
         for one, since in self._since.items():
             if since > latest:
                 break
-            overdue.append(one)
-        for one in overdue:
-            one.expire()
+            found.append(one)
+        return found
 
 
-def leave(one: Expiring) -> None:
+def leave(one: Staying) -> None:
     """Take *one* out of the state it is in."""
     if one.deadline is not None:
         one.deadline.drop(one)

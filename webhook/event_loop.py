@@ -34,11 +34,11 @@ class EventLoop:
     ) -> None:
         self.answer = answer
         self.new_tls_context = new_tls_context
-        self.handshakes = Deadline(HANDSHAKE_SECONDS)
-        self.idle = Deadline(IDLE_SECONDS)
-        self.requests = Deadline(REQUEST_SECONDS)
-        self.answers = Deadline(REQUEST_SECONDS)
-        self.drains = Deadline(REQUEST_SECONDS)
+        self.handshakes: Deadline[Connection] = Deadline(HANDSHAKE_SECONDS)
+        self.idle: Deadline[Connection] = Deadline(IDLE_SECONDS)
+        self.requests: Deadline[Connection] = Deadline(REQUEST_SECONDS)
+        self.answers: Deadline[Connection] = Deadline(REQUEST_SECONDS)
+        self.drains: Deadline[Connection] = Deadline(REQUEST_SECONDS)
         self.held_bytes = 0
         self.is_ending = False
         self._states = (self.handshakes, self.idle, self.requests, self.answers, self.drains)
@@ -67,18 +67,19 @@ class EventLoop:
         for descriptor, _ in self._epoll.poll(0 if self._later else _LOOK_SECONDS):
             connection = self._connections.get(descriptor)
             if connection is not None:
-                self._proceed(connection)
+                self._guarded(connection, connection.proceed)
             elif descriptor in self._listeners:
                 self._accept(self._listeners[descriptor])
             else:
                 _empty(descriptor)
         for _ in range(len(self._later)):
-            self._proceed(self._later.popleft())
+            connection = self._later.popleft()
+            self._guarded(connection, connection.proceed)
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + _LOOK_SECONDS
-            for state in self._states:
-                state.expire()
+            for overdue in (one for state in self._states for one in state.overdue()):
+                self._guarded(overdue, overdue.expire)
 
     def stop_accepting(self) -> None:
         """Accept what is waiting, and close the listeners of this process."""
@@ -91,8 +92,8 @@ class EventLoop:
     def end_idle(self) -> None:
         """Hang up where no request has come."""
         for connection in [*self._connections.values()]:
-            if self.idle.has(connection):
-                connection.proceed()
+            if self.idle.has(connection):  # a request may have come at this moment
+                self._guarded(connection, connection.proceed)
             if self.idle.has(connection):
                 connection.hang_up()
 
@@ -100,7 +101,7 @@ class EventLoop:
         """Let *connection* go on when one of the *events* has come."""
         if connection.events != events:
             connection.events = events
-            self._epoll.modify(connection.fileno(), events)
+            self._epoll.modify(connection.descriptor, events)
 
     def proceed_later(self, connection: Connection) -> None:
         """Let *connection* go on in the next turn."""
@@ -109,13 +110,14 @@ class EventLoop:
     def forget(self, connection: Connection) -> None:
         """Keep nothing of *connection*, which is about to be closed; epoll forgets what is closed by itself."""
         leave(connection)
-        self._connections.pop(connection.fileno(), None)
+        if self._connections.get(connection.descriptor) is connection:
+            del self._connections[connection.descriptor]
         if not self._is_accepting:
             self._accept_or_not(is_accepting=True)
 
-    def _proceed(self, connection: Connection) -> None:
+    def _guarded(self, connection: Connection, step: Callable[[], None]) -> None:
         try:
-            connection.proceed()
+            step()
         except Exception:  # a fault of ours ends one connection, and not all
             log.exception("connection failed")
             connection.close()

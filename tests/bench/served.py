@@ -1,45 +1,36 @@
-"""What a review costs through TLS: CPU against an empty route, waiting times, memory."""
+"""What a review costs through TLS: CPU, waiting times and memory, beside an empty route on this server and another."""
 
-import contextlib
+import os
+import socket
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
+from tests.bench.callers import Measured, memory_mib
+from tests.bench.callers import measure as measured
 from tests.bench.pods import SIZES, review_of
-from tests.webhook.serving import Server, start, wait_for
+from tests.webhook.serving import Server, is_ready, start, wait_for
 
-_MIB = 1024
+_ROUNDS = 3  # taken in turn, so that a machine that slows down slows all alike
+
+# All servers have sessions of their own: the kernel shares the processor between sessions first.
 
 
 def measure(policies: Path, certificates: Path, directory: Path) -> Iterator[str]:
-    body = review_of(SIZES["typical"])
-    with contextlib.ExitStack() as stack:
-        ours = start(policies, certificates, directory / "ours.log")
-        stack.callback(ours.stop)
-        empty = _start_empty(policies, certificates, directory / "empty.log")
-        stack.callback(empty.stop)
-        spent: dict[str, list[float]] = {"ours": [], "empty": []}
-        for _ in range(5):
-            spent["ours"].append(_cpu_per_call(ours, body))
-            spent["empty"].append(_cpu_per_call(empty, body))
-        one, other = (statistics.median(spent[name]) for name in ("ours", "empty"))
-        yield f"CPU per review, TLS kept alive: {one:.0f} us, empty route {other:.0f} us, ratio {one / other:.2f}"
-        for connections in (1, 8, 64):
-            p50, p99 = _latency(ours, body, connections)
-            base50, base99 = _latency(empty, body, connections)
-            yield (
-                f"{connections:2} connections: p50 {p50:.2f} ms, p99 {p99:.2f} ms "
-                f"(empty route {base50:.2f} and {base99:.2f}, ratio of p99 {p99 / base99:.2f})"
-            )
+    """Measure with one worker and with two."""
+    yield "CPU and p99 of a review: ours, in ratio to the empty route here (and on gunicorn's threads with Flask)"
     for workers in (1, 2):
-        server = start(policies, certificates, directory / f"{workers}.log", workers=workers)
-        _cpu_per_call(server, body)
-        yield f"memory with {workers} worker{'s'[: workers - 1]}: {_memory_mib(server):.0f} MiB (PSS, master included)"
-        server.stop()
+        with _servers(policies, certificates, directory, workers) as servers:
+            idle = memory_mib(servers["ours"])
+            yield from _loads(servers, workers)
+            loaded = memory_mib(servers["ours"])
+            named = f"{workers} worker{'s'[: workers - 1]}"
+            yield f"{named}: memory {idle:.0f} MiB idle, {loaded:.0f} MiB loaded (PSS, master included)"
 
 
 def measure_cold_start(example: Path) -> Iterator[str]:
@@ -54,59 +45,82 @@ def measure_cold_start(example: Path) -> Iterator[str]:
     yield f"preview from cold: {preview:.0f} ms, of which python itself {python:.0f} ms"
 
 
-def _start_empty(policies: Path, certificates: Path, log: Path) -> Server:
-    command = [sys.executable, "-m", "tests.bench.empty_server"]
-    command += [str(policies), str(certificates / "tls.crt"), str(certificates / "tls.key")]
+def _loads(servers: Mapping[str, Server], workers: int) -> Iterator[str]:
+    typical = review_of(SIZES["typical"])
+    for connections in (1, 8, 64):
+        load = partial(measured, body=typical, connections=connections, calls=4000)
+        yield _line(f"{connections} connection{'s'[: connections - 1]}", workers, _in_turn(servers, load))
+    for name in ("small", "large"):
+        load = partial(measured, body=review_of(SIZES[name]), connections=1, calls=2000)
+        yield _line(f"{name} pods", workers, _in_turn(servers, load))
+    load = partial(measured, body=typical, connections=2, calls=600, per_second=300)
+    yield _line("300 a second", workers, _in_turn(servers, load))
+    load = partial(measured, body=typical, connections=4, calls=400, renewed=True)
+    yield _line("new connections", workers, _in_turn(servers, load))
+
+
+def _in_turn(servers: Mapping[str, Server], load: Callable[[Server], Measured]) -> dict[str, Measured]:
+    """Take the median of each number over the rounds."""
+    rounds: dict[str, list[Measured]] = {name: [] for name in servers}
+    for _ in range(_ROUNDS):
+        for name, server in servers.items():
+            rounds[name].append(load(server))
+    return {
+        name: Measured(
+            statistics.median(one.cpu_us for one in made),
+            statistics.median(one.p50_ms for one in made),
+            statistics.median(one.p99_ms for one in made),
+        )
+        for name, made in rounds.items()
+    }
+
+
+def _line(name: str, workers: int, made: Mapping[str, Measured]) -> str:
+    ours, empty, reference = made["ours"], made["empty"], made["reference"]
+    return (
+        f"{workers} worker{'s'[: workers - 1]}, {name:16}: CPU {ours.cpu_us:5.0f} us, "
+        f"ratio {ours.cpu_us / empty.cpu_us:.2f} ({ours.cpu_us / reference.cpu_us:.2f}); p50 {ours.p50_ms:.2f} ms; "
+        f"p99 {ours.p99_ms:.2f} ms, ratio {ours.p99_ms / empty.p99_ms:.2f} ({ours.p99_ms / reference.p99_ms:.2f})"
+    )
+
+
+@contextmanager
+def _servers(policies: Path, certificates: Path, directory: Path, workers: int) -> Iterator[dict[str, Server]]:
+    with ExitStack() as stack:
+        servers = {
+            "ours": start(policies, certificates, directory / f"ours-{workers}.log", workers=workers),
+            "empty": _empty(policies, certificates, directory / f"empty-{workers}.log", workers),
+            "reference": _reference(certificates, workers),
+        }
+        for server in servers.values():
+            stack.callback(server.stop)
+        yield servers
+
+
+def _pair(certificates: Path) -> list[str]:
+    return [str(certificates / "tls.crt"), str(certificates / "tls.key")]
+
+
+def _empty(policies: Path, certificates: Path, log: Path, workers: int) -> Server:
+    command = [sys.executable, "-m", "tests.bench.empty_server", str(policies), *_pair(certificates), str(workers)]
     with log.open("wb") as stderr:
-        server = Server(subprocess.Popen(command, stderr=stderr), log=log, ca=certificates / "ca.crt")
+        server = Server(
+            subprocess.Popen(command, stderr=stderr, start_new_session=True), log=log, ca=certificates / "ca.crt"
+        )
     wait_for(lambda: server.lines("serving"))
     server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
+    wait_for(lambda: is_ready(server))
     return server
 
 
-def _cpu_per_call(server: Server, body: bytes, calls: int = 400) -> float:
-    """Microseconds of CPU that master and workers spend on one call."""
-    with server.caller() as caller:
-        caller.ask("POST", "/mutate", body)
-        before = _cpu_seconds(server)
-        for _ in range(calls):
-            caller.ask("POST", "/mutate", body)
-        return (_cpu_seconds(server) - before) / calls * 1e6
-
-
-def _latency(server: Server, body: bytes, connections: int) -> tuple[float, float]:
-    """Median and 99th percentile in milliseconds."""
-    milliseconds: list[float] = []
-
-    def call() -> None:
-        with server.caller() as caller:
-            caller.connection.connect()
-            barrier.wait()
-            for _ in range(1600 // connections):
-                began = time.perf_counter()
-                caller.ask("POST", "/mutate", body)
-                milliseconds.append((time.perf_counter() - began) * 1000)
-
-    barrier = threading.Barrier(connections)
-    threads = [threading.Thread(target=call) for _ in range(connections)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    ordered = sorted(milliseconds)
-    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
-
-
-def _processes(server: Server) -> list[int]:
-    pid = server.process.pid
-    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-
-
-def _cpu_seconds(server: Server) -> float:
-    """By the scheduler's clock, in nanoseconds, where the kernel has it."""
-    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9 for pid in _processes(server))
-
-
-def _memory_mib(server: Server) -> float:
-    lines = [line for pid in _processes(server) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / _MIB
+def _reference(certificates: Path, workers: int) -> Server:
+    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
+        descriptor = listening.fileno()
+        command = [sys.executable, "-m", "tests.bench.reference_server", str(descriptor), *_pair(certificates)]
+        process = subprocess.Popen(
+            [*command, str(workers)], stderr=subprocess.DEVNULL, pass_fds=[descriptor], start_new_session=True
+        )
+        port = int(listening.getsockname()[1])
+    server = Server(process, log=Path(os.devnull), ca=certificates / "ca.crt", port=port)
+    wait_for(lambda: is_ready(server))
+    return server

@@ -165,6 +165,23 @@ def is_ready(server: Server) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def served_with(stderr: int, policies: Path, certificates: Path) -> Iterator[Server]:
+    """A webhook that logs to *stderr*: without a log to read, it is known by its port."""
+    port = free_port()
+    process = subprocess.Popen(
+        command(policies, certificates, bind=f"127.0.0.1:{port}"), stderr=stderr, start_new_session=True
+    )
+    server = Server(process, log=Path(os.devnull), ca=certificates / "ca.crt", port=port)
+    try:
+        wait_for(lambda: is_ready(server))
+        yield server
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def start(policies: Path, certificates: Path, log: Path, *, workers: int = 1) -> Server:
     """Start a webhook on a free port and wait until all of its workers are ready."""
     with log.open("wb") as stderr:

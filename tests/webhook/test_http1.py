@@ -1,5 +1,7 @@
 """Bytes to requests: whatever the pieces they come in, and whatever they are."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def parsed(*pieces: bytes) -> RequestParser:
 def test_requests_are_the_same_in_whatever_pieces_they_come(cuts: list[int]) -> None:
     sent = POST + GET + CHUNKED
     edges = [0, *sorted(cuts), len(sent)]
-    parser = parsed(*(sent[begin:end] for begin, end in zip(edges, edges[1:], strict=False)))
+    parser = parsed(*(sent[begin:end] for begin, end in pairwise(edges)))
     assert [*parser.requests] == [
         Request("POST", b"/mutate?timeout=3s", b"{1,2}", is_last=False),
         Request("GET", b"/readyz", b"", is_last=False),

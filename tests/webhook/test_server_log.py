@@ -2,34 +2,14 @@
 
 import fcntl
 import os
-import signal
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.webhook import serving
-from tests.webhook.serving import Server, Volume, review_of, wait_for
+from tests.webhook.serving import Server, Volume, review_of, served_with, wait_for
 
 UP_TO_HALF = {"_default.yaml": b'share: {maximum: "0.5"}\n'}
-
-
-@contextmanager
-def logging_to(stderr: int, policies: Path, certificates: Path) -> Iterator[Server]:
-    """A webhook whose log cannot be read: it is known by its port."""
-    port = serving.free_port()
-    command = serving.command(policies, certificates, bind=f"127.0.0.1:{port}")
-    process = subprocess.Popen(command, stderr=stderr, start_new_session=True)
-    server = Server(process, log=Path("/dev/null"), ca=certificates / "ca.crt", port=port)
-    try:
-        wait_for(lambda: serving.is_ready(server))
-        yield server
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def ready(server: Server) -> list[str]:
@@ -42,7 +22,7 @@ def ready(server: Server) -> list[str]:
 def test_no_review_waits_for_a_log_that_nobody_reads(policies: Path, certificates: Path) -> None:
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
-    with logging_to(writing, policies, certificates) as server:
+    with served_with(writing, policies, certificates) as server:
         os.close(writing)
         with server.caller() as caller:
             for _ in range(5000):  # far more than pipe and queue hold
@@ -70,7 +50,7 @@ def test_reviews_and_reloads_go_on_where_no_line_can_be_written(
 ) -> None:
     volume = Volume(tmp_path / "policies", UP_TO_HALF)
     stderr = opens()
-    with logging_to(stderr, volume.folder, certificates) as server:
+    with served_with(stderr, volume.folder, certificates) as server:
         os.close(stderr)
         with server.caller() as caller:
             for _ in range(50):
