@@ -75,10 +75,10 @@ def cpu_seconds(server: Server) -> float:
     return sum(int((thread / "schedstat").read_text().split()[0]) / 1e9 for thread in threads)
 
 
-def memory_mib(server: Server) -> float:
-    """PSS of master and workers."""
+def memory_mib(server: Server, kinds: tuple[str, ...] = ("Pss",)) -> float:
+    """Memory of master and workers, of those *kinds* by the kernel's names; without others, each one's part of all."""
     found = (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in processes_of(server))
-    lines = (line for text in found for line in text.splitlines() if line.startswith("Pss:"))
+    lines = (line for text in found for line in text.splitlines() if line.partition(":")[0] in kinds)
     return sum(int(line.split()[1]) for line in lines) / 1024
 
 
