@@ -57,7 +57,7 @@ class MemoryCheck:
         """Lower the value, warn of it or deny it; each setting that is *lowered* is warned of once."""
         is_unread = one.verdict == "unread"
         sets = f"{named(slot)} sets {one.name} to {one.value}, {_WHY[one.verdict]}"
-        if self._policy.policy.frameworks.on_conflict == "deny":
+        if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
             self._deny(sets, _FIX, by=self._policy.source("frameworks.onConflict"))
         elif is_unread and not _is_held(budget):
             fix = "Write it out, or as --option=$(NAME) where it is another option's"

@@ -1,5 +1,7 @@
 """The fields of a pod that the rules look at. Everything else is ignored, and `None` means that it is not there."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from policies.errors import quoted
@@ -92,6 +94,25 @@ class SecurityContext(Part, frozen=True, gc=False):
     capabilities: Capabilities | None = None
 
 
+class Exec(Part, frozen=True, gc=False):
+    """A command that the kubelet runs in a container."""
+
+    command: list[str] | None = None
+
+
+class Handler(Part, frozen=True, gc=False):
+    """What a probe or a hook does."""
+
+    exec: Exec | None = None
+
+
+class Lifecycle(Part, frozen=True, gc=False):
+    """What runs when a container starts and stops."""
+
+    post_start: Handler | None = None
+    pre_stop: Handler | None = None
+
+
 class Container(Part, frozen=True, gc=False):
     """An app container, an init container, a sidecar or an ephemeral container."""
 
@@ -107,6 +128,10 @@ class Container(Part, frozen=True, gc=False):
     termination_message_path: str | None = None
     security_context: SecurityContext | None = None
     restart_policy: str | None = None
+    lifecycle: Lifecycle | None = None
+    startup_probe: Handler | None = None
+    liveness_probe: Handler | None = None
+    readiness_probe: Handler | None = None
 
 
 class HostPath(Part, frozen=True, gc=False):
@@ -192,6 +217,15 @@ def slots(pod: Pod) -> list[Slot]:
         Slot("initContainers", index, one.name, one, one.restart_policy == "Always")
         for index, one in enumerate(pod.spec.init_containers)
     ] + apps
+
+
+def commands_beside(container: Container) -> Iterator[list[str]]:
+    """Yield the commands that the kubelet runs in a container beside its own: those of its hooks and probes."""
+    hooks = container.lifecycle
+    handlers = (container.startup_probe, container.liveness_probe, container.readiness_probe)
+    for one in (*handlers, *((hooks.post_start, hooks.pre_stop) if hooks else ())):
+        if one is not None and one.exec is not None and one.exec.command:
+            yield one.exec.command
 
 
 def named(slot: Slot) -> str:

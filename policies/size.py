@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from policies.denial import DeniedError
-from policies.pod import Pod, Slot
+from policies.pod import Pod, Slot, commands_beside
 
 # Of one pod, over all its containers. Far above real pods, which have tens of each.
 MOST_CONTAINERS: Final = 512
@@ -48,7 +48,7 @@ def _counts(pod: Pod, containers: Sequence[Slot]) -> Iterator[tuple[int, str, in
     for slot in containers:
         one = slot.container
         named += len(slot.name)
-        words += len(one.command or ()) + len(one.args or ())
+        words += len(one.command or ()) + len(one.args or ()) + sum(map(len, commands_beside(one)))
         variables += len(one.env or ())
         mounts += len(one.volume_mounts or ()) + len(one.volume_devices or ())
         references += len(one.env_from or ())

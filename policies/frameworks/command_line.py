@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from policies.changes import ReplaceArgument
-from policies.pod import Container
+from policies.pod import Container, commands_beside
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
 # Programs that run what follows their own words, and those of their options that take a word of their own.
@@ -59,13 +59,14 @@ _LONGEST_PROGRAM = 8  # words
 class CommandLine:
     """What `command` and `args` say together."""
 
-    __slots__ = ("_args_at", "_program_at", "runs_through_shell", "started", "words")
+    __slots__ = ("_args_at", "_program_at", "beside", "runs_through_shell", "started", "words")
 
     def __init__(self, container: Container) -> None:
         """Find the program in it, which costs what its words do."""
         command, args = container.command or (), container.args or ()
         self.words: Sequence[str] = [*command, *args]
         self._args_at = len(command)
+        self.beside = [" ".join(words) for words in commands_beside(container)]  # each as one text
         self._program_at, takes_text = _unwrapped(self.words)
         # A shell takes appended arguments for its own.
         self.runs_through_shell = takes_text or self._basename(self._program_at) in _SHELLS

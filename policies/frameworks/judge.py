@@ -28,6 +28,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     value: str = ""  # printable, shortened
     framework: Framework | None = None  # None: which one cannot be told
     change: Change | None = None  # what brings it to the share; None where nothing can be replaced
+    is_read: bool = True  # by the program that runs, as far as admission can tell
 
 
 Candidate = TypeVar("Candidate", Setting, Option)

@@ -97,7 +97,7 @@ def _advised(place: _Place, own: Sequence[OwnValue], budget: Budget, catalogue: 
         warning = f"{framework.name} sizes itself by the free memory, and time-slicing sets no limit on it"
         return Advice(framework=framework, changes=constants, own=own, warning=warning if unheld else "")
     wanted = Wanted(framework.memory, budget)
-    verdicts = {one.verdict for one in own if one.framework is framework and one.verdict != "overriding"}
+    verdicts = {one.verdict for one in own if one.framework is framework and one.is_read} - {"overriding"}
     change, warning = None, ""
     if not verdicts and wanted.is_needed:
         change, warning = _setting(place, wanted, catalogue)

@@ -1,7 +1,9 @@
-"""A user's own memory settings in the environment of a container."""
+"""A user's own memory settings in variables: in the environment of a container, or wherever else one is assigned."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 from policies.changes import ReplaceVariable
 from policies.frameworks.expansion import UNREAD, Variables
@@ -13,50 +15,59 @@ from policies.pod import Variable
 LONGEST_LOWERED: Final = 4096  # characters of a variable that is written anew
 
 
+class Assigned(NamedTuple):
+    """What a variable sets, and its value with that brought to the share; None where it cannot be."""
+
+    found: OwnValue
+    lowered: str | None = None
+
+
 def in_environment(env: list[Variable], index: SettingIndex, variables: Variables, judge: Judge) -> Iterator[OwnValue]:
     """Yield what the entries of `env` set, one by one: of equal names the last one counts."""
-    known = index.variables
     for position, variable in enumerate(env):
-        if variable.name not in known:
-            continue
-        judge.count()
-        value = variables.at(position)
-        settings = known[variable.name]
-        if spelled := [one for one in settings if isinstance(one.written, Spelling)]:
-            yield from _spelled(position, judge.likeliest(spelled), value, judge)
-        for one in settings:
-            if isinstance(one.written, Override) and _overrides(one.written, value):
-                yield OwnValue("overriding", variable.name, shown(value), one.framework)
+        if variable.name in index.variables:
+            for found, lowered in assigned(variable.name, variables.at(position), index, judge):
+                change = None if lowered is None else ReplaceVariable(position, variable.name, lowered)
+                yield msgspec.structs.replace(found, change=change)
 
 
-def _spelled(position: int, setting: Setting, value: str, judge: Judge) -> Iterator[OwnValue]:
+def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterator[Assigned]:
+    """Yield what the variable *name* sets by *value*; it is one of those in *index*."""
+    judge.count()
+    settings = index.variables[name]
+    if spelled := [one for one in settings if isinstance(one.written, Spelling)]:
+        setting = judge.likeliest(spelled)
+        yield from _in_list(setting, value, judge) if setting.written.separator else _alone(setting, value, judge)
+    for one in settings:
+        if isinstance(one.written, Override) and _overrides(one.written, value):
+            yield Assigned(OwnValue("overriding", name, shown(value), one.framework))
+
+
+def _alone(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
+    """Judge a variable of one setting: a value in another form (bytes, say) is the framework's, and cannot be read."""
     framework, written = setting
     assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
-    if written.separator:
-        yield from _in_list(position, setting, value, judge)
-        return
-    # Alone in its variable, a value in another form (bytes, say) is the framework's, and cannot be read.
     number = number_in(written, value)
     if number is None:
         number = UNREAD if UNREAD in value else ""
     verdict = judge.verdict(framework, written, number)
-    change = None if verdict == "within" else ReplaceVariable(position, written.name, judge.text(setting))
-    yield OwnValue(verdict, written.name, shown(value), framework, change)
+    found = OwnValue(verdict, written.name, shown(value), framework)
+    yield Assigned(found, None if verdict == "within" else judge.text(setting))
 
 
-def _in_list(position: int, setting: Setting, value: str, judge: Judge) -> Iterator[OwnValue]:
+def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
     """Judge a variable of several settings, most of which are others'. Spaces in it mean nothing."""
     framework, written = setting
     assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
     packed = "".join(value.split())
     before, _ = written.around
     if UNREAD in packed:
-        yield OwnValue("unread", written.name, shown(value), framework)
+        yield Assigned(OwnValue("unread", written.name, shown(value), framework))
         return
     if before not in packed:
         return
     if len(packed) > LONGEST_LOWERED:
-        yield OwnValue("above", written.name, shown(value), framework)
+        yield Assigned(OwnValue("above", written.name, shown(value), framework))
         return
     items = packed.split(written.separator)
     verdicts = {}
@@ -69,10 +80,10 @@ def _in_list(position: int, setting: Setting, value: str, judge: Judge) -> Itera
             items[place] = judge.text(setting)
     if "above" in verdicts.values():
         rewritten = written.separator.join(items)
-        change = None if "$" in rewritten else ReplaceVariable(position, written.name, rewritten)
-        yield OwnValue("above", written.name, shown(value), framework, change)
+        lowered = None if "$" in rewritten else rewritten  # it would be expanded once more
+        yield Assigned(OwnValue("above", written.name, shown(value), framework), lowered)
     elif verdicts:
-        yield OwnValue("within", written.name, shown(value), framework)
+        yield Assigned(OwnValue("within", written.name, shown(value), framework))
 
 
 def _overrides(written: Override, value: str) -> bool:

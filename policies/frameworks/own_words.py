@@ -10,16 +10,20 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override
 from policies.frameworks.judge import Judge, OwnValue, is_fraction, number_in, shown
+from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import Option, SettingIndex
 from policies.frameworks.shell_text import BETWEEN, in_plain_words, unread_options
 
 _OPTION = re.compile(r"--?[A-Za-z]")
+_NAME_GOES_ON = re.compile(r"\w")
+_HAS_DIGITS = re.compile(r"[0-9]")
 
 
 class Words:
     """The words of one container's command line, each of which is looked at once."""
 
     def __init__(self, line: CommandLine, index: SettingIndex, variables: Variables, judge: Judge) -> None:
+        """Look at them with the variables that they refer to."""
         self._line = line
         self._index = index
         self._variables = variables
@@ -30,11 +34,16 @@ class Words:
         texts = []
         for position, raw in enumerate(self._line.words):
             word = self._variables.in_words(raw)
-            options = self._index.of_option(word.partition("=")[0]) if word.startswith("-") else ()
-            if options:
+            name, equals, value = word.partition("=")
+            if word.startswith("-") and (options := self._index.of_option(name)):
                 yield from self._in_word(position, word, self._judge.likeliest(options))
+            elif equals and name in self._index.variables:  # `env NAME=value`
+                for found, lowered in assigned(name, value, self._index, self._judge):
+                    change = None if lowered is None else self._replaced(position, f"{name}={lowered}")
+                    yield msgspec.structs.replace(found, change=change)
             else:
                 texts.append(word)
+        texts += self._line.beside
         yield from self._in_text(in_plain_words(BETWEEN.join(texts), self._variables))
 
     def _in_word(self, position: int, word: str, option: Option) -> Iterator[OwnValue]:
@@ -63,12 +72,23 @@ class Words:
     def _in_text(self, text: str) -> Iterator[OwnValue]:
         for match in self._index.in_text.finditer(text):
             option = self._judge.likeliest(self._index.of_option(match[1]))
-            found = self._judged(option, match[1], match[2].rstrip(","))
+            found = self._judged(option, f"--{match[1]}", match[2].rstrip(","))
             if found is not None:
-                yield found
+                # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
+                yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
+        yield from self._assigned_in_text(text)
         unread = next((start for start in unread_options(text) if self._index.may_become_one(start)), None)
         if unread is not None:
-            yield OwnValue("unread", f"an option {unread}…" if unread else "an option", "a reference")
+            yield OwnValue("unread", f"an option {unread}…" if unread else "a word of its command line", shown(UNREAD))
+
+    def _assigned_in_text(self, text: str) -> Iterator[OwnValue]:
+        for match in self._index.assigned_in_text.finditer(text):
+            if match.start() and _NAME_GOES_ON.match(text, match.start() - 1):
+                continue
+            name, how, value = match.groups()
+            if "=" in how or _HAS_DIGITS.search(value):  # `setenv NAME 0.9`, or a sentence
+                for found, _ in assigned(name, value, self._index, self._judge):
+                    yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
 
     def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:
         """Judge the *value* of an option as it is *written*; None if it is another's."""
@@ -77,8 +97,8 @@ class Words:
         if isinstance(setting, Override):
             return OwnValue("overriding", setting.name, shown(value), framework)
         number = number_in(setting, value)
-        if number is None and option.setting.is_specific and UNREAD not in value:
-            return None  # the same option with another purpose
+        if number is None and option.setting.is_specific:  # the same option with another purpose
+            return OwnValue("unread", setting.name, shown(value)) if UNREAD in value else None
         verdict = self._judge.verdict(framework, setting, value if number is None else number)
         if self._judge.is_certain(option):
             return OwnValue(verdict, setting.name, shown(value), framework)

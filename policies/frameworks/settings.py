@@ -49,6 +49,7 @@ class SettingIndex:
                 self._add(Setting(framework, override))
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = _pattern(self._lengths)
+        self.assigned_in_text = _assignment(self.variables)
 
     def _add(self, setting: Setting) -> None:
         written = setting.written
@@ -91,7 +92,13 @@ def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
     """
     choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
     # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
-    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?![\w-])(?=[=,\s]*([^\s\x7f]{{0,64}}))")
+    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?![\w\0-])(?=[=,\s]*([^\s\x7f]{{0,64}}))")
+
+
+def _assignment(names: Iterable[str]) -> re.Pattern[str]:
+    """Match one of the variables *names* in a text, what may assign it, and up to 512 characters of its value."""
+    choice = "|".join(sorted(names)) or "(?!)"
+    return re.compile(rf"({choice})([=:,\s]+)([^\s\x7f]{{0,512}})", re.ASCII)
 
 
 def _abbreviated(full: str, shortest: int) -> str:

@@ -153,7 +153,7 @@ def _rest(size: int) -> Iterator[Worst]:
     deep: list[Any] = []
     for _ in range(300):
         deep = [deep]
-    on["spec"]["containers"][0]["lifecycle"] = [deep] * (size // 600)
+    on["spec"]["containers"][0]["unknown"] = [deep] * (size // 600)
     yield "unknown fields, nested", on
     limits = {"limits": {f"a{number}": "1.5" for number in range(size // 14)}}
     yield "quantities", pod("0.2", container(resources=limits))
