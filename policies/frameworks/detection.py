@@ -13,6 +13,7 @@ from policies.pod import Container
 
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
+_MOST_KEPT = 1024  # images of a cluster, which come again and again
 _WILDCARDS = frozenset("*?[")
 
 
@@ -38,11 +39,22 @@ class Catalogue:
             for program in framework.programs:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
 
+        self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
     def by_image(self, container: Container) -> Framework | None:
         """Recognise the framework by the image's repository."""
-        name = repository(container.image or "")
+        image = container.image or ""
+        if image in self._by_image:
+            return self._by_image[image]
+        if len(self._by_image) >= _MOST_KEPT:  # hostile images are kept from filling the memory
+            self._by_image.clear()
+        found = self._recognised(repository(image))
+        if len(image) <= _LONGEST_IMAGE:
+            self._by_image[image] = found
+        return found
+
+    def _recognised(self, name: str) -> Framework | None:
         found = [ranked for pattern, ranked in self._globs if pattern.fullmatch(name)]
         at = len(name)
         for _ in range(self._most_steps):  # the last step of the path, the last two, and so on

@@ -24,11 +24,11 @@ class Assigned(NamedTuple):
 
 def in_environment(env: list[Variable], index: SettingIndex, variables: Variables, judge: Judge) -> Iterator[OwnValue]:
     """Yield what the entries of `env` set, one by one: of equal names the last one counts."""
-    for position, variable in enumerate(env):
-        if variable.name in index.variables:
-            for found, lowered in assigned(variable.name, variables.at(position), index, judge):
-                change = None if lowered is None else ReplaceVariable(position, variable.name, lowered)
-                yield msgspec.structs.replace(found, change=change)
+    known = index.variables
+    for position, name in [(position, one.name) for position, one in enumerate(env) if one.name in known]:
+        for found, lowered in assigned(name, variables.at(position), index, judge):
+            change = None if lowered is None else ReplaceVariable(position, name, lowered)
+            yield msgspec.structs.replace(found, change=change)
 
 
 def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterator[Assigned]:

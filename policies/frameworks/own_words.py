@@ -32,7 +32,10 @@ class Words:
     def own_values(self) -> Iterator[OwnValue]:
         """Yield what the words set, one by one, and then what the texts among them set."""
         texts = []
+        inert = self._index.inert
         for position, raw in enumerate(self._line.words):
+            if raw in inert or self._index.is_inert(raw):
+                continue
             word = self._variables.in_words(raw)
             name, equals, value = word.partition("=")
             if word.startswith("-") and (options := self._index.of_option(name)):
@@ -44,7 +47,8 @@ class Words:
             else:
                 texts.append(word)
         texts += self._line.beside
-        yield from self._in_text(in_plain_words(BETWEEN.join(texts), self._variables))
+        if texts:
+            yield from self._in_text(in_plain_words(BETWEEN.join(texts), self._variables))
 
     def _in_word(self, position: int, word: str, option: Option) -> Iterator[OwnValue]:
         written, equals, value = word.partition("=")

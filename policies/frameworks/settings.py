@@ -2,10 +2,15 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
 from policies.frameworks.framework import Framework, Override, Spelling
+
+
+_MOST_KEPT = 8192
+_LONGEST_KEPT = 128  # characters
+# What the kubelet or a shell would make something else of, or what ends a word in a text.
+_SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
 class Setting(NamedTuple):
@@ -47,6 +52,7 @@ class SettingIndex:
                 self._add(Setting(framework, spelling))
             for override in framework.memory.overridden_by:
                 self._add(Setting(framework, override))
+        self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = _pattern(self._lengths)
         self.assigned_in_text = _assignment(self.variables)
@@ -62,6 +68,21 @@ class SettingIndex:
         for end in range(shortest, len(full) + 1):
             self.options.setdefault(full[:end], []).append(Option(setting, end == len(full)))
 
+    def is_inert(self, word: str) -> bool:
+        """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
+        if word in self.inert:
+            return True
+        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word):
+            return False
+        if self.of_option(word.partition("=")[0]) and word.startswith("-"):
+            return False
+        if self.in_text.search(word) or self.assigned_in_text.search(word):
+            return False
+        if len(self.inert) >= _MOST_KEPT:  # hostile words are kept from filling the memory
+            self.inert.clear()
+        self.inert.add(word)
+        return True
+
     def of_option(self, option: str) -> list[Option]:
         """List what *option* may be: written -f or --f, with dashes or underscores, or abbreviated."""
         return self.options.get(canonical(option), [])
@@ -71,17 +92,9 @@ class SettingIndex:
         return canonical(start) in self.begun
 
 
-@lru_cache(4096)  # the same options come again with every pod of a workload
-def _canonical(option: str) -> str:
-    return option.lstrip("-").replace("_", "-")
-
-
-_LONGEST_OPTION = 128  # characters; what is kept for the next pod stays small
-
-
 def canonical(option: str) -> str:
     """Write an option as it is looked up: without its first dashes, and with dashes for underscores."""
-    return _canonical(option) if len(option) <= _LONGEST_OPTION else option.lstrip("-").replace("_", "-")
+    return option.lstrip("-").replace("_", "-")
 
 
 def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:

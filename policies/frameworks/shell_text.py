@@ -18,6 +18,7 @@ _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMED = re.compile(r"\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
 _OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
 _SPLITS = frozenset({"IFS"})
+_SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
 _BRACES = re.compile(r"\{(?<=[\w-]\{)")
 _SPACED = str.maketrans("(){}[];&|<>", " " * 11, "'\"\\")
 # An option whose name is partly unread, and a word that begins with what may be an option.
@@ -27,6 +28,8 @@ _MAY_BE_OPTION = re.compile(r"\0\*(?<![^\s\x7f]\0\*)")
 
 def in_plain_words(text: str, variables: Variables) -> str:
     """Take quotes, brackets and line ends out of *text*, and put in what its variables say."""
+    if not _SPECIAL.search(text):
+        return text
     if "$" in text or "`" in text:
         text = _substituted(text, variables)
     if "{" in text:  # of what a shell writes out once for each part
