@@ -19,7 +19,8 @@ from policies.errors import quoted
 from policies.pod import Slot, Variable, named
 from policies.policy import EffectivePolicy
 
-# One look at each variable's first letters is enough for most of them.
+# One look at each variable's first letter is enough for most of them.
+_FIRST = frozenset({name[0] for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES, DRIVER_CAPABILITIES)})
 _FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})
 
 # The first words of reserved names, which other variables have as well: NVIDIA_API_KEY, CUDA_HOME.
@@ -41,7 +42,9 @@ def reserved(
     variables = [
         RemoveVariable(index, variable.name)
         for index, variable in enumerate(slot.container.env)
-        if variable.name.startswith(_FIRST_LETTERS) and (_decides(variable, shares) or _draws(variable, shares))
+        if variable.name[:1] in _FIRST
+        and variable.name.startswith(_FIRST_LETTERS)
+        and (_decides(variable, shares) or _draws(variable, shares))
     ]
     hidden = False
     for one in variables:

@@ -1,6 +1,7 @@
 """The share of a GPU: its grammar and its arithmetic, exact in whole thousandths."""
 
 import re
+from functools import lru_cache
 
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
@@ -79,6 +80,7 @@ def largest_whole(bound: Share, vgpus_per_gpu: int) -> int:
     return bound * vgpus_per_gpu // MILLI_PER_GPU
 
 
+@lru_cache(1024)  # the same few shares all day
 def milli_text(milli: int) -> str:
     """Write thousandths as the shortest decimal: 200 is `0.2`, 1000 is `1`."""
     whole, places = divmod(milli, MILLI_PER_GPU)

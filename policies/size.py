@@ -27,7 +27,10 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
     """
     if len(containers) > MOST_CONTAINERS:
         raise _too_large(len(containers), "containers", MOST_CONTAINERS)
-    for count, what, most in _counts(pod, containers):
+    counted = _Counted(pod, containers)
+    if counted.all <= MOST_VOLUMES and counted.named <= MOST_NAMED:  # the lowest number: true of almost every pod
+        return
+    for count, what, most in counted.against_limits():
         if count > most:
             raise _too_large(count, what, most)
 
@@ -43,29 +46,45 @@ def check_shares(count: int) -> None:
         raise _too_large(count, "containers with a share", MOST_SHARES)
 
 
-def _counts(pod: Pod, containers: Sequence[Slot]) -> Iterator[tuple[int, str, int]]:
-    words = variables = mounts = quantities = references = capabilities = named = 0
-    for slot in containers:
-        one = slot.container
-        named += len(slot.name)
-        words += len(one.command or ()) + len(one.args or ()) + sum(map(len, commands_beside(one)))
-        variables += len(one.env or ())
-        mounts += len(one.volume_mounts or ()) + len(one.volume_devices or ())
-        references += len(one.env_from or ())
-        if one.resources:
-            quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())
-        if one.security_context and one.security_context.capabilities:
-            capabilities += len(one.security_context.capabilities.add or ())
-    yield named, "characters in the names of its containers", MOST_NAMED
-    yield words, "words in command and args", MOST_WORDS
-    yield variables, "variables", MOST_VARIABLES
-    yield mounts, "volume mounts", MOST_MOUNTS
-    yield quantities, "quantities of resources", MOST_QUANTITIES
-    yield references, "references in envFrom", MOST_OTHERS
-    yield capabilities, "added capabilities", MOST_OTHERS
-    yield len(pod.spec.volumes or ()), "volumes", MOST_VOLUMES
-    yield len(pod.spec.tolerations or ()), "tolerations", MOST_OTHERS
-    yield len(pod.metadata.annotations or ()), "annotations", MOST_OTHERS
+class _Counted:
+    """How much of what a pod and its containers have."""
+
+    __slots__ = ("all", "annotations", "capabilities", "mounts", "named", "quantities", "references", "tolerations",
+                 "variables", "volumes", "words")  # fmt: skip
+
+    def __init__(self, pod: Pod, containers: Sequence[Slot]) -> None:
+        words = variables = mounts = quantities = references = capabilities = named = 0
+        for slot in containers:
+            one = slot.container
+            named += len(slot.name)
+            words += len(one.command or ()) + len(one.args or ()) + sum(map(len, commands_beside(one)))
+            variables += len(one.env or ())
+            mounts += len(one.volume_mounts or ())
+            references += len(one.env_from or ())
+            if one.resources:
+                quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())
+            if one.security_context and one.security_context.capabilities:
+                capabilities += len(one.security_context.capabilities.add or ())
+        self.named, self.words, self.variables, self.mounts = named, words, variables, mounts
+        self.quantities, self.references, self.capabilities = quantities, references, capabilities
+        self.volumes = len(pod.spec.volumes or ())
+        self.tolerations = len(pod.spec.tolerations or ())
+        self.annotations = len(pod.metadata.annotations or ())
+        of_containers = words + variables + mounts + quantities + references + capabilities
+        self.all = of_containers + self.volumes + self.tolerations + self.annotations
+
+    def against_limits(self) -> Iterator[tuple[int, str, int]]:
+        """Yield each number, what is counted, and how many there may be."""
+        yield self.named, "characters in the names of its containers", MOST_NAMED
+        yield self.words, "words in its command lines, hooks and probes", MOST_WORDS
+        yield self.variables, "variables", MOST_VARIABLES
+        yield self.mounts, "volume mounts", MOST_MOUNTS
+        yield self.quantities, "quantities of resources", MOST_QUANTITIES
+        yield self.references, "references in envFrom", MOST_OTHERS
+        yield self.capabilities, "added capabilities", MOST_OTHERS
+        yield self.volumes, "volumes", MOST_VOLUMES
+        yield self.tolerations, "tolerations", MOST_OTHERS
+        yield self.annotations, "annotations", MOST_OTHERS
 
 
 def _too_large(count: int, what: str, most: int) -> DeniedError:

@@ -50,8 +50,10 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     line = CommandLine(container)
     image, program = catalogue.by_image(container), catalogue.by_program(line)
     named = catalogue.frameworks.get(wish.name) if wish.name is not None else None
-    recognised = [one for one in (named, image, program) if one is not None]
-    own = own_values(container, line, catalogue.settings, Judge(budget, recognised), allowance)
+    own: Sequence[OwnValue] = ()
+    if not catalogue.settings.are_inert(container, line):
+        recognised = [one for one in (named, image, program) if one is not None]
+        own = own_values(container, line, catalogue.settings, Judge(budget, recognised), allowance)
     framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
     if framework is None or not wish.adds:
         first = next((one.framework for one in own if one.framework is not None), None)
