@@ -90,7 +90,11 @@ class FrameworkRules(Section, frozen=True, kw_only=True):
     """How frameworks are recognised, and what happens to a memory setting of the user's own."""
 
     detect: Annotated[
-        bool, Meta(description="Recognise the framework by image and program, not only by annotation.")
+        bool,
+        Meta(
+            description="Recognise the framework by image and program, not only by annotation. "
+            "What users set is judged in any case."
+        ),
     ] = True
     on_conflict: Annotated[
         Literal["lower", "deny"],

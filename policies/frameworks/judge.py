@@ -1,5 +1,6 @@
 """Whether one memory setting of the user's own is within the share."""
 
+import re
 from collections.abc import Collection, Sequence
 from typing import Final, Literal, TypeVar
 
@@ -31,6 +32,8 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     is_read: bool = True  # by the program that runs, as far as admission can tell
 
 
+_MARK = re.compile(f"{UNREAD}.")
+_LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)
 
 
@@ -103,4 +106,4 @@ def is_fraction(number: str) -> bool:
 
 def shown(value: str) -> str:
     """Write a value for messages; what cannot be read is a reference."""
-    return "a reference" if value.startswith(UNREAD) else quoted(value.replace(UNREAD, "…"))
+    return "a reference" if value.startswith(UNREAD) else quoted(_MARK.sub("...", value[:_LONGEST_SHOWN]))

@@ -16,6 +16,7 @@ from policies.frameworks.shell_text import BETWEEN, in_plain_words, unread_optio
 
 _OPTION = re.compile(r"--?[A-Za-z]")
 _NAME_GOES_ON = re.compile(r"\w")
+_SPACE = re.compile(r"\s")
 _HAS_DIGITS = re.compile(r"[0-9]")
 
 
@@ -40,7 +41,7 @@ class Words:
             name, equals, value = word.partition("=")
             if word.startswith("-") and (options := self._index.of_option(name)):
                 yield from self._in_word(position, word, self._judge.likeliest(options))
-            elif equals and name in self._index.variables:  # `env NAME=value`
+            elif equals and name in self._index.variables and not _SPACE.search(value):  # `env NAME=value`
                 for found, lowered in assigned(name, value, self._index, self._judge):
                     change = None if lowered is None else self._replaced(position, f"{name}={lowered}")
                     yield msgspec.structs.replace(found, change=change)
@@ -86,6 +87,10 @@ class Words:
             yield OwnValue("unread", f"an option {unread}…" if unread else "a word of its command line", shown(UNREAD))
 
     def _assigned_in_text(self, text: str) -> Iterator[OwnValue]:
+        if not self._index.assigned_in_text.search(text):
+            return
+        for sign in ":,":  # spaces beside them mean nothing
+            text = sign.join(map(str.strip, text.split(sign)))
         for match in self._index.assigned_in_text.finditer(text):
             if match.start() and _NAME_GOES_ON.match(text, match.start() - 1):
                 continue

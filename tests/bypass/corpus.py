@@ -7,6 +7,7 @@ from policies.contract import RESERVED_VARIABLES
 from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, variable, with_spec
 from tests.bypass.corpus_devices import other_devices
 from tests.bypass.corpus_dra import by_dra
+from tests.bypass.corpus_memory import memory
 from tests.bypass.corpus_node import arguments, folders, grants
 from tests.bypass.corpus_paths import paths
 from tests.bypass.corpus_privileges import privileges
@@ -55,6 +56,7 @@ def corpus() -> list[Attempt]:
         *folders(),
         *paths(),
         *arguments(),
+        *memory(),
         *grants(),
         *whole_gpus(),
         *by_dra(),

@@ -53,3 +53,22 @@ def test_where_detection_is_off_it_is_judged_all_the_same() -> None:
     on = pod("0.2", container(image=OWN, args=["--gpu-memory-utilization=0.9"]))
     after = only_container(mutated(on, policies("frameworks: {detect: false}")))
     assert after["args"] == ["--gpu-memory-utilization=0.2"]
+
+
+@pytest.mark.parametrize("args", [["--gpu", "1"], ["--port", "$(PORT)"]])
+def test_where_the_policy_denies_what_is_only_possible_is_still_a_warning_under_mps(args: list[str]) -> None:
+    env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
+    on = pod("0.2", container(image=OWN, args=args, env=env))
+    (warning,) = granted(on, policies("frameworks: {onConflict: deny}")).warnings
+    assert "cannot be read" in warning
+
+
+def test_for_whole_gpus_nothing_need_be_read() -> None:
+    on = pod("1", container(image=OWN, args=["$(X)"], env=[{"name": "X", "valueFrom": {"secretKeyRef": {}}}]))
+    assert granted(on, policies("strategy: time-slicing")).warnings == ()
+
+
+def test_a_text_that_nobody_runs_does_not_keep_the_setting_from_being_made() -> None:
+    args = ["--model=m", "--prompt", "say --gpu-memory-utilization=0.1 and no more"]
+    after = only_container(mutated(pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=args))))
+    assert after["args"][-1] == "--gpu-memory-utilization=0.2"

@@ -1,0 +1,283 @@
+"""Pods that tell a framework to take more of the GPU's memory than their share, in every way to write that."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from tests.bypass.attempt import Attempt, by_webhook, variable
+from tests.policies.pods import container, pod
+
+# lowered: the value is brought to the share. kept: there is nothing above it. warned: it cannot be read, and MPS
+# limits it. denied: MemoryArgumentAboveShare.
+Outcome = Literal["lowered", "kept", "warned", "denied"]
+
+OWN = "registry.example/team/server:3"
+VLLM = "vllm/vllm-openai:v0.11.0"
+TORCH = "pytorch/pytorch:2.10.0"
+USE = "--gpu-memory-utilization"
+JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+CONF = "PYTORCH_CUDA_ALLOC_CONF"
+FRACTION = "per_process_memory_fraction"
+CONFIG_MAP = {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
+SECRET = {"valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
+LABEL = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['x']"}}}
+NOTE = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['x']"}}}
+COUNT = {"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
+DIGITS = variable("N", "95")
+
+
+class Greedy(NamedTuple):
+    """One container, and what becomes of it under MPS and under time-slicing."""
+
+    name: str
+    fields: dict[str, Any]
+    under_mps: Outcome
+    sliced: Outcome
+    annotations: dict[str, str] = {}  # noqa: RUF012 - never changed
+
+    def pod(self) -> dict[str, Any]:
+        return pod("0.2", container(**({"image": OWN} | self.fields)), annotations=self.annotations)
+
+
+def greedy() -> list[Greedy]:
+    """List every one."""
+    return [*_expanded(), *_unread(), *_wrapped(), *_texts(), *_variables(), *_others(), *_overriding()]
+
+
+def memory() -> Iterator[Attempt]:
+    """Yield them as attempts: under time-slicing, those that are denied there."""
+    for one in greedy():
+        if one.under_mps == "denied":
+            yield by_webhook(f"memory: {one.name}", "MemoryArgumentAboveShare", one.pod(), ALLOWING)
+        elif one.under_mps == "lowered":
+            yield Attempt(f"memory: {one.name}", one.pod(), "harmless", rules=ALLOWING)
+        if one.sliced == "denied":
+            name = f"memory under time-slicing: {one.name}"
+            yield by_webhook(name, "MemoryArgumentAboveShare", one.pod(), f"strategy: time-slicing\n{ALLOWING}")
+
+
+ALLOWING = "environment: {envFrom: allow}"
+
+
+def _vllm(*args: str, env: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
+    return {"image": VLLM, "args": ["--model=m", *args], **({"env": env} if env else {}), **fields}
+
+
+def _expanded() -> Iterator[Greedy]:
+    for name, words, env in (
+        ("an argument of a variable", [f"{USE}=$(N)"], [variable("N", "0.95")]),
+        ("an argument apart of a variable", [USE, "$(N)"], [variable("N", "0.95")]),
+        ("a whole word of a variable", ["$(N)"], [variable("N", f"{USE}=0.95")]),
+        ("two words of variables", ["$(A)", "$(N)"], [variable("A", USE), variable("N", "0.95")]),
+        ("a part of the option's name", ["--gpu-$(N)=0.95"], [variable("N", "memory-utilization")]),
+        ("the dashes of a variable", ["$(N)gpu-memory-utilization=0.95"], [variable("N", "--")]),
+        ("an abbreviation of a variable", ["$(N)=0.95"], [variable("N", "--gp")]),
+        ("the last digits of a variable", [f"{USE}=0.$(N)"], [DIGITS]),
+        ("a variable of another one", [f"{USE}=$(B)"], [variable("N", "0.9"), variable("B", "$(N)5")]),
+        ("a chain of variables", [f"{USE}=$(C)"], [DIGITS, variable("B", "0.$(N)"), variable("C", "$(B)")]),
+        ("a variable given twice", [f"{USE}=$(N)"], [variable("N", "0.1"), variable("N", "0.95")]),
+        ("an empty variable in the name", ["--gpu-$(E)memory-utilization=0.95"], [variable("E", "")]),
+        ("a variable that comes later", [f"{USE}=$(B)"], [variable("B", "$(N)"), DIGITS]),
+        ("an escaped reference", [f"{USE}=$$(N)"], [variable("N", "0.1")]),
+        ("a reference to nothing", [f"{USE}=$(NOBODY)"], []),
+        ("a port of a service", [f"{USE}=0.$(DNS_SERVICE_PORT)"], []),
+        ("a reference that does not end", [f"{USE}=$(N"], [variable("N", "0.1")]),
+        ("a name with spaces", [f"{USE}=$(a b)"], [variable("a b", "0.95")]),
+    ):
+        yield Greedy(name, _vllm(*words, env=env), "lowered", "lowered")
+    told = [variable("A", "$(GPU_SHARE_FRACTION)")]
+    yield Greedy(
+        "the share through a variable, which is too late", _vllm(f"{USE}=$(A)", env=told), "lowered", "lowered"
+    )
+    yield Greedy("an escaped reference to the share", _vllm(f"{USE}=$$(GPU_SHARE_FRACTION)"), "lowered", "lowered")
+    yield Greedy("a reference to the share", {"args": [f"{USE}=$(GPU_SHARE_FRACTION)"]}, "kept", "kept")
+    yield Greedy("a small value of a variable", _vllm(f"{USE}=$(N)", env=[variable("N", "0.1")]), "kept", "kept")
+
+
+def _unread() -> Iterator[Greedy]:
+    for name, source in (("a ConfigMap", CONFIG_MAP), ("a Secret", SECRET), ("an annotation", NOTE)):
+        env = [variable("X", None, **source)]
+        yield Greedy(f"a value of {name}", _vllm(f"{USE}=$(X)", env=env), "lowered", "denied")
+        yield Greedy(f"a value apart of {name}", _vllm(USE, "$(X)", env=env), "lowered", "denied")
+        yield Greedy(f"a whole word of {name}", _vllm("$(X)", env=env), "warned", "denied")
+        yield Greedy(
+            f"a word behind an option, of {name}", {"args": ["--port", "$(X)"], "env": env}, "warned", "denied"
+        )
+        yield Greedy(f"another option's value of {name}", {"args": ["--port=$(X)"], "env": env}, "kept", "kept")
+        yield Greedy(f"the name of an option of {name}", {"args": ["--gpu-$(X)=0.9"], "env": env}, "warned", "denied")
+        again = [*env, variable("Y", "0.$(X)")]
+        yield Greedy(f"a variable of {name}, once removed", _vllm(f"{USE}=$(Y)", env=again), "lowered", "denied")
+    for name, source in (("a label", LABEL), ("a number of CPUs", COUNT)):
+        env = [variable("X", None, **source)]
+        yield Greedy(f"a value of {name}", _vllm(f"{USE}=0.$(X)", env=env), "lowered", "denied")
+        yield Greedy(f"a word of {name}, which is no option", {"args": ["--name", "$(X)"], "env": env}, "kept", "kept")
+        yield Greedy(f"the name of an option of {name}", {"args": ["--$(X)=0.9"], "env": env}, "warned", "denied")
+    from_all = {"envFrom": [{"configMapRef": {"name": "a"}}]}
+    for name, words, mps in (
+        ("a value", [f"{USE}=$(X)"], "lowered"),
+        ("a whole word", ["$(X)"], "warned"),
+        ("the share, which envFrom may set", [f"{USE}=$(GPU_SHARE_FRACTION)"], "lowered"),
+    ):
+        yield Greedy(f"{name} by envFrom", _vllm(*words, **from_all), mps, "denied")  # type: ignore[arg-type]
+    for name in ("GPU_SHARE_MEMORY_MIB", "NVIDIA_VISIBLE_DEVICES"):
+        yield Greedy(f"a value of the plugin's {name}", _vllm(f"{USE}=0.$({name})"), "lowered", "denied")
+
+
+def _wrapped() -> Iterator[Greedy]:
+    text = f"exec vllm serve m {USE} 0.95"
+    for words in (
+        ["sh", "-c", text],
+        ["bash", "-lc", text],
+        ["fish", "-c", text],
+        ["busybox", "sh", "-c", text],
+        ["gosu", "app", "sh", "-c", text],
+        ["su-exec", "app:app", "ash", "-c", text],
+        ["su", "app", "-c", text],
+        ["runuser", "-u", "app", "--", "bash", "-c", text],
+        ["setpriv", "--reuid", "1000", "sh", "-c", text],
+        ["chroot", "/newroot", "sh", "-c", text],
+        ["sudo", "-u", "app", "sh", "-c", text],
+        ["unshare", "-r", "sh", "-c", text],
+        ["env", "-S", f"vllm serve m {USE}=0.95"],
+        ["env", "-S", rf"vllm\_serve\_m\_{USE}=0.95"],
+        ["env", "A=1", "sh", "-c", text],
+        ["xargs", "-I", "{}", "sh", "-c", text],
+        ["tini", "--", "taskset", "-c", "0-3", "ionice", "-c", "2", "stdbuf", "-oL", "sh", "-c", text],
+        ["nobody-knows-this", "--run", text],
+        ["python3", "-c", f"import os; os.execvp('vllm', ['vllm', 'serve', 'm', '{USE}', '0.95'])"],
+        ["perl", "-e", f"exec 'vllm serve m {USE}=0.95'"],
+        ["bash", "start.sh", f"{USE}=0.95"],
+        ["sh", "-c", 'exec vllm serve "$@"', "x", f"{USE}=0.95"],
+    ):
+        yield Greedy(f"{' '.join(words[:4])[:40]!a} {len(words)}", {"command": words}, "denied", "denied")
+    for words in (
+        ["gosu", "app", "vllm", "serve", "m", f"{USE}=0.95"],
+        ["setpriv", "--reuid=1000", "vllm", "serve", "m", USE, "0.95"],
+        ["nobody-knows-this", "--", f"{USE}=0.95"],
+        ["xargs", "vllm", "serve", f"{USE}=0.95"],
+        ["python3", "-u", "-m", "vllm.entrypoints.openai.api_server", "--gp=0.95"],
+    ):
+        yield Greedy(f"{' '.join(words[:4])[:40]!a} {len(words)}", {"command": words}, "lowered", "lowered")
+
+
+def _texts() -> Iterator[Greedy]:
+    for text in (
+        f"vllm serve m '{USE}' 0.95",
+        f'vllm serve m "{USE}"="0.95"',
+        'vllm serve m --gpu-memory-"util"ization=0.95',
+        "vllm serve m --gpu-mem\\ory-utilization=0.95",
+        "vllm serve m --gpu-memory-\\\nutilization=0.95",
+        f"vllm serve m $(echo {USE}) 0.95",
+        f"{CONF}='{FRACTION} : 0.95' python train.py",
+        f"O={USE}=0.95; vllm serve m $O",
+        f"(vllm serve m {USE}=0.95)&",
+        f"vllm${{IFS}}serve${{IFS}}m${{IFS}}{USE}=0.95",
+        f'set -- {USE} 0.95; vllm serve m "$@"',
+        f"{JAX}=0.95 python train.py",
+        f"export {CONF}={FRACTION}:0.95; python train.py",
+        f"python -c \"import os; os.environ['{JAX}'] = '0.95'\"",
+        f"setenv {JAX} 0.95; python train.py",
+        f"set -x {JAX} 0.95; python train.py",
+    ):  # fmt: skip
+        yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "denied", "denied")
+    for text in (
+        f"vllm serve m {USE}=$U",
+        f"vllm serve m {USE}=${{U:-0.95}}",
+        f"U=0.95; vllm serve m {USE} $U",
+        f"vllm serve m {USE}=$(cat /u)",
+        f"vllm serve m {USE}=`cat /u`",
+        f"vllm serve m `echo {USE}=0.95`",
+        f"vllm serve m `echo {USE}` 0.95",
+        f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
+        "vllm serve m --gpu-memory-$U=0.95",
+        "vllm serve m --gpu-memory-{utilization=0.95,x}",
+        "vllm serve m --gp=0.95",
+        f"{JAX}=$U python train.py",
+    ):
+        yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "warned", "denied")
+    extra = [variable("EXTRA", f"{USE} 0.95")]
+    shell = {"command": ["sh", "-c", "vllm serve m $EXTRA"]}
+    yield Greedy("a shell's variable with the option", shell | {"env": extra}, "denied", "denied")
+    yield Greedy(
+        "the same by the kubelet", {"command": ["sh", "-c", "vllm $(EXTRA)"], "env": extra}, "denied", "denied"
+    )
+    unread = {"env": [variable("EXTRA", None, **CONFIG_MAP)]}
+    yield Greedy("a shell's variable of a ConfigMap", shell | unread, "warned", "denied")
+    yield Greedy("the share in a shell", {"command": ["sh", "-c", f"vllm {USE}=$GPU_SHARE_FRACTION"]}, "kept", "kept")
+    hook = {"lifecycle": {"postStart": {"exec": {"command": ["vllm", "serve", USE, "0.95"]}}}}
+    yield Greedy("a hook", hook, "denied", "denied")
+    yield Greedy("a probe", {"startupProbe": {"exec": {"command": ["sh", "-c", f"x {USE}=0.95"]}}}, "denied", "denied")
+
+
+def _variables() -> Iterator[Greedy]:
+    for name, value in (
+        (CONF, f"{FRACTION} : 0.95"),
+        (CONF, f" {FRACTION}:0.95"),
+        (CONF, f"a:1, {FRACTION}:0.95"),
+        (CONF, f"a:[1:2,b:3],{FRACTION}:0.95,"),
+        (CONF, f"{FRACTION}:0.1,{FRACTION}:0.95"),
+        (CONF, "per_process_memory_ fraction:0.95"),
+        ("PYTORCH_ALLOC_CONF", f"{FRACTION}:0.95"),
+        (JAX, "0.95"),
+        (JAX, "nan"),
+        ("XLA_CLIENT_MEM_FRACTION", "0.95"),
+        ("CUPY_GPU_MEMORY_LIMIT", "95%"),
+        ("CUPY_GPU_MEMORY_LIMIT", "99999999999"),
+    ):
+        yield Greedy(f"{name}={value}", {"env": [variable(name, value)]}, "lowered", "lowered")
+        through = [variable("A", value), variable(name, "$(A)")]
+        yield Greedy(f"{name} through a variable: {value}", {"env": through}, "lowered", "lowered")
+    yield Greedy("env NAME=value", {"command": ["env", f"{JAX}=0.95", "python", "x"]}, "lowered", "lowered")
+    spaced = {"command": ["env", f"{CONF}={FRACTION} : 0.95", "python", "x"]}
+    yield Greedy("env NAME=value with spaces", spaced, "denied", "denied")
+    small, unread = variable(CONF, f"{FRACTION}:0.1"), variable("PYTORCH_ALLOC_CONF", None, **CONFIG_MAP)
+    yield Greedy("settings by reference beside a literal", {"image": TORCH, "env": [small, unread]}, "warned", "denied")
+    partly = variable(CONF, "a:1,$(X)")
+    from_map = [variable("X", None, **CONFIG_MAP), partly]
+    yield Greedy("settings partly by reference", {"image": TORCH, "env": from_map}, "warned", "denied")
+    yield Greedy("a variable by reference", {"env": [variable(JAX, None, **CONFIG_MAP)]}, "lowered", "denied")
+    yield Greedy("a variable of a label", {"env": [variable(JAX, None, **LABEL)]}, "lowered", "denied")
+    twice = [variable(JAX, "0.1"), variable(JAX, "0.95")]
+    yield Greedy("a setting given twice", {"env": twice}, "lowered", "lowered")
+
+
+def _others() -> Iterator[Greedy]:
+    greedy_vllm = _vllm(f"{USE}=0.95")
+    for name in ("none", "jax", "nobody-knows-this", ""):
+        named = {"gpu-share.dev/framework": name}
+        yield Greedy(f"the framework {name!a}", greedy_vllm, "lowered", "lowered", named)
+        of_container = {"framework.gpu-share.dev/main": name}
+        yield Greedy(f"the framework {name!a} of the container", greedy_vllm, "lowered", "lowered", of_container)
+    other = {"image": "tensorflow/serving", "command": ["vllm", "serve", "m", "--gp=0.95"]}
+    yield Greedy("an image that starts another framework", other, "lowered", "lowered")
+    ours = ["--per_process_gpu_memory_fraction=0.1", f"{USE}=0.95"]
+    yield Greedy(
+        "a setting behind another's that fits", {"image": "tensorflow/serving", "args": ours}, "lowered", "lowered"
+    )
+    both = [variable(JAX, "0.1"), variable("CUPY_GPU_MEMORY_LIMIT", "95%")]
+    yield Greedy("a variable behind another's that fits", {"env": both}, "lowered", "lowered")
+    yield Greedy("an abbreviation in any image", {"args": ["--gp=0.95"]}, "warned", "denied")
+    yield Greedy("an abbreviation apart in any image", {"args": ["--gpu-mem", "0.95"]}, "warned", "denied")
+    yield Greedy("an option of others that looks like one", {"args": ["--gpu", "2", "--mem", "16"]}, "kept", "kept")
+    yield Greedy("an option in an option", {"args": [f"--vllm-args={USE}=0.95"]}, "denied", "denied")
+    yield Greedy(
+        "options of another program in one word", {"args": [f"--run=vllm serve m {USE} 0.95"]}, "denied", "denied"
+    )
+
+
+def _overriding() -> Iterator[Greedy]:
+    for fields in (
+        _vllm("--kv-cache-memory-bytes=70G"),
+        _vllm("--kv_cache_memory_bytes", "70G"),
+        {"command": ["sh", "-c", "vllm serve m --kv-cache-memory-bytes 70G"]},
+        {"args": ["--extra_llm_api_options=/more.yaml"]},
+        {"env": [variable("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")]},
+        {"env": [variable("XLA_PYTHON_CLIENT_ALLOCATOR", None, **CONFIG_MAP)]},
+        {"command": ["env", "XLA_PYTHON_CLIENT_ALLOCATOR=platform", "python"]},
+        {"env": [variable(CONF, "backend:cudaMallocAsync")]},
+        {"env": [variable(CONF, f"{FRACTION}:0.1, backend : cudaMallocAsync")]},
+        {"env": [variable("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")]},
+        {"env": [variable("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "1")]},
+    ):
+        yield Greedy(f"what lifts the fraction: {fields}"[:120], fields, "kept", "denied")
+    for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"), (CONF, "backend:native")):
+        yield Greedy(f"what does not lift it: {value}", {"env": [variable(name, value)]}, "kept", "kept")
