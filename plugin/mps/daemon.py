@@ -27,6 +27,7 @@ class Timing:
 
     look: float = 3.0  # between two looks at a daemon
     answer: float = 3.0  # for one command
+    settle: float = 0.5  # for the server of another user, in which there is none; 0.1 was seen
     start: float = 25.0  # for a daemon, until it listens, or for a server; with its end less than `end`
     quit: float = 10.0  # for a daemon that was told to, until it is gone with its servers
     kill: float = 3.0  # for a process, after each of SIGTERM and SIGKILL
@@ -69,6 +70,7 @@ class Daemon:
         self._directory = place.pipe_directory / gpu_uuid
         self._logs = place.log_directory / gpu_uuid
         self._seen: set[int] = set()  # PIDs, until they are dead
+        self._serving: tuple[int, ...] = ()  # PIDs, as the daemon last said
         self.control = Control(
             place.program,
             {
@@ -105,10 +107,10 @@ class Daemon:
 
     def start_server(self) -> None:
         """
-        Have a server of root's before the first client comes: the compute mode keeps the GPU for it from then on.
+        Have a server of root's where there is none: the compute mode keeps the GPU for it from then on.
 
         Raises:
-            ControlError: If the daemon does not do it. It starts one for the first client then.
+            ControlError: If the daemon does not do it.
         """
         self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
 
@@ -122,15 +124,16 @@ class Daemon:
         try:
             servers = self._servers()
         except ControlError as error:
-            return NoAnswer(str(error))
+            return NoAnswer(str(error)) if self._is_alive() else Gone()
         # A daemon that dies meanwhile answers with nothing, and that means no server.
         return Answered(servers) if self._is_alive() else Gone()
 
     def pause(self, seconds: float, ending: Event) -> None:
-        """Wait that long, or until *ending*, or until the daemon has ended."""
+        """Wait that long, or until *ending*, or until the daemon or a server of it has ended."""
         known = ((pid, holder(pid, logs=str(self._logs))) for pid in self._seen)
+        daemons = [pid for pid, one in known if one and self._is_ours(one)]
         deadline = time.monotonic() + seconds
-        with watched(pid for pid, one in known if one and self._is_ours(one)) as has_ended:
+        with watched([*daemons, *self._serving]) as has_ended:
             while (left_seconds := deadline - time.monotonic()) > 0:
                 if ending.wait(min(left_seconds, _END_NOTICED_SECONDS)) or has_ended():
                     return
@@ -170,13 +173,18 @@ class Daemon:
 
     def _servers(self) -> dict[int, ServerState]:
         states = {}
-        for pid in self._server_pids():
+        listed = self._server_pids()
+        if not listed:  # between the servers of two users, perhaps
+            time.sleep(self._timing.settle)
+            listed = self._server_pids()
+        for pid in listed:
             try:
                 states[pid] = server_state(self.control.ask(f"get_server_status {pid}"))
             except ControlError:
                 if pid in self._server_pids():
                     raise
                 # It ended between the two questions.
+        self._serving = tuple(states)
         return states
 
     def _server_pids(self) -> tuple[int, ...]:

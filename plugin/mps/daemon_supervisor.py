@@ -11,12 +11,16 @@ from plugin.gpus.gpu import Gpu
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon, Place, Timing
-from plugin.mps.restart_policy import Answered, Blocked, DaemonStatus, Gone, NotStarted, Seen, step
+from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NotStarted, Seen, step
 from plugin.mps.state import MpsGpu, StateName
 from plugin.pod_resources.tenants import Tenancy
 from plugin.state_files import boot_seconds
 
 _log = logging.getLogger(__name__)
+
+_NO_SERVER_STAYS = (
+    "its MPS server ends as soon as it is started: end what else uses the GPU (nvidia-smi lists it), and see server.log"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,48 +71,53 @@ class DaemonSupervisor:
         self._stop()
 
     def _turn(self, seen: Seen, ending: Event) -> None:
+        match self._take(seen):
+            case "start":
+                self._take(self._started(ending))
+            case "serve":
+                self._take(self._served())
+            case "kill":
+                self._kill()
+
+    def _take(self, seen: Seen) -> Action:
         self._watch, action = step(self._watch, seen, boot_seconds())
         self._report(self._watch.state, self._watch.why)
-        if action == "start":
-            self._start(ending)
-        elif action == "kill":
-            self._kill()
+        return action
 
     def _look(self) -> Seen:
         seen = self._daemon.look()
-        if isinstance(seen, Answered):
+        if isinstance(seen, Answered) and seen.servers:
             self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
             seen = replace(seen, fault=self._hold_limits(at_most_seconds=self._context.timing.answer))
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
 
-    def _start(self, ending: Event) -> None:
-        seen: Seen
+    def _started(self, ending: Event) -> Seen:
+        """Start the daemon and its first server, and look at them."""
         try:
             if fault := self._context.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
-                raise MpsError(fault)  # noqa: TRY301 - one way out
+                return NotStarted(fault)
             self._daemon.start()
-            if ending.is_set():  # nothing more that may take its time
-                return
-            self._limits.forget()
-            self._active = ()
-            # Before there is a server: the defaults reach those that are started later.
-            self._hold_limits(at_most_seconds=self._context.timing.start)
-            self._start_server()
-            seen = self._look()
         except MpsError as error:
-            seen = NotStarted(str(error))
-        self._watch, _ = step(self._watch, seen, boot_seconds())
-        self._report(self._watch.state, self._watch.why)
+            return NotStarted(str(error))
+        if ending.is_set():  # nothing more that may take its time
+            return Answered({})
+        self._limits.forget()
+        self._active = ()
+        # Before there is a server: the defaults reach those that are started later.
+        self._hold_limits(at_most_seconds=self._context.timing.start)
+        return self._served()
 
-    def _start_server(self) -> None:
+    def _served(self) -> Seen:
+        """Have the daemon start a server, and look whether it stays."""
         try:
             self._daemon.start_server()
         except ControlError as error:
-            _log.warning(
-                "no MPS server before the first client: until then a program can bypass MPS",
-                extra={"gpu": self.gpu.uuid, "reason": str(error)},
-            )
+            return Answered({}, fault=f"no MPS server can be started: {error}")
+        seen = self._look()
+        if isinstance(seen, Answered) and not seen.servers:
+            return replace(seen, fault=_NO_SERVER_STAYS)
+        return seen
 
     def _kill(self) -> None:
         """End a daemon that does not answer; the next look finds it gone."""

@@ -90,11 +90,11 @@ def send(to: Holder, number: signal.Signals, *, logs: str = "") -> None:
 
 @contextmanager
 def watched(pids: Iterable[int]) -> Iterator[Callable[[], bool]]:
-    """Give the question whether one of these processes has ended; one that is gone already is not watched."""
+    """Give the question whether one of these has ended; what is no process, or none any more, is not watched."""
     waiting = select.poll()  # unlike select, for descriptors of any number
     with ExitStack() as opened:
         for pid in pids:
-            with suppress(ProcessLookupError):
+            with suppress(OSError, OverflowError):  # the numbers may be a tenant's
                 process = os.pidfd_open(pid)
                 opened.callback(os.close, process)
                 waiting.register(process, select.POLLIN)

@@ -3,6 +3,9 @@ What to do about one MPS daemon: a rule from what was seen, and when, to the dae
 
 Two things must be kept apart. A daemon that is not good is reported at the first sign, because a container that starts
 without its daemon has the whole GPU or none. It is killed on evidence only, because that ends its tenants' contexts.
+
+A daemon is good with an active server alone, whoever's it is: the compute mode gives the GPU to the first process, and
+while there is no server that can be a program which does without MPS.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +20,10 @@ STEADY_SECONDS = 60.0  # of good answers, after which earlier failures are forgo
 INITIALIZING_SECONDS = 60.0  # that a server may take until it serves clients
 LONGEST_PAUSE_SECONDS = 60.0  # before a start
 
-Action = Literal["wait", "start", "kill"]
+STARTING_LOOK_SECONDS = 0.5  # between two looks, while a server starts
+_NO_SERVER = "no MPS server holds the GPU, so a program could take it without MPS: one is being started"
+
+Action = Literal["wait", "start", "serve", "kill"]  # "serve": have it start a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,7 @@ class DaemonStatus:
     state: StateName = "starting"
     why: str = "the daemon was not started yet"
     running: bool = False  # as far as is known
+    unserved: bool = False  # there is no server, and why says so
     unanswered: int = 0  # looks in a row
     failures: int = 0  # since it was last steady
     due_seconds: float = 0.0  # not started before, where it is not running
@@ -72,7 +79,9 @@ class DaemonStatus:
 
     def pause_seconds(self, now_seconds: float, *, longest: float) -> float:
         """Say how long to wait until the next look."""
-        return longest if self.running else min(longest, max(0.0, self.due_seconds - now_seconds))
+        if self.running:
+            return min(longest, STARTING_LOOK_SECONDS) if self.state == "starting" else longest
+        return min(longest, max(0.0, self.due_seconds - now_seconds))
 
 
 def step(watch: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
@@ -90,6 +99,9 @@ def step(watch: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSta
             return _not_good(watch, "failed", why), "wait"
         case Answered(servers, fault):
             watch = replace(watch, running=True, unanswered=0)
+            if not servers:
+                return _unserved(watch, fault)
+            watch = replace(watch, unserved=False)
             if fault and "FAULT" not in servers.values():
                 return _not_good(watch, "failed", fault), "wait"
             return _answered(watch, servers.values(), now_seconds), "wait"
@@ -103,6 +115,14 @@ def _not_running(watch: DaemonStatus, now_seconds: float) -> tuple[DaemonStatus,
     return replace(watch, state="starting", why="the daemon is being started", running=True), "start"
 
 
+def _unserved(watch: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
+    """Start a server; what is known of why that fails stays until one runs."""
+    if watch.unserved and not why:
+        return watch, "serve"
+    state: StateName = "starting" if watch.state == "starting" and not why else "failed"
+    return replace(_not_good(watch, state, why or _NO_SERVER), unserved=True), "wait" if why else "serve"
+
+
 def _unanswered(watch: DaemonStatus, why: str, now_seconds: float) -> tuple[DaemonStatus, Action]:
     unanswered = watch.unanswered + 1
     if unanswered >= UNANSWERED_BEFORE_KILL:
@@ -111,6 +131,7 @@ def _unanswered(watch: DaemonStatus, why: str, now_seconds: float) -> tuple[Daem
 
 
 def _failed(watch: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
+    watch = replace(watch, unserved=False)
     pause_seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(watch.failures, 16))
     return replace(
         _not_good(watch, "failed", f"{why}; the next start is after a pause of {pause_seconds:.0f} s"),
@@ -131,7 +152,7 @@ def _answered(watch: DaemonStatus, servers: Collection[ServerState], now_seconds
         return _not_good(watch, "fault", why)
     if "UNKNOWN" in servers:
         return _not_good(watch, "failed", "its server reports an unknown state: see get_server_status")
-    if "INITIALIZING" not in servers:
+    if "ACTIVE" in servers and "INITIALIZING" not in servers:
         return _good(replace(watch, initializing_since_seconds=None), now_seconds)
     since_seconds = watch.initializing_since_seconds
     since_seconds = now_seconds if since_seconds is None else since_seconds
@@ -139,7 +160,9 @@ def _answered(watch: DaemonStatus, servers: Collection[ServerState], now_seconds
     if now_seconds - since_seconds > INITIALIZING_SECONDS:
         why = f"its server has been initializing for more than {INITIALIZING_SECONDS:.0f} s"
         return replace(watch, state="failed", why=why, good_since_seconds=None)
-    return watch if watch.state == "fault" else _good(watch, now_seconds)
+    if watch.state == "ready":
+        return _good(watch, now_seconds)  # another user's, while nobody else had the GPU
+    return watch if watch.state == "fault" else replace(watch, state="starting", why="its server is initializing")
 
 
 def _good(watch: DaemonStatus, now_seconds: float) -> DaemonStatus:

@@ -19,7 +19,7 @@ from tests.plugin.mps.isolated import ISOLATED
 from tests.plugin.mps.standin import StandIn, kill_all
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
-QUICK = Timing(look=0.05, answer=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05)
+QUICK = Timing(look=0.05, settle=0.02, answer=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05)
 
 
 def names(directory: Path) -> list[str]:

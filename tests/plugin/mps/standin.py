@@ -57,13 +57,34 @@ def clean():
     for name in os.listdir(PIPE):
         os.unlink(os.path.join(PIPE, name))
 
+started = {{}}  # servers: by PID, the end of a pipe that each waits for
+
+def start_server():
+    waited, held = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(waited, 0)
+        os.execve("/bin/sh", ["sh", "-c", "read end"], {{}})
+    os.close(waited)
+    started[str(pid)] = held
+
+def servers(told):
+    for pid in list(started):
+        if os.waitpid(int(pid), os.WNOHANG)[0]:
+            os.close(started.pop(pid))
+    return told.get("servers", dict.fromkeys(started, told.get("status", "ACTIVE")))
+
 def answer(words, limits):
     verb, rest = words[0], words[1:]
-    servers = behaviour().get("servers", {{}})
+    told = behaviour()
+    if verb == "start_server":
+        if not told.get("no_server") and not servers(told):
+            start_server()
+        return ""
     if verb == "get_server_list":
-        return "".join(pid + "\\n" for pid in servers)
+        return "".join(pid + "\\n" for pid in servers(told))
     if verb == "get_server_status":
-        return servers.get(rest[0], "no such server") + "\\n"
+        return servers(told).get(rest[0], "no such server") + "\\n"
     what = verb[4:].removeprefix("default_")
     value = rest.pop() if verb.startswith("set_") else None
     server = rest[0] if not verb[4:].startswith("default_") else ""

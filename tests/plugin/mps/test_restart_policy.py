@@ -9,7 +9,8 @@ from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, G
 
 Looks = list[tuple[float, Seen]]
 
-FINE = Answered({})
+FINE = Answered({7: "ACTIVE"})
+UNSERVED = Answered({})
 ACTIVE = Answered({1: "ACTIVE"})
 FAULT = Answered({1: "FAULT"})
 INITIALIZING = Answered({1: "INITIALIZING"})
@@ -112,14 +113,49 @@ def test_one_server_in_fault_beside_a_good_one_is_a_fault() -> None:
 
 
 def test_a_server_may_initialize_for_a_minute() -> None:
-    begun: Looks = [(0.0, Gone()), (1.0, INITIALIZING)]
+    begun: Looks = [(0.0, Gone()), (0.5, ACTIVE), (1.0, INITIALIZING)]  # another user's
     assert after(*begun, (61.0, INITIALIZING)).state == "ready"
     too_long = after(*begun, (61.1, INITIALIZING))
     assert too_long.state == "failed"
     assert "initializing for more than 60 s" in too_long.why
     assert after(*begun, (61.1, INITIALIZING), (62, ACTIVE)).state == "ready"
-    for between in (ACTIVE, SILENT):
-        assert after(*begun, (30, between), (62, INITIALIZING)).state == "ready"
+    assert after(*begun, (30, ACTIVE), (62, INITIALIZING)).state == "ready"
+    assert after(*begun, (30, SILENT), (62, INITIALIZING)).state == "starting"
+
+
+def test_a_first_server_is_waited_for_with_short_looks_until_it_is_active() -> None:
+    begun: Looks = [(0.0, Gone()), (1.0, INITIALIZING)]
+    watch = after(*begun)
+    assert (watch.state, watch.why) == ("starting", "its server is initializing")
+    assert watch.pause_seconds(1.0, longest=3.0) == 0.5
+    assert after(*begun, (2.0, ACTIVE)).state == "ready"
+    assert after(*begun, (2.0, ACTIVE)).pause_seconds(2.0, longest=3.0) == 3.0
+    assert after(*begun, (62.0, INITIALIZING)).state == "failed"
+
+
+def test_without_a_server_a_daemon_is_not_ready_and_is_to_start_one() -> None:
+    watch, actions = watched((0, Gone()), (1, ACTIVE), (4, UNSERVED))
+    assert (watch.state, actions[-1]) == ("failed", "serve")
+    assert "no MPS server holds the GPU" in watch.why
+    assert after((0, Gone()), (1, ACTIVE), (4, UNSERVED), (5, INITIALIZING)).state == "starting"
+    assert after((0, Gone()), (1, ACTIVE), (4, UNSERVED), (5, ACTIVE)).state == "ready"
+
+
+def test_why_no_server_starts_is_said_until_one_does_and_each_look_tries_again() -> None:
+    failed = Answered({}, fault="no MPS server can be started: out of memory")
+    looks: Looks = [(0, Gone()), (1, failed), (4, UNSERVED), (4, failed), (7, UNSERVED)]
+    watch, actions = watched(*looks)
+    assert actions == ["start", "wait", "serve", "wait", "serve"]
+    assert (watch.state, watch.why) == ("failed", failed.fault)
+    assert after(*looks, (8, Gone()), (9, Gone()), (10, UNSERVED)).why != failed.fault  # it is another daemon
+
+
+def test_a_limit_that_is_not_kept_is_a_fault_until_it_is() -> None:
+    looks: Looks = [(0, Gone()), (1, ACTIVE), (2, Answered({1: "ACTIVE"}, fault="it does not keep its limits"))]
+    watch, actions = watched(*looks)
+    assert (watch.state, watch.why, actions[-1]) == ("failed", "it does not keep its limits", "wait")
+    assert after(*looks, (3, ACTIVE)).state == "ready"
+    assert after(*looks, (3, Answered({1: "FAULT"}, fault="no answer"))).state == "fault"
 
 
 def test_what_blocks_the_gpu_does_not_end_its_daemon() -> None:
@@ -137,7 +173,11 @@ looks_of_any_kind: st.SearchStrategy[Looks] = st.lists(
             st.just(NotStarted("no driver")),
             st.just(SILENT),
             st.just(Blocked("lost")),
-            st.dictionaries(st.integers(1, 3), server_states, max_size=2).map(Answered),
+            st.builds(
+                Answered,
+                st.dictionaries(st.integers(1, 3), server_states, max_size=2),
+                fault=st.sampled_from(["", "a limit"]),
+            ),
         ),
     ),
     max_size=60,
@@ -168,12 +208,14 @@ def test_a_daemon_is_never_killed_but_after_five_looks_without_an_answer_in_a_ro
 
 
 @given(looks_of_any_kind)
-def test_ready_is_said_only_of_a_daemon_that_has_just_answered_without_a_fault(
+def test_ready_is_said_only_of_a_daemon_with_a_server_that_has_just_answered_without_a_fault(
     looks: Looks,
 ) -> None:
     for _, seen, watch, _ in states(looks):
         if watch.state == "ready":
             assert isinstance(seen, Answered)
+            assert seen.servers
+            assert not seen.fault
             assert {"FAULT", "UNKNOWN"}.isdisjoint(seen.servers.values())
         assert (watch.why == "") == (watch.state == "ready")
 
