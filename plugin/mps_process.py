@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from plugin.errors import PluginError
-from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
+from plugin.gpus.discovery import Check, Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
 from plugin.lifecycle import Ending
@@ -22,7 +22,7 @@ from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import Tenancy
 from plugin.presence import alone
 from plugin.restart import RestartNeeded
-from plugin.shares.strategy import strategies
+from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
 from policies.contract import MPS, SharingStrategy
@@ -66,10 +66,9 @@ def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
             alone(settings.state_dir, PROGRAM, before_seen=partial(forget_state, settings.state_dir)),
         ):
             store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
-            found = _discovered(settings, ending)
-            if found is None:
-                return 0
-            return _Process(settings, store, timing).serve(found, ending)
+            process = _Process(settings, store, timing)
+            found = _discovered(settings, process.check, ending)
+            return 0 if found is None else process.serve(found, ending)
     except PolicyError as error:
         return failed("mps", error, UNUSABLE)
     except PluginError as error:
@@ -84,6 +83,7 @@ class _Process:
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it
         self._strategy_of = strategies(self._cluster, node_name=settings.node_name, default=settings.strategy)
+        self.check = check_of(self._strategy_of, self._cluster)
         self._timing = timing
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
@@ -115,7 +115,7 @@ class _Process:
 
     def _look_at_gpus(self) -> None:
         try:
-            self._supervisor.adopt(self._shared(_discover()))
+            self._supervisor.adopt(self._shared(_discover(self.check)))
         except PluginError as error:
             self._warn("discovery failed, the known GPUs stay", str(error))
         self._supervisor.hold_modes()
@@ -165,15 +165,16 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
     )
 
 
-def _discovered(settings: MpsSettings, ending: Ending) -> Discovered | None:
+def _discovered(settings: MpsSettings, check: Check, ending: Ending) -> Discovered | None:
     """Find the GPUs; None if the process was told to end before there were any."""
     given_up = Event()
     found: Future[Discovered | None] = Future()
 
     def find() -> None:
         try:
+            look = partial(_discover, check)
             found.set_result(
-                wait_for_gpus(_discover, wait=settings.wait_for_gpus, ended=lambda seconds, _: given_up.wait(seconds))
+                wait_for_gpus(look, wait=settings.wait_for_gpus, ended=lambda seconds, _: given_up.wait(seconds))
             )
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
             found.set_exception(error)
@@ -187,5 +188,5 @@ def _discovered(settings: MpsSettings, ending: Ending) -> Discovered | None:
     return found.result()
 
 
-def _discover() -> Discovered:
-    return discover(load_nvml())
+def _discover(check: Check) -> Discovered:
+    return discover(load_nvml(), check=check)

@@ -27,7 +27,7 @@ from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.shares.handover import forget_others, handover_settings
 from plugin.shares.preference import AllocationPolicy
-from plugin.shares.strategy import StrategyOf, strategies
+from plugin.shares.strategy import StrategyOf, check_of, strategies
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
 from policies.contract import Allocation, SharingStrategy
@@ -127,7 +127,9 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         serve=servers.add,
     )
     reports: SimpleQueue[Report | None] = SimpleQueue()
-    monitor = Monitor(source.nvml, reports.put, periods=Periods(), sysfs=source.sysfs)
+    monitor = Monitor(
+        source.nvml, reports.put, periods=Periods(), sysfs=source.sysfs, check=check_of(strategy_of, cluster)
+    )
     threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
 
     def ended(seconds: float, why: str) -> bool:

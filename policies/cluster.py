@@ -16,6 +16,8 @@ from policies.contract import (
     DEFAULT_RESOURCE_NAMES,
     DEFAULT_VGPUS_PER_GPU,
     DRA,
+    MOST_MPS_CLIENTS,
+    MPS,
     SIZE_RESOURCE_PREFIX,
     WHOLE_GPU_RESOURCE_PREFIXES,
     Allocation,
@@ -117,7 +119,14 @@ class Cluster(Section, frozen=True, kw_only=True):
         Meta(description="The extended resource of each strategy, and of whole GPUs."),
     ] = msgspec.field(default_factory=dict)
     vgpus_per_gpu: Annotated[
-        int, Meta(description="vGPUs that one GPU is divided into.", ge=1, le=100, examples=[DEFAULT_VGPUS_PER_GPU])
+        int,
+        Meta(
+            description="vGPUs that one GPU is divided into. Under mps at most as many as MPS serves clients: "
+            f"{MOST_MPS_CLIENTS}, and 48 with drivers before CUDA 13.1.",
+            ge=1,
+            le=100,
+            examples=[DEFAULT_VGPUS_PER_GPU],
+        ),
     ] = DEFAULT_VGPUS_PER_GPU
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
     handover: Annotated[
@@ -153,7 +162,19 @@ class Cluster(Section, frozen=True, kw_only=True):
             )
         if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in self.nodes):
             raise ValueError(too_fine(self.vgpus_per_gpu))
+        if self.too_many_for_mps and any(rule.strategy == MPS for rule in self.nodes):
+            raise ValueError(self.too_many_for_mps)
         msgspec.structs.force_setattr(self, "resource_names", names)
+
+    @property
+    def too_many_for_mps(self) -> str:
+        """Why no GPU can be shared by MPS; empty if some driver can serve a client in each vGPU."""
+        if self.vgpus_per_gpu <= MOST_MPS_CLIENTS:
+            return ""
+        return (
+            f"vgpusPerGpu {self.vgpus_per_gpu} is more than the {MOST_MPS_CLIENTS} clients that MPS has on one GPU: "
+            f"at most {MOST_MPS_CLIENTS} under mps, or share by time-slicing"
+        )
 
     def is_ours(self, resource: str) -> bool:
         """Whether an extended resource is a share, or whole GPUs, whoever allocates it."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, DRA, WHOLE, Allocation, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, DRA, MPS, WHOLE, Allocation, SharingStrategy
 from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.pod import Slot
@@ -68,7 +68,8 @@ def kind_of(
     a part of a GPU in it gets vGPUs for all its shares.
 
     Raises:
-        DeniedError: If the limits name whole GPUs and an annotation asks for a part of one, or DRA has no such vGPUs.
+        DeniedError: If the limits name whole GPUs and an annotation asks for a part of one, or DRA or MPS has no such
+            vGPUs.
     """
     rules = policy.policy
     vgpus = vgpus_of(cluster, policy)
@@ -77,12 +78,13 @@ def kind_of(
         fix = "Ask the administrator to change vgpusPerGpu, or allocation"
         raise DeniedError("SharingDisabled", what, fix, by=policy.source("allocation"))
     if rules.share.whole == "vgpus":
-        return vgpus
+        return _served(vgpus, cluster, policy)
     gpus = Kind(WHOLE, cluster.resource_names[WHOLE], 1, rules.allocation)
     names_gpus = _first_that_names(containers, gpus)
     if names_gpus is None:
         by_annotation = shares and all(share.is_whole for _, share in shares.values())
-        return gpus if by_annotation and _first_that_names(containers, vgpus) is None else vgpus
+        by_gpus = by_annotation and _first_that_names(containers, vgpus) is None
+        return gpus if by_gpus else _served(vgpus, cluster, policy)
     for name, (key, share) in shares.items():
         if not share.is_whole:
             what = (
@@ -93,6 +95,14 @@ def kind_of(
                 "ConflictingRequest", what, "Ask by annotation alone: a pod with a part of a GPU gets vGPUs for all"
             )
     return gpus
+
+
+def _served(vgpus: Kind, cluster: Cluster, policy: EffectivePolicy) -> Kind:
+    """Return the vGPUs if a GPU can be divided into so many: no node would advertise them otherwise."""
+    if vgpus.strategy == MPS and cluster.too_many_for_mps:
+        fix = "Ask the administrator to change vgpusPerGpu, or strategy"
+        raise DeniedError("SharingDisabled", cluster.too_many_for_mps, fix, by=policy.source("strategy"))
+    return vgpus
 
 
 def _first_that_names(containers: Sequence[Slot], kind: Kind) -> Slot | None:

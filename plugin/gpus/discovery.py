@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from plugin.errors import DiscoveryError
 from plugin.gpus.gpu import Gpu, VGpuId
+from plugin.gpus.mps_clients import mps_clients_of
 from plugin.gpus.nvml import (
     NvmlGpus,
     explained,
@@ -61,7 +62,14 @@ class Listed:
     errors: dict[int, Exception] = field(default_factory=dict)
 
 
-def discover(nvml: NvmlGpus, *, sysfs: Path = SYSFS) -> Discovered:
+Check = Callable[[Gpu], None]  # raises NotShareableError if the GPU cannot be shared as it is to be
+
+
+def any_gpu(_gpu: Gpu) -> None:
+    """Share whatever can be read."""
+
+
+def discover(nvml: NvmlGpus, *, sysfs: Path = SYSFS, check: Check = any_gpu) -> Discovered:
     """
     Read every GPU that can be shared, in NVML's order, which is that of the PCI bus.
 
@@ -70,7 +78,7 @@ def discover(nvml: NvmlGpus, *, sysfs: Path = SYSFS) -> Discovered:
     """
     try:
         with initialised(nvml):
-            return _discovered(nvml, sysfs)
+            return _discovered(nvml, sysfs, check)
     except nvml.NVMLError as error:
         raise DiscoveryError(explained(error)) from error
 
@@ -194,16 +202,18 @@ def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) ->
         reserved_bytes=reserved_bytes,
         architecture=_ARCHITECTURES.get(if_answered(nvml, lambda: nvml.nvmlDeviceGetArchitecture(handle)) or 0, ""),
         pcie_root=_pcie_root(nvml, handle, sysfs=sysfs),
+        mps_clients=mps_clients_of(nvml, handle),
     )
 
 
-def _discovered(nvml: NvmlGpus, sysfs: Path) -> Discovered:
+def _discovered(nvml: NvmlGpus, sysfs: Path, check: Check) -> Discovered:
     found = listed(nvml)
     gpus: dict[str, Gpu] = {}
     errors = dict(found.errors)
     for index in found.uuids:
         try:
             gpu = read_gpu(nvml, index, found.handles[index], sysfs=sysfs)
+            check(gpu)
         except errors_of_one(nvml) as error:
             errors[index] = raise_if_nvml_failed(error)
         else:

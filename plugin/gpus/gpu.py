@@ -56,6 +56,7 @@ class Gpu:
     memory_bytes: int  # that programs can take: the total without what the driver reserves
     numa_node: int | None  # of the CPUs next to it; None where the machine does not say
     reserved_bytes: int | None = None  # that the driver reserves; None where it does not say, and all memory is counted
+    mps_clients: int | None = None  # that MPS serves on it at most; None where the driver does not say
     links: tuple[Link, ...] = ()  # with those there were when it was found
     architecture: str = ""  # such as Hopper; empty where NVML does not say
     pcie_root: str = ""  # as the kernel names it, such as pci0000:3a; empty where the machine does not say

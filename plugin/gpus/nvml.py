@@ -47,6 +47,8 @@ class NvmlGpus(NvmlRun, Protocol):
     def NVMLError_NotSupported(self) -> type[Exception]: ...  # noqa: D102, N802
 
     def nvmlSystemGetDriverVersion(self) -> str | bytes: ...  # noqa: D102, N802
+    def nvmlSystemGetCudaDriverVersion_v2(self) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Any, /) -> Sequence[int]: ...  # noqa: D102, N802
     def nvmlDeviceGetCount(self) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetUUID(self, handle: Any, /) -> str | bytes: ...  # noqa: D102, N802

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Signal
 
-from plugin.gpus.discovery import SYSFS
+from plugin.gpus.discovery import SYSFS, Check, any_gpu
 from plugin.gpus.nvml import NvmlHealth, explained
 from plugin.gpus.pci import PciBus
 from plugin.health.event_window import EventWindow
@@ -50,13 +50,14 @@ class Periods:
 class Monitor:
     """Gives each of its reports to *report*. *sysfs* is None where the GPUs are not of this machine."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it watches, by what, and for whom
         self,
         nvml: NvmlHealth,
         report: Callable[[Report], None],
         *,
         periods: Periods,
         sysfs: Path | None = SYSFS,
+        check: Check = any_gpu,
         ended: Signal | None = None,
     ) -> None:
         self._nvml = nvml
@@ -67,7 +68,7 @@ class Monitor:
         self._ended = ended or Signal()
         self._bus = PciBus(sysfs)
         self._bus_seen: Mapping[str, str] = self._bus.gpus()
-        self._known = KnownGpus()
+        self._known = KnownGpus(check=check)
         self._generation = 0
         self._retry_seconds = periods.first_retry_seconds
         self._wait_failures = 0  # in a row

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from plugin.gpus.discovery import (
+    Check,
+    any_gpu,
     driver_version,
     errors_of_one,
     in_mig_mode,
@@ -35,6 +37,7 @@ class KnownGpus:
     gpus: dict[str, Gpu] = field(default_factory=dict)  # by UUID: all that could be shared once
     addresses: dict[str, str | None] = field(default_factory=dict)  # by UUID: on the PCI bus
     uuids: dict[int, str] = field(default_factory=dict)  # by NVML's number, when it last said
+    check: Check = any_gpu  # of those that are new
 
 
 class NvmlConnection:
@@ -137,6 +140,7 @@ class NvmlConnection:
                 continue
             try:
                 gpu = read_gpu(self._nvml, index, handles[index], sysfs=self._sysfs)
+                self._known.check(gpu)
                 self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
             except errors_of_one(self._nvml) as error:
                 errors[index] = raise_if_nvml_failed(error)

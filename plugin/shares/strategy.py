@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
+from plugin.gpus.discovery import Check, NotShareableError
 from plugin.gpus.gpu import Gpu
 from policies.cluster import Cluster
-from policies.contract import SharingStrategy
+from policies.contract import MOST_MPS_CLIENTS, MPS, SharingStrategy
 
 
 class SharedGpu(Protocol):
@@ -50,6 +51,24 @@ def strategies(cluster: Cluster, *, node_name: str, default: SharingStrategy) ->
         return cluster.strategy(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
 
     return strategy_of
+
+
+def check_of(strategy_of: StrategyOf, cluster: Cluster) -> Check:
+    """Make the function that says whether a GPU can be shared as it is to be."""
+
+    def check(gpu: Gpu) -> None:
+        clients = MOST_MPS_CLIENTS if gpu.mps_clients is None else gpu.mps_clients
+        if clients >= cluster.vgpus_per_gpu or strategy_of(gpu) != MPS:
+            return
+        fix = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
+        if not clients:
+            raise NotShareableError(f"{gpu.uuid} is older than Volta, and MPS limits nothing there: {fix}")
+        raise NotShareableError(
+            f"vgpusPerGpu {cluster.vgpus_per_gpu} is more than the {clients} clients that MPS serves on {gpu.uuid} "
+            f"with this driver: lower it in _cluster.yaml, or {fix}"
+        )
+
+    return check
 
 
 def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:

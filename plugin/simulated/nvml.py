@@ -93,6 +93,14 @@ class SimulatedNvml:
         self._check()
         return _DRIVER
 
+    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
+        self._check()
+        raise NotSupportedError(_NOT_SUPPORTED)
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: Gpu, /) -> Sequence[int]:
+        self._reached(handle)
+        raise NotSupportedError(_NOT_SUPPORTED)
+
     def nvmlDeviceGetCount(self) -> int:
         self._check()
         return len(self._node.gpus)

@@ -29,6 +29,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     yield from _without_classes(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
+    yield from _too_many_for_mps(policies)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):
@@ -82,6 +83,12 @@ def _without_classes(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterat
     source = policy.source("allocation")
     if policy.policy.allocation == DRA and is_too_fine(per_gpu) and source.file == file:
         yield Problem(file, source.line, "allocation", f"every share is denied: {too_fine(per_gpu)}")
+
+
+def _too_many_for_mps(policies: PolicySet) -> Iterator[Problem]:
+    used = (policies.default, *(one for name, one in policies.namespaces.items() if not policies.is_exempt(name)))
+    if policies.cluster.too_many_for_mps and any(one.policy.enabled and one.policy.strategy == MPS for one in used):
+        yield Problem(CLUSTER_FILE, 0, "vgpusPerGpu", f"pods under mps are denied: {policies.cluster.too_many_for_mps}")
 
 
 def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:

@@ -34,9 +34,9 @@ _WATCH_SECONDS = 15.0
 
 
 def measure(directory: Path) -> Iterator[str]:
-    policies = directory / "hundred"
+    policies = directory / "many"
     policies.mkdir()
-    (policies / "_cluster.yaml").write_text("vgpusPerGpu: 100\n")
+    (policies / "_cluster.yaml").write_text("vgpusPerGpu: 60\n")
     yield from _measure_calls(directory, policies)
     yield from _measure_over_nvml(directory, policies)
     yield from _measure_flood(directory)
@@ -69,10 +69,10 @@ def _measure_calls(directory: Path, policies: Path) -> Iterator[str]:
             ):
                 p50, p99 = _latency(call)
                 yield (
-                    f"{name} at 8 GPUs x 100 vGPUs: p50 {p50:.2f} ms, p99 {p99:.2f} ms (goal 5), "
+                    f"{name} at 8 GPUs x 60 vGPUs: p50 {p50:.2f} ms, p99 {p99:.2f} ms (goal 5), "
                     f"ratio to an empty call {p50 / empty[0]:.1f}"
                 )
-        yield f"memory of the plugin, 8 simulated GPUs x 100 vGPUs: {_memory(plugin.pid)} (goal 45)"
+        yield f"memory of the plugin, 8 simulated GPUs x 60 vGPUs: {_memory(plugin.pid)} (goal 45)"
 
 
 def _measure_over_nvml(directory: Path, policies: Path) -> Iterator[str]:

@@ -17,7 +17,7 @@ _PIECE = 100 * 1024
 _SHOWN = 12
 _WIDE = "environment: {reserved: strip}\nshare: {podMaximum: '8', maximum: '8'}\nhostPaths: [{path: /data}]"
 POLICIES = {
-    "": policies(_WIDE, "vgpusPerGpu: 100"),
+    "": policies(_WIDE, "vgpusPerGpu: 60"),
     "under time-slicing, ": policies("strategy: time-slicing"),
 }
 

@@ -1,13 +1,16 @@
 """What real MPS does with settings of the daemon's own: its default limits, its multi-user server."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from plugin.gpus.gpu import Gpu
-from plugin.mps.answers import keeps_memory_limit
+from plugin.mps.answers import keeps_memory_limit, server_pids
 from policies.contract import MPS_MEMORY_LIMIT, MPS_PIPE_DIRECTORY, MPS_THREAD_PERCENTAGE
 from tests.gpu.node import EVERYTHING_MIB, running, runs, said
+from tests.plugin.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("gpu")
 
@@ -61,6 +64,26 @@ def test_a_process_that_removes_its_limits_keeps_the_daemons_defaults(gpu: Gpu, 
         answer = node.ask("allocate", str(EVERYTHING_MIB), environment=bare)
     assert answer["allocated_mib"] <= gpu.memory_bytes // 5 // (1 << 20)
     assert whole["free_mib"] <= gpu.memory_bytes // 5 // (1 << 20)
+
+
+def test_a_server_without_clients_is_listed_and_one_that_is_killed_is_replaced(gpu: Gpu, directory: Path) -> None:
+    with running(gpu, directory) as node:
+        (first,) = server_pids(node.control().ask("get_server_list"))
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: node.fault() is not None, timeout_seconds=30)
+        wait_until(lambda: node.fault() is None, timeout_seconds=60)
+        assert server_pids(node.control().ask("get_server_list")) != (first,)
+
+
+def test_without_multi_user_a_client_of_another_user_replaces_the_server_and_the_gpu_is_ready(
+    gpu: Gpu, directory: Path
+) -> None:
+    with running(gpu, directory) as node:
+        (first,) = server_pids(node.control().ask("get_server_list"))
+        assert node.ask("info", environment=node.environment(2), user=65534)["error"] == 0
+        (second,) = server_pids(node.control().ask("get_server_list"))
+        assert second != first
+        assert node.fault() is None
 
 
 def test_with_multi_user_processes_of_two_users_run_side_by_side(gpu: Gpu, directory: Path) -> None:

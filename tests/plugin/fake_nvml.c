@@ -234,6 +234,17 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *memory) {
     memory->used = 0;
     return SUCCESS;
 }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) {
+    *version = said("cuda", -1) != NULL ? (int)said("cuda", -1)->a : 13010;
+    return SUCCESS;
+}
+int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    *major = said("pascal", number) != NULL ? 6 : 9;
+    *minor = 0;
+    return SUCCESS;
+}
 int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pending) {
     int number, failure = reached(handle, &number);
     if (failure) return failure;

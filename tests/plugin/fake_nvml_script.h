@@ -13,6 +13,8 @@
  *   reserved 0 1024    MiB of its memory that the driver keeps; 771 unless said
  *   ancestor 0 1 10    NVML's level of what GPUs 0 and 1 have in common; not supported unless said
  *   nvlink 0 1 4       4 links that are up between GPUs 0 and 1; with -1 in place of 1, to a switch
+ *   pascal 0           its compute capability is 6.0; 9.0 unless said
+ *   cuda 13000         the CUDA version of the driver; 13010 unless said
  *   mig 1 1            MIG mode of GPU 1
  *   events 0 0         types of events that GPU 0 can tell of; all that are there unless said
  *   fail 999           NVML as a whole fails

@@ -45,7 +45,10 @@ def test_the_gpus_of_nvml_are_shared_with_their_numa_nodes(start: Start, nvml: s
             "model": "NVIDIA H200",
             "memory_bytes": 143000 << 20,
             "numa_node": index,
+            "mps_clients": 60,
             "reserved_bytes": 771 << 20,
+            "architecture": "",
+            "pcie_root": "",
             "resource": NAME,
         }
         for index in (0, 1)

@@ -21,7 +21,7 @@ from policies.size import (
 )
 from tests.policies.pods import container, denied, granted, limited, mutated, only_container, pod, policies, untouched
 
-WIDE = policies("share: {maximum: '16', podMaximum: '16'}\nenvironment: {envFrom: allow}", "vgpusPerGpu: 100")
+WIDE = policies("share: {maximum: '16', podMaximum: '16'}\nenvironment: {envFrom: allow}", "vgpusPerGpu: 60")
 
 
 def _containers(count: int) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_nodes_by_dra_with_a_grid_too_fine_are_told_which_grid_fits() -> None:
     assert "at most 34 fits, such as 10, 20, 25" in problem.message
     assert not is_too_fine(34)
     assert problems_of(f"vgpusPerGpu: 34\n{by_dra}") == []
-    assert problems_of("vgpusPerGpu: 100\nnodes: [{offer: mps}]") == []
+    assert problems_of("vgpusPerGpu: 60\nnodes: [{offer: mps}]") == []
 
 
 def test_a_resource_of_the_device_plugin_cannot_be_named_like_a_size() -> None:

@@ -95,7 +95,7 @@ def test_a_review_takes_at_most_twenty_times_its_body_in_memory(by: Any) -> None
 def test_warnings_beyond_what_the_api_server_shows_are_counted() -> None:
     many = [container(f"c{number}", envFrom=[{}]) for number in range(100)]
     on = pod(None, *many, annotations={f"container.gpu-share.dev/c{number}": "0.01" for number in range(100)})
-    by = policies("environment: {envFrom: allow}", "vgpusPerGpu: 100")
+    by = policies("strategy: time-slicing\nenvironment: {envFrom: allow}", "vgpusPerGpu: 100")
     warnings = answered(on, by)["warnings"]
     assert warnings[-1].endswith("more warnings, which gpu-share preview shows")
     assert len(warnings) > 10

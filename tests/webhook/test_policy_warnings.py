@@ -64,6 +64,15 @@ def test_an_upper_bound_between_two_vgpus_is_never_reached(tmp_path: Path) -> No
     assert second.startswith("/team.yaml:1: warning: share.podMaximum: 0.1 of a GPU is 0.8 of 8 vGPUs: less than one")
 
 
+def test_more_vgpus_than_mps_has_clients_mean_that_its_pods_are_denied(tmp_path: Path) -> None:
+    (line,) = warnings(
+        tmp_path,
+        **{"_cluster.yaml": "vgpusPerGpu: 61", "_default.yaml": "enabled: false", "team.yaml": "enabled: true"},
+    )
+    assert line.startswith("/_cluster.yaml: warning: vgpusPerGpu: pods under mps are denied: vgpusPerGpu 61 is more")
+    assert warnings(tmp_path, **{"team.yaml": "enabled: true\nstrategy: time-slicing"}) == []
+
+
 SEVERAL = "share: {maximum: '4'}"
 
 

@@ -218,7 +218,7 @@ def test_a_node_with_both_ways_gives_each_gpu_to_one(node: DraNode) -> None:
     ("variables", "cluster", "words"),
     [
         ({"KUBERNETES_SERVICE_HOST": ""}, "", "needs the API server"),
-        ({"GPU_SHARE_ALLOCATION": "dra"}, "vgpusPerGpu: 100", "at most 34 fits"),
+        ({"GPU_SHARE_ALLOCATION": "dra"}, "vgpusPerGpu: 60", "at most 34 fits"),
     ],
 )
 def test_a_node_that_cannot_allocate_by_dra_says_why(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plugin.errors import DiscoveryError
-from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
+from plugin.gpus.discovery import Discovered, NotShareableError, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 
 
@@ -44,6 +44,12 @@ class FakeNvml:
 
     def nvmlSystemGetDriverVersion(self) -> str | bytes:  # noqa: N802
         return b"580.95.05"
+
+    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:  # noqa: N802
+        raise NotSupported(3)
+
+    def nvmlDeviceGetCudaComputeCapability(self, _handle: Any, /) -> Any:  # noqa: N802
+        raise NotSupported(3)
 
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         return 2
@@ -268,3 +274,13 @@ def test_a_driver_that_reserves_nonsense_is_not_believed(tmp_path: Path, reserve
 def test_a_gpu_that_is_lost_between_the_two_questions_is_not_shared(tmp_path: Path) -> None:
     with pytest.raises(DiscoveryError, match="error 15"):
         discover(FakeNvml(nvmlDeviceGetMemoryInfo=without_v2(FakeError(15))), sysfs=tmp_path)
+
+
+def test_a_gpu_that_cannot_be_shared_as_it_is_to_be_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    def check(gpu: Gpu) -> None:
+        if gpu.index == 0:
+            raise NotShareableError("it is too old")
+
+    found = discover(FakeNvml(), sysfs=tmp_path, check=check)
+    assert [gpu.index for gpu in found.gpus] == [1]
+    assert found.skipped == ("GPU 0 of 2 cannot be shared: it is too old",)

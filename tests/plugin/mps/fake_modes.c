@@ -2,7 +2,7 @@
  * A libnvidia-ml.so.1 for tests of compute modes: GPUs that other processes can see changed.
  *
  * FAKE_MODES names a folder: `gpus` holds a UUID on each line, `mode-<UUID>` a compute mode, 0 where there is no such
- * file, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML; while there is a
+ * file, `old-<UUID>` makes it a GPU before Volta, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML; while there is a
  * file `hangs`, that does not return.
  */
 #include <stdio.h>
@@ -81,6 +81,12 @@ int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
     memory->free = memory->used = 0;
     return SUCCESS;
 }
+int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor) {
+    *major = number_in("old-", handle) ? 6 : 9;
+    *minor = 0;
+    return SUCCESS;
+}
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = 13010; return SUCCESS; }
 int nvmlDeviceGetComputeMode(void *handle, unsigned int *mode) {
     *mode = number_in("mode-", handle);
     return SUCCESS;

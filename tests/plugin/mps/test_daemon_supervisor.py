@@ -50,11 +50,11 @@ def test_a_daemon_that_dies_is_started_again(supervisor: DaemonSupervisor, stand
 def test_a_daemon_that_hangs_is_not_ready_at_once_and_ended_after_five_looks(
     gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, answer=0.4, quit=0.1, kill=0.2)))
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, answer=1.0, quit=0.1, kill=0.2)))
     with running(supervisor):
         is_now(supervisor, "ready")
         standin.behave(hang=["get_server_list", "quit"])
-        is_now(supervisor, "failed", "get_server_list: no answer within 0.4 s")
+        is_now(supervisor, "failed", "get_server_list: no answer within 1 s")
         is_now(supervisor, "failed", "5 times in a row; the next start is after a pause of")
         standin.behave()
         is_now(supervisor, "ready")

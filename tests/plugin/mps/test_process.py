@@ -133,6 +133,18 @@ def test_a_mode_that_is_lost_is_set_again_and_where_that_fails_no_container_may_
 
 
 @needs_mounts
+def test_a_gpu_that_mps_cannot_share_has_no_daemon_and_keeps_its_mode(bench: Bench, start: Start) -> None:
+    (bench.nvml / f"old-{B}").write_text("1")
+    running = start()
+    bench.is_now("ready", A)
+    assert list(bench.state().gpus) == [A]
+    assert bench.mode(B) == 0
+    _, log, _ = running.ends(by=signal.SIGTERM)
+    (skipped,) = [line for line in log if line["message"] == "GPU skipped"]
+    assert f"{B} is older than Volta, and MPS limits nothing there: share it by time-slicing" in skipped["reason"]
+
+
+@needs_mounts
 def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> None:
     bench.has(A)
     start()

@@ -1,0 +1,58 @@
+"""What the plugin does with GPUs that MPS cannot share, or not among so many."""
+
+from pathlib import Path
+
+import pytest
+
+from plugin.health.status import show
+from plugin.simulated.kubelet import SimulatedKubelet
+from tests.plugin.nvml_library import Script, build
+from tests.plugin.plugin_process import Start
+
+NAME = "gpu-share.dev/vgpu"
+FIRST = "GPU-00000000-0000-0000-0000-000000000000"
+
+
+@pytest.fixture(scope="module")
+def nvml(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(build(tmp_path_factory.mktemp("nvml")).parent)
+
+
+def test_a_gpu_that_mps_cannot_share_is_not_advertised_under_mps_and_status_says_why(
+    start: Start, nvml: str, tmp_path: Path, directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Script(tmp_path)
+    script.say("pascal 0")
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start(LD_LIBRARY_PATH=nvml, **script.environment)
+        kubelet.wait_until(lambda: kubelet.capacity(NAME) == 10)
+        why = f"GPU 0 of 2 cannot be shared: {FIRST} is older than Volta, and MPS limits nothing there"
+        assert why in plugin.logged("GPU skipped")["reason"]
+        show(tmp_path, output="text")
+    assert f"not shared: {why}" in capsys.readouterr().out
+    script.say("pascal 1")
+    code, written = start(
+        "--strategy=mps", f"--state-dir={tmp_path / 'other'}", LD_LIBRARY_PATH=nvml, **script.environment
+    ).ends()
+    assert (code, written.count("is older than Volta")) == (1, 2)
+    sliced = start(
+        "--strategy=time-slicing", f"--state-dir={tmp_path / 'sliced'}", LD_LIBRARY_PATH=nvml, **script.environment
+    )
+    assert [gpu["mps_clients"] for gpu in sliced.logged("starting")["gpus"]] == [0, 0]
+
+
+@pytest.mark.parametrize(("cuda", "vgpus"), [(13000, 49), (13000, 48), (13010, 60)])
+def test_more_vgpus_than_mps_serves_clients_with_this_driver_are_an_error(
+    start: Start, nvml: str, tmp_path: Path, cuda: int, vgpus: int
+) -> None:
+    script = Script(tmp_path)
+    script.say(f"cuda {cuda}")
+    (tmp_path / "many").mkdir()
+    (tmp_path / "many" / "_cluster.yaml").write_text(f"vgpusPerGpu: {vgpus}\n")
+    plugin = start(f"--policies={tmp_path / 'many'}", LD_LIBRARY_PATH=nvml, **script.environment)
+    if vgpus != 49:
+        assert len(plugin.logged("starting")["gpus"]) == 2
+        return
+    code, written = plugin.ends()
+    assert code == 1
+    assert f"vgpusPerGpu 49 is more than the 48 clients that MPS serves on {FIRST} with this driver" in written
