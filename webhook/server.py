@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from typing import Any, NoReturn
 
 from gunicorn.app.base import BaseApplication
@@ -20,7 +21,7 @@ from webhook.app import Application
 from webhook.listener import begin_nothing_more, listen, most_connections
 from webhook.settings import Settings, StartError
 from webhook.tls import CertificateError, ServingCertificate
-from webhook.watch import watch
+from webhook.watch import pause_seconds, watch
 from webhook.worker import Worker, hold_signals
 
 log = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         self._settings = settings
         self._listener = listener.detach()  # gunicorn makes a socket of its own from it
         self._store = store
+        self._next_look = 0.0  # seconds on the monotonic clock
         self.certificate = certificate
         super().__init__()
 
@@ -106,10 +108,16 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
 
     def refresh(self) -> None:
         """Put new policies in force in this process; the workers do so themselves, and log it."""
+        if time.monotonic() < self._next_look:
+            return
+        before, began = self._store.troubles, time.thread_time()
+        has_changed = False
         try:
-            self._store.refresh()
+            has_changed = self._store.refresh() or self._store.troubles is not before
         except Exception:  # whatever it was, the next look may find the files in order
             log.exception("looking for new policies failed")
+        # A little less than the second after which the master comes again.
+        self._next_look = time.monotonic() + 0.9 * pause_seconds(time.thread_time() - began, has_changed=has_changed)
 
     def load(self) -> Application:
         """Make the application, once, before the workers are forked."""

@@ -3,6 +3,7 @@
 import logging
 import ssl
 from pathlib import Path
+from threading import Lock
 
 from program.files import read_file
 
@@ -31,6 +32,7 @@ class ServingCertificate:
     def __init__(self, certificate: Path, key: Path) -> None:
         self._certificate = certificate
         self._key = key
+        self._lock = Lock()  # who serves and who watches both look: neither takes the old pair while the other reads
         self._seen = self._state()
         self._context = _context(certificate, key)
         self.newest_error: CertificateError | None = None
@@ -42,6 +44,10 @@ class ServingCertificate:
         Costs two `stat` calls (4 µs, a hundredth of a handshake) while nothing changes, so it is
         asked at every handshake. A pair that is not good is left alone until it changes again.
         """
+        with self._lock:
+            return self._refreshed()
+
+    def _refreshed(self) -> bool:
         state = self._state()
         if state == self._seen:
             return False

@@ -12,6 +12,20 @@ from webhook.tls import ServingCertificate
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 10.0
+_PART_OF_A_CORE = 0.005  # that looking may take; what is found may take more
+
+
+def pause_seconds(spent_seconds: float, *, has_changed: bool) -> float:
+    """
+    Say how long to wait before the next look, by what the last one has taken of the processor.
+
+    A second, as long as looking is cheap: a ConfigMap's volume takes one system call. A directory of thousands of files
+    takes one for each of them, and is looked at less often.
+    """
+    if has_changed:  # then most of the time went into reading
+        return LOOK_EVERY_SECONDS
+    return min(max(spent_seconds / _PART_OF_A_CORE, LOOK_EVERY_SECONDS), _LONGEST_PAUSE_SECONDS)
 
 
 def watch(store: PolicyStore, certificate: ServingCertificate) -> None:
@@ -28,20 +42,22 @@ def watch(store: PolicyStore, certificate: ServingCertificate) -> None:
     Thread(target=_keep_looking, args=(store, certificate, troubles), name="watch", daemon=True).start()
 
 
-def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> None:
-    """Put new files in force, and log what is new."""
+def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> bool:
+    """Put new files in force, log what is new, and say whether other policies hold."""
     try:
         certificate.refresh()
         changed = store.refresh()
     except Exception:  # whatever it was, the next look may find the files in order
         log.exception("looking for new files failed")
-        return
+        return False
     if changed:
         log.info("new policies in force")
     troubles.tell(store.troubles)
+    return changed
 
 
 def _keep_looking(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> None:
     while True:
-        time.sleep(LOOK_EVERY_SECONDS)
-        look(store, certificate, troubles)
+        before, began = store.troubles, time.thread_time()
+        has_changed = look(store, certificate, troubles) or store.troubles is not before
+        time.sleep(pause_seconds(time.thread_time() - began, has_changed=has_changed))

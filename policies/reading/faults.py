@@ -7,9 +7,11 @@ Each field is checked on its own, so that one reading reports every fault.
 import difflib
 import typing
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from policies.cluster import Cluster
 from policies.errors import ShareError, quoted
@@ -58,8 +60,13 @@ def is_section(of: Any) -> bool:
     return isinstance(of, type) and issubclass(of, msgspec.Struct)
 
 
+@cache
+def _fields(model: type[msgspec.Struct]) -> tuple[FieldInfo, ...]:
+    return msgspec.structs.fields(model)
+
+
 def _dotted(model: type[msgspec.Struct], path: str = "") -> Iterator[str]:
-    for field in msgspec.structs.fields(model):
+    for field in _fields(model):
         yield f"{path}{field.encode_name}"
         if is_section(field.type):
             yield from _dotted(field.type, f"{field.encode_name}.")
@@ -70,7 +77,7 @@ _DOTTED = {model: frozenset(_dotted(model)) for model in _FILES}
 
 
 def _field_faults(node: Node, model: type[msgspec.Struct], path: str) -> Iterator[Fault]:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(model)}
+    fields = {field.encode_name: field for field in _fields(model)}
     for key, child in node.fields.items():
         here = _join(path, key)
         if key in fields and not _is_other_frameworks(here, child, model):
@@ -91,7 +98,7 @@ def _unknown(path: str, key: str, model: type[msgspec.Struct]) -> str:
     for other, file in _FILES.items():
         if other is not model and path in _DOTTED[other]:
             return f"belongs in {file}: move it there"
-    fields = [field.encode_name for field in msgspec.structs.fields(model)]
+    fields = [field.encode_name for field in _fields(model)]
     near = difflib.get_close_matches(key, fields, n=1, cutoff=0.5)
     return f"unknown field: did you mean {near[0]}?" if near else f"unknown field: known are {', '.join(fields)}"
 

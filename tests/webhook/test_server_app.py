@@ -14,7 +14,7 @@ from webhook.app import Application, create_app
 from webhook.http1 import Request
 from webhook.settings import Settings
 from webhook.tls import ServingCertificate
-from webhook.watch import look
+from webhook.watch import look, pause_seconds
 
 
 class FailingStore(PolicyStore):
@@ -86,6 +86,14 @@ def test_a_look_that_fails_is_logged_and_leaves_things_as_they_were(
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
     look(FaultyStore(policies), certificate, TroubleLog(logging.getLogger("test")))
     assert [record.message for record in caplog.records] == ["looking for new files failed"]
+
+
+@pytest.mark.parametrize(
+    ("spent", "has_changed", "pause"),
+    [(0.0001, False, 1), (0.005, False, 1), (0.04, False, 8), (3, False, 10), (3, True, 1)],
+)
+def test_looking_for_changes_takes_half_a_percent_of_a_core(spent: float, has_changed: bool, pause: float) -> None:  # noqa: FBT001
+    assert pause_seconds(spent, has_changed=has_changed) == pytest.approx(pause)
 
 
 @pytest.mark.parametrize(
