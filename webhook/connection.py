@@ -47,6 +47,9 @@ class Loop(Protocol):
     def proceed_later(self, connection: "Connection") -> None:
         """Call `proceed` when the others had their turn."""
 
+    def make_room(self) -> None:
+        """Reject the request that holds most of `held_bytes`."""
+
     def forget(self, connection: "Connection") -> None:
         """Keep nothing of a connection that is closed."""
 
@@ -56,7 +59,6 @@ class Connection:
 
     __slots__ = (
         "_drained_bytes",
-        "_held_bytes",
         "_is_last",
         "_loop",
         "_outgoing",
@@ -66,6 +68,7 @@ class Connection:
         "deadline",
         "descriptor",
         "events",
+        "held_bytes",
     )
 
     def __init__(self, accepted: socket.socket, loop: Loop) -> None:
@@ -75,7 +78,7 @@ class Connection:
         self._parser = RequestParser()
         self._outgoing = b""  # of the answer
         self._is_last = False  # is the answer
-        self._held_bytes = 0  # of a body that is not complete
+        self.held_bytes = 0  # of a body that is not complete
         self._drained_bytes = 0
         self.deadline: Deadline[Connection] | None = None
         self.events = select.EPOLLIN  # that the loop waits for
@@ -102,6 +105,12 @@ class Connection:
         else:
             self.hang_up()
 
+    def give_up_request(self) -> None:
+        """Reject the request that is not complete, because all of them together are too large."""
+        self._parser.reject(503, "The webhook has too many long requests at once: try again.")
+        self._step = Connection._serve
+        self.proceed()
+
     def hang_up(self) -> None:
         """End it as the protocol wants it, with nothing more to come from either side."""
         self._say_goodbye()
@@ -109,8 +118,7 @@ class Connection:
 
     def close(self) -> None:
         """End it at once."""
-        self._loop.held_bytes -= self._held_bytes
-        self._held_bytes = 0
+        self._account(0)
         self._step = Connection._stay_closed
         self._loop.forget(self)
         self._parser.end()
@@ -157,22 +165,23 @@ class Connection:
                 self._serve()
                 return
             self._hold()
+            if self._step is not Connection._receive:
+                return
 
     def _hold(self) -> None:
-        """Keep a request that is not complete, if there is room for it, for as long as one may take."""
+        """Keep a request that is not complete, for as long as one may take."""
         if self._loop.idle.has(self):
             self._loop.requests.enter(self)
         if self._parser.awaits_continue:
             self._parser.awaits_continue = False
             self._socket.send(CONTINUE)
         self._account(self._parser.held_bytes)
-        if self._loop.held_bytes > MAX_HELD_BYTES and self._held_bytes:
-            self._parser.reject(503, "The webhook has too many long requests at once: try again.")
-            self._serve()
+        if self._loop.held_bytes > MAX_HELD_BYTES:
+            self._loop.make_room()
 
     def _account(self, held_bytes: int) -> None:
-        self._loop.held_bytes += held_bytes - self._held_bytes
-        self._held_bytes = held_bytes
+        self._loop.held_bytes += held_bytes - self.held_bytes
+        self.held_bytes = held_bytes
 
     def _serve(self) -> None:
         """Answer the request that is first."""

@@ -107,6 +107,10 @@ class EventLoop:
         """Let *connection* go on in the next turn."""
         self._later.append(connection)
 
+    def make_room(self) -> None:
+        """Reject the longest of the requests that are not complete: a usual review is never the one."""
+        max(self._connections.values(), key=lambda one: one.held_bytes).give_up_request()
+
     def forget(self, connection: Connection) -> None:
         """Keep nothing of *connection*, which is about to be closed; epoll forgets what is closed by itself."""
         leave(connection)

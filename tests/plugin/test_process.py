@@ -1,6 +1,8 @@
 """The plugin as a process of its own: what an administrator starts, reads and ends."""
 
+import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -34,6 +36,26 @@ def test_a_pod_gets_its_share_from_the_real_command_before_and_after_a_restart_o
         assert kubelet.registrations == [NAME, NAME]
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
         assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
+
+
+def test_no_allocation_waits_for_a_log_that_nobody_reads(directory: Path) -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # about ten lines
+    options = ["--simulate", "8xH200", "--kubelet-dir", str(directory), "--state-dir", str(directory / "state")]
+    options += ["--cdi-dir", str(directory / "cdi")]
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = subprocess.Popen([sys.executable, "-m", "gpu_share", "plugin", *options], stderr=writing, cwd=ROOT)
+        try:
+            kubelet.wait_for(NAME)
+            for number in range(80):
+                kubelet.allocate(Request(pod=f"default/{number}", container="main", resource=NAME, count=1))
+            plugin.send_signal(signal.SIGTERM)
+            assert plugin.wait(10) == 0
+        finally:
+            plugin.kill()
+            plugin.wait()
+            os.close(reading)
+            os.close(writing)
 
 
 def test_a_time_sliced_node_advertises_its_own_resource_and_holds_nobody(start: Start, directory: Path) -> None:

@@ -274,6 +274,14 @@ def test_bodies_that_are_not_complete_have_a_bound_together(server: Server) -> N
             with contextlib.suppress(TimeoutError):
                 statuses.append(answer(connection)[0])
         assert 2 <= statuses.count(503) == len(statuses) <= 6
+        with server.tls() as usual:  # in two pieces, so that it is held as well
+            usual.sendall(post(review_of())[:-100])
+            usual.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                usual.recv(1)
+            usual.settimeout(15)
+            usual.sendall(post(review_of())[-100:])
+            assert answer(usual)[0] == 200
         with server.caller() as caller:
             assert caller.allowed(review_of())
 
