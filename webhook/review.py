@@ -1,7 +1,6 @@
 """AdmissionReview v1 to values and back: what the API server sends, what it gets, what the log says of it."""
 
 from base64 import b64encode
-from textwrap import wrap
 from typing import Any, Final
 
 import msgspec
@@ -15,11 +14,9 @@ from policies.pod import Pod
 from policies.policy_set import PolicySet
 from webhook.nesting import DEEPEST, is_too_deep
 from webhook.patch import Operation, hiding, operations
+from webhook.warning_lines import printable
 
-_PREFIX = "gpu-share: "
 _MOST_NAMED = 16  # containers in a log line or audit annotation; more are counted by nobody
-LONGEST_WARNING: Final = 120  # characters, as the API's documentation asks
-MOST_WARNED: Final = 4096  # characters in all warnings; beyond, the API server drops some
 LONGEST_UID: Final = 128 * 1024  # characters; the API server's have 36
 LONGEST_ANSWER: Final = 1024 * 1024  # bytes; what it is made of is bounded by policies/size.py, and a test holds it
 
@@ -208,7 +205,7 @@ def _answer(request: Request, pod: Pod | None, decision: Decision | Added) -> Re
             response = Response(uid=request.uid, allowed=False, status=status, audit_annotations=audit)
             event |= {"policy": policy.name, "decision": "denied", "code": code}
         case _:
-            response = Response(uid=request.uid, allowed=True, warnings=_printable(decision.warnings))
+            response = Response(uid=request.uid, allowed=True, warnings=printable(decision.warnings))
             if isinstance(decision, Untouched) and decision.denied is not None:
                 event |= {"policy": decision.denied.policy.name, "code": decision.denied.deny.code}
                 response.audit_annotations = {"policy": decision.denied.policy.name}
@@ -232,25 +229,9 @@ def _patching(request: Request, made: list[Operation], warnings: tuple[str, ...]
         allowed=True,
         patch_type="JSONPatch" if made else None,
         patch=b64encode(_encode(made)).decode() if made else None,
-        warnings=_printable(warnings),
+        warnings=printable(warnings),
         audit_annotations=audit,
     )
-
-
-def _printable(warnings: tuple[str, ...]) -> list[str] | None:
-    """Cut what is too long for one warning into several, between words; leave out what the API server would drop."""
-    if not warnings:
-        return None
-    room = LONGEST_WARNING - len(_PREFIX)
-    printed: list[str] = []
-    left = MOST_WARNED - LONGEST_WARNING
-    for number, text in enumerate(warnings):
-        lines = [f"{_PREFIX}{line}" for line in (wrap(text, room) if len(text) > room else [text])]
-        left -= sum(map(len, lines))
-        if left < 0:
-            return [*printed, f"{_PREFIX}and {len(warnings) - number} more warnings, which gpu-share preview shows"]
-        printed += lines
-    return printed
 
 
 def _plain(error: Exception) -> str:

@@ -55,6 +55,7 @@ _PYTORCH = Framework(
     source="https://github.com/pytorch/pytorch/pull/161035",
 )
 
+_JAX_MEMORY = "https://docs.jax.dev/en/latest/gpu_memory_allocation.html"
 _JAX = Framework(
     name="jax",
     images=("nvidia/jax",),
@@ -65,16 +66,12 @@ _JAX = Framework(
             Spelling(variable="XLA_CLIENT_MEM_FRACTION"),
         ),
         overridden_by=(
-            Override(
-                variable="XLA_PYTHON_CLIENT_ALLOCATOR",
-                harmless=("default", "bfc"),
-                source="https://docs.jax.dev/en/latest/gpu_memory_allocation.html",
-            ),
+            Override(variable="XLA_PYTHON_CLIENT_ALLOCATOR", harmless=("default", "bfc"), source=_JAX_MEMORY),
         ),
     ),
     note="The fraction is allocated at start, in each process, unless XLA_PYTHON_CLIENT_PREALLOCATE=false; "
     "it stays the cap then. The platform allocator ignores it.",
-    source="https://docs.jax.dev/en/latest/gpu_memory_allocation.html",
+    source=_JAX_MEMORY,
 )
 
 _VLLM = Framework(
@@ -162,6 +159,7 @@ _TRITON = Framework(
     source="https://github.com/triton-inference-server/tensorflow_backend#command-line-options",
 )
 
+_TENSORRT_LLM_SERVE = "https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/commands/serve.py"
 _TENSORRT_LLM = Framework(
     name="tensorrt-llm",
     images=("tensorrt-llm/release",),
@@ -173,16 +171,11 @@ _TENSORRT_LLM = Framework(
             Spelling(argument="--kv_cache_free_gpu_memory_fraction"),
             Spelling(argument="--free_gpu_memory_fraction"),
         ),
-        overridden_by=(
-            Override(
-                argument="--extra_llm_api_options",
-                source="https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/commands/serve.py",
-            ),
-        ),
+        overridden_by=(Override(argument="--extra_llm_api_options", source=_TENSORRT_LLM_SERVE),),
     ),
     note="The fraction is of the memory free after the weights are loaded and covers the KV cache alone; its default "
     "of 0.9 is right under MPS. A file given with --config overrides the option.",
-    source="https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/commands/serve.py",
+    source=_TENSORRT_LLM_SERVE,
 )
 
 _MXNET = Framework(

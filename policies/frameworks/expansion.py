@@ -15,9 +15,9 @@ from policies.pod import Container, Variable
 
 # In place of what admission cannot read. No argument and no variable of a process can hold the character NUL.
 UNREAD: Final = "\0"
-ANYTHING: Final = "\0*"  # of a ConfigMap, say: it may be an option
-A_VALUE: Final = "\0#"  # a number, or a name in Kubernetes' form: it cannot begin an option
-TOLD: Final = "\0%"  # the share, as the device plugin tells it
+ANYTHING: Final = "\0\1"  # of a ConfigMap, say: it may be an option
+A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot begin an option
+TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod

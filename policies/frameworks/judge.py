@@ -32,7 +32,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     is_read: bool = True  # by the program that runs, as far as admission can tell
 
 
-_MARK = re.compile(f"{UNREAD}.")
+_MARK = re.compile(f"{UNREAD}[\1-\3]?")
 _LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)
 

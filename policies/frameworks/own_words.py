@@ -15,7 +15,9 @@ from policies.frameworks.settings import Option, SettingIndex
 from policies.frameworks.shell_text import BETWEEN, in_plain_words, unread_options
 
 _OPTION = re.compile(r"--?[A-Za-z]")
-_NAME_GOES_ON = re.compile(r"\w")
+_IN_NAME = re.compile(r"\w")
+_LONGEST_VALUE = 512  # characters that are read behind a variable's name
+_ASSIGNED = re.compile(r"([=:,\s]+)([^\s\x7f]*)")
 _SPACE = re.compile(r"\s")
 _HAS_DIGITS = re.compile(r"[0-9]")
 
@@ -87,17 +89,17 @@ class Words:
             yield OwnValue("unread", f"an option {unread}…" if unread else "a word of its command line", shown(UNREAD))
 
     def _assigned_in_text(self, text: str) -> Iterator[OwnValue]:
-        if not self._index.assigned_in_text.search(text):
-            return
-        for sign in ":,":  # spaces beside them mean nothing
-            text = sign.join(map(str.strip, text.split(sign)))
-        for match in self._index.assigned_in_text.finditer(text):
-            if match.start() and _NAME_GOES_ON.match(text, match.start() - 1):
-                continue
-            name, how, value = match.groups()
-            if "=" in how or _HAS_DIGITS.search(value):  # `setenv NAME 0.9`, or a sentence
-                for found, _ in assigned(name, value, self._index, self._judge):
-                    yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
+        for name in self._index.variables:
+            at = text.find(name)
+            while at >= 0:
+                self._judge.count()
+                end = at + len(name)
+                how, value = _value_behind(text[end : end + _LONGEST_VALUE])
+                is_name = not (at and _IN_NAME.match(text, at - 1))
+                if is_name and how and ("=" in how or _HAS_DIGITS.search(value)):  # `setenv NAME 0.9`, or a sentence
+                    for found, _ in assigned(name, value, self._index, self._judge):
+                        yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
+                at = text.find(name, end)
 
     def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:
         """Judge the *value* of an option as it is *written*; None if it is another's."""
@@ -114,3 +116,14 @@ class Words:
         if verdict == "within" or not is_fraction(value):
             return None
         return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value))
+
+
+def _value_behind(text: str) -> tuple[str, str]:
+    """Split what stands behind a variable's name in a text: what may assign it, and its value."""
+    start = text[:1]
+    for sign in ":,":  # spaces beside them mean nothing
+        text = sign.join(map(str.strip, text.split(sign)))
+    if start.isspace():
+        text = f"{start}{text}"
+    match = _ASSIGNED.match(text)
+    return (match[1], match[2]) if match else ("", "")

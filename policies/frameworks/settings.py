@@ -56,7 +56,6 @@ class SettingIndex:
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = _pattern(self._lengths)
-        self.assigned_in_text = _assignment(self.variables)
 
     def _add(self, setting: Setting) -> None:
         written = setting.written
@@ -83,7 +82,7 @@ class SettingIndex:
             return False
         if self.of_option(word.partition("=")[0]) and word.startswith("-"):
             return False
-        if self.in_text.search(word) or self.assigned_in_text.search(word):
+        if self.in_text.search(word) or any(name in word for name in self.variables):
             return False
         if len(self.inert) >= _MOST_KEPT:  # hostile words are kept from filling the memory
             self.inert.clear()
@@ -113,12 +112,6 @@ def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
     choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
     # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
     return re.compile(rf"-(?<![\w-]-)-*+({choice})(?![\w\0-])(?=[=,\s]*([^\s\x7f]{{0,64}}))")
-
-
-def _assignment(names: Iterable[str]) -> re.Pattern[str]:
-    """Match one of the variables *names* in a text, what may assign it, and up to 512 characters of its value."""
-    choice = "|".join(sorted(names)) or "(?!)"
-    return re.compile(rf"({choice})([=:,\s]+)([^\s\x7f]{{0,512}})", re.ASCII)
 
 
 def _abbreviated(full: str, shortest: int) -> str:

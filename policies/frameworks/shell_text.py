@@ -19,11 +19,11 @@ _NAMED = re.compile(r"\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
 _OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
 _SPLITS = frozenset({"IFS"})
 _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
-_BRACES = re.compile(r"\{(?<=[\w-]\{)")
-_SPACED = str.maketrans("(){}[];&|<>", " " * 11, "'\"\\")
+# A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
+_SPACED = str.maketrans("()}[];&|<>{", " " * 10 + UNREAD, "'\"\\")
 # An option whose name is partly unread, and a word that begins with what may be an option.
-_PART_UNREAD = re.compile(r"-(?<![\w-]-)[\w-]*+\0")
-_MAY_BE_OPTION = re.compile(r"\0\*(?<![^\s\x7f]\0\*)")
+_PART_UNREAD = re.compile(r"-(?<![\w-]-)(?:[\w-]*+\x00(?=[\x01-\x03])|-*+\w[\w-]*+\x00)")
+_MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f]\x00\x01)")
 
 
 def in_plain_words(text: str, variables: Variables) -> str:
@@ -32,8 +32,6 @@ def in_plain_words(text: str, variables: Variables) -> str:
         return text
     if "$" in text or "`" in text:
         text = _substituted(text, variables)
-    if "{" in text:  # of what a shell writes out once for each part
-        text = _BRACES.sub(f"{A_VALUE} ", text)
     if "\\" in text:
         text = text.replace("\\\n", "").replace("\\_", " ")  # `env -S` writes a space so
     return text.translate(_SPACED)

@@ -32,6 +32,8 @@ def at_the_limits(size: int) -> Iterator[Worst]:
     ):
         many = (words * MOST_WORDS)[:MOST_WORDS]
         yield f"{MOST_WORDS} {name}", pod("0.2", container(command=many, env=_env(10)))
+    for name, unit in (("options that differ", "-a{}"), ("words that differ", "a{}"), ("texts that differ", "-a{} b")):
+        yield f"{MOST_WORDS} {name}", pod("0.2", container(args=[unit.format(n) for n in range(MOST_WORDS)]))
     filling = size // MOST_VARIABLES - 30
     yield f"{MOST_VARIABLES} variables", pod("0.2", container(env=_env(MOST_VARIABLES, "x" * filling)))
     yield f"{MOST_VARIABLES} variables of a framework", pod("0.2", container(env=_same(MOST_VARIABLES)))
@@ -97,10 +99,13 @@ def _texts(size: int) -> Iterator[Worst]:
     for unit in (
         "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
         "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
+        "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
         "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
     ):  # fmt: skip
         text = _filled(unit, size)
         yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=_env(1, "-gp=0")))
+        hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
+        yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
 
 
 def _variables(size: int) -> Iterator[Worst]:

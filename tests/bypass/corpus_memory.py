@@ -1,46 +1,31 @@
 """Pods that tell a framework to take more of the GPU's memory than their share, in every way to write that."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from tests.bypass.attempt import Attempt, by_webhook, variable
-from tests.policies.pods import container, pod
+from tests.bypass.corpus_memory_texts import texts, wrapped
+from tests.bypass.greedy import (
+    CONF,
+    CONFIG_MAP,
+    COUNT,
+    FRACTION,
+    JAX,
+    LABEL,
+    NOTE,
+    SECRET,
+    TORCH,
+    USE,
+    VLLM,
+    Greedy,
+)
 
-# lowered: the value is brought to the share. kept: there is nothing above it. warned: it cannot be read, and MPS
-# limits it. denied: MemoryArgumentAboveShare.
-Outcome = Literal["lowered", "kept", "warned", "denied"]
-
-OWN = "registry.example/team/server:3"
-VLLM = "vllm/vllm-openai:v0.11.0"
-TORCH = "pytorch/pytorch:2.10.0"
-USE = "--gpu-memory-utilization"
-JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
-CONF = "PYTORCH_CUDA_ALLOC_CONF"
-FRACTION = "per_process_memory_fraction"
-CONFIG_MAP = {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
-SECRET = {"valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
-LABEL = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['x']"}}}
-NOTE = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['x']"}}}
-COUNT = {"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
 DIGITS = variable("N", "95")
-
-
-class Greedy(NamedTuple):
-    """One container, and what becomes of it under MPS and under time-slicing."""
-
-    name: str
-    fields: dict[str, Any]
-    under_mps: Outcome
-    sliced: Outcome
-    annotations: dict[str, str] = {}  # noqa: RUF012 - never changed
-
-    def pod(self) -> dict[str, Any]:
-        return pod("0.2", container(**({"image": OWN} | self.fields)), annotations=self.annotations)
 
 
 def greedy() -> list[Greedy]:
     """List every one."""
-    return [*_expanded(), *_unread(), *_wrapped(), *_texts(), *_variables(), *_others(), *_overriding()]
+    return [*_expanded(), *_unread(), *wrapped(), *texts(), *_variables(), *_others(), *_overriding()]
 
 
 def memory() -> Iterator[Attempt]:
@@ -120,92 +105,6 @@ def _unread() -> Iterator[Greedy]:
         yield Greedy(f"{name} by envFrom", _vllm(*words, **from_all), mps, "denied")  # type: ignore[arg-type]
     for name in ("GPU_SHARE_MEMORY_MIB", "NVIDIA_VISIBLE_DEVICES"):
         yield Greedy(f"a value of the plugin's {name}", _vllm(f"{USE}=0.$({name})"), "lowered", "denied")
-
-
-def _wrapped() -> Iterator[Greedy]:
-    text = f"exec vllm serve m {USE} 0.95"
-    for words in (
-        ["sh", "-c", text],
-        ["bash", "-lc", text],
-        ["fish", "-c", text],
-        ["busybox", "sh", "-c", text],
-        ["gosu", "app", "sh", "-c", text],
-        ["su-exec", "app:app", "ash", "-c", text],
-        ["su", "app", "-c", text],
-        ["runuser", "-u", "app", "--", "bash", "-c", text],
-        ["setpriv", "--reuid", "1000", "sh", "-c", text],
-        ["chroot", "/newroot", "sh", "-c", text],
-        ["sudo", "-u", "app", "sh", "-c", text],
-        ["unshare", "-r", "sh", "-c", text],
-        ["env", "-S", f"vllm serve m {USE}=0.95"],
-        ["env", "-S", rf"vllm\_serve\_m\_{USE}=0.95"],
-        ["env", "A=1", "sh", "-c", text],
-        ["xargs", "-I", "{}", "sh", "-c", text],
-        ["tini", "--", "taskset", "-c", "0-3", "ionice", "-c", "2", "stdbuf", "-oL", "sh", "-c", text],
-        ["nobody-knows-this", "--run", text],
-        ["python3", "-c", f"import os; os.execvp('vllm', ['vllm', 'serve', 'm', '{USE}', '0.95'])"],
-        ["perl", "-e", f"exec 'vllm serve m {USE}=0.95'"],
-        ["bash", "start.sh", f"{USE}=0.95"],
-        ["sh", "-c", 'exec vllm serve "$@"', "x", f"{USE}=0.95"],
-    ):
-        yield Greedy(f"{' '.join(words[:4])[:40]!a} {len(words)}", {"command": words}, "denied", "denied")
-    for words in (
-        ["gosu", "app", "vllm", "serve", "m", f"{USE}=0.95"],
-        ["setpriv", "--reuid=1000", "vllm", "serve", "m", USE, "0.95"],
-        ["nobody-knows-this", "--", f"{USE}=0.95"],
-        ["xargs", "vllm", "serve", f"{USE}=0.95"],
-        ["python3", "-u", "-m", "vllm.entrypoints.openai.api_server", "--gp=0.95"],
-    ):
-        yield Greedy(f"{' '.join(words[:4])[:40]!a} {len(words)}", {"command": words}, "lowered", "lowered")
-
-
-def _texts() -> Iterator[Greedy]:
-    for text in (
-        f"vllm serve m '{USE}' 0.95",
-        f'vllm serve m "{USE}"="0.95"',
-        'vllm serve m --gpu-memory-"util"ization=0.95',
-        "vllm serve m --gpu-mem\\ory-utilization=0.95",
-        "vllm serve m --gpu-memory-\\\nutilization=0.95",
-        f"vllm serve m $(echo {USE}) 0.95",
-        f"{CONF}='{FRACTION} : 0.95' python train.py",
-        f"O={USE}=0.95; vllm serve m $O",
-        f"(vllm serve m {USE}=0.95)&",
-        f"vllm${{IFS}}serve${{IFS}}m${{IFS}}{USE}=0.95",
-        f'set -- {USE} 0.95; vllm serve m "$@"',
-        f"{JAX}=0.95 python train.py",
-        f"export {CONF}={FRACTION}:0.95; python train.py",
-        f"python -c \"import os; os.environ['{JAX}'] = '0.95'\"",
-        f"setenv {JAX} 0.95; python train.py",
-        f"set -x {JAX} 0.95; python train.py",
-    ):  # fmt: skip
-        yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "denied", "denied")
-    for text in (
-        f"vllm serve m {USE}=$U",
-        f"vllm serve m {USE}=${{U:-0.95}}",
-        f"U=0.95; vllm serve m {USE} $U",
-        f"vllm serve m {USE}=$(cat /u)",
-        f"vllm serve m {USE}=`cat /u`",
-        f"vllm serve m `echo {USE}=0.95`",
-        f"vllm serve m `echo {USE}` 0.95",
-        f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
-        "vllm serve m --gpu-memory-$U=0.95",
-        "vllm serve m --gpu-memory-{utilization=0.95,x}",
-        "vllm serve m --gp=0.95",
-        f"{JAX}=$U python train.py",
-    ):
-        yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "warned", "denied")
-    extra = [variable("EXTRA", f"{USE} 0.95")]
-    shell = {"command": ["sh", "-c", "vllm serve m $EXTRA"]}
-    yield Greedy("a shell's variable with the option", shell | {"env": extra}, "denied", "denied")
-    yield Greedy(
-        "the same by the kubelet", {"command": ["sh", "-c", "vllm $(EXTRA)"], "env": extra}, "denied", "denied"
-    )
-    unread = {"env": [variable("EXTRA", None, **CONFIG_MAP)]}
-    yield Greedy("a shell's variable of a ConfigMap", shell | unread, "warned", "denied")
-    yield Greedy("the share in a shell", {"command": ["sh", "-c", f"vllm {USE}=$GPU_SHARE_FRACTION"]}, "kept", "kept")
-    hook = {"lifecycle": {"postStart": {"exec": {"command": ["vllm", "serve", USE, "0.95"]}}}}
-    yield Greedy("a hook", hook, "denied", "denied")
-    yield Greedy("a probe", {"startupProbe": {"exec": {"command": ["sh", "-c", f"x {USE}=0.95"]}}}, "denied", "denied")
 
 
 def _variables() -> Iterator[Greedy]:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from policies.grant import Denied
-from tests.bypass.corpus_memory import ALLOWING, Greedy, Outcome, greedy
+from tests.bypass.corpus_memory import ALLOWING, greedy
+from tests.bypass.greedy import Greedy, Outcome
 from tests.policies.pods import decided, granted, mutated, only_container, policies
 
 GREEDY = greedy()

@@ -15,7 +15,8 @@ from tests.bench.worst_pods import at_the_limits, worst_pods
 from tests.policies.pods import container, pod, policies
 from tests.webhook.reviews import call, patch_of
 from tests.webhook.test_patch import POLICIES, pods
-from webhook.review import LONGEST_ANSWER, LONGEST_WARNING, MOST_WARNED, BadCall, review
+from webhook.review import LONGEST_ANSWER, BadCall, review
+from webhook.warning_lines import LONGEST_WARNING, MOST_WARNED
 
 SIZE = 16 * 1024
 RULES = [pytest.param(by, id=name or "mps") for name, by in WORST.items()]
