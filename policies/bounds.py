@@ -7,10 +7,11 @@ Upper bounds hold for what is granted, whole vGPUs, and never only for what was 
 from collections.abc import Sequence
 from math import gcd
 
-from policies.contract import DRA, MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SHARE_ANNOTATION, WHOLE
+from policies.contract import DRA, MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, PARTITION, SHARE_ANNOTATION, WHOLE
 from policies.denial import Findings
 from policies.errors import quoted
 from policies.kind import Kind
+from policies.partitions import choices
 from policies.peak import peak
 from policies.pod import Slot, named
 from policies.policy import EffectivePolicy, ShareRules
@@ -68,6 +69,9 @@ def _in_place_of_several(ask: Ask, rules: ShareRules) -> str:
 
 def _check_rounding(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
     per_gpu, rules = ask.kind.per_gpu, policy.policy.share
+    if ask.kind.strategy == PARTITION:
+        _check_partition(ask, policy, found)
+        return
     if ask.share is None or ask.share.is_exact(per_gpu):
         return
     exact = f"{milli_text(ask.share * per_gpu)} of {per_gpu} vGPUs"
@@ -88,6 +92,27 @@ def _check_rounding(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
         found.warnings.append(
             f"{quoted(ask.slot.name, 30)}: {ask.share} of a GPU is {exact}, rounded up to {ask.vgpus}"
         )
+
+
+def _check_partition(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
+    """Deny a share that is no partition where it must be one, or whose partition is too large; warn of others."""
+    rules = policy.policy.share
+    if ask.share is None or ask.vgpus == ask.share:
+        return
+    becomes = f"{ask.kind.in_limits(ask.vgpus)}, {milli_text(ask.vgpus)} of a GPU"
+    if rules.rounding == "exact":
+        what = f"{named(ask.slot)} asks for {ask.share} of a GPU, and the smallest partition that holds it is {becomes}"
+        found.deny("NotWholeVgpus", what, _partitions(ask.kind, rules), by=policy.source("share.rounding"))
+    elif ask.vgpus > rules.maximum:
+        _deny_above_maximum(ask, f"asks for {ask.share} of a GPU, which is {becomes}", policy, found)
+    else:
+        found.warn(f"{quoted(ask.slot.name, 30)}: {ask.share} of a GPU gets {becomes}")
+
+
+def _partitions(kind: Kind, rules: ShareRules) -> str:
+    """Say which partitions the bounds leave."""
+    left = choices(kind.partitions, least=rules.minimum, most=rules.maximum)
+    return f"Ask for {left}" if left else _NO_PARTITION
 
 
 def _in_vgpus(ask: Ask, rules: ShareRules) -> str:
@@ -131,6 +156,7 @@ def check_sum(
     )
 
 
+_NO_PARTITION = "No partition fits here: ask the administrator for wider limits"
 _NONE_FITS = "No whole number of vGPUs fits here: ask the administrator for wider limits"
 
 
@@ -150,6 +176,8 @@ def _least(bound: Share, kind: Kind, *, by_share: bool) -> tuple[str, str]:
 def _most(ask: Ask, rules: ShareRules) -> tuple[str, str]:
     """Write the upper bound in the unit of what is asked, and what to do: it names the largest that is granted."""
     bound, kind = rules.maximum, ask.kind
+    if kind.strategy == PARTITION:
+        return f"{bound} of a GPU", _partitions(kind, rules)
     count = largest_whole(bound, kind.per_gpu)
     if kind.strategy == WHOLE and not count:
         return f"{bound} of a GPU", f'Ask for "{bound}" or less by the annotation {SHARE_ANNOTATION}'
@@ -166,4 +194,6 @@ def _most(ask: Ask, rules: ShareRules) -> tuple[str, str]:
 
 
 def _with_share(count: int, bound: Share, kind: Kind) -> str:
+    if kind.strategy == PARTITION:
+        return f"{bound} of a GPU"
     return f"{count}" if kind.strategy == WHOLE else f"{count} ({bound} of a GPU)"

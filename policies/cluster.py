@@ -26,6 +26,7 @@ from policies.contract import (
 )
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
+from policies.partitions import Partition, PartitionName, fault_of
 from policies.sizes import is_sized, is_too_fine, too_fine
 
 NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -145,6 +146,13 @@ class Cluster(Section, frozen=True, kw_only=True):
             "matches a GPU decides; where none does, `--strategy` of the plugin on its node."
         ),
     ] = ()
+    partitions: Annotated[
+        dict[PartitionName, Annotated[tuple[Partition, ...], Meta(min_length=1)]],
+        Meta(
+            description="Partitions of a GPU, and whole devices, by a name that the policy of a namespace picks. Each "
+            "entry says which part of one GPU, `share`, the `resource` of its maker's plugin is."
+        ),
+    ] = msgspec.field(default_factory=dict)
     exempt_namespaces: Annotated[
         tuple[Namespace, ...], Meta(description="Namespaces whose pods are admitted unchanged, whatever they ask for.")
     ] = DEFAULT_EXEMPT_NAMESPACES
@@ -164,6 +172,11 @@ class Cluster(Section, frozen=True, kw_only=True):
             raise ValueError(too_fine(self.vgpus_per_gpu))
         if self.too_many_for_mps and any(rule.strategy == MPS for rule in self.nodes):
             raise ValueError(self.too_many_for_mps)
+        for name, table in self.partitions.items():
+            ours = next((one.resource for one in table if one.resource in names.values() or is_sized(one.resource)), "")
+            fault = f"{name} has {ours}, a resource of gpu-share itself: write the maker's" if ours else ""
+            if fault or fault_of(name, table):
+                raise ValueError(f"partitions {fault or fault_of(name, table)}")
         msgspec.structs.force_setattr(self, "resource_names", names)
 
     @property

@@ -6,12 +6,15 @@ Users write some of these into their pods, so a change here is a change of the p
 
 from typing import Final, Literal
 
-Strategy = Literal["mps", "time-slicing"]  # of vGPUs, as a policy's `strategy` names it
+Strategy = Literal["mps", "time-slicing", "partition"]  # as a policy's `strategy` names it
 MPS: Final = "mps"
 TIME_SLICING: Final = "time-slicing"
 # The sharing strategy of a GPU: cut into vGPUs that share it by MPS or time-slicing, or whole.
 SharingStrategy = Literal["mps", "time-slicing", "whole"]
 WHOLE: Final = "whole"
+# Partitions are cut and allocated by the GPU's maker: a strategy of policies, and none of our plugin's.
+PARTITION: Final = "partition"
+GrantStrategy = Literal["mps", "time-slicing", "whole", "partition"]
 
 # Who allocates the GPU: the kubelet with the device plugin, or the scheduler by Dynamic Resource Allocation.
 Allocation = Literal["device-plugin", "dra"]
@@ -71,6 +74,8 @@ DEVICE_ID_SEPARATOR: Final = "::"
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICES: Final = "void"
 CUDA_VISIBLE_DEVICES: Final = "CUDA_VISIBLE_DEVICES"
+AMD_VISIBLE_DEVICES: Final = "AMD_VISIBLE_DEVICES"
+HABANA_VISIBLE_DEVICES: Final = "HABANA_VISIBLE_DEVICES"
 MPS_PIPE_DIRECTORY: Final = "CUDA_MPS_PIPE_DIRECTORY"
 MPS_THREAD_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 MPS_MEMORY_LIMIT: Final = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
@@ -82,8 +87,27 @@ RESERVED_VARIABLES: Final = frozenset({VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES, SH
 RESERVED_VARIABLE_PREFIXES: Final = ("CUDA_MPS_", "NVIDIA_GPU_MEMORY_")
 
 
-def is_reserved(variable: str) -> bool:
-    """Whether a pod may not set *variable* itself."""
+# In pods with a partition too: they choose devices of AMD (https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html
+# and https://instinct.docs.amd.com/projects/container-toolkit) and Gaudi (https://docs.habana.ai/en/latest/Orchestration/
+# Multiple_Tenants_on_HPU). CUDA_VISIBLE_DEVICES, which HIP reads as well, is among those above.
+PARTITION_VARIABLES: Final = frozenset(
+    {
+        AMD_VISIBLE_DEVICES,
+        "ROCR_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "GPU_DEVICE_ORDINAL",
+        HABANA_VISIBLE_DEVICES,
+        "HABANA_VISIBLE_MODULES",
+    }
+)
+# What hides the devices of a maker from a container, as its container runtime reads it.
+HIDES: Final = {VISIBLE_DEVICES: NO_DEVICES, AMD_VISIBLE_DEVICES: "none", HABANA_VISIBLE_DEVICES: "none"}
+
+
+def is_reserved(variable: str, *, partitioned: bool = False) -> bool:
+    """Whether a pod may not set *variable* itself; in pods with partitions there are more."""
+    if partitioned and variable in PARTITION_VARIABLES:
+        return True
     return variable in RESERVED_VARIABLES or variable.startswith(RESERVED_VARIABLE_PREFIXES)
 
 

@@ -7,6 +7,7 @@ from policies.contract import (
     MILLI_PER_GPU,
     MIRROR_ANNOTATION,
     MPS,
+    PARTITION,
 )
 from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, check_prefixes, reserved
@@ -19,6 +20,7 @@ from policies.literals import literals
 from policies.memory_settings import MemoryCheck
 from policies.node_volumes import NodeVolumes, check_drivers, recursive
 from policies.other_devices import check_other_devices
+from policies.partitions import hiding_variables
 from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -82,7 +84,7 @@ def _grant(  # noqa: PLR0913 - all that decides
     check_drivers(pod, found)
     check_other_devices(pod, found)
     for slot in containers:
-        check_prefixes(slot, found)
+        check_prefixes(slot, found, partitioned=bool(kind.partitions))
     check_pod(pod, containers, policy, found)
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
@@ -90,6 +92,7 @@ def _grant(  # noqa: PLR0913 - all that decides
     volumes = Volumes(pod, containers)
     granted = [_container(volumes, ask, policy, policies, found, memory=memory) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
+    hiding = hiding_variables(one.resource for one in kind.partitions)
     return Grant(
         policy=policy,
         resource=kind.resource,
@@ -97,10 +100,11 @@ def _grant(  # noqa: PLR0913 - all that decides
         pipe_directory=pipes,
         strategy=kind.strategy,
         allocation=kind.allocation,
+        partition=kind.partition,
         attaches_in_pod=attached,
         containers=tuple(granted),
         hidden=tuple(
-            Hidden(slot, reserved(slot, policy, found, shares=None))
+            Hidden(slot, reserved(slot, policy, found, shares=None, partitioned=bool(kind.partitions)), hiding)
             for slot in containers
             if (slot.group, slot.index) not in asking
         ),
@@ -113,19 +117,12 @@ def _container(  # noqa: PLR0913 - all that decides
     volumes: Volumes, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings, *, memory: MemoryCheck
 ) -> ContainerGrant:
     per_gpu = ask.kind.per_gpu
-    granted = min(ask.vgpus * MILLI_PER_GPU // per_gpu, MILLI_PER_GPU)
-    requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
-    basis = requested if policy.policy.memory.basis == "requested" else granted
-    # Several GPUs are no CDI device of ours, so they go by variables.
-    by_cdi = ask.kind.allocation == DRA or (policies.cluster.overrides_pods and ask.vgpus <= per_gpu)
+    # Several GPUs are no CDI device of ours, so they go by variables, and a partition is none of ours at all.
+    is_ours = ask.kind.strategy != PARTITION
+    by_cdi = ask.kind.allocation == DRA or (is_ours and policies.cluster.overrides_pods and ask.vgpus <= per_gpu)
+    is_expanded = is_ours and ask.kind.allocation != DRA  # by the kubelet, from what the plugin answers
     check_env_from(ask.slot, policy, found, overridden=by_cdi)
-    target = basis - policy.policy.memory.headroom
-    if target <= 0:
-        target = basis
-        found.warnings.append(
-            f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
-        )
-    budget = Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
+    budget = _budget(ask, policy, found)
     advice = memory.of(ask.slot, budget)
     resource, quantity = ask.kind.asked(ask.vgpus)
     return ContainerGrant(
@@ -137,12 +134,28 @@ def _container(  # noqa: PLR0913 - all that decides
         share=ask.share,
         share_text=milli_text(ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share),
         asked_by=ask.key,
-        fraction_milli=target,
+        fraction_milli=budget.target,
         advice=advice,
         removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
-        literals=literals(ask.slot, milli_text(granted), found) if ask.kind.allocation == DRA else (),
+        literals=() if is_expanded else literals(ask.slot, milli_text(budget.granted), found, is_ours=is_ours),
         unmounted=_unmounted(volumes, ask, policy, policies, found),
     )
+
+
+def _budget(ask: Ask, policy: EffectivePolicy, found: Findings) -> Budget:
+    """Say how much of the GPU that it sees the container may take; a partition is a GPU of its own to its programs."""
+    if ask.kind.strategy == PARTITION:
+        return Budget(share=MILLI_PER_GPU, target=MILLI_PER_GPU, strategy=PARTITION, granted=MILLI_PER_GPU)
+    granted = min(ask.vgpus * MILLI_PER_GPU // ask.kind.per_gpu, MILLI_PER_GPU)
+    requested = granted if ask.share is None else min(ask.share.milli, MILLI_PER_GPU)
+    basis = requested if policy.policy.memory.basis == "requested" else granted
+    target = basis - policy.policy.memory.headroom
+    if target <= 0:
+        target = basis
+        found.warnings.append(
+            f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
+        )
+    return Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
 
 
 def _unmounted(

@@ -6,12 +6,14 @@ from policies.changes import RemoveVariable
 from policies.contract import (
     COMPUTE_CAPABILITIES,
     DRIVER_CAPABILITIES,
+    HIDES,
     MPS,
-    NO_DEVICES,
+    PARTITION,
+    PARTITION_VARIABLES,
     RESERVED_VARIABLE_PREFIXES,
     RESERVED_VARIABLES,
     VISIBLE_DEVICES,
-    SharingStrategy,
+    GrantStrategy,
     is_reserved,
 )
 from policies.denial import Findings
@@ -19,9 +21,10 @@ from policies.errors import quoted
 from policies.pod import Slot, Variable, named
 from policies.policy import EffectivePolicy
 
+_NAMES = (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES, *PARTITION_VARIABLES)
 # One look at each variable's first letter is enough for most of them.
-_FIRST = frozenset({name[0] for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES, DRIVER_CAPABILITIES)})
-_FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)})
+_FIRST = frozenset({name[0] for name in (*_NAMES, DRIVER_CAPABILITIES)})
+_FIRST_LETTERS = tuple({f"{name.partition('_')[0]}_" for name in _NAMES})
 
 # The first words of reserved names, which other variables have as well: NVIDIA_API_KEY, CUDA_HOME.
 _COMMON_PREFIXES: Final = frozenset(
@@ -30,12 +33,17 @@ _COMMON_PREFIXES: Final = frozenset(
 
 
 def reserved(
-    slot: Slot, policy: EffectivePolicy, found: Findings, *, shares: SharingStrategy | None
+    slot: Slot,
+    policy: EffectivePolicy,
+    found: Findings,
+    *,
+    shares: GrantStrategy | None,
+    partitioned: bool = False,
 ) -> tuple[RemoveVariable, ...]:
     """
     Find the variables that the pod may not set; they are denied, or removed with a warning.
 
-    *shares*: the strategy of the container's share, None if it has none.
+    *shares*: the strategy of the container's share, None if it has none; *partitioned*: others have partitions.
     """
     if not slot.container.env:
         return ()
@@ -44,7 +52,7 @@ def reserved(
         for index, variable in enumerate(slot.container.env)
         if variable.name[:1] in _FIRST
         and variable.name.startswith(_FIRST_LETTERS)
-        and (_decides(variable, shares) or _draws(variable, shares))
+        and (_decides(variable, shares, partitioned=partitioned or shares == PARTITION) or _draws(variable, shares))
     ]
     hidden = False
     for one in variables:
@@ -66,7 +74,7 @@ def reserved(
     return tuple(variables)
 
 
-def _why(name: str, shares: SharingStrategy | None) -> tuple[str, str]:
+def _why(name: str, shares: GrantStrategy | None) -> tuple[str, str]:
     """Say why a variable is denied, and why the container can do without."""
     if name == DRIVER_CAPABILITIES:
         most = ", ".join(COMPUTE_CAPABILITIES)
@@ -75,13 +83,13 @@ def _why(name: str, shares: SharingStrategy | None) -> tuple[str, str]:
     return ", which is reserved: it sets the limits of a share", fix
 
 
-def _decides(variable: Variable, shares: SharingStrategy | None) -> bool:
+def _decides(variable: Variable, shares: GrantStrategy | None, *, partitioned: bool) -> bool:
     """Whether a variable decides about limits, and is not what hides the GPUs from a container without a share."""
-    is_ours = shares is None and variable.name == VISIBLE_DEVICES and variable.value == NO_DEVICES
-    return is_reserved(variable.name) and not is_ours
+    is_ours = shares is None and HIDES.get(variable.name, ...) == variable.value
+    return is_reserved(variable.name, partitioned=partitioned) and not is_ours
 
 
-def _draws(variable: Variable, shares: SharingStrategy | None) -> bool:
+def _draws(variable: Variable, shares: GrantStrategy | None) -> bool:
     """Whether a container with a share under MPS gets what draws as well, or may: a reference cannot be read."""
     if shares != MPS or variable.name != DRIVER_CAPABILITIES:
         return False
@@ -115,7 +123,7 @@ def check_env_from(slot: Slot, policy: EffectivePolicy, found: Findings, *, over
             found.warn(f"{quoted(slot.name, 30)}: envFrom is not inspected, it could set reserved variables")
 
 
-def check_prefixes(slot: Slot, found: Findings) -> None:
+def check_prefixes(slot: Slot, found: Findings, *, partitioned: bool = False) -> None:
     """
     Deny an envFrom whose prefix is that of reserved variables, whatever lies behind it.
 
@@ -123,7 +131,7 @@ def check_prefixes(slot: Slot, found: Findings) -> None:
     well be for other variables: they are no more than any envFrom.
     """
     for source in slot.container.env_from or ():
-        if source.prefix and _makes_reserved(source.prefix):
+        if source.prefix and _makes_reserved(source.prefix, partitioned=partitioned):
             found.deny(
                 "ReservedEnvironment",
                 f"{named(slot)} has an envFrom with the prefix {quoted(source.prefix)}, which makes reserved variables",
@@ -131,13 +139,11 @@ def check_prefixes(slot: Slot, found: Findings) -> None:
             )
 
 
-def _makes_reserved(prefix: str) -> bool:
+def _makes_reserved(prefix: str, *, partitioned: bool) -> bool:
     if prefix in _COMMON_PREFIXES:
         return False
-    return any(
-        name.startswith(prefix) or prefix.startswith(name)
-        for name in (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)
-    )
+    names = _NAMES if partitioned else (*RESERVED_VARIABLES, *RESERVED_VARIABLE_PREFIXES)
+    return any(name.startswith(prefix) or prefix.startswith(name) for name in names)
 
 
 def _hides(variable: Variable) -> bool:

@@ -1,6 +1,6 @@
 """Ephemeral containers, which `kubectl debug` adds to a pod that runs: in a pod with a share they see no GPU."""
 
-from policies.contract import GRANT_ANNOTATION, SHARED_LABEL
+from policies.contract import GRANT_ANNOTATION, HIDES, PARTITION, SHARED_LABEL, VISIBLE_DEVICES
 from policies.denial import DeniedError, Findings
 from policies.environment import check_prefixes, reserved
 from policies.errors import quoted
@@ -35,17 +35,22 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
     hidden: tuple[Hidden, ...] = ()
     read_only: ReadOnlyMounts = ()
     pipes = policies.cluster.mps.pipe_directory
+    partitioned = any(map(_has_partition, (pod, before)))
     try:
         check_size(pod, added)
         of_pipes = _pipe_volumes(pod, pipes)
         for slot in added:
             check_privileges(slot, found)
             check_paths(slot, found, pipe_directory=pipes)
-            check_prefixes(slot, found)
+            check_prefixes(slot, found, partitioned=partitioned)
             _check_mounts(slot, of_pipes, found)
         of_node = NodeVolumes(pod, policy, policies, attached=True)  # no mount of the pipes passes above
         read_only = recursive(of_node, added, found)
-        hidden = tuple(Hidden(slot, reserved(slot, policy, found, shares=None)) for slot in added)
+        variables = tuple(HIDES) if partitioned else (VISIBLE_DEVICES,)  # of which maker they are is not looked up
+        hidden = tuple(
+            Hidden(slot, reserved(slot, policy, found, shares=None, partitioned=partitioned), variables)
+            for slot in added
+        )
     except DeniedError as error:
         found.denials.append(error)
     if found.denials:
@@ -56,6 +61,10 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
 def _has_share(pod: Pod) -> bool:
     labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
     return SHARED_LABEL in labels or GRANT_ANNOTATION in annotations
+
+
+def _has_partition(pod: Pod) -> bool:
+    return f'"strategy":"{PARTITION}"' in (pod.metadata.annotations or {}).get(GRANT_ANNOTATION, "")
 
 
 def _pipe_volumes(pod: Pod, pipe_directory: str) -> set[str]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from policies.changes import MakeReadOnlyRecursive, RemoveMount, RemoveVariable, ReplaceArgument
-from policies.contract import Allocation, SharingStrategy
+from policies.contract import VISIBLE_DEVICES, Allocation, GrantStrategy
 from policies.denial import Deny
 from policies.frameworks.memory import Advice
 from policies.pod import Slot
@@ -36,6 +36,7 @@ class Hidden(msgspec.Struct, frozen=True, gc=False):
 
     slot: Slot
     removed: tuple[RemoveVariable, ...] = ()
+    variables: tuple[str, ...] = (VISIBLE_DEVICES,)  # that hide them
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -45,13 +46,14 @@ class Grant(msgspec.Struct, frozen=True):
     resource: str  # the device plugin's
     vgpus_per_gpu: int  # 1 of whole GPUs
     pipe_directory: str
-    strategy: SharingStrategy  # whole: its resource is whole GPUs
+    strategy: GrantStrategy  # whole: its resource is whole GPUs
     allocation: Allocation  # by dra each container has a resource of its size
     attaches_in_pod: bool  # whether the pod itself carries hostIPC and the MPS volume
     containers: tuple[ContainerGrant, ...]
     hidden: tuple[Hidden, ...]
     recursive: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
+    partition: str = ""  # the name of the partitions; each container has the resource of one
 
 
 class Added(msgspec.Struct, frozen=True):

@@ -1,34 +1,42 @@
-"""What a pod's shares are made of: vGPUs of the namespace's strategy, or whole GPUs."""
+"""What a pod's shares are made of: vGPUs of the namespace's strategy, whole GPUs, or partitions of their maker."""
 
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, DRA, MPS, WHOLE, Allocation, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, DRA, MILLI_PER_GPU, MPS, PARTITION, WHOLE, Allocation, GrantStrategy
 from policies.denial import DeniedError
 from policies.errors import quoted
+from policies.partitions import Partition, allot
 from policies.pod import Slot
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
-from policies.share import Share
+from policies.share import Share, milli_text
 from policies.sizes import Size, is_too_fine, read_size, size_of, too_fine
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False):
     """What all shares of one pod are made of."""
 
-    strategy: SharingStrategy
-    resource: str  # the device plugin's; by DRA a limit may still name it
-    per_gpu: int  # how many of them are one GPU; whole GPUs are 1
+    strategy: GrantStrategy
+    resource: str  # the device plugin's; by DRA a limit may still name it; empty for partitions
+    per_gpu: int  # how many of them are one GPU; whole GPUs are 1, and partitions are counted in thousandths
     allocation: Allocation = DEVICE_PLUGIN
+    partition: str = ""  # the name of the partitions
+    partitions: tuple[Partition, ...] = ()
 
     def counted(self, count: int) -> str:
         """Write a number of them for people."""
+        if self.strategy == PARTITION:
+            return f"{milli_text(count)} of a GPU"
         return f"{count} {'whole GPU' if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
     def asked(self, count: int) -> tuple[str, int]:
         """Return the resource of so many, and how many a container has in its limits: by DRA one, of that size."""
+        if self.strategy == PARTITION:
+            allotted = allot(self.partitions, count)
+            return (allotted.resource, allotted.count) if allotted is not None else ("", 0)
         if self.allocation == DRA:
             return size_of(count, self.per_gpu, self.strategy).resource, 1
         return self.resource, count
@@ -38,8 +46,17 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
         resource, quantity = self.asked(count)
         return f"{quantity} {resource}"
 
+    def holding(self, share: Share) -> int | None:
+        """Count those that hold *share*, rounded up; None if no partition is so large."""
+        if self.strategy != PARTITION:
+            return share.vgpus(self.per_gpu)
+        allotted = allot(self.partitions, share.milli)
+        return allotted.milli if allotted is not None else None
+
     def is_named_by(self, resource: str) -> bool:
         """Whether a limit of *resource* asks for some of them."""
+        if self.strategy == PARTITION:
+            return any(one.resource == resource for one in self.partitions)
         return resource == self.resource or self.size(resource) is not None
 
     def size(self, resource: str) -> Size | None:
@@ -48,9 +65,12 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
         return size if size is not None and size.strategy == self.strategy else None
 
 
-def vgpus_of(cluster: Cluster, policy: EffectivePolicy) -> Kind:
-    """Return the vGPUs of the policy's strategy."""
+def parts_of(cluster: Cluster, policy: EffectivePolicy) -> Kind:
+    """Return the vGPUs of the policy's strategy, or its partitions; there are none if `_cluster.yaml` has lost them."""
     strategy = policy.policy.strategy
+    if strategy == PARTITION:
+        name = policy.policy.partition or ""
+        return Kind(PARTITION, "", MILLI_PER_GPU, partition=name, partitions=cluster.partitions.get(name, ()))
     return Kind(strategy, cluster.resource_names[strategy], cluster.vgpus_per_gpu, policy.policy.allocation)
 
 
@@ -72,7 +92,13 @@ def kind_of(
             vGPUs.
     """
     rules = policy.policy
-    vgpus = vgpus_of(cluster, policy)
+    vgpus = parts_of(cluster, policy)
+    if vgpus.strategy == PARTITION:
+        if not vgpus.partitions:
+            what = f"The policy of this namespace names the partitions {quoted(vgpus.partition)}, and there are none"
+            fix = "Ask the administrator to write them into _cluster.yaml"
+            raise DeniedError("SharingDisabled", what, fix, by=policy.source("partition"))
+        return vgpus
     if rules.allocation == DRA and is_too_fine(cluster.vgpus_per_gpu):
         what = too_fine(cluster.vgpus_per_gpu)
         fix = "Ask the administrator to change vgpusPerGpu, or allocation"

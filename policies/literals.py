@@ -19,8 +19,12 @@ _FRACTION = re.compile(_DOLLARS + rf"\$\({SHARE_FRACTION}\)")
 _MEMORY = re.compile(_DOLLARS + rf"\$\({SHARE_MEMORY_MIB}\)")
 
 
-def literals(slot: Slot, fraction: str, found: Findings) -> tuple[ReplaceArgument, ...]:
-    """Write the *fraction* where arguments name its variable; warn of the other one, which depends on the GPU."""
+def literals(slot: Slot, fraction: str, found: Findings, *, is_ours: bool = True) -> tuple[ReplaceArgument, ...]:
+    """
+    Write the *fraction* where arguments name its variable; warn of the other one, which depends on the GPU.
+
+    *is_ours*: the container has both variables; a partition of another maker's plugin brings none.
+    """
     made = []
     fields = (("command", slot.container.command), ("args", slot.container.args))
     for field, words in fields:
@@ -29,8 +33,10 @@ def literals(slot: Slot, fraction: str, found: Findings) -> tuple[ReplaceArgumen
             if text != word:
                 made.append(ReplaceArgument(field, index, text))
             if _MEMORY.search(word):
+                why = (
+                    "with allocation: dra; read the variable in the program" if is_ours else "with strategy: partition"
+                )
                 found.warnings.append(
-                    f"{quoted(slot.name, 30)}: $({SHARE_MEMORY_MIB}) stays as it is in an argument, with "
-                    "allocation: dra; read the variable in the program"
+                    f"{quoted(slot.name, 30)}: $({SHARE_MEMORY_MIB}) stays as it is in an argument, {why}"
                 )
     return tuple(made)

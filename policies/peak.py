@@ -2,14 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 
-from policies.contract import DRA
+from policies.contract import DRA, PARTITION
 from policies.kind import Kind
 from policies.pod import Slot
 
 
 def peak(containers: Sequence[Slot], sizes: Mapping[tuple[str, int], int], kind: Kind) -> int:
     """Add up the *sizes* of containers, by group and index, as whoever allocates them does; in their unit."""
+    if kind.strategy == PARTITION:
+        return _of_each_resource(containers, sizes, kind)
     return _held_by_claim(containers, sizes) if kind.allocation == DRA else _at_once(containers, sizes)
+
+
+def _of_each_resource(containers: Sequence[Slot], sizes: Mapping[tuple[str, int], int], kind: Kind) -> int:
+    """Partitions of each size are a resource of their own, and a pod requests the most of each."""
+    resources = {kind.asked(size)[0] for size in sizes.values()}
+    return sum(
+        _at_once(containers, {slot: size for slot, size in sizes.items() if kind.asked(size)[0] == resource})
+        for resource in resources
+    )
 
 
 def _at_once(containers: Sequence[Slot], sizes: Mapping[tuple[str, int], int]) -> int:

@@ -9,6 +9,7 @@ from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, Allocation, Strategy
 from policies.errors import Problem
 from policies.form import LabelKey, LabelValue, Section, Subdomain
 from policies.host_paths import HostPathRules
+from policies.partitions import PartitionName
 from policies.share import Headroom, Share
 
 
@@ -179,9 +180,14 @@ class Policy(Section, frozen=True, kw_only=True):
         Strategy,
         Meta(
             description="mps: limits on threads and memory through NVIDIA MPS. time-slicing: turns on the GPU with no "
-            "limit on memory; its own resource, no MPS volume, no hostIPC."
+            "limit on memory; its own resource, no MPS volume, no hostIPC. partition: the smallest partition in "
+            "hardware that holds the share, by the plugin of its maker."
         ),
     ] = "mps"
+    partition: Annotated[
+        PartitionName | None,
+        Meta(description="With strategy partition: the name of the partitions in `_cluster.yaml`."),
+    ] = None
     allocation: Annotated[
         Allocation,
         Meta(

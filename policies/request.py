@@ -1,6 +1,6 @@
 """What a pod asks for: its annotations and limits, brought to one count per container, of vGPUs or of whole GPUs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -8,6 +8,7 @@ from policies.cluster import Cluster
 from policies.contract import (
     CONTAINER_ANNOTATION_PREFIX,
     DEFAULT_CONTAINER_ANNOTATION,
+    PARTITION,
     SHARE_ANNOTATION,
     SHARE_ANNOTATION_ALIAS,
     WHOLE,
@@ -15,8 +16,9 @@ from policies.contract import (
 from policies.default_container import default_container
 from policies.denial import DeniedError, Findings
 from policies.errors import ShareError, quoted
-from policies.kind import Kind, kind_of, vgpus_of
+from policies.kind import Kind, kind_of, parts_of
 from policies.other_devices import is_other_gpu
+from policies.partitions import choices, counted
 from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
@@ -66,12 +68,13 @@ def read_asks(
     Returns:
         What all shares of the pod are made of, and what each container asks of it.
     """
-    shares = _shares(pod, containers, cluster, found)
+    parts = parts_of(cluster, policy)
+    shares = _shares(pod, containers, found, is_ours=lambda name: cluster.is_ours(name) or parts.is_named_by(name))
     try:
         kind = kind_of(containers, shares, cluster=cluster, policy=policy)
     except DeniedError as error:
         found.add(error)
-        return vgpus_of(cluster, policy), []
+        return parts, []
     asks = []
     for slot in containers:
         _deny_other_resources(slot, cluster, kind, policy, found)
@@ -81,7 +84,10 @@ def read_asks(
             if limit is not None and limit.count:
                 asks.append(Ask(slot, kind, limit.count, None, limit.resource, limit.resource))
             continue
-        vgpus = share.vgpus(kind.per_gpu)
+        vgpus = kind.holding(share)
+        if vgpus is None:
+            found.add(_no_partition(slot, share, kind, policy))
+            continue
         if limit is not None and limit.count != vgpus:
             what = (
                 f"{named(slot)} asks for {share} by {key}, that is {kind.counted(vgpus)}, "
@@ -92,7 +98,15 @@ def read_asks(
     return kind, asks
 
 
-def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, found: Findings) -> dict[str, tuple[str, Share]]:
+def _no_partition(slot: Slot, share: Share, kind: Kind, policy: EffectivePolicy) -> DeniedError:
+    """Deny a share that no partition holds."""
+    what = f"{named(slot)} asks for {share} of a GPU, and no partition of {quoted(kind.partition)} holds that"
+    return DeniedError("ShareAboveMaximum", what, f"Ask for {choices(kind.partitions)}", by=policy.source("partition"))
+
+
+def _shares(
+    pod: Pod, containers: list[Slot], found: Findings, *, is_ours: Callable[[str], bool]
+) -> dict[str, tuple[str, Share]]:
     """By container: the annotation and the share it says."""
     annotations = pod.metadata.annotations or {}
     names = {slot.name for slot in containers}
@@ -108,7 +122,7 @@ def _shares(pod: Pod, containers: list[Slot], cluster: Cluster, found: Findings)
             found.deny("ShareMalformed", what, 'Write a share such as "0.2", "20%" or "1"')
             continue
         if is_bare:
-            name = default_container(annotations, containers, share, is_ours=cluster.is_ours, warnings=found.warnings)
+            name = default_container(annotations, containers, share, is_ours=is_ours, warnings=found.warnings)
             named_by = DEFAULT_CONTAINER_ANNOTATION
         else:
             name, named_by = key.removeprefix(CONTAINER_ANNOTATION_PREFIX), quoted(key, 80)
@@ -165,9 +179,11 @@ def _only(slot: Slot, amounts: Mapping[str, str | int | float] | None, kind: Kin
 def _count(slot: Slot, name: str, quantity: str | float, kind: Kind) -> int:
     count = whole(quantity)
     if count is None:
-        counted = "GPUs" if kind.strategy == WHOLE else "whole vGPUs"
-        what = f"{named(slot)} asks for {quoted(str(quantity))} of {name}, which counts {counted}"
+        counts = {WHOLE: "GPUs", PARTITION: "whole devices"}.get(kind.strategy, "whole vGPUs")
+        what = f"{named(slot)} asks for {quoted(str(quantity))} of {name}, which counts {counts}"
         raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
+    if kind.strategy == PARTITION:
+        return _of_partitions(slot, name, count, kind)
     size = kind.size(name)
     if size is None or count == 0:
         return count
@@ -179,6 +195,14 @@ def _count(slot: Slot, name: str, quantity: str | float, kind: Kind) -> int:
         )
         raise DeniedError("ShareMalformed", what, f'Ask for a share by the annotation {SHARE_ANNOTATION}: "0.2"')
     return units
+
+
+def _of_partitions(slot: Slot, name: str, count: int, kind: Kind) -> int:
+    milli = counted(kind.partitions, name, count)
+    if milli is None:
+        what = f"{named(slot)} asks for {count} of {name}, of which one is a share"
+        raise DeniedError("ShareMalformed", what, f"Ask for one, or for {choices(kind.partitions)} by annotation")
+    return milli
 
 
 def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings) -> None:
@@ -209,6 +233,9 @@ def _not_sized_here(slot: Slot, name: str, kind: Kind, policy: EffectivePolicy) 
 
 def _not_allocated_here(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:
     """Deny a resource of ours that is not the one that this pod's shares are made of."""
+    if kind.strategy == PARTITION:
+        what = f"{named(slot)} asks for {name}, but this namespace's strategy allocates partitions"
+        return DeniedError("ConflictingRequest", what, "Ask by annotation", by=policy.source("strategy"))
     if kind.strategy == WHOLE:
         what = f"{named(slot)} asks for {name} in a pod that is given whole GPUs ({kind.resource})"
         fix = "Ask for one kind in all of the pod, or by annotation"

@@ -24,10 +24,10 @@ from policies.changes import (
 from policies.contract import (
     DRA,
     GRANT_ANNOTATION,
+    HIDES,
     MPS_VOLUME,
-    NO_DEVICES,
+    PARTITION,
     SHARED_LABEL,
-    VISIBLE_DEVICES,
 )
 from policies.grant import Added, ContainerGrant, Grant, Hidden
 from policies.paths import normal
@@ -79,8 +79,11 @@ def grant_text(grant: Grant) -> str:
     Write the grant as the pod carries it.
 
     `"<container>":{"vgpus":<n>,` stands in it once for each container that holds a share and for no other, so that a
-    policy that cannot parse JSON can compare it with the limits; by DRA `"<container>":{"resource":"<resource>",`.
+    policy that cannot parse JSON can compare it with the limits; by DRA `"<container>":{"resource":"<resource>",`, and
+    with partitions `"<container>":{"resource":"<resource>","count":<n>,`.
     """
+    if grant.strategy == PARTITION:
+        return _partition_text(grant)
     by_dra = grant.allocation == DRA
     containers = {
         one.slot.name: {
@@ -99,6 +102,15 @@ def grant_text(grant: Grant) -> str:
         "containers": containers,
     }
     return msgspec.json.encode(content).decode()
+
+
+def _partition_text(grant: Grant) -> str:
+    containers = {
+        one.slot.name: {"resource": one.resource, "count": one.quantity, "share": one.share_text}
+        for one in grant.containers
+    }
+    named = {"policy": grant.policy.name, "strategy": grant.strategy, "partition": grant.partition}
+    return msgspec.json.encode({**named, "containers": containers}).decode()
 
 
 @lru_cache(1024)  # the keys are ours and the policies'
@@ -128,8 +140,8 @@ def _hidden(made: list[Operation], hidden: Hidden) -> None:
     container = hidden.slot.container
     changes: list[Change] = list(hidden.removed)
     removed = {one.index for one in hidden.removed}
-    if not any(one.name == VISIBLE_DEVICES and i not in removed for i, one in enumerate(container.env or ())):
-        changes.append(AddVariable(VISIBLE_DEVICES, NO_DEVICES))
+    kept = {one.name for i, one in enumerate(container.env or ()) if i not in removed}
+    changes += [AddVariable(name, HIDES[name]) for name in hidden.variables if name not in kept]
     _changes(made, _path(hidden.slot), container, changes)
 
 

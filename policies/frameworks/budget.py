@@ -4,7 +4,7 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MPS, SharingStrategy
+from policies.contract import MILLI_PER_GPU, MPS, GrantStrategy
 from policies.frameworks.framework import Memory, Spelling
 from policies.share import milli_text
 
@@ -18,7 +18,7 @@ class Budget(msgspec.Struct, frozen=True, gc=False):
 
     share: int  # what a user's own value may reach
     target: int  # what is set: the share less the headroom
-    strategy: SharingStrategy
+    strategy: GrantStrategy
     granted: int = 0  # what the node holds the container to
 
 

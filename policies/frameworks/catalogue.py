@@ -23,7 +23,7 @@ _TENSORFLOW_SERVING = Framework(
 
 _TENSORFLOW = Framework(
     name="tensorflow",
-    images=("tensorflow/tensorflow", "nvidia/tensorflow"),
+    images=("tensorflow/tensorflow", "nvidia/tensorflow", "rocm/tensorflow"),
     constants=(Constant(variable="TF_FORCE_GPU_ALLOW_GROWTH", value="true"),),
     note="No variable sets a fraction: TensorFlow grows on demand, up to the memory that is free. "
     "A cap of its own needs set_logical_device_configuration in the program.",
@@ -33,7 +33,15 @@ _TENSORFLOW = Framework(
 _PYTORCH_MEMORY = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
 _PYTORCH = Framework(
     name="pytorch",
-    images=("pytorch/pytorch", "nvidia/pytorch", "pytorch/torchserve", "pytorch/torchserve-kfs"),
+    images=(
+        "pytorch/pytorch",
+        "nvidia/pytorch",
+        "pytorch/torchserve",
+        "pytorch/torchserve-kfs",
+        # For AMD, https://rocm.docs.amd.com, and for Gaudi, https://docs.habana.ai: for the strategy partition.
+        "rocm/pytorch",
+        "habanalabs/pytorch-installer-*",
+    ),
     version_images=("pytorch/pytorch",),  # the others count by months (25.10) or on their own (0.12)
     programs=("torchrun", "python -m torch.distributed.run", "python -m torch.distributed.launch"),
     memory=Memory(
@@ -58,7 +66,7 @@ _PYTORCH = Framework(
 _JAX_MEMORY = "https://docs.jax.dev/en/latest/gpu_memory_allocation.html"
 _JAX = Framework(
     name="jax",
-    images=("nvidia/jax",),
+    images=("nvidia/jax", "rocm/jax"),
     memory=Memory(
         spellings=(
             # The old name first: every version reads it, and JAX does not start when both are there.
@@ -76,7 +84,7 @@ _JAX = Framework(
 
 _VLLM = Framework(
     name="vllm",
-    images=("vllm-openai",),
+    images=("vllm-openai", "vllm-openai-rocm"),
     programs=(
         "vllm serve",
         "vllm run-batch",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from policies.changes import AddVariable, AppendArgument, Change, ReplaceVariable
-from policies.contract import MILLI_PER_GPU, MPS, SharingStrategy
+from policies.contract import MILLI_PER_GPU, MPS, GrantStrategy
 from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
@@ -113,7 +113,7 @@ def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
     return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
 
 
-def _constants(place: _Place, strategy: SharingStrategy) -> tuple[Change, ...]:
+def _constants(place: _Place, strategy: GrantStrategy) -> tuple[Change, ...]:
     constants = place.framework.constants
     if not constants:
         return ()

@@ -71,11 +71,13 @@ class _Change:
         }
         self._own: dict[str, Layer] = {}
         self._pipe_directory = ""  # of `_cluster.yaml`, which is looked at first
+        self._partitions: Collection[str] = ()
         self._troubled = frozenset(one.policy for one in before.troubles) if before is not None else frozenset()
 
     def made(self, needs: Collection[str]) -> InForce:
         cluster_layer, cluster, catalogue = self._cluster()
         self._pipe_directory = cluster.mps.pipe_directory
+        self._partitions = cluster.partitions.keys()
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
             raise PolicyError(tuple(sorted(set(fatal))))
@@ -155,13 +157,17 @@ class _Change:
         self._effects[file] = _STAYS
         self._own[namespace] = layer
         conflicts: list[Problem] = []
-        policy = effective([*_given(default_layer), layer], conflicts, pipe_directory=self._pipe_directory)
+        policy = effective(
+            [*_given(default_layer), layer], conflicts, pipe_directory=self._pipe_directory, partitions=self._partitions
+        )
         return before.policies.of(namespace) if conflicts else policy
 
     def _layered(self, file: str, *layers: Layer | None) -> EffectivePolicy | None:
         """Lay layers over each other; None if they conflict, which is a problem of *file*."""
         conflicts: list[Problem] = []
-        policy = effective([*_given(*layers)], conflicts, pipe_directory=self._pipe_directory)
+        policy = effective(
+            [*_given(*layers)], conflicts, pipe_directory=self._pipe_directory, partitions=self._partitions
+        )
         if conflicts:
             self._problems.setdefault(file, []).extend(conflicts)
             return None

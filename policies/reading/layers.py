@@ -1,14 +1,14 @@
 """One policy file to a layer of fields, and layers to the policy in force."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from policies.cluster import NAMESPACE_PATTERN, Cluster
-from policies.contract import DEFAULT_PIPE_DIRECTORY
-from policies.errors import Problem
+from policies.contract import DEFAULT_PIPE_DIRECTORY, PARTITION
+from policies.errors import Problem, quoted
 from policies.host_paths import conflicts
 from policies.policy import EffectivePolicy, Placement, Policy, Source
 from policies.reading.document import DocumentError, Node, read
@@ -79,9 +79,17 @@ def read_layer(file: str, text: str, problems: list[Problem]) -> Layer:
 
 
 def effective(
-    layers: Sequence[Layer], problems: list[Problem], *, pipe_directory: str = DEFAULT_PIPE_DIRECTORY
+    layers: Sequence[Layer],
+    problems: list[Problem],
+    *,
+    pipe_directory: str = DEFAULT_PIPE_DIRECTORY,
+    partitions: Collection[str] = (),
 ) -> EffectivePolicy:
-    """Lay *layers* over the built-in defaults, the last on top; conflicts between them are added to *problems*."""
+    """
+    Lay *layers* over the built-in defaults, the last on top; conflicts between them are added to *problems*.
+
+    *pipe_directory* and the names of *partitions* are those of `_cluster.yaml`.
+    """
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
     for layer in layers:
@@ -93,6 +101,7 @@ def effective(
     name = file.removesuffix(".yaml") or "built-in"
     made = EffectivePolicy(file=file, name=name, policy=policy, places=policy.placement != Placement(), sources=sources)
     problems.extend(_conflicts(made))
+    problems.extend(_unknown_partition(made, partitions))
     source = made.source("hostPaths")
     rules = policy.host_paths if source.file == file else ()  # else the fault is of another file
     problems.extend(
@@ -110,6 +119,27 @@ def _conflicts(made: EffectivePolicy) -> Iterator[Problem]:
     if headroom >= share.minimum and made.source("share.minimum").file:
         message = f"{headroom} leaves nothing of the smallest share, share.minimum {share.minimum}"
         yield _conflict(made, "memory.headroom", message, "share.minimum")
+
+
+def _unknown_partition(made: EffectivePolicy, partitions: Collection[str]) -> Iterator[Problem]:
+    policy = made.policy
+    if policy.strategy != PARTITION or policy.partition in partitions:
+        return
+    known = f"known are {', '.join(sorted(partitions))}" if partitions else "there are none"
+    if policy.partition is None:
+        yield _blamed(
+            made, "strategy", f"partition needs the name of partitions in {CLUSTER_FILE}, {known}: add partition"
+        )
+    else:
+        said = quoted(policy.partition)
+        yield _blamed(
+            made, "partition", f"{CLUSTER_FILE} has no partitions of the name {said}, {known}: correct one of the two"
+        )
+
+
+def _blamed(made: EffectivePolicy, field: str, message: str) -> Problem:
+    source = made.source(field)
+    return Problem(source.file or made.file, source.line, field, message)
 
 
 def _conflict(made: EffectivePolicy, field: str, message: str, other: str) -> Problem:

@@ -20,6 +20,19 @@ SLICED = policies("strategy: time-slicing")
 GPUS = policies("share: {whole: gpus, maximum: '8', podMaximum: '8'}")
 DRA = policies("allocation: dra\nshare: {maximum: '8', podMaximum: '8', whole: gpus}")
 DRA_SLICED = policies("allocation: dra\nstrategy: time-slicing")
+PARTITIONS = """
+partitions:
+  h100:
+  - {share: "0.125", resource: nvidia.com/mig-1g.10gb}
+  - {share: "0.25", resource: nvidia.com/mig-2g.20gb}
+  - {share: "1", resource: nvidia.com/gpu}
+  mi300x: [{share: "0.125", resource: amd.com/cpx_nps4}, {share: "1", resource: amd.com/gpu}]
+  gaudi: [{share: "1", resource: habana.ai/gaudi}]
+"""
+MIG, AMD, GAUDI = (
+    policies(f"strategy: partition\npartition: {name}\nshare: {{maximum: '8', podMaximum: '8'}}", PARTITIONS)
+    for name in ("h100", "mi300x", "gaudi")
+)
 MANY = policies("strategy: time-slicing\nshare: {maximum: '16', podMaximum: '16'}", "vgpusPerGpu: 100")
 
 
@@ -48,6 +61,15 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
     "whole GPUs by DRA": (pod("3"), DRA),
     "a limit of vGPUs by DRA": (pod(None, limited(quantity=2)), DRA),
     "two sizes by DRA": (pod("0.2", container("a"), limited("b", 3), initContainers=[container("i")]), DRA),
+    "a MIG instance": (pod("0.2", container("a"), container("b")), MIG),
+    "two MIG instances": (
+        pod("0.1", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.25"}),
+        MIG,
+    ),
+    "two devices of NVIDIA": (pod("2", limited(quantity=2, resource="nvidia.com/gpu")), MIG),
+    "a partition of AMD": (pod("10%", container("a"), container("b", env=[{"name": "A", "value": "b"}])), AMD),
+    "eight devices of AMD": (pod("8", initContainers=[container("i")]), AMD),
+    "a Gaudi": (pod("0.5", container("a"), container("b")), GAUDI),
     "two containers": (pod("0.2", container("a"), container("b")), policies()),
     "two shares": (pod("0.2", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.3"}), NODE),
     "names that begin alike": (pod("0.2", container("b"), limited("a-b", 3)), NODE),

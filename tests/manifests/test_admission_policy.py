@@ -52,14 +52,14 @@ def set_limit(of: Object, count: str | None, resource: str = VGPU) -> None:
 
 
 def resource_of(on: Object) -> str:
-    """Of the pod's limits: the one of the grant, or by DRA the one of the first container in it."""
+    """Of the pod's limits: the one of the grant, or by DRA and of partitions that of the first container in it."""
     grant = json.loads(grant_of(on))
     name: str = grant["resource"] if is_by_vgpus(grant) else next(iter(grant["containers"].values()))["resource"]
     return name
 
 
 def is_by_vgpus(grant: Any) -> bool:
-    return "allocation" not in grant
+    return "resource" in grant
 
 
 def limit_raised(on: Object) -> None:
@@ -105,6 +105,7 @@ def grant_emptied(on: Object) -> None:
 
 def grant_raised(on: Object) -> None:
     raised = re.sub(r'"vgpus":\d+', '"vgpus":8', grant_of(on), count=1)
+    raised = re.sub(r'"count":\d+', '"count":9', raised, count=1)
     set_grant(on, re.sub(r"share-\d+m", "share-900m", raised, count=1))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policies.contract import DRA, MILLI_PER_GPU, MPS, WHOLE
+from policies.contract import DRA, MILLI_PER_GPU, MPS, PARTITION, WHOLE
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
 from policies.kind import Kind
 from policies.policy import EffectivePolicy
@@ -53,11 +53,15 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
         asked = Kind(grant.strategy, grant.resource, per_gpu).counted(vgpus)
-        share = "" if grant.strategy == WHOLE else f", that is {granted.share_text} of a GPU"
+        share = "" if grant.strategy in (WHOLE, PARTITION) else f", that is {granted.share_text} of a GPU"
         yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
         yield f"  Whole GPUs: {_in_limits(granted)}."
+    elif grant.strategy == PARTITION:
+        yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
+        held = "Whole devices" if vgpus > MILLI_PER_GPU else f"The smallest that holds it, {milli_text(vgpus)} of a GPU"
+        yield f"  {held}: {_in_limits(granted)}."
     else:
         exact = milli_text(granted.share * per_gpu)
         rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
@@ -82,6 +86,8 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         yield f"Its own {', '.join(advice.kept)} is within the share and stays."
     elif entry.memory is None:
         yield "It needs no memory setting."
+    elif grant.strategy == PARTITION:
+        yield "It sees its partition as a whole device, so its own default is right."
     elif _is_whole(granted, grant):
         yield "It has whole GPUs, so its own default is right."
     elif entry.memory.of == "free" and grant.strategy == MPS:
@@ -113,6 +119,9 @@ def _pod(grant: Grant) -> Iterator[str]:
             yield "The pod gets hostIPC and the MPS volume (mps.attach: pod), so Pod Security baseline would reject it."
     elif grant.strategy == MPS:
         yield f"The device plugin mounts the MPS pipe (mps.attach: {says}); nothing is attached in the pod."
+    elif grant.strategy == PARTITION:
+        chosen = f"strategy: partition, {grant.policy.source('strategy')}"
+        yield f"The hardware holds the limits of a partition, and the plugin of its maker allocates it ({chosen})."
     elif grant.strategy == WHOLE:
         yield "Nobody else is on them: no MPS, no limits, and nothing is attached in the pod."
     else:
@@ -124,7 +133,7 @@ def _pod(grant: Grant) -> Iterator[str]:
 
 def _kind(grant: Grant) -> Iterator[str]:
     """Say of which kind a pod's GPUs are, where there is a choice: when a container asks for whole ones."""
-    if not any(_is_whole(one, grant) for one in grant.containers):
+    if grant.strategy == PARTITION or not any(_is_whole(one, grant) for one in grant.containers):
         return
     says = grant.policy.policy.share.whole
     place = f"share.whole: {says}, {grant.policy.source('share.whole')}"
