@@ -16,7 +16,7 @@ SETTINGS = {"configMapRef": {"name": "settings"}}
 FROM_ALL = container(envFrom=[SETTINGS])
 BY_CDI = "handover: [cdi]"
 MANY = "strategy: time-slicing\nshare: {maximum: '8', podMaximum: '8'}"
-RESERVED = (*contract.RESERVED_VARIABLES, *contract.RESERVED_VARIABLE_PREFIXES)
+RESERVED = (*sorted(contract.RESERVED_VARIABLES), *contract.RESERVED_VARIABLE_PREFIXES)
 POLICY = policy(BASE)
 CHANGES = policy(BASE, "gpu-share-changes")
 
