@@ -7,6 +7,7 @@ Users write some of these into their pods, so a change here is a change of the p
 from typing import Final, Literal
 
 Strategy = Literal["mps", "time-slicing", "partition"]  # as a policy's `strategy` names it
+VgpuStrategy = Literal["mps", "time-slicing"]  # of vGPUs
 MPS: Final = "mps"
 TIME_SLICING: Final = "time-slicing"
 # The sharing strategy of a GPU: cut into vGPUs that share it by MPS or time-slicing, or whole.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from policies.contract import NO_FRAMEWORK, Strategy, is_reserved
+from policies.contract import NO_FRAMEWORK, VgpuStrategy, is_reserved
 from policies.form import Section, form
 
 VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
@@ -159,7 +159,7 @@ class Constant(Section, frozen=True, kw_only=True):
 
     variable: VariableName
     value: str
-    strategies: tuple[Strategy, ...] = ("mps", "time-slicing")
+    strategies: tuple[VgpuStrategy, ...] = ("mps", "time-slicing")
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MPS, Handover, Strategy
+from policies.contract import MILLI_PER_GPU, MPS, Handover, VgpuStrategy
 from policies.migration.findings import Finding
 from policies.migration.nodes import COLUMNS, CONFIG_LABEL
 from policies.migration.nvidia_file import Configuration
@@ -19,7 +19,7 @@ _PRESENT = "nvidia.com/gpu.present=true"
 class Rules(msgspec.Struct, frozen=True):
     """What a namespace's policy says for the pods of a configuration."""
 
-    strategy: Strategy
+    strategy: VgpuStrategy
     unit: Unit
     maximum: Share
     minimum: Share
@@ -41,7 +41,7 @@ class Imported(msgspec.Struct, frozen=True):
     vgpus_per_gpu: int
     groups: tuple[Group, ...]
     main: Group | None  # whose rules are every namespace's; None if nothing is shared
-    nodes: tuple[tuple[str, Strategy], ...]  # entries of `nodes`: a node's name or *, and how its GPUs are shared
+    nodes: tuple[tuple[str, VgpuStrategy], ...]  # entries of `nodes`: a node's name or *, and how its GPUs are shared
     handover: tuple[Handover, ...]  # in every way that a configuration has
     options: dict[str, str]  # variables of the DaemonSet of the plugin
     findings: tuple[Finding, ...]
@@ -113,7 +113,7 @@ def _rules(configuration: Configuration, per_gpu: int) -> Rules | None:
 
 def _nodes(
     groups: Sequence[Group], main: Group | None, known: Known
-) -> tuple[tuple[tuple[str, Strategy], ...], list[str]]:
+) -> tuple[tuple[tuple[str, VgpuStrategy], ...], list[str]]:
     """Say which nodes are shared in which way; where that takes names that are not known, ask for them."""
     strategies = {one.rules.strategy for one in groups if one.rules}
     if main is None or main.rules is None or strategies == {MPS}:

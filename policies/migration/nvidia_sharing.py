@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from policies.contract import MPS, TIME_SLICING, Strategy
+from policies.contract import MPS, TIME_SLICING, VgpuStrategy
 from policies.errors import quoted
 from policies.migration.findings import Becomes, Finding, always, decide, ignored, none, same
 from policies.migration.units import Unit
@@ -20,7 +20,7 @@ from policies.reading.wording import shown
 
 WHOLE_GPU: Final = "nvidia.com/gpu"
 _PREFIX = "nvidia.com/"
-_STRATEGY_OF: dict[str, Strategy] = {"sharing.mps": MPS, "sharing.timeSlicing": TIME_SLICING}
+_STRATEGY_OF: dict[str, VgpuStrategy] = {"sharing.mps": MPS, "sharing.timeSlicing": TIME_SLICING}
 IN_ORDER: Final = tuple(_STRATEGY_OF)  # NVIDIA's plugin takes the first that is there
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -47,7 +47,7 @@ class Replicated(msgspec.Struct):
     """One of the two ways to share."""
 
     place: str  # its key
-    strategy: Strategy
+    strategy: VgpuStrategy
     line: int
     resources: list[Resource]
     findings: list[Finding]  # about what does not depend on other configurations

@@ -10,6 +10,7 @@ from tests.cluster.cluster import eventually
 from tests.cluster.image import ROOT
 from tests.cluster.installation import SIMULATED, Installation
 from tests.cluster.pods import Place, container, pod
+from tests.cluster.webhooks import decisions
 
 PARTITIONS = """
 partitions:
@@ -17,6 +18,7 @@ partitions:
   mi300x: [{share: "0.125", resource: amd.com/cpx_nps4}, {share: "1", resource: amd.com/gpu}]
   gaudi: [{share: "1", resource: habana.ai/gaudi}]
 """
+NONE = "partitions: {}\n"
 RESOURCES = {
     "nvidia.com/mig-1g.10gb": "2",
     "nvidia.com/mig-2g.20gb": "1",
@@ -34,9 +36,12 @@ POLICIES = {
 def partitioned(first: Installation) -> Iterator[Installation]:
     """Install partitions and namespaces that use them, on nodes that say they have some."""
     shipped = (ROOT / "policies" / "files" / "_cluster.yaml").read_text()
-    first.write_policies(_cluster=shipped + PARTITIONS, **POLICIES)
+    assert shipped.count(NONE) == 1
+    first.write_policies(_cluster=shipped.replace(NONE, PARTITIONS), **POLICIES)
     first.apply(SIMULATED)
     first.wait_until_ready()
+    first.hurry("webhook")
+    eventually(lambda: decisions(first.cluster, pod("0.5"), "h100") == {False}, what="each webhook knows the policies")
     _advertise(first, RESOURCES)
     yield first
     _advertise(first, dict.fromkeys(RESOURCES))

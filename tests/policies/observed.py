@@ -23,6 +23,7 @@ class Observed(NamedTuple):
     on: dict[str, Any] = FIFTH
     beside: dict[str, Any] = {}  # noqa: RUF012 - never changed
     default: str = ""  # what `_default.yaml` says
+    cluster: str = ""  # what `_cluster.yaml` says
 
 
 def _toleration(first: Any, second: Any, **beside: Any) -> Observed:
@@ -54,10 +55,12 @@ def _override(first: Any, second: Any, *own: str, **override: Any) -> Observed:
     return Observed(first, second, on, {"frameworks": [entry]}, "strategy: time-slicing")
 
 
+PARTITIONS = "partitions: {a: [{share: '1', resource: a.b/c}], b: [{share: '1', resource: a.b/d}]}"
 POLICY: dict[str, Observed] = {
     "enabled": Observed(first=True, second=False),
     "mode": Observed("enforce", "warn", pod("0,2")),
     "strategy": Observed("mps", "time-slicing"),
+    "partition": Observed("a", "b", beside={"strategy": "partition"}, cluster=PARTITIONS),
     "allocation": Observed("device-plugin", "dra"),
     "share.minimum": Observed("0.1", "0.3"),
     "share.maximum": Observed("0.5", "0.1"),
@@ -100,6 +103,11 @@ CLUSTER: dict[str, Observed] = {
     "vgpusPerGpu": Observed(10, 5),
     "handover": Observed(["cdi"], ["envvar"], pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))),
     "mps.pipeDirectory": Observed("/a", "/b"),
+    "partitions": Observed(
+        {"a": [{"share": "1", "resource": "a.b/c"}]},
+        {"a": [{"share": "0.5", "resource": "a.b/d"}]},
+        default="strategy: partition\npartition: a",
+    ),
     "nodes[].node": _node("n", "m"),
     "nodes[].model": _node("*H200*", "*T4*"),
     "nodes[].indexes": _node([0], [1]),

@@ -52,7 +52,7 @@ def observable(by: PolicySet, on: dict[str, Any]) -> list[Any]:
 
 
 def of_policy(field: str, value: Any, observed: Observed) -> list[Any]:
-    return observable(policies(with_field(field, value, observed.beside)), observed.on)
+    return observable(policies(with_field(field, value, observed.beside), observed.cluster), observed.on)
 
 
 def of_cluster(field: str, value: Any, observed: Observed) -> list[Any]:
@@ -87,6 +87,6 @@ def test_the_shipped_file_names_every_field(file: str, model: Any) -> None:
             return {path}
         return {name for key, inner in value.items() for name in names(inner, f"{path}.{key}" if path else key)}
 
-    lists = {"placement.nodeSelector", "resourceNames"}
+    lists = {"placement.nodeSelector", "resourceNames", "partitions"}
     shipped = yaml.safe_load(Path("policies/files", file).read_text())
     assert names(shipped) == {field.partition("[")[0] for field in leaves_of(model)}

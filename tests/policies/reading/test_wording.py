@@ -74,7 +74,7 @@ def test_every_field_names_itself_and_says_what_to_do(file: str, field: str) -> 
         ("team.yaml", "share: 5", "share: expected a mapping, got 5: write fields such as minimum"),
         ("team.yaml", "enabled: off", 'enabled: expected true or false, got "off": write false'),
         ("team.yaml", "mode: warning", 'mode: expected enforce or warn, got "warning": did you mean warn?'),
-        ("team.yaml", "strategy: 5", "strategy: expected mps or time-slicing, got 5: write one of them"),
+        ("team.yaml", "strategy: 5", "strategy: expected mps, time-slicing or partition, got 5: write one of them"),
         ("team.yaml", "placement: {runtimeClassName: []}", 'got an empty list: write it like "nvidia"'),
         (
             "team.yaml",
