@@ -31,7 +31,8 @@ class Key(msgspec.Struct, frozen=True):
 
 
 _MIG = (
-    "gpu-share shares whole GPUs: one in MIG mode is unhealthy to it, so leave nodes with such GPUs to NVIDIA's plugin"
+    "gpu-share's plugin shares whole GPUs, and one in MIG mode is unhealthy to it: leave nodes with such GPUs to "
+    "NVIDIA's plugin, whose MIG instances strategy: partition grants"
 )
 _GFD = none("gpu-share labels no nodes: GPU feature discovery can go on running as it is")
 _RUNTIME = always("the plugin finds the driver through NVIDIA's container runtime, and needs no path")

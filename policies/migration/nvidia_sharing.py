@@ -151,7 +151,10 @@ def _becomes_name(one: Resource, made: Replicated) -> Becomes:
     if one.name == WHOLE_GPU:
         return same(f"these GPUs are advertised as vGPUs: strategy: {made.strategy}")
     if one.name.startswith(f"{_PREFIX}mig-"):
-        return none("MIG instances are not shared here: leave nodes with GPUs in MIG mode to NVIDIA's plugin")
+        told = (
+            "MIG instances are not divided here: leave them to NVIDIA's plugin; strategy: partition grants whole ones"
+        )
+        return none(told)
     return ignored(f"NVIDIA's plugin has no devices of this name: it has {WHOLE_GPU} and {_PREFIX}mig-... alone")
 
 

@@ -44,6 +44,19 @@ def test_a_pod_with_a_share_is_admitted(name: str) -> None:
     assert PODS.denials(one(name)) == []
 
 
+def test_a_grant_of_partitions_explains_its_own_resources_alone() -> None:
+    on = one("a MIG instance")
+    (name,) = on["spec"]["containers"][0]["resources"]["limits"]
+    for change in ("nvidia.com/gpu", "nvidia.com/mig-7g.80gb"):
+        other = deepcopy(on)
+        for amounts in other["spec"]["containers"][0]["resources"].values():
+            amounts[change] = amounts.pop(name)
+        assert PODS.denials(other) != []
+    without = deepcopy(on)
+    del without["metadata"]["annotations"]["gpu-share"]
+    assert PODS.denials(without) != []
+
+
 def test_a_pod_with_a_share_has_the_runtime_of_nvidia_where_its_policy_says_so() -> None:
     for on in (pod("0.2"), pod("1")):
         placed = stored(mutated(on, NVIDIA))
