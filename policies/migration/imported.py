@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MPS, Handover, VgpuStrategy
+from policies.contract import MILLI_PER_GPU, MOST_MPS_CLIENTS, MPS, Handover, VgpuStrategy
 from policies.migration.findings import Finding
 from policies.migration.nodes import COLUMNS, CONFIG_LABEL
 from policies.migration.nvidia_file import Configuration
@@ -65,7 +65,9 @@ class Known(msgspec.Struct, frozen=True):
 def translate(configurations: Sequence[Configuration], known: Known) -> Imported:
     """Bring configurations together; none of them may have problems."""
     counts = {one.name: one.replicas for one in configurations if one.replicas}
-    per_gpu = vgpus_per_gpu(list(counts.values()))
+    by_mps = any(one.active and one.active.strategy == MPS for one in configurations if one.name in counts)
+    most = MOST_MPS_CLIENTS if by_mps else MOST_VGPUS_PER_GPU
+    per_gpu = vgpus_per_gpu(list(counts.values()), most)
     groups = tuple(_group(one, known, per_gpu) for one in configurations)
     shared = [one for one in groups if one.rules]
     main = next((one for one in shared if one.is_default), shared[0] if shared else None)
@@ -84,7 +86,7 @@ def translate(configurations: Sequence[Configuration], known: Known) -> Imported
         options={} if disagree else agreed,
         findings=tuple(_findings(configurations, per_gpu)),
         questions=(
-            *_about_units(groups, per_gpu),
+            *_about_units(groups, per_gpu, most),
             *_about_default(known, shared),
             *unknown,
             *_about_namespaces(groups, main),
@@ -133,19 +135,19 @@ def _nodes(
     return rest, asked
 
 
-def _about_units(groups: Sequence[Group], per_gpu: int) -> Iterator[str]:
+def _about_units(groups: Sequence[Group], per_gpu: int, most: int) -> Iterator[str]:
     inexact = [one.rules.unit for one in groups if one.rules and not one.rules.unit.is_exact]
     if not inexact:
         return
     numbers = sorted({one.rules.unit.replicas for one in groups if one.rules})
     written = " and ".join(map(str, numbers))
     why = (
-        f"more than {MOST_VGPUS_PER_GPU} replicas of a GPU"
+        f"more than {most} replicas of a GPU"
         if len(numbers) == 1
-        else f"{written} replicas, which have no common multiple up to {MOST_VGPUS_PER_GPU}"
+        else f"{written} replicas, which have no common multiple up to {most}"
     )
     yield (
-        f"vgpusPerGpu is one number for the cluster, at most {MOST_VGPUS_PER_GPU}, and there are {why}: {per_gpu} "
+        f"vgpusPerGpu is one number for the cluster, at most {most}, and there are {why}: {per_gpu} "
         "comes nearest. Take it, write another one, or leave the nodes of one configuration to NVIDIA's plugin"
     )
 

@@ -2,7 +2,8 @@
 One number of vGPUs per GPU for nodes that had different numbers of replicas.
 
 The scheduler counts one unit over the cluster, so `vgpusPerGpu` is one number. The least common multiple makes each
-replica a whole number of vGPUs. Where that is above 100, the number is taken that comes nearest.
+replica a whole number of vGPUs. Where that is more than there may be, 100, or as many as MPS has clients, the number is
+taken that comes nearest.
 """
 
 from collections.abc import Collection
@@ -45,18 +46,16 @@ class Unit(msgspec.Struct, frozen=True):
         return Share(-(-MILLI_PER_GPU * self.vgpus // self.vgpus_per_gpu))
 
 
-def vgpus_per_gpu(replicas: Collection[int]) -> int:
-    """Choose the number of vGPUs per GPU for these numbers of replicas; the default if there are none."""
+def vgpus_per_gpu(replicas: Collection[int], most: int = MOST_VGPUS_PER_GPU) -> int:
+    """Choose the number of vGPUs per GPU, up to *most*, for these numbers of replicas; without any, the default."""
     if not replicas:
         return DEFAULT_VGPUS_PER_GPU
-    numbers = {one for one in replicas if one <= MOST_VGPUS_PER_GPU}
-    if max(replicas) > MOST_VGPUS_PER_GPU:
+    numbers = {one for one in replicas if one <= most}
+    if max(replicas) > most:
         numbers.add(max(replicas))  # which loses most of those that have too many
-    elif lcm(*numbers) <= MOST_VGPUS_PER_GPU:
+    elif lcm(*numbers) <= most:
         return lcm(*numbers)
-    return max(
-        range(1, MOST_VGPUS_PER_GPU + 1), key=lambda number: (min(_kept(number, one) for one in numbers), -number)
-    )
+    return max(range(1, most + 1), key=lambda number: (min(_kept(number, one) for one in numbers), -number))
 
 
 def unit(replicas: int, per_gpu: int) -> Unit:

@@ -65,9 +65,9 @@ def test_an_overlay_with_another_cluster_file_replaces_the_plugin_of_the_one_bef
         plugin = readers(objects)["gpu-share-plugin"]
         names = tuple(one["name"] for one in references(plugin))
         used.setdefault(policy_files(objects, plugin)[CLUSTER], set()).add(names)
-    assert len(used) == 2  # aws-resource has one of its own
+    assert len(used) == 3  # aws-resource and envvar have one of their own
     assert all(len(names) == 1 for names in used.values())
-    assert len(set.union(*used.values())) == 2
+    assert len(set.union(*used.values())) == 3
 
 
 def test_a_leftover_cluster_file_in_the_other_config_map_counts_for_nothing() -> None:

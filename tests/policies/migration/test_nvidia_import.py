@@ -62,8 +62,11 @@ def test_mps_becomes_vgpus_under_mps_with_nothing_attached_in_the_pod() -> None:
     assert (policy.strategy, policy.mps.attach) == ("mps", "node")
 
 
-@pytest.mark.parametrize("replicas", [2, 3, 7, 10, 48, 99, 100])
-@pytest.mark.parametrize("strategy", ["mps", "timeSlicing"])
+@pytest.mark.parametrize(
+    ("strategy", "replicas"),
+    [(strategy, number) for strategy in ("mps", "timeSlicing") for number in (2, 3, 7, 10, 48, 60)]
+    + [("timeSlicing", 99), ("timeSlicing", 100)],
+)
 def test_a_pod_that_asked_for_one_replica_gets_as_much_by_its_share(replicas: int, strategy: str) -> None:
     made = imported({"sharing": {strategy: {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}]}}})
     share = as_json(made)["configurations"][0]["share"]
@@ -93,7 +96,7 @@ def test_a_container_may_have_more_than_one_replica_where_it_could(
     assert isinstance(decided(pod("0.2"), in_force(made)), Denied if holds_one else Grant)
 
 
-@pytest.mark.parametrize("replicas", range(2, 101))
+@pytest.mark.parametrize("replicas", range(2, 61))
 def test_one_vgpu_by_limit_is_one_replica_too_and_two_are_too_many(replicas: int) -> None:
     policies = in_force(imported(MPS.replace("10", str(replicas))))
     assert isinstance(decided(pod(None, limited(quantity=1)), policies), Grant)
@@ -202,12 +205,25 @@ def test_one_replica_of_each_configuration_is_a_whole_number_of_vgpus() -> None:
     assert decided(pod("0.25"), policies, "b").containers[0].vgpus == 5  # type: ignore[union-attr]
 
 
-def test_without_a_common_multiple_up_to_100_the_administrator_is_asked() -> None:
-    made = imported(config_map(a=MPS.replace("10", "7"), b=MPS.replace("10", "16")), default="a")
+def test_without_a_common_multiple_the_administrator_is_asked() -> None:
+    made = imported(config_map(a=TIME_SLICED.replace("4", "7"), b=TIME_SLICED.replace("4", "16")), default="a")
     assert made.vgpus_per_gpu <= 100
     assert "no common multiple up to 100" in made.questions[0]
-    assert outcomes(made)["a:sharing.mps.resources[0].replicas"] in ("decide", "same")
+    assert outcomes(made)["a:sharing.timeSlicing.resources[0].replicas"] in ("decide", "same")
     assert "decide" in outcomes(made).values()
+
+
+def test_under_mps_there_are_no_more_vgpus_than_clients() -> None:
+    made = imported(config_map(a=MPS, b=TIME_SLICED.replace("4", "32")), default="a")
+    assert made.vgpus_per_gpu <= 60
+    assert "no common multiple up to 60" in made.questions[0]
+    assert (
+        imported(
+            config_map(a=MPS.replace("mps", "timeSlicing").replace("10", "20"), b=TIME_SLICED.replace("4", "25")),
+            default="a",
+        ).vgpus_per_gpu
+        == 100
+    )
 
 
 def test_more_than_100_replicas_are_a_question_too() -> None:

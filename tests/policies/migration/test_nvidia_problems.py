@@ -115,7 +115,7 @@ def test_many_large_numbers_of_replicas_take_no_time_to_speak_of() -> None:
             for number in range(3000)
         }
     )
-    assert imported(text, default="c1").vgpus_per_gpu == 100
+    assert imported(text, default="c1").vgpus_per_gpu == 60
 
 
 def test_binary_noise_is_a_problem_and_no_traceback() -> None:
