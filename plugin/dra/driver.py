@@ -31,6 +31,9 @@ from policies.sizes import is_too_fine, too_fine
 _log = logging.getLogger(__name__)
 
 _ASK_AGAIN_SECONDS = 0.5
+# Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have ended or
+# not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s.
+_HOLD_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +133,17 @@ class DraDriver:
 
     def unprepare(self, *, uid: str, namespace: str, name: str) -> None:
         """
-        Take back what a claim held: its containers have ended.
+        Take back what a claim held: its containers have ended, or a pod was deleted by force and they are about to.
 
         Raises:
             PluginError, OSError: If that is not possible; the sentence says why.
         """
-        if self._preparations.unprepare(uid):
-            _log.info("claim unprepared", extra={"claim": f"{namespace}/{name}", "uid": uid})
+        if not self._preparations.has(uid):
+            return
+        hold_seconds = _HOLD_SECONDS if self._is_gone(path_of_claim(namespace, name), uid) else 0.0
+        if self._preparations.unprepare(uid, hold_seconds=hold_seconds):
+            fields = {"claim": f"{namespace}/{name}", "uid": uid, "hold_seconds": hold_seconds}
+            _log.info("claim unprepared", extra=fields)
 
     def _stop_serving(self) -> None:
         self._ending.set()
@@ -153,6 +160,13 @@ class DraDriver:
                     raise ClaimError("the claim is gone: its pod was deleted, or somebody deleted the claim") from error
                 if not error.may_pass or monotonic() > until or self._ending.wait(_ASK_AGAIN_SECONDS):
                     raise
+
+    def _is_gone(self, path: str, uid: str) -> bool:
+        """Whether the claim is gone already, or nobody says that it is not."""
+        try:
+            return bool(self._api.get(path)["metadata"]["uid"] != uid)
+        except ApiError:
+            return True
 
     def _held(self, wanted: Wanted) -> HeldDevice:
         """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""

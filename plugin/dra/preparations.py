@@ -37,6 +37,7 @@ class Preparations:
         self._changed = Condition()
         self._faults: Mapping[str, str] = {}
         self._closed = False
+        self._held_back: list[tuple[float, str, Prepared]] = []  # until when, and what; see `unprepare`
         self._claims = read_checkpoint(directory)
         # A container that starts again asks for its CDI device and never for its claim.
         for uid, prepared in self._claims.items():
@@ -84,7 +85,7 @@ class Preparations:
                 left_seconds = deadline_seconds - self._clock()
                 if left_seconds <= 0 or self._closed:
                     raise ClaimError(obstacle)
-                self._changed.wait(left_seconds)
+                self._changed.wait(min([left_seconds, *(until - self._clock() for until, _, _ in self._held_back)]))
             prepared = Prepared(
                 namespace=namespace, name=name, boot_id=self._boot_id, devices=self._given(uid, devices)
             )
@@ -93,9 +94,14 @@ class Preparations:
             write_specification(self._cdi_dir, uid, prepared)
         return prepared
 
-    def unprepare(self, uid: str) -> bool:
+    def has(self, uid: str) -> bool:
+        """Whether a claim was given something."""
+        with self._changed:
+            return uid in self._claims
+
+    def unprepare(self, uid: str, *, hold_seconds: float = 0.0) -> bool:
         """
-        Take back what a claim was given; False if that is nothing.
+        Take back what a claim was given, for others after *hold_seconds*; False if that is nothing.
 
         Raises:
             HandoverError: If the CDI specification cannot be removed.
@@ -105,6 +111,8 @@ class Preparations:
             if uid not in self._claims:
                 return False
             remove_specification(self._cdi_dir, uid)
+            if hold_seconds:
+                self._held_back.append((self._clock() + hold_seconds, uid, self._claims[uid]))
             self._save({other: one for other, one in self._claims.items() if other != uid})
             self._changed.notify_all()
         return True
@@ -141,7 +149,9 @@ class Preparations:
 
     def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, int]]:
         """List who holds something of a GPU, and how many thousandths."""
-        for uid, prepared in self._claims.items():
+        now_seconds = self._clock()
+        self._held_back = [one for one in self._held_back if one[0] > now_seconds]
+        for uid, prepared in (*self._claims.items(), *((uid, prepared) for _, uid, prepared in self._held_back)):
             held = sum(min(one.milli, MILLI_PER_GPU) for one in prepared.devices if gpu in one.gpus)
             if held and uid != but and prepared.boot_id == self._boot_id:
                 yield f"{prepared.namespace}/{prepared.name} ({uid})", held

@@ -74,6 +74,27 @@ def test_no_gpu_is_ever_given_away_twice(
         assert set(read_directory(directory / "cdi")) == devices if (directory / "cdi").exists() else not devices
 
 
+def test_what_is_held_back_is_free_when_the_time_is_over(tmp_path: Path) -> None:
+    now = [0.0]
+    on = Preparations(tmp_path, tmp_path / "cdi", boot_id="boot", clock=lambda: now[0])
+    prepare(on, "old", device(900, "GPU-0"))
+    assert on.unprepare("old", hold_seconds=10)
+    assert not on.has("old")
+    assert json.loads((tmp_path / "checkpoint.json").read_text())["claims"] == {}
+    now[0] = 9.9
+    with pytest.raises(ClaimError, match="ns/claim-old"):
+        prepare(on, "new", device(900, "GPU-0"))
+    now[0] = 10
+    prepare(on, "new", device(900, "GPU-0"))
+
+
+def test_who_waits_for_what_is_held_back_gets_it(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    prepare(on, "old", device(900, "GPU-0"))
+    on.unprepare("old", hold_seconds=0.2)
+    prepare(on, "new", device(900, "GPU-0"), wait_seconds=30)
+
+
 def test_several_whole_gpus_need_all_of_each(tmp_path: Path) -> None:
     on = made(tmp_path)
     prepare(on, "one", device(100, "GPU-1"))
