@@ -31,8 +31,8 @@ from policies.sizes import is_too_fine, too_fine
 _log = logging.getLogger(__name__)
 
 _ASK_AGAIN_SECONDS = 0.5
-# Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have ended or
-# not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s.
+# Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have
+# ended or not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s.
 _HOLD_SECONDS = 10.0
 
 
