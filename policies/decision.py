@@ -13,6 +13,7 @@ from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
+from policies.frameworks.expansion import Allowance
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts, check_paths
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
@@ -88,9 +89,10 @@ def _grant(  # noqa: PLR0913 - all that decides
     check_pod(pod, containers, policy, found)
     if attached:
         check_attachment(pod, policy, found, pipe_directory=pipes)
-    memory = MemoryCheck(pod, policy, policies.catalogue, found)
+    allowance = Allowance()
+    memory = MemoryCheck(pod, policy, policies.catalogue, allowance, found)
     volumes = Volumes(pod, containers)
-    granted = [_container(volumes, ask, policy, policies, found, memory=memory) for ask in asks]
+    granted = [_container(volumes, ask, policy, policies, found, memory=memory, allowance=allowance) for ask in asks]
     asking = {(ask.slot.group, ask.slot.index) for ask in asks}
     hiding = hiding_variables(one.resource for one in kind.partitions)
     return Grant(
@@ -114,7 +116,14 @@ def _grant(  # noqa: PLR0913 - all that decides
 
 
 def _container(  # noqa: PLR0913 - all that decides
-    volumes: Volumes, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings, *, memory: MemoryCheck
+    volumes: Volumes,
+    ask: Ask,
+    policy: EffectivePolicy,
+    policies: PolicySet,
+    found: Findings,
+    *,
+    memory: MemoryCheck,
+    allowance: Allowance,
 ) -> ContainerGrant:
     per_gpu = ask.kind.per_gpu
     # Several GPUs are no CDI device of ours, so they go by variables, and a partition is none of ours at all.
@@ -137,7 +146,9 @@ def _container(  # noqa: PLR0913 - all that decides
         fraction_milli=budget.target,
         advice=advice,
         removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
-        literals=() if is_expanded else literals(ask.slot, milli_text(budget.granted), found, is_ours=is_ours),
+        literals=()
+        if is_expanded
+        else literals(ask.slot, milli_text(budget.granted), allowance, found, is_ours=is_ours),
         unmounted=_unmounted(volumes, ask, policy, policies, found),
     )
 

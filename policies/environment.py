@@ -93,7 +93,7 @@ def _draws(variable: Variable, shares: GrantStrategy | None) -> bool:
     """Whether a container with a share under MPS gets what draws as well, or may: a reference cannot be read."""
     if shares != MPS or variable.name != DRIVER_CAPABILITIES:
         return False
-    parts = (variable.value or "").split(",")
+    parts = set((variable.value or "").split(","))
     return bool(variable.value_from) or any(part.strip() not in ("", *COMPUTE_CAPABILITIES) for part in parts)
 
 

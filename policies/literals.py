@@ -11,6 +11,7 @@ from policies.changes import ReplaceArgument
 from policies.contract import SHARE_FRACTION, SHARE_MEMORY_MIB
 from policies.denial import Findings
 from policies.errors import quoted
+from policies.frameworks.expansion import Allowance
 from policies.pod import Slot
 
 # Two dollars are how one is written: $$(GPU_SHARE_FRACTION) is no variable.
@@ -19,11 +20,16 @@ _FRACTION = re.compile(_DOLLARS + rf"\$\({SHARE_FRACTION}\)")
 _MEMORY = re.compile(_DOLLARS + rf"\$\({SHARE_MEMORY_MIB}\)")
 
 
-def literals(slot: Slot, fraction: str, found: Findings, *, is_ours: bool = True) -> tuple[ReplaceArgument, ...]:
+def literals(
+    slot: Slot, fraction: str, allowance: Allowance, found: Findings, *, is_ours: bool = True
+) -> tuple[ReplaceArgument, ...]:
     """
     Write the *fraction* where arguments name its variable; warn of the other one, which depends on the GPU.
 
     *is_ours*: the container has both variables; a partition of another maker's plugin brings none.
+
+    Raises:
+        DeniedError: If the arguments are longer than any real pod's.
     """
     made = []
     fields = (("command", slot.container.command), ("args", slot.container.args))
@@ -31,7 +37,7 @@ def literals(slot: Slot, fraction: str, found: Findings, *, is_ours: bool = True
         for index, word in enumerate(words or ()):
             text = _FRACTION.sub(lambda match: match["dollars"] + fraction, word)
             if text != word:
-                made.append(ReplaceArgument(field, index, text))
+                made.append(ReplaceArgument(field, index, allowance.rewrite(text)))
             if _MEMORY.search(word):
                 why = (
                     "with allocation: dra; read the variable in the program" if is_ours else "with strategy: partition"

@@ -24,13 +24,15 @@ _WHY = {"above": "more than the share", "unread": "which cannot be read"}
 class MemoryCheck:
     """The check of one pod: what users have set is judged in every container with a share, whatever runs there."""
 
-    def __init__(self, pod: Pod, policy: EffectivePolicy, catalogue: Catalogue, found: Findings) -> None:
-        """Check *pod* under *policy*; *found* is added to."""
+    def __init__(
+        self, pod: Pod, policy: EffectivePolicy, catalogue: Catalogue, allowance: Allowance, found: Findings
+    ) -> None:
+        """Check *pod* under *policy*; *allowance* is counted down, and *found* is added to."""
         self._annotations = pod.metadata.annotations or {}
         self._policy = policy
         self._catalogue = catalogue
         self._found = found
-        self._allowance = Allowance()
+        self._allowance = allowance
 
     def of(self, slot: Slot, budget: Budget) -> Advice:
         """Say what the container's framework needs, and warn of or deny what is above the share."""

@@ -6,6 +6,8 @@ from typing import Final
 from policies.denial import DeniedError
 from policies.pod import Pod, Slot, commands_beside
 
+MOST_SEPARATORS: Final = 128 * 1024  # commas in the whole review: of lists and mappings, and in its texts
+
 # Of one pod, over all its containers. Far above real pods, which have tens of each.
 MOST_CONTAINERS: Final = 512
 MOST_SHARES: Final = 128  # containers with a share
@@ -33,6 +35,17 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
     for count, what, most in counted.against_limits():
         if count > most:
             raise _too_large(count, what, most)
+
+
+def check_separators(count: int) -> None:
+    """
+    See that a review does not hold more, of whatever, than decoding it may take memory for.
+
+    Raises:
+        DeniedError: If so.
+    """
+    if count > MOST_SEPARATORS:
+        raise _too_large(count, "commas", MOST_SEPARATORS)
 
 
 def check_shares(count: int) -> None:

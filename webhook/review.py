@@ -6,12 +6,13 @@ from typing import Any, Final
 import msgspec
 
 from policies.decision import decide
-from policies.denial import shorten
+from policies.denial import DeniedError, shorten
 from policies.ephemeral import decide_on_added
 from policies.errors import GpuShareError
 from policies.grant import Added, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
+from policies.size import check_separators
 from webhook.nesting import DEEPEST, is_too_deep
 from webhook.patch import Operation, hiding, operations
 from webhook.warning_lines import printable
@@ -120,7 +121,10 @@ def review(body: bytes, policies: PolicySet, *, restricted: bool = False) -> Rev
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
     try:
+        check_separators(body.count(b","))
         called = _decode_pod_review(body)
+    except DeniedError as error:
+        return _undecoded(body, error, policies)
     except _UNREADABLE as error:
         return _without_pod(body, error)
     _check(called)
@@ -152,6 +156,27 @@ def _before(body: bytes) -> Pod:
 
 def _without_pod(body: bytes, reason: Exception) -> Reviewed:
     """Say what is wrong with a call that holds no readable pod, unless it need not hold one."""
+    called = _envelope(body)
+    if _is_passed_over(called.request):
+        return _answer(called.request, None, _NOT_DECIDED_ON)
+    raise BadCall(f"the object is not a pod: {_plain(reason)}")
+
+
+def _undecoded(body: bytes, reason: DeniedError, policies: PolicySet) -> Reviewed:
+    """Deny a pod without looking at it; `mode: warn` could not say what else is wrong with it."""
+    called = _envelope(body)
+    if _is_passed_over(called.request):
+        return _answer(called.request, None, _NOT_DECIDED_ON)
+    return _answer(called.request, None, Denied(policies.of(called.request.namespace), (reason.deny(),)))
+
+
+def _envelope(body: bytes) -> AdmissionReview:
+    """
+    Decode all but the pod.
+
+    Raises:
+        BadCall: If it is no call that can be answered.
+    """
     if is_too_deep(body):
         raise BadCall(f"nested deeper than {DEEPEST} levels")
     try:
@@ -159,9 +184,7 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
     except _UNREADABLE as error:
         raise BadCall(f"expected an AdmissionReview of admission.k8s.io/v1: {_plain(error)}") from None
     _check(called)
-    if _is_passed_over(called.request):
-        return _answer(called.request, None, _NOT_DECIDED_ON)
-    raise BadCall(f"the object is not a pod: {_plain(reason)}")
+    return called
 
 
 def _check(called: AdmissionReview | PodReview) -> None:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from policies.contract import SHARE_FRACTION, is_reserved
 from policies.denial import DeniedError
 from policies.pod import Container, Variable
@@ -21,18 +23,20 @@ TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
+MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 class Allowance:
-    """How many references one pod may still have, and how much text they may make."""
+    """How many references one pod may still have, how much text they may make, and how much of its text comes back."""
 
-    __slots__ = ("_characters", "_references")
+    __slots__ = ("_characters", "_references", "_rewritten_bytes")
 
     def __init__(self) -> None:
         self._characters = MOST_EXPANDED
         self._references = MOST_REFERENCES
+        self._rewritten_bytes = MOST_REWRITTEN
 
     def read(self, text: str) -> None:
         """
@@ -58,6 +62,19 @@ class Allowance:
             what = f"The references in the pod's words and variables make more than {MOST_EXPANDED} characters"
             raise DeniedError("PodTooLarge", what, "Write fewer of them")
         return value
+
+    def rewrite(self, text: str) -> str:
+        """
+        Count a text of the pod's own that is written anew, so that all of it is in the answer.
+
+        Raises:
+            DeniedError: If it is more than any real pod has.
+        """
+        self._rewritten_bytes -= len(msgspec.json.encode(text))
+        if self._rewritten_bytes < 0:
+            what = f"More than {MOST_REWRITTEN // 1024} KiB of its arguments and variables would have to be changed"
+            raise DeniedError("PodTooLarge", what, "Set the share's fraction in shorter ones")
+        return text
 
 
 class Variables:

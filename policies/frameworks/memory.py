@@ -58,7 +58,12 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     if framework is None or not wish.adds:
         first = next((one.framework for one in own if one.framework is not None), None)
         return Advice(framework=first, own=own)
-    return _advised(_Place(container, line, framework, image is framework), own, budget, catalogue)
+    place = _Place(container, line, framework, image is framework)
+    advice = _advised(place, own, budget, catalogue)
+    for change in advice.changes:
+        if isinstance(change, ReplaceVariable):  # joined to what the user wrote
+            allowance.rewrite(change.value)
+    return advice
 
 
 def _detected(container: Container, image: Framework | None, program: Framework | None) -> Framework | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
 
+_MOST_UNREAD: Final = 1024  # options in one text
 BETWEEN: Final = "\x7f"  # stands between the words of a command line that are read as one text
 
 # $NAME and ${NAME}; then what else a shell computes, cut at what opens it so that the words inside are read.
@@ -43,7 +44,10 @@ def unread_options(text: str) -> Iterator[str]:
         return
     if _MAY_BE_OPTION.search(text):
         yield ""
-    for match in _PART_UNREAD.finditer(text):
+    for count, match in enumerate(_PART_UNREAD.finditer(text)):
+        if count == _MOST_UNREAD:
+            yield ""  # more of them than in any real text, and each costs time: one may be anything
+            return
         yield match[0].removesuffix(UNREAD)
 
 

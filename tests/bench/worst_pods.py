@@ -99,7 +99,7 @@ def _texts(size: int) -> Iterator[Worst]:
     for unit in (
         "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
         "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
-        "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
+        "-z`", "-z{", "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
         "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
     ):  # fmt: skip
         text = _filled(unit, size)

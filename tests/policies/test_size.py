@@ -164,3 +164,24 @@ def test_there_may_be_so_many_references(reference: str) -> None:
 
     granted(on(MOST_REFERENCES))
     assert denied(on(MOST_REFERENCES + 1)).code == "PodTooLarge"
+
+
+def test_a_text_of_more_unread_options_than_any_real_one_may_say_anything() -> None:
+    sliced = policies("strategy: time-slicing")
+    for unit in ("-z`", "-z{"):
+        shell = container(command=["sh", "-c", unit * 1000])
+        granted(pod("0.2", shell), sliced)
+        shell = container(command=["sh", "-c", unit * 2000])
+        assert denied(pod("0.2", shell), sliced).code == "MemoryArgumentAboveShare"
+
+
+def test_the_text_of_a_pod_that_comes_back_in_the_answer_is_bounded() -> None:
+    by_dra = policies("allocation: dra")
+    word = "x" * 200_000 + "$(GPU_SHARE_FRACTION)"
+    granted(pod("0.2", container(args=[word])), by_dra)
+    assert denied(pod("0.2", container(args=[word, word])), by_dra).code == "PodTooLarge"
+    conf = {"name": "PYTORCH_CUDA_ALLOC_CONF", "value": "\x01" * 4000}
+    names = [f"c{number}" for number in range(20)]
+    asked = {f"container.gpu-share.dev/{name}": "0.1" for name in names}
+    init = [{"name": name, "image": "pytorch/pytorch:2.10.0", "env": [conf]} for name in names]
+    assert denied(pod(None, annotations=asked, initContainers=init)).code == "PodTooLarge"

@@ -100,3 +100,10 @@ def test_warnings_beyond_what_the_api_server_shows_are_counted() -> None:
     warnings = answered(on, by)["warnings"]
     assert warnings[-1].endswith("more warnings, which gpu-share preview shows")
     assert len(warnings) > 10
+
+
+def test_a_review_of_more_than_any_real_pod_is_denied_before_it_is_decoded() -> None:
+    response = answered(pod("0.2", tolerations=[{}] * 200_000), policies())
+    assert not response["allowed"]
+    assert "commas" in response["status"]["message"]
+    assert response["status"]["reason"] == "PodTooLarge"
