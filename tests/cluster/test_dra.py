@@ -122,6 +122,7 @@ def test_a_quota_counts_a_size(here: Place) -> None:
     assert "exceeded quota" in denied
 
 
+@pytest.mark.kubelet_retry
 def test_running_pods_outlive_kubelet_and_plugin_and_new_ones_start(
     by_dra: Installation, here: Place, kubelet: Kubelet, node: Node
 ) -> None:
@@ -147,6 +148,7 @@ def test_slices_that_are_deleted_are_published_again(by_dra: Installation, here:
     started(here, "0.2", "model")
 
 
+@pytest.mark.kubelet_retry
 def test_a_container_that_starts_again_after_the_plugin_was_killed_has_its_gpu(here: Place, node: Node) -> None:
     started(here, "0.2", "model", restartPolicy="Always")
     node.run("rm -f /host/run/cdi/gpu-share-claim_*.json")
@@ -162,6 +164,7 @@ def test_a_container_that_starts_again_after_the_plugin_was_killed_has_its_gpu(h
     assert here.report("model").environment["GPU_SHARE_FRACTION"] == "0.2"
 
 
+@pytest.mark.kubelet_retry
 def test_a_forced_delete_frees_no_gpu_whose_container_still_runs(here: Place, node: Node) -> None:
     grace = {"terminationGracePeriodSeconds": 10}
     for name in ("a", "b"):
@@ -179,6 +182,7 @@ def test_a_forced_delete_frees_no_gpu_whose_container_still_runs(here: Place, no
     assert most == 1
 
 
+@pytest.mark.kubelet_retry
 def test_a_plugin_that_is_killed_while_a_claim_waits_prepares_it_afterwards(here: Place, node: Node) -> None:
     for name in ("a", "b"):
         started(here, "0.9", name, STUBBORN, terminationGracePeriodSeconds=15)
@@ -190,6 +194,7 @@ def test_a_plugin_that_is_killed_while_a_claim_waits_prepares_it_afterwards(here
     assert _tenants_on_one_gpu(node) == 1
 
 
+@pytest.mark.kubelet_retry
 def test_a_claim_that_is_deleted_while_its_pod_starts_harms_no_other_pod(here: Place) -> None:
     for number in range(3):
         assert here.create(pod("0.1", name=f"p{number}")).ok
