@@ -13,7 +13,7 @@ from tests.cluster.node import Node
 from tests.cluster.pods import Place, container, pod
 from tests.plugin.shares.test_nvidia_specification import SIMULATED
 
-SPECIFICATION = "/host/run/cdi/gpu-share-test.json"
+SPECIFICATION = "/host/run/cdi/nvidia-test.json"
 STATUS = "kubectl -n gpu-share exec daemonset/gpu-share-plugin -c plugin -- gpu-share plugin status"
 SLY = {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100", "GPU_SHARE_FRACTION": "1"}
 EDITS = {"env": ["BROUGHT_BY=nvidia", *(f"{name}={value}" for name, value in SLY.items())]}
