@@ -19,6 +19,9 @@ partitions:
   gaudi: [{share: "1", resource: habana.ai/gaudi}]
 """
 NONE = "partitions: {}\n"
+
+pytestmark = pytest.mark.open_question  # four of eight fail
+
 RESOURCES = {
     "nvidia.com/mig-1g.10gb": "2",
     "nvidia.com/mig-2g.20gb": "1",
