@@ -20,7 +20,7 @@ partitions:
 """
 NONE = "partitions: {}\n"
 
-pytestmark = pytest.mark.open_question  # four of eight fail
+pytestmark = pytest.mark.open_question  # its namespaces are still being removed when the next test makes them
 
 RESOURCES = {
     "nvidia.com/mig-1g.10gb": "2",
