@@ -1,0 +1,191 @@
+"""
+What a node publishes of itself, and what others read: `GET /state` of its parts, in one schema.
+
+Reader and node may be of different versions. What a newer node adds is ignored, and what an older one lacks has a
+default. Words that may grow, such as strategies, are texts. `version` rises where an older reader would misunderstand.
+
+Nothing that is read is trusted: all is bounded, and no text has a character that moves a terminal's cursor. A figure
+that is not known is None, never 0.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from policies.errors import GpuShareError
+
+VERSION: Final = 1
+LARGEST_BYTES: Final = 8 * 1024 * 1024  # 64 GPUs with 100 tenants each are 3 MiB
+
+_MOST_GPUS = 256
+_MOST_TENANTS = 1000  # of one GPU
+_MOST_TEXTS = 256
+_LONGEST_TEXT = 2048
+_LARGEST_INTEGER = 2**53 - 1  # what every JSON reader keeps exactly
+
+# No control characters, and none that changes the direction of what stands around it.
+_PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]*\Z"
+Text = Annotated[str, msgspec.Meta(max_length=_LONGEST_TEXT, pattern=_PRINTABLE)]
+Name = Annotated[
+    str, msgspec.Meta(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
+]  # of objects
+Word = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9._/-]*\Z")]
+Moment = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[0-9T:.+Z-]*\Z")]  # ISO 8601, UTC
+Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_INTEGER)]
+Part = Annotated[int, msgspec.Meta(ge=0, le=1000)]  # of `Gpu.parts`
+Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
+class NodeStateError(GpuShareError):
+    """An answer that is not the state of a node, or of a version that cannot be read; the sentence says which."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason why a GPU is unhealthy."""
+
+    source: Word  # xid, recovery, lost, gone, mig, nvml, mps, ...
+    why: Text
+    since: Moment
+    comes_back: Text = ""  # completes "recovers ..."
+    xid: Count | None = None
+
+
+class ApplicationFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A program's fault, which leaves the GPU healthy and may have hit whoever else was on it."""
+
+    xid: Count
+    at: Moment
+    tenants: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TENANTS)] = ()  # namespace/pod/container
+
+
+class MpsDaemon(msgspec.Struct, frozen=True, kw_only=True):
+    """The MPS daemon of a GPU."""
+
+    state: Word  # starting, ready, fault, failed, stopped, ...
+    since: Moment
+    why: Text = ""  # no container may start with it; empty if one may
+
+
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """What the programs of a container take of a GPU now."""
+
+    memory_bytes: Count | None = None
+    sm_ratio: Ratio | None = None  # of the time, in which a kernel of it ran
+    processes: Count | None = None  # on the GPU
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True):
+    """A container with a share of a GPU."""
+
+    namespace: Name
+    pod: Name
+    container: Name
+    parts: Part  # of `Gpu.parts`
+    memory_limit_bytes: Count | None = None  # None where nothing is known of it
+    thread_limit_ratio: Ratio | None = None  # None where nothing limits threads
+    since: Moment | None = None  # None if it was there before anyone looked
+    use: Use | None = None  # None where nobody has measured it
+
+    @property
+    def name(self) -> str:
+        """How logs call it: namespace/pod/container."""
+        return f"{self.namespace}/{self.pod}/{self.container}"
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    One GPU.
+
+    Shares are counted in `parts`: vGPUs where the kubelet allocates them, thousandths by DRA. Of these, `granted` are
+    held by containers, `hidden` are kept from new ones, and `free` can be allocated now: none of an unhealthy GPU.
+    """
+
+    uuid: Word
+    index: Count  # NVML's number
+    model: Text = ""
+    resource: Word = ""  # extended resource; empty where DRA allocates it
+    strategy: Word = ""  # mps, time-slicing, whole, ...
+    allocation: Word = ""  # device-plugin, dra, ...
+    healthy: bool = False
+    since: Moment | None = None  # when it became healthy or unhealthy
+    faults: Annotated[tuple[Fault, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()
+    application_fault: ApplicationFault | None = None  # the last one
+    mps_daemon: MpsDaemon | None = None
+    memory_bytes: Count | None = None  # that shares are of
+    limits_enforced_by: Word = ""  # mps, ...; empty where nothing holds a container to its share
+    parts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    granted: Part | None = None
+    hidden: Part | None = None
+    free: Part | None = None
+    largest_free: Part | None = None  # the largest share that still fits
+    tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=_MOST_TENANTS)] = ()
+
+    def ratio(self, parts: int) -> float:
+        """Write some of its parts as a share of the GPU."""
+        return parts / self.parts
+
+
+class Ages(msgspec.Struct, frozen=True, kw_only=True):
+    """How old each kind of facts is, in seconds; None if there is none of it."""
+
+    health: Seconds | None = None
+    tenants: Seconds | None = None
+    mps: Seconds | None = None
+    use: Seconds | None = None
+
+
+class NodeState(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a part of a node knows of the node."""
+
+    version: int
+    part: Word  # plugin or mps: who answers
+    program: Text  # version of gpu-share
+    node: Name
+    driver: Text = ""
+    ages: Ages = Ages()
+    waiting: Text = ""  # why no GPU is shared yet; empty if one is
+    tenants_unknown: Text = ""  # why nobody knows them; empty if they are known
+    gpus: Annotated[tuple[Gpu, ...], msgspec.Meta(max_length=_MOST_GPUS)] = ()
+    skipped: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # GPUs that cannot be shared
+    handover: Text = ""  # how containers get their GPU
+    restart_needed: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # changes of _cluster.yaml
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: int
+
+
+_decode_version = msgspec.json.Decoder(_Version).decode
+_decode = msgspec.json.Decoder(NodeState).decode
+
+
+def write(state: NodeState) -> bytes:
+    """Write what a node publishes."""
+    return msgspec.json.encode(state)
+
+
+def read(content: bytes) -> NodeState:
+    """
+    Read what a node has published.
+
+    Raises:
+        NodeStateError: If it is something else, or of a version that this program cannot read.
+    """
+    if len(content) > LARGEST_BYTES:
+        raise NodeStateError(f"expected the state of a node, at most {LARGEST_BYTES} bytes, got {len(content)}")
+    try:
+        version = _decode_version(content).version
+        if version != VERSION:
+            which = "newer: use the gpu-share of the node's version" if version > VERSION else "older: upgrade the node"
+            raise NodeStateError(f"expected the state of a node in version {VERSION}, got {version}, which is {which}")
+        return _decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error).replace("`", "")
+        raise NodeStateError(f"expected the state of a node: {reason[:300]}") from None
+
+
+def printable(text: str) -> str:
+    """Write a text of others so that it can be read: without what `read` rejects, and cut."""
+    shown = text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)
+    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[: _LONGEST_TEXT - 1]}…"
