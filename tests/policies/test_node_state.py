@@ -123,7 +123,9 @@ def test_what_no_node_of_ours_can_have_written_is_rejected(path: str, value: obj
         read(changed(path, value))
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"null", b"[" * 100_000, b'{"version": 1}', b"<html>"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"[]", b"null", b'{"version": 1}', b"<html>", b'{"x": ' + b"[" * 100_000]
+)
 def test_what_is_not_the_state_of_a_node_is_one_sentence(content: bytes) -> None:
     with pytest.raises(NodeStateError) as rejected:
         read(content)
