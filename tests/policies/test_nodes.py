@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.cluster import Cluster, NodeRule
+from policies.cluster import Cluster
 from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES, SharingStrategy
 from policies.errors import Problem
+from policies.nodes import NodeRule
 from policies.reading.layers import read_layer
 from tests.policies.pods import policies
 

@@ -3,7 +3,7 @@
 import pytest
 
 from plugin.gpus.nvml import Nvml
-from policies.cluster import NodeRule
+from policies.nodes import NodeRule
 from tests.plugin.health.conftest import StartNode
 from tests.plugin.health.watched_node import logged, looks_often
 from tests.plugin.nvml_library import Script

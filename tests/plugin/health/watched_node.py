@@ -26,7 +26,8 @@ from plugin.process import Settings
 from plugin.shares.handover import handover_settings
 from plugin.shares.strategy import StrategyOf, strategies
 from plugin.state_files import boot_seconds
-from policies.cluster import Cluster, NodeRule
+from policies.cluster import Cluster
+from policies.nodes import NodeRule
 from tests.plugin.nvml_library import Script
 from tests.plugin.waiting import wait_until
 

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 from plugin.shares.strategy import strategies
 from plugin.simulated.gpus import simulated_gpus
-from policies.cluster import Cluster, NodeRule
+from policies.cluster import Cluster
+from policies.nodes import NodeRule
 
 GPUS = simulated_gpus("4xH200")
 RULES = (
