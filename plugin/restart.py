@@ -59,6 +59,8 @@ class ClusterChanges:
 def _changes(runs: Cluster, newest: Cluster, node_name: str) -> Iterator[str]:
     if newest.vgpus_per_gpu != runs.vgpus_per_gpu:
         yield f"vgpusPerGpu {runs.vgpus_per_gpu} -> {newest.vgpus_per_gpu}"
+    if newest.vgpus_per_instance != runs.vgpus_per_instance:
+        yield "vgpusPerInstance"
     for strategy, name in runs.resource_names.items():
         if newest.resource_names[strategy] != name:
             yield f"resourceNames.{strategy} {name} -> {newest.resource_names[strategy]}"

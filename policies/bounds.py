@@ -31,6 +31,12 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
             f"Ask for {fix}",
             by=policy.source("share.minimum"),
         )
+    elif ask.kind.profile and ask.vgpus > per_gpu:
+        found.deny(
+            "ShareAboveMaximum",
+            f"{named(ask.slot)} asks for {asked}, and a program reaches one MIG instance, not several",
+            'Ask for "1" or less' if ask.share is not None else f"Ask for {ask.kind.counted(per_gpu)} or less",
+        )
     elif ask.kind.strategy == MPS and ask.vgpus > per_gpu and rules.maximum > MILLI_PER_GPU:
         found.deny(
             "ShareAboveMaximum",

@@ -1,5 +1,6 @@
 """What may stand in `_cluster.yaml`: what the webhook and every node must agree on."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,7 @@ from policies.contract import (
     MOST_MPS_CLIENTS,
     MPS,
     SIZE_RESOURCE_PREFIX,
+    WHOLE,
     WHOLE_GPU_RESOURCE_PREFIXES,
     Allocation,
     Handover,
@@ -23,6 +25,7 @@ from policies.contract import (
 )
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
+from policies.mig import NO_PROFILE, ProfileName, fault_of_names, profile_in, profile_of, resource_of
 from policies.nodes import NodeRule
 from policies.partitions import Partition, PartitionName, fault_of
 from policies.sizes import is_sized, is_too_fine, too_fine
@@ -80,6 +83,13 @@ class Cluster(Section, frozen=True, kw_only=True):
             examples=[DEFAULT_VGPUS_PER_GPU],
         ),
     ] = DEFAULT_VGPUS_PER_GPU
+    vgpus_per_instance: Annotated[
+        dict[ProfileName, Annotated[int, Meta(ge=1, le=MOST_MPS_CLIENTS, examples=[6])]],
+        Meta(
+            description="vGPUs that one MIG instance is divided into, by its profile; else vgpusPerGpu. MPS serves "
+            "fewer clients on an instance than on a GPU, in proportion to its compute slices: 6 of 48 on 1 slice of 7."
+        ),
+    ] = msgspec.field(default_factory=dict)
     mps: ClusterMps = msgspec.field(default_factory=ClusterMps)
     handover: Annotated[
         tuple[Handover, ...],
@@ -119,12 +129,18 @@ class Cluster(Section, frozen=True, kw_only=True):
             raise ValueError(
                 "resourceNames must differ, or the scheduler could not keep the strategies apart: give each its own"
             )
+        if fault := fault_of_names(names, has_instances=any(rule.mig != "none" for rule in self.nodes)):
+            raise ValueError(fault)
+        counts = {profile_of(name) or name: count for name, count in self.vgpus_per_instance.items()}
+        if len(counts) < len(self.vgpus_per_instance):
+            raise ValueError("vgpusPerInstance has a profile twice, once with + and once with a dot: remove one")
+        msgspec.structs.force_setattr(self, "vgpus_per_instance", counts)
         if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in self.nodes):
             raise ValueError(too_fine(self.vgpus_per_gpu))
         if self.too_many_for_mps and any(rule.strategy == MPS for rule in self.nodes):
             raise ValueError(self.too_many_for_mps)
         for name, table in self.partitions.items():
-            ours = next((one.resource for one in table if one.resource in names.values() or is_sized(one.resource)), "")
+            ours = next((one.resource for one in table if _is_ours(one.resource, names)), "")
             fault = f"{name} has {ours}, a resource of gpu-share itself: write the maker's" if ours else ""
             if fault or fault_of(name, table):
                 raise ValueError(f"partitions {fault or fault_of(name, table)}")
@@ -142,7 +158,26 @@ class Cluster(Section, frozen=True, kw_only=True):
 
     def is_ours(self, resource: str) -> bool:
         """Whether an extended resource is a share, or whole GPUs, whoever allocates it."""
-        return resource in self.resource_names.values() or is_sized(resource)
+        return _is_ours(resource, self.resource_names)
+
+    def resource(self, strategy: SharingStrategy, profile: str = NO_PROFILE) -> str:
+        """Name the extended resource of GPUs under a strategy, or of MIG instances with a profile."""
+        return resource_of(self.resource_names[strategy], profile)
+
+    def is_of(self, strategy: SharingStrategy, resource: str) -> bool:
+        """Whether an extended resource is that of GPUs under a strategy, or of MIG instances under it."""
+        return profile_in(resource, self.resource_names[strategy]) is not None
+
+    def profile_of(self, resource: str) -> str | None:
+        """Say which profile a resource of the device plugin is of, empty for GPUs; None if it is not ours."""
+        found = (profile_in(resource, name) for name in self.resource_names.values())
+        return next((one for one in found if one is not None), None)
+
+    def parts(self, strategy: SharingStrategy, profile: str = NO_PROFILE) -> int:
+        """Count the vGPUs of one GPU under a strategy, or of one MIG instance with a profile."""
+        if strategy == WHOLE:
+            return 1
+        return self.vgpus_per_instance.get(profile, self.vgpus_per_gpu) if profile else self.vgpus_per_gpu
 
     @property
     def overrides_pods(self) -> bool:
@@ -152,9 +187,14 @@ class Cluster(Section, frozen=True, kw_only=True):
     def strategy(self, *, node: str, model: str, index: int, otherwise: SharingStrategy) -> SharingStrategy | None:
         """Return the sharing strategy of a GPU, None for none; *otherwise* where no entry of `nodes` fits."""
         rule = self._rule(node=node, model=model, index=index)
-        if rule is None:
+        if rule is None or rule.strategy is None:
             return otherwise
         return None if rule.strategy == "none" else rule.strategy
+
+    def strategy_of_instances(self, *, node: str, model: str, index: int) -> SharingStrategy | None:
+        """Return the sharing strategy of the MIG instances of a GPU; None where they are left to others."""
+        rule = self._rule(node=node, model=model, index=index)
+        return None if rule is None else rule.strategy_of_instances
 
     def allocation(self, *, node: str, model: str, index: int, otherwise: Allocation) -> Allocation:
         """Say who allocates a GPU; *otherwise* where no entry of `nodes` fits, or it does not say."""
@@ -167,3 +207,7 @@ class Cluster(Section, frozen=True, kw_only=True):
     def nodes_of(self, node: str) -> tuple[NodeRule, ...]:
         """Return the entries of `nodes` that can select GPUs of the node with this name."""
         return tuple(rule for rule in self.nodes if rule.is_for(node))
+
+
+def _is_ours(resource: str, names: Mapping[SharingStrategy, str]) -> bool:
+    return is_sized(resource) or any(profile_in(resource, name) is not None for name in names.values())

@@ -53,13 +53,18 @@ def check(*, directory: Path) -> None:
 @policy.command(short_help="Print the DeviceClasses for allocation by DRA.")
 @policies_option
 def classes(*, policies: Path) -> None:
-    """Print the DeviceClasses for allocation by DRA, by the vgpusPerGpu of _cluster.yaml."""
+    """
+    Print the DeviceClasses for allocation by DRA, by the vgpusPerGpu of _cluster.yaml.
+
+    Of MIG instances there are those of the profiles that the devices of some policy name.
+    """
     import yaml
 
     from policies.device_classes import device_classes
 
     try:
-        made = device_classes(_read(policies)[0].cluster)
+        read = _read(policies)[0]
+        made = device_classes(read.cluster, read.profiles)
     except ValueError as error:
         end(str(error), FAILED)
     click.echo(yaml.safe_dump_all(made, sort_keys=False), nl=False)

@@ -29,6 +29,7 @@ CONTAINER_ANNOTATION_PREFIX: Final = "container.gpu-share.dev/"
 FRAMEWORK_ANNOTATION: Final = "gpu-share.dev/framework"
 FRAMEWORK_ANNOTATION_PREFIX: Final = "framework.gpu-share.dev/"
 NO_FRAMEWORK: Final = "none"
+DEVICE_ANNOTATION: Final = "gpu-share.dev/device"  # what the share is of: gpu, or mig- and a profile
 DEFAULT_CONTAINER_ANNOTATION: Final = "kubectl.kubernetes.io/default-container"
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"  # on the API's copy of a static pod
 

@@ -102,6 +102,7 @@ def _grant(  # noqa: PLR0913 - all that decides
         pipe_directory=pipes,
         strategy=kind.strategy,
         allocation=kind.allocation,
+        profile=kind.profile,
         partition=kind.partition,
         attaches_in_pod=attached,
         containers=tuple(granted),

@@ -13,6 +13,7 @@ Code = Literal[
     "SharingDisabled",
     "PolicyBroken",
     "UnknownContainer",
+    "DeviceNotAllowed",
     "ConflictingRequest",
     "ReservedEnvironment",
     "ReservedAnnotation",

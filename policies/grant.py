@@ -53,6 +53,7 @@ class Grant(msgspec.Struct, frozen=True):
     hidden: tuple[Hidden, ...]
     recursive: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
+    profile: str = ""  # of the MIG instances that they are parts of; empty for GPUs
     partition: str = ""  # the name of the partitions; each container has the resource of one
 
 

@@ -5,9 +5,20 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, DRA, MILLI_PER_GPU, MPS, PARTITION, WHOLE, Allocation, GrantStrategy
+from policies.contract import (
+    DEVICE_PLUGIN,
+    DRA,
+    MILLI_PER_GPU,
+    MOST_MPS_CLIENTS,
+    MPS,
+    PARTITION,
+    WHOLE,
+    Allocation,
+    GrantStrategy,
+)
 from policies.denial import DeniedError
 from policies.errors import quoted
+from policies.mig import NO_PROFILE
 from policies.partitions import Partition, allot
 from policies.pod import Slot
 from policies.policy import EffectivePolicy
@@ -23,6 +34,7 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
     resource: str  # the device plugin's; by DRA a limit may still name it; empty for partitions
     per_gpu: int  # how many of them are one GPU; whole GPUs are 1, and partitions are counted in thousandths
     allocation: Allocation = DEVICE_PLUGIN
+    profile: str = NO_PROFILE  # of the MIG instances that they are a part of; empty for GPUs
     partition: str = ""  # the name of the partitions
     partitions: tuple[Partition, ...] = ()
 
@@ -30,7 +42,8 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
         """Write a number of them for people."""
         if self.strategy == PARTITION:
             return f"{milli_text(count)} of a GPU"
-        return f"{count} {'whole GPU' if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
+        whole = "MIG instance" if self.profile else "whole GPU"
+        return f"{count} {whole if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
     def asked(self, count: int) -> tuple[str, int]:
         """Return the resource of so many, and how many a container has in its limits: by DRA one, of that size."""
@@ -38,7 +51,7 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
             allotted = allot(self.partitions, count)
             return (allotted.resource, allotted.count) if allotted is not None else ("", 0)
         if self.allocation == DRA:
-            return size_of(count, self.per_gpu, self.strategy).resource, 1
+            return size_of(count, self.per_gpu, self.strategy, self.profile).resource, 1
         return self.resource, count
 
     def in_limits(self, count: int) -> str:
@@ -62,16 +75,21 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
     def size(self, resource: str) -> Size | None:
         """Return the size that *resource* is by DRA; None if it is none of this kind."""
         size = read_size(resource) if self.allocation == DRA else None
-        return size if size is not None and size.strategy == self.strategy else None
+        return size if size is not None and (size.strategy, size.profile) == (self.strategy, self.profile) else None
 
 
-def parts_of(cluster: Cluster, policy: EffectivePolicy) -> Kind:
-    """Return the vGPUs of the policy's strategy, or its partitions; there are none if `_cluster.yaml` has lost them."""
+def parts_of(cluster: Cluster, policy: EffectivePolicy, profile: str = NO_PROFILE) -> Kind:
+    """
+    Return the vGPUs of the policy's strategy, or its partitions; there are none if `_cluster.yaml` has lost them.
+
+    vGPUs are parts of a MIG instance with the *profile*, or of a GPU.
+    """
     strategy = policy.policy.strategy
     if strategy == PARTITION:
         name = policy.policy.partition or ""
         return Kind(PARTITION, "", MILLI_PER_GPU, partition=name, partitions=cluster.partitions.get(name, ()))
-    return Kind(strategy, cluster.resource_names[strategy], cluster.vgpus_per_gpu, policy.policy.allocation)
+    resource, parts = cluster.resource(strategy, profile), cluster.parts(strategy, profile)
+    return Kind(strategy, resource, parts, policy.policy.allocation, profile)
 
 
 def kind_of(
@@ -80,9 +98,12 @@ def kind_of(
     *,
     cluster: Cluster,
     policy: EffectivePolicy,
+    profile: str = NO_PROFILE,
 ) -> Kind:
     """
     Say what the pod is given; *shares* are those of its annotations, by container.
+
+    With a *profile* it is given MIG instances, or parts of one, in place of GPUs.
 
     A limit that names one kind asks for that kind. Else whole GPUs are what the policy says they are, and a pod with
     a part of a GPU in it gets vGPUs for all its shares.
@@ -92,20 +113,20 @@ def kind_of(
             vGPUs.
     """
     rules = policy.policy
-    vgpus = parts_of(cluster, policy)
+    vgpus = parts_of(cluster, policy, profile)
     if vgpus.strategy == PARTITION:
         if not vgpus.partitions:
             what = f"The policy of this namespace names the partitions {quoted(vgpus.partition)}, and there are none"
             fix = "Ask the administrator to write them into _cluster.yaml"
             raise DeniedError("SharingDisabled", what, fix, by=policy.source("partition"))
         return vgpus
-    if rules.allocation == DRA and is_too_fine(cluster.vgpus_per_gpu):
-        what = too_fine(cluster.vgpus_per_gpu)
+    if rules.allocation == DRA and is_too_fine(vgpus.per_gpu):
+        what = too_fine(vgpus.per_gpu)
         fix = "Ask the administrator to change vgpusPerGpu, or allocation"
         raise DeniedError("SharingDisabled", what, fix, by=policy.source("allocation"))
     if rules.share.whole == "vgpus":
         return _served(vgpus, cluster, policy)
-    gpus = Kind(WHOLE, cluster.resource_names[WHOLE], 1, rules.allocation)
+    gpus = Kind(WHOLE, cluster.resource(WHOLE, profile), 1, rules.allocation, profile)
     names_gpus = _first_that_names(containers, gpus)
     if names_gpus is None:
         by_annotation = shares and all(share.is_whole for _, share in shares.values())
@@ -125,7 +146,11 @@ def kind_of(
 
 def _served(vgpus: Kind, cluster: Cluster, policy: EffectivePolicy) -> Kind:
     """Return the vGPUs if a GPU can be divided into so many: no node would advertise them otherwise."""
-    if vgpus.strategy == MPS and cluster.too_many_for_mps:
+    if vgpus.profile and vgpus.strategy != MPS:
+        what = f"MIG instances are shared by mps or given whole, and the strategy of this namespace is {vgpus.strategy}"
+        fix = "Ask the administrator for strategy: mps, or for a share of a gpu"
+        raise DeniedError("SharingDisabled", what, fix, by=policy.source("strategy"))
+    if vgpus.strategy == MPS and vgpus.per_gpu > MOST_MPS_CLIENTS:
         fix = "Ask the administrator to change vgpusPerGpu, or strategy"
         raise DeniedError("SharingDisabled", cluster.too_many_for_mps, fix, by=policy.source("strategy"))
     return vgpus

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from policies.errors import quoted
-from policies.policy import Toleration
+from policies.placement import Toleration
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -7,9 +7,11 @@ from msgspec import Meta
 
 from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, Allocation, Strategy
 from policies.errors import Problem
-from policies.form import LabelKey, LabelValue, Section, Subdomain
+from policies.form import Section
 from policies.host_paths import HostPathRules
+from policies.mig import GPU_DEVICE, DeviceName, read_device
 from policies.partitions import PartitionName
+from policies.placement import Placement
 from policies.share import Headroom, Share
 
 
@@ -124,42 +126,6 @@ class EnvironmentRules(Section, frozen=True, kw_only=True):
     ] = None
 
 
-class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
-    """A toleration as the Kubernetes API has it."""
-
-    key: str | None = None
-    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
-    value: str | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    toleration_seconds: Annotated[int, Meta(examples=[300])] | None = None
-
-    def __post_init__(self) -> None:
-        """Check what the API server would reject in every pod."""
-        if not self.key and self.operator != "Exists":
-            raise ValueError("a toleration without key needs operator: Exists: add one of the two")
-        if self.operator == "Exists" and self.value:
-            raise ValueError("a toleration with operator: Exists has no value: remove one of the two")
-        if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise ValueError("tolerationSeconds needs effect: NoExecute: add it")
-
-
-class Placement(Section, frozen=True, kw_only=True):
-    """Where pods with a share may run. A pod that says otherwise itself is denied."""
-
-    node_selector: Annotated[
-        dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
-    ] = msgspec.field(default_factory=dict)
-    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = msgspec.field(
-        default_factory=list
-    )
-    runtime_class_name: Annotated[
-        Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
-    ] = None
-    scheduler_name: Annotated[
-        Subdomain | None, Meta(description="Scheduler of pods with a share.", examples=["volcano"])
-    ] = None
-
-
 class Policy(Section, frozen=True, kw_only=True):
     """
     The policy of a namespace: what `_default.yaml` and `<namespace>.yaml` hold.
@@ -196,6 +162,15 @@ class Policy(Section, frozen=True, kw_only=True):
             "1.36, and nodes whose GPUs are allocated that way."
         ),
     ] = DEVICE_PLUGIN
+    devices: Annotated[
+        tuple[DeviceName, ...],
+        Meta(
+            description="What a share is of: gpu, or the MIG instances of a profile, such as mig-1g.10gb, where "
+            "`_cluster.yaml` says mig: shared or whole. The first is what a pod gets that does not say; the annotation "
+            "gpu-share.dev/device can choose another one of them.",
+            min_length=1,
+        ),
+    ] = (GPU_DEVICE,)
     share: ShareRules = msgspec.field(default_factory=ShareRules)
     mps: MpsRules = msgspec.field(default_factory=MpsRules)
     memory: MemoryRules = msgspec.field(default_factory=MemoryRules)
@@ -209,6 +184,11 @@ class Policy(Section, frozen=True, kw_only=True):
         ),
     ] = ()
     placement: Placement = msgspec.field(default_factory=Placement)
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles of MIG instances that a share may be of, in order; empty for a GPU."""
+        return tuple(profile for one in self.devices if (profile := read_device(one)) is not None)
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -20,6 +20,12 @@ class PolicySet(msgspec.Struct, frozen=True):
         """The policy of *namespace*: its own file's, else `_default.yaml`'s. It may be a broken one."""
         return self.namespaces.get(namespace, self.default)
 
+    @property
+    def profiles(self) -> frozenset[str]:
+        """The profiles of MIG instances that the policies name."""
+        every = (self.default, *self.namespaces.values())
+        return frozenset(profile for one in every for profile in one.policy.profiles if profile)
+
     def is_exempt(self, namespace: str) -> bool:
         """Whether pods of *namespace* are admitted unchanged."""
         return namespace in self.cluster.exempt_namespaces

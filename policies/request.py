@@ -1,6 +1,7 @@
 """What a pod asks for: its annotations and limits, brought to one count per container, of vGPUs or of whole GPUs."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -15,6 +16,7 @@ from policies.contract import (
 )
 from policies.default_container import default_container
 from policies.denial import DeniedError, Findings
+from policies.device import chosen_profile
 from policies.errors import ShareError, quoted
 from policies.kind import Kind, kind_of, parts_of
 from policies.other_devices import is_other_gpu
@@ -71,7 +73,8 @@ def read_asks(
     parts = parts_of(cluster, policy)
     shares = _shares(pod, containers, found, is_ours=lambda name: cluster.is_ours(name) or parts.is_named_by(name))
     try:
-        kind = kind_of(containers, shares, cluster=cluster, policy=policy)
+        profile = chosen_profile(pod, containers, cluster=cluster, policy=policy)
+        kind = kind_of(containers, shares, cluster=cluster, policy=policy, profile=profile)
     except DeniedError as error:
         found.add(error)
         return parts, []
@@ -213,10 +216,9 @@ def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: Effe
         for name, quantity in (amounts or {}).items():
             if name in _PLAIN_RESOURCES or kind.is_named_by(name) or whole(quantity) == 0:
                 continue
-            if is_sized(name):
-                found.add(_not_sized_here(slot, name, kind, policy))
-            elif name in cluster.resource_names.values():
-                found.add(_not_allocated_here(slot, name, cluster, kind, policy))
+            if cluster.is_ours(name):
+                not_here = _not_sized_here if is_sized(name) else partial(_not_allocated_here, cluster)
+                found.add(not_here(slot, name, kind, policy))
             elif is_other_gpu(name):
                 what = f"{named(slot)} asks for {quoted(name)}, GPUs of another device plugin, in a pod with a share"
                 found.deny("ConflictingRequest", what, "Remove one of the two")
@@ -231,7 +233,7 @@ def _not_sized_here(slot: Slot, name: str, kind: Kind, policy: EffectivePolicy) 
     return DeniedError("ConflictingRequest", what, fix, by=policy.source("allocation"))
 
 
-def _not_allocated_here(slot: Slot, name: str, cluster: Cluster, kind: Kind, policy: EffectivePolicy) -> DeniedError:
+def _not_allocated_here(cluster: Cluster, slot: Slot, name: str, kind: Kind, policy: EffectivePolicy) -> DeniedError:
     """Deny a resource of ours that is not the one that this pod's shares are made of."""
     if kind.strategy == PARTITION:
         what = f"{named(slot)} asks for {name}, but this namespace's strategy allocates partitions"

@@ -22,12 +22,16 @@ from policies.contract import (
     WHOLE,
     SharingStrategy,
 )
+from policies.mig import NO_PROFILE, PROFILE_PATTERN, RESOURCE_INFIX, resource_of
 
 # Of one GPU. A slice of Kubernetes holds 64 of them, and every API server and scheduler holds all slices: decision 20
 # has the measurements.
 MOST_DEVICES_PER_GPU: Final = 128
 
-_NAME = re.compile(r"(?P<milli>[1-9][0-9]{0,4})m(?:-(?P<strategy>timesliced|whole))?", re.ASCII)
+_NAME = re.compile(
+    rf"(?P<milli>[1-9][0-9]{{0,4}})m(?:-(?P<strategy>timesliced|whole))?(?:{RESOURCE_INFIX}(?P<profile>{PROFILE_PATTERN}))?",
+    re.ASCII,
+)
 _SUFFIXES: Final[dict[SharingStrategy, str]] = {MPS: "", "time-slicing": "-timesliced", WHOLE: "-whole"}
 _STRATEGIES: Final[dict[str | None, SharingStrategy]] = {None: MPS, "timesliced": "time-slicing", "whole": WHOLE}
 
@@ -37,10 +41,16 @@ class Size(msgspec.Struct, frozen=True, order=True, gc=False):
 
     strategy: SharingStrategy
     milli: int  # thousandths of one GPU; above 1000 whole GPUs
+    profile: str = NO_PROFILE  # of the MIG instances that it is a part of; empty for GPUs
 
     @property
     def name(self) -> str:
-        """How devices and classes call it: `200m`, `200m-timesliced`, `2000m-whole`."""
+        """How classes call it: `200m`, `200m-timesliced`, `2000m-whole`, `200m-mig-1g.10gb`."""
+        return resource_of(self.label, self.profile)
+
+    @property
+    def label(self) -> str:
+        """The same without the profile, which can stand in no label of DNS."""
         return f"{self.milli}m{_SUFFIXES[self.strategy]}"
 
     @property
@@ -61,12 +71,12 @@ class Size(msgspec.Struct, frozen=True, order=True, gc=False):
     def units(self, per_gpu: int) -> int | None:
         """Count the vGPUs, of *per_gpu* to a GPU, that are this size; None if it is none of that grid's."""
         units = -(-self.milli * per_gpu // MILLI_PER_GPU)
-        return units if size_of(units, per_gpu, self.strategy) == self else None
+        return units if size_of(units, per_gpu, self.strategy, self.profile) == self else None
 
 
-def size_of(units: int, per_gpu: int, strategy: SharingStrategy) -> Size:
+def size_of(units: int, per_gpu: int, strategy: SharingStrategy, profile: str = NO_PROFILE) -> Size:
     """Return the size of so many vGPUs; a third of a GPU is 333 thousandths, never more than there is."""
-    return Size(strategy, MILLI_PER_GPU * units // per_gpu)
+    return Size(strategy, MILLI_PER_GPU * units // per_gpu, profile)
 
 
 def read_size(resource: str) -> Size | None:
@@ -74,7 +84,7 @@ def read_size(resource: str) -> Size | None:
     match = _NAME.fullmatch(resource.removeprefix(SIZE_RESOURCE_PREFIX))
     if match is None or not resource.startswith(SIZE_RESOURCE_PREFIX):
         return None
-    return Size(_STRATEGIES[match["strategy"]], int(match["milli"]))
+    return Size(_STRATEGIES[match["strategy"]], int(match["milli"]), match["profile"] or NO_PROFILE)
 
 
 def is_sized(resource: str) -> bool:
@@ -84,15 +94,16 @@ def is_sized(resource: str) -> bool:
     )
 
 
-def grid(per_gpu: int, strategy: SharingStrategy) -> tuple[Size, ...]:
+def grid(per_gpu: int, strategy: SharingStrategy, profile: str = NO_PROFILE) -> tuple[Size, ...]:
     """
     List the sizes of one GPU and of several, the smallest first; of GPUs that are not shared whole ones alone.
 
-    Under MPS there are none of several: a process reaches one GPU.
+    Under MPS there are none of several: a process reaches one GPU. Nor does it reach several MIG instances, with the
+    *profile* or any other.
     """
     parts = 1 if strategy == WHOLE else per_gpu
-    within = (size_of(units, parts, strategy) for units in range(1, parts + 1))
-    most = 1 if strategy == MPS else MOST_GPUS_TOGETHER
+    within = (size_of(units, parts, strategy, profile) for units in range(1, parts + 1))
+    most = 1 if strategy == MPS or profile else MOST_GPUS_TOGETHER
     together = (Size(strategy, MILLI_PER_GPU * gpus) for gpus in range(2, most + 1))
     return (*within, *together)
 

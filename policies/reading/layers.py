@@ -10,7 +10,8 @@ from policies.cluster import NAMESPACE_PATTERN, Cluster
 from policies.contract import DEFAULT_PIPE_DIRECTORY, PARTITION
 from policies.errors import Problem, quoted
 from policies.host_paths import conflicts
-from policies.policy import EffectivePolicy, Placement, Policy, Source
+from policies.placement import Placement
+from policies.policy import EffectivePolicy, Policy, Source
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.faults import decode_share, faults, is_section
 

@@ -8,6 +8,7 @@ from tests.bypass.attempt import GRANT, Attempt, by_policy, by_webhook, forged, 
 from tests.bypass.corpus_devices import other_devices
 from tests.bypass.corpus_dra import by_dra
 from tests.bypass.corpus_memory import memory
+from tests.bypass.corpus_mig import mig
 from tests.bypass.corpus_node import arguments, folders, grants
 from tests.bypass.corpus_paths import paths
 from tests.bypass.corpus_privileges import privileges
@@ -57,6 +58,7 @@ def corpus() -> list[Attempt]:
         *paths(),
         *arguments(),
         *memory(),
+        *mig(),
         *grants(),
         *whole_gpus(),
         *by_dra(),

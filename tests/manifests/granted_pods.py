@@ -29,6 +29,8 @@ partitions:
   mi300x: [{share: "0.125", resource: amd.com/cpx_nps4}, {share: "1", resource: amd.com/gpu}]
   gaudi: [{share: "1", resource: habana.ai/gaudi}]
 """
+INSTANCES = policies("devices: [mig-1g.10gb, mig-1g.10gb+me]", "vgpusPerInstance: {1g.10gb: 6}")
+INSTANCES_BY_DRA = policies("allocation: dra\ndevices: [mig-1g.10gb]\nshare: {whole: gpus}")
 MIG, AMD, GAUDI = (
     policies(f"strategy: partition\npartition: {name}\nshare: {{maximum: '8', podMaximum: '8'}}", PARTITIONS)
     for name in ("h100", "mi300x", "gaudi")
@@ -61,6 +63,17 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
     "whole GPUs by DRA": (pod("3"), DRA),
     "a limit of vGPUs by DRA": (pod(None, limited(quantity=2)), DRA),
     "two sizes by DRA": (pod("0.2", container("a"), limited("b", 3), initContainers=[container("i")]), DRA),
+    "a part of a MIG instance": (pod("0.5", container("a"), container("b")), INSTANCES),
+    "a part of one with a media engine": (
+        pod("0.5", annotations={"gpu-share.dev/device": "mig-1g.10gb+me"}),
+        INSTANCES,
+    ),
+    "two parts of MIG instances by limit": (
+        pod(None, limited("a", 2, "gpu-share.dev/vgpu-mig-1g.10gb"), limited("b", 1, "gpu-share.dev/vgpu-mig-1g.10gb")),
+        INSTANCES,
+    ),
+    "a part of a MIG instance by DRA": (pod("0.5"), INSTANCES_BY_DRA),
+    "a whole MIG instance by DRA": (pod("1"), INSTANCES_BY_DRA),
     "a MIG instance": (pod("0.2", container("a"), container("b")), MIG),
     "two MIG instances": (
         pod("0.1", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.25"}),

@@ -62,6 +62,7 @@ POLICY: dict[str, Observed] = {
     "strategy": Observed("mps", "time-slicing"),
     "partition": Observed("a", "b", beside={"strategy": "partition"}, cluster=PARTITIONS),
     "allocation": Observed("device-plugin", "dra"),
+    "devices": Observed(["gpu"], ["mig-1g.10gb", "gpu"]),
     "share.minimum": Observed("0.1", "0.3"),
     "share.maximum": Observed("0.5", "0.1"),
     "share.podMaximum": Observed("0.5", "0.1"),
@@ -101,6 +102,7 @@ OPTION = {"argument": "--memory"}
 CLUSTER: dict[str, Observed] = {
     "resourceNames": Observed({"mps": "example.com/a"}, {"mps": "example.com/b"}),
     "vgpusPerGpu": Observed(10, 5),
+    "vgpusPerInstance": Observed({"1g.10gb": 6}, {"1g.10gb": 5}, default="devices: [mig-1g.10gb]"),
     "handover": Observed(["cdi"], ["envvar"], pod("0.2", container(envFrom=[{"configMapRef": {"name": "settings"}}]))),
     "mps.pipeDirectory": Observed("/a", "/b"),
     "partitions": Observed(
@@ -112,6 +114,7 @@ CLUSTER: dict[str, Observed] = {
     "nodes[].model": _node("*H200*", "*T4*"),
     "nodes[].indexes": _node([0], [1]),
     "nodes[].offer": _node("whole", "none"),
+    "nodes[].mig": _node("shared", "whole"),
     "nodes[].allocation": _node("dra", None),
     "exemptNamespaces": Observed(["team"], []),
     "frameworks[].name": _framework("own", "other"),

@@ -29,6 +29,7 @@ share:
 frameworks: {onConflict: deny}
 environment: {reserved: deny}
 mps: {attach: pod}
+devices: [gpu]
 """
 GREEDY = container(image="vllm/vllm-openai:v0.11.0", args=["--gpu-memory-utilization=0.9"])
 ALL = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
@@ -44,6 +45,7 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
     ),
     ("NotWholeVgpus", pod("0.25")),
     ("UnknownContainer", pod(None, annotations={"container.gpu-share.dev/x": "0.2"})),
+    ("DeviceNotAllowed", pod("0.2", annotations={"gpu-share.dev/device": "mig-1g.10gb"})),
     ("ConflictingRequest", pod("0.2", limited(quantity=3))),
     ("ReservedEnvironment", pod("0.2", container(env=ALL))),
     ("ReservedAnnotation", pod("0.2", annotations={"cdi.k8s.io/gpu": "nvidia.com/gpu=all"})),
@@ -71,7 +73,7 @@ def test_a_denial_has_a_code_a_sentence_a_fix_and_the_place_of_the_field_that_de
 ) -> None:
     deny = denied(on, policies(team="enabled: true\n" + STRICT))
     assert deny.code == code
-    place = "" if code in BY_NO_FIELD else r" \(team\.yaml:[2-9][0-9]*\)"
+    place = "" if code in BY_NO_FIELD else r" \(team\.yaml:([2-9]|1[0-9])\)"
     assert re.search(rf"[^)]{place}\. [A-Z].*\.$", deny.message)
     assert deny.message.isprintable()
 

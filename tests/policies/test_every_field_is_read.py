@@ -43,6 +43,7 @@ def observable(by: PolicySet, on: dict[str, Any]) -> list[Any]:
     nodes = [
         (
             by.cluster.strategy(node=node, model=model, index=index, otherwise="mps"),
+            by.cluster.strategy_of_instances(node=node, model=model, index=index),
             by.cluster.allocation(node=node, model=model, index=index, otherwise="device-plugin"),
         )
         for node, model, index in GPUS
@@ -87,6 +88,6 @@ def test_the_shipped_file_names_every_field(file: str, model: Any) -> None:
             return {path}
         return {name for key, inner in value.items() for name in names(inner, f"{path}.{key}" if path else key)}
 
-    lists = {"placement.nodeSelector", "resourceNames", "partitions"}
+    lists = {"placement.nodeSelector", "resourceNames", "partitions", "vgpusPerInstance"}
     shipped = yaml.safe_load(Path("policies/files", file).read_text())
     assert names(shipped) == {field.partition("[")[0] for field in leaves_of(model)}

@@ -38,9 +38,10 @@ def offered(
         ("nodes: {}", 1, "nodes", "expected a list, got a mapping"),
         ("nodes:", 1, "nodes", "expected a list, got nothing"),
         ("nodes:\n- whole", 2, "nodes[0]", 'expected a mapping, got "whole"'),
-        ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1].offer", "is missing"),
+        ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1]", "add offer, mig or allocation"),
+        ("nodes: [{mig: split}]", 1, "nodes[0].mig", "expected shared, whole or none"),
         ("nodes:\n- node: a\n  offer: vgpus", 3, "nodes[0].offer", "expected mps, time-slicing, whole or none"),
-        ("nodes: [{offer: null}]", 1, "nodes[0].offer", "got nothing"),
+        ("nodes: [{offer: null, mig: none}]", 1, "nodes[0]", "add offer, mig or allocation"),
         ("nodes: [{offer: none, index: 0}]", 1, "nodes[0].index", "did you mean indexes?"),
         ("nodes: [{offer: none, node: ''}]", 1, "nodes[0].node", "expected a glob of at most 100 characters"),
         ("nodes: [{offer: none, node: ' a'}]", 1, "nodes[0].node", "expected a glob"),
@@ -81,7 +82,6 @@ def test_every_faulty_entry_is_reported_at_once() -> None:
         (3, "nodes[1].offer"),
         (4, "nodes[2].ofer"),
         (4, "nodes[2].model"),
-        (4, "nodes[2].offer"),
     ]
 
 
@@ -176,4 +176,13 @@ def test_the_example_in_the_shipped_file_can_be_taken_as_it_stands() -> None:
     assert lines
     by = cluster("\n" + "\n".join(lines))
     assert offered(by, model=T4) == "time-slicing"
+    assert by.strategy_of_instances(node="n", model="NVIDIA H100 80GB HBM3", index=0) == "mps"
     assert offered(by, node="gpu-7", index=1) == "whole"
+
+
+def test_mig_instances_are_shared_only_where_an_entry_says_so() -> None:
+    by = cluster("[{indexes: [0], mig: shared}, {indexes: [1], offer: none, mig: whole}, {offer: time-slicing}]")
+    found = [by.strategy_of_instances(node="n", model=H200, index=index) for index in range(3)]
+    assert found == ["mps", "whole", None]
+    assert Cluster().strategy_of_instances(node="n", model=H200, index=0) is None
+    assert [offered(by, index=index, otherwise="whole") for index in range(3)] == ["whole", None, "time-slicing"]

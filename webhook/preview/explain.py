@@ -52,12 +52,12 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
-        asked = Kind(grant.strategy, grant.resource, per_gpu).counted(vgpus)
+        asked = Kind(grant.strategy, grant.resource, per_gpu, profile=grant.profile).counted(vgpus)
         share = "" if grant.strategy in (WHOLE, PARTITION) else f", that is {granted.share_text} of a GPU"
         yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
-        yield f"  Whole GPUs: {_in_limits(granted)}."
+        yield f"  {'A MIG instance' if grant.profile else 'Whole GPUs'}: {_in_limits(granted)}."
     elif grant.strategy == PARTITION:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
         held = "Whole devices" if vgpus > MILLI_PER_GPU else f"The smallest that holds it, {milli_text(vgpus)} of a GPU"
@@ -66,7 +66,8 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         exact = milli_text(granted.share * per_gpu)
         rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
-        yield f"  {granted.share} x {per_gpu} vGPUs per GPU = {exact}{rounding}: {_in_limits(granted)}."
+        of = "MIG instance" if grant.profile else "GPU"
+        yield f"  {granted.share} x {per_gpu} vGPUs per {of} = {exact}{rounding}: {_in_limits(granted)}."
     yield from (f"  {line}" for line in _memory(granted, grant))
 
 
@@ -104,6 +105,10 @@ def _is_whole(granted: ContainerGrant, grant: Grant) -> bool:
 
 
 def _pod(grant: Grant) -> Iterator[str]:
+    if grant.profile or len(grant.policy.policy.devices) > 1:
+        what = f"MIG instances of the profile {grant.profile}" if grant.profile else "whole GPUs, not of MIG instances"
+        listed = ", ".join(grant.policy.policy.devices)
+        yield f"Its shares are of {what} (devices: {listed}, {grant.policy.source('devices')})."
     yield from _kind(grant)
     if grant.allocation == DRA:
         place = grant.policy.source("allocation")

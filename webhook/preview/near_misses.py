@@ -11,11 +11,17 @@ from webhook.preview.places import texts_in
 _DOMAIN = contract.SHARE_ANNOTATION_ALIAS.partition("/")[0]
 _PER_CONTAINER = (contract.CONTAINER_ANNOTATION_PREFIX, contract.FRAMEWORK_ANNOTATION_PREFIX)
 _PREFIXES = (_DOMAIN, *(prefix.rstrip("/") for prefix in _PER_CONTAINER))
-_REQUESTS = (contract.SHARE_ANNOTATION, contract.SHARE_ANNOTATION_ALIAS, contract.FRAMEWORK_ANNOTATION)
+_REQUESTS = (
+    contract.SHARE_ANNOTATION,
+    contract.SHARE_ANNOTATION_ALIAS,
+    contract.FRAMEWORK_ANNOTATION,
+    contract.DEVICE_ANNOTATION,
+)
 _OTHERS = (contract.GRANT_ANNOTATION, contract.SHARED_LABEL, contract.NODE_LABEL, contract.MODE_LABEL)
 _NAMES = {
     "share": contract.SHARE_ANNOTATION_ALIAS,
     "framework": contract.FRAMEWORK_ANNOTATION,
+    "device": contract.DEVICE_ANNOTATION,
     "container": f"{contract.CONTAINER_ANNOTATION_PREFIX}<container>",
 }
 # What a share is called elsewhere, and our own resources.

@@ -50,7 +50,7 @@ def test_what_was_meant_is_said(key: str, known: str) -> None:
 
 def test_a_key_of_our_domain_that_is_like_none_of_ours_is_told_all_of_them() -> None:
     text = preview(json.dumps(pod(None, annotations={"gpu-share.dev/colour": "red"}))).stdout
-    assert "did you mean the annotation gpu-share.dev/share or gpu-share.dev/framework or container" in text
+    assert "did you mean the annotation gpu-share.dev/share or gpu-share.dev/framework or gpu-share.dev/device" in text
 
 
 @pytest.mark.parametrize("key", [SHARE, ALIAS, FRAMEWORK, "container.gpu-share.dev/main"])

@@ -1,0 +1,44 @@
+"""Where pods with a share may run: what a policy adds to them."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from policies.form import LabelKey, LabelValue, Section, Subdomain
+
+
+class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
+    """A toleration as the Kubernetes API has it."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists", "Lt", "Gt"] | None = None
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: Annotated[int, Meta(examples=[300])] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what the API server would reject in every pod."""
+        if not self.key and self.operator != "Exists":
+            raise ValueError("a toleration without key needs operator: Exists: add one of the two")
+        if self.operator == "Exists" and self.value:
+            raise ValueError("a toleration with operator: Exists has no value: remove one of the two")
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise ValueError("tolerationSeconds needs effect: NoExecute: add it")
+
+
+class Placement(Section, frozen=True, kw_only=True):
+    """Where pods with a share may run. A pod that says otherwise itself is denied."""
+
+    node_selector: Annotated[
+        dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
+    ] = msgspec.field(default_factory=dict)
+    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = msgspec.field(
+        default_factory=list
+    )
+    runtime_class_name: Annotated[
+        Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
+    ] = None
+    scheduler_name: Annotated[
+        Subdomain | None, Meta(description="Scheduler of pods with a share.", examples=["volcano"])
+    ] = None
