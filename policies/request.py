@@ -210,9 +210,7 @@ def _of_partitions(slot: Slot, name: str, count: int, kind: Kind) -> int:
 
 def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings) -> None:
     resources = slot.container.resources
-    if resources is None:
-        return
-    for amounts in (resources.limits, resources.requests):
+    for amounts in (resources.limits, resources.requests) if resources is not None else ():
         for name, quantity in (amounts or {}).items():
             if name in _PLAIN_RESOURCES or kind.is_named_by(name) or whole(quantity) == 0:
                 continue
