@@ -20,6 +20,7 @@ from tests.image import debian
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NAME = "registry.example.com/gpu-share:0.1.0"  # that of docs/install.md
+_BY_ITSELF = "docker.io/library/gpu-share:"
 _WORKLOAD = "localhost/workload:test"
 _NAME_IN_CONTAINERD = "io.containerd.image.name"
 
@@ -35,16 +36,11 @@ def archive() -> Iterator[Path]:
     if built_before := os.environ.get("GPU_SHARE_CLUSTER_IMAGE"):
         yield Path(built_before)
         return
-    debian._need_tools()
     folder = Path(tempfile.mkdtemp(prefix="gpu-share-cluster-image-"))
-    folder.chmod(0o755)  # apt downloads as a user of its own
     try:
-        environment = os.environ | debian._private_storage(folder)
-        debian._make_base(folder, environment)
-        _make_image(environment)
-        made = folder / "images.tar"
-        _pack(folder, made, environment)
-        shutil.rmtree(folder / "layers")
+        with debian.storage() as (_, environment):
+            debian.make_image(environment)  # as the pages do: the name is what it gives by itself
+            made = _pack(folder, environment)
         yield made
     finally:
         shutil.rmtree(folder)
@@ -65,35 +61,22 @@ def _full(name: str) -> str:
     return f"docker.io/{name}" if slash else f"docker.io/library/{name}"
 
 
-def _make_image(environment: Mapping[str, str]) -> None:
-    """Run `make image` as the pages do, on the Debian of tests/image; the name is what it gives by itself."""
-    options = ["--quiet", "--pull-never"]
-    if debian._CERTIFICATES.exists():
-        options.append(f"--volume={debian._CERTIFICATES}:{debian._CERTIFICATES}:ro")
-    if "PIP_INDEX_URL" in environment:
-        options.append("--build-arg=PIP_INDEX_URL")
-    chosen = {"BUILDER": "buildah", "BASE": debian._BASE, "OPTIONS": " ".join(options)}
-    debian._run(["make", "--no-print-directory", "image"], {**environment, **chosen})
-
-
-def _pack(folder: Path, made: Path, environment: Mapping[str, str]) -> None:
-    (names,) = [
-        one["names"]
-        for one in json.loads(debian._run(["buildah", "images", "--json"], environment))
-        if debian._BASE not in one.get("names", [debian._BASE])
-    ]
-    build = ["buildah", "build", "--quiet", "--pull-never", "--tag", _WORKLOAD, f"--build-arg=BASE={names[0]}"]
-    debian._run([*build, str(HERE / "workload")], environment)
+def _pack(folder: Path, environment: Mapping[str, str]) -> Path:
+    (by_itself,) = [name for name in debian.names(environment) if name.startswith(_BY_ITSELF)]
+    build = ["buildah", "build", "--quiet", "--pull-never", "--tag", _WORKLOAD, f"--build-arg=BASE={by_itself}"]
+    debian.run([*build, str(HERE / "workload")], environment)
     layout = folder / "layout"
-    for name in (names[0], _WORKLOAD):
-        debian._run(["buildah", "push", "--quiet", name, f"oci:{layout}:{name}"], environment)
+    for name in (by_itself, _WORKLOAD):
+        debian.run(["buildah", "push", "--quiet", name, f"oci:{layout}:{name}"], environment)
     index = json.loads((layout / "index.json").read_text())
     ours, workload = index["manifests"]
-    index["manifests"] = [*_named(ours, [NAME, *names]), *_named(workload, framework_images())]
+    index["manifests"] = [*_named(ours, [NAME, by_itself]), *_named(workload, framework_images())]
     (layout / "index.json").write_text(json.dumps(index))
+    made = folder / "images.tar"
     with tarfile.open(made, "w") as tar:
         tar.add(layout, arcname=".")
     shutil.rmtree(layout)
+    return made
 
 
 def _named(manifest: Mapping[str, object], names: Sequence[str]) -> Iterator[dict[str, object]]:
