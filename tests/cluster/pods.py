@@ -68,6 +68,7 @@ class Place:
         """Create a namespace, if it is not there, and wait until pods can be made in it."""
         name = name or f"test-{next(_NUMBERS)}"
         body = {"metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}}}
+        eventually(lambda: not _is_being_removed(cluster, name), what=f"{name} of an earlier test has gone")
         made = cluster.api.ask("POST", "/api/v1/namespaces", body)
         assert made.ok or made.reason == "AlreadyExists", made.message
         if made.ok:
@@ -151,6 +152,11 @@ def remove_all(cluster: Cluster, *, keep: str = "") -> None:
     for name in present():
         cluster.api.ask("DELETE", f"/api/v1/namespaces/{name}")
     eventually(lambda: not present(), what="the namespaces of the tests have gone")
+
+
+def _is_being_removed(cluster: Cluster, name: str) -> bool:
+    found = cluster.api.ask("GET", f"/api/v1/namespaces/{name}")
+    return found.ok and "deletionTimestamp" in found.body["metadata"]
 
 
 def _if_running(on: Object) -> Object | None:

@@ -20,8 +20,6 @@ partitions:
 """
 NONE = "partitions: {}\n"
 
-pytestmark = pytest.mark.open_question  # its namespaces are still being removed when the next test makes them
-
 RESOURCES = {
     "nvidia.com/mig-1g.10gb": "2",
     "nvidia.com/mig-2g.20gb": "1",
