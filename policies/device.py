@@ -6,6 +6,7 @@ from policies.cluster import Cluster
 from policies.contract import DEVICE_ANNOTATION, PARTITION
 from policies.denial import DeniedError
 from policies.errors import quoted
+from policies.kind import device_resources
 from policies.mig import NO_PROFILE, device_name, read_device
 from policies.pod import Pod, Slot
 from policies.policy import EffectivePolicy
@@ -54,7 +55,7 @@ _MOST_NAMED = 3
 def _named_by_limits(containers: Sequence[Slot], cluster: Cluster) -> tuple[str, str] | None:
     """Say of which profile the first resource of ours is that a container asks for, and how that is called."""
     for slot in containers:
-        resources = slot.container.resources
+        resources = device_resources(slot)
         for amounts in (resources.limits, resources.requests) if resources else ():
             for name, quantity in (amounts or {}).items():
                 profile = _profile_of(name, cluster)

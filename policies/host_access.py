@@ -68,15 +68,19 @@ def check_mounts(
 
 def check_paths(slot: Slot, found: Findings, *, pipe_directory: str) -> None:
     """Deny a container with a message file or a block device, which are mounted too, where clients meet MPS."""
-    said = [("terminationMessagePath", slot.container.termination_message_path or "")]
-    said += [("volumeDevices.devicePath", device.device_path) for device in slot.container.volume_devices or ()]
-    for field, path in said:
-        if ".." in path.split("/"):
-            what = f"{named(slot)} has a {field} with .., which is not allowed"
-            found.deny("ConflictingRequest", what, "Write the path without ..")
-        elif any(is_within(normal(path), directory) for directory in (pipe_directory, _SHARED_MEMORY)):
-            what = f"{named(slot)} has the {field} {quoted(path)}, where shares meet their MPS server"
-            found.deny("ConflictingRequest", what, f"Choose a path outside {pipe_directory} and {_SHARED_MEMORY}")
+    if (path := slot.container.termination_message_path) is not None:
+        _check_path(slot, "terminationMessagePath", path, found, pipe_directory)
+    for device in slot.container.volume_devices or ():
+        _check_path(slot, "volumeDevices.devicePath", device.device_path, found, pipe_directory)
+
+
+def _check_path(slot: Slot, field: str, path: str, found: Findings, pipe_directory: str) -> None:
+    if ".." in path and ".." in path.split("/"):
+        what = f"{named(slot)} has a {field} with .., which is not allowed"
+        found.deny("ConflictingRequest", what, "Write the path without ..")
+    elif is_within(whole := normal(path), pipe_directory) or is_within(whole, _SHARED_MEMORY):
+        what = f"{named(slot)} has the {field} {quoted(path)}, where shares meet their MPS server"
+        found.deny("ConflictingRequest", what, f"Choose a path outside {pipe_directory} and {_SHARED_MEMORY}")
 
 
 def _is_replaced(mount: VolumeMount, ask: Ask, volumes: Volumes, policy: EffectivePolicy, found: Findings) -> bool:

@@ -1,6 +1,7 @@
 """What a pod's shares are made of: vGPUs of the namespace's strategy, whole GPUs, or partitions of their maker."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -20,11 +21,13 @@ from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.mig import NO_PROFILE
 from policies.partitions import Partition, allot
-from policies.pod import Slot
+from policies.pod import Resources, Slot
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
 from policies.share import Share, milli_text
 from policies.sizes import Size, is_too_fine, read_size, size_of, too_fine
+
+PLAIN_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False):
@@ -76,6 +79,15 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
         """Return the size that *resource* is by DRA; None if it is none of this kind."""
         size = read_size(resource) if self.allocation == DRA else None
         return size if size is not None and (size.strategy, size.profile) == (self.strategy, self.profile) else None
+
+
+def device_resources(slot: Slot) -> Resources | None:
+    """Return what a container asks for; None where it is none but what almost every container has."""
+    resources = slot.container.resources
+    if resources is None:
+        return None
+    is_plain = PLAIN_RESOURCES.issuperset
+    return None if is_plain(resources.limits or ()) and is_plain(resources.requests or ()) else resources
 
 
 def parts_of(cluster: Cluster, policy: EffectivePolicy, profile: str = NO_PROFILE) -> Kind:
@@ -158,7 +170,7 @@ def _served(vgpus: Kind, cluster: Cluster, policy: EffectivePolicy) -> Kind:
 
 def _first_that_names(containers: Sequence[Slot], kind: Kind) -> Slot | None:
     for slot in containers:
-        resources = slot.container.resources
+        resources = device_resources(slot)
         for amounts in (resources.limits, resources.requests) if resources else ():
             if any(kind.is_named_by(name) and whole(quantity) != 0 for name, quantity in (amounts or {}).items()):
                 return slot

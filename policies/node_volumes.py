@@ -1,6 +1,7 @@
 """What of the node's file system a pod with a share may mount: what its policy lists, and as it lists it."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from policies.changes import MakeReadOnlyRecursive
@@ -26,14 +27,26 @@ class NodeVolumes:
         """*attached* says that the pod itself carries the directory of the pipes."""
         pipe_directory = policies.cluster.mps.pipe_directory
         self._policy = policy
+        self._policies = policies
         self._pipe_directory = pipe_directory
-        self._listed = HostPathList.of(policy.policy.host_paths, policies.written_host_paths)
-        self._volumes = tuple(
-            (volume, volume.host_path)
-            for volume in pod.spec.volumes or ()
-            if volume.host_path is not None and not (attached and normal(volume.host_path.path) == pipe_directory)
-        )
-        self._read_only = {volume.name for volume, host in self._volumes if not self._is_writable(host)}
+        self._volumes: list[tuple[Volume, HostPath]] = []
+        self._read_only: set[str] = set()
+        for volume in pod.spec.volumes or ():
+            host = volume.host_path
+            if host is None or (attached and normal(host.path) == pipe_directory):
+                continue
+            self._volumes.append((volume, host))
+            if not self._is_writable(host):
+                self._read_only.add(volume.name)
+
+    @cached_property
+    def _listed(self) -> HostPathList:
+        return HostPathList.of(self._policy.policy.host_paths, self._policies.written_host_paths)
+
+    @property
+    def are_read_only(self) -> bool:
+        """Whether some of them are, so that mounts have to be checked."""
+        return bool(self._read_only)
 
     def check(self, found: Findings) -> None:
         """Deny what the policy does not list; how that is mounted is no matter any more."""
@@ -45,8 +58,6 @@ class NodeVolumes:
 
     def check_mounts(self, slot: Slot, found: Findings) -> Iterator[MakeReadOnlyRecursive]:
         """Deny a container that could write to what is listed as read-only; yield what keeps it from that below."""
-        if not self._read_only:
-            return
         for index, mount in enumerate(slot.container.volume_mounts or ()):
             if mount.name not in self._read_only:
                 continue
@@ -108,4 +119,6 @@ def check_drivers(pod: Pod, found: Findings) -> None:
 
 def recursive(volumes: NodeVolumes, containers: Sequence[Slot], found: Findings) -> ReadOnlyMounts:
     """Check the mounts of all *containers*, and say which of them are to be read-only below, too."""
+    if not volumes.are_read_only:
+        return ()
     return tuple((slot, change) for slot in containers for change in volumes.check_mounts(slot, found))

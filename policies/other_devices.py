@@ -1,6 +1,8 @@
 """Other ways to a GPU than a share: annotations for container runtimes, other plugins' resources, claims."""
 
 import re
+from functools import lru_cache
+from typing import Final
 
 from policies.contract import (
     DEVICE_ANNOTATIONS,
@@ -15,6 +17,7 @@ from policies.pod import Pod
 _injects_devices = re.compile(DEVICE_ANNOTATIONS).match
 _tunes = re.compile(TUNING_ANNOTATIONS).match
 _names_gpus = re.compile(OTHER_GPU_RESOURCES).search
+_LONGEST_KEPT: Final = 317  # characters, which is the longest key that the API server admits
 
 
 def check_other_devices(pod: Pod, found: Findings) -> None:
@@ -33,7 +36,14 @@ def check_other_devices(pod: Pod, found: Findings) -> None:
 
 def injects_devices(key: str) -> bool:
     """Whether a container runtime, or a plugin of one, can inject devices for the annotation *key*."""
+    return _known_to_inject(key) if len(key) <= _LONGEST_KEPT else _injects(key)
+
+
+def _injects(key: str) -> bool:
     return _injects_devices(key) is not None and _tunes(key) is None
+
+
+_known_to_inject = lru_cache(1024)(_injects)  # the same few keys are on the pods of a cluster
 
 
 def is_other_gpu(resource: str) -> bool:

@@ -15,6 +15,9 @@ from policies.placement import Placement
 from policies.share import Headroom, Share
 
 
+_ONE_GPU = Share(MILLI_PER_GPU)
+
+
 def _share(milli: int) -> Any:
     return msgspec.field(default_factory=lambda: Share(milli))
 
@@ -50,7 +53,7 @@ class ShareRules(Section, frozen=True, kw_only=True):
     @property
     def largest_pod(self) -> Share:
         """The most that one pod may hold."""
-        return self.pod_maximum or max(self.maximum, Share(MILLI_PER_GPU))
+        return self.pod_maximum or max(self.maximum, _ONE_GPU)
 
 
 class MpsRules(Section, frozen=True, kw_only=True):

@@ -18,16 +18,14 @@ from policies.default_container import default_container
 from policies.denial import DeniedError, Findings
 from policies.device import chosen_profile
 from policies.errors import ShareError, quoted
-from policies.kind import Kind, kind_of, parts_of
+from policies.kind import PLAIN_RESOURCES, Kind, device_resources, kind_of, parts_of
 from policies.other_devices import is_other_gpu
 from policies.partitions import choices, counted
-from policies.pod import Pod, Slot, named
+from policies.pod import Pod, Resources, Slot, named
 from policies.policy import EffectivePolicy
 from policies.quantity import whole
 from policies.share import Share
 from policies.sizes import is_sized, read_size
-
-_PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})  # in almost every container
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
@@ -52,10 +50,9 @@ def asks_for_share(pod: Pod, containers: list[Slot], cluster: Cluster) -> bool:
     return any(
         cluster.is_ours(name) and whole(quantity) != 0
         for slot in containers
-        if (resources := slot.container.resources)
+        if (resources := device_resources(slot))
         for amounts in (resources.limits, resources.requests)
         for name, quantity in (amounts or {}).items()
-        if name not in _PLAIN_RESOURCES
     )
 
 
@@ -80,8 +77,10 @@ def read_asks(
         return parts, []
     asks = []
     for slot in containers:
-        _deny_other_resources(slot, cluster, kind, policy, found)
-        limit = _limit(slot, kind, found)
+        limit = None
+        if resources := device_resources(slot):
+            _deny_other_resources(slot, resources, cluster, kind, policy, found)
+            limit = _limit(slot, resources, kind, found)
         key, share = shares.get(slot.name, ("", None))
         if share is None:
             if limit is not None and limit.count:
@@ -148,11 +147,8 @@ class _Limit(msgspec.Struct, frozen=True, gc=False):
     count: int  # of vGPUs or whole GPUs, however the limit is written; may be 0
 
 
-def _limit(slot: Slot, kind: Kind, found: Findings) -> _Limit | None:
+def _limit(slot: Slot, resources: Resources, kind: Kind, found: Findings) -> _Limit | None:
     """Read how many the container's own limits ask for; None if they do not name the kind."""
-    resources = slot.container.resources
-    if resources is None:
-        return None
     try:
         limit = _only(slot, resources.limits, kind)
         requested = _only(slot, resources.requests, kind)
@@ -208,11 +204,12 @@ def _of_partitions(slot: Slot, name: str, count: int, kind: Kind) -> int:
     return milli
 
 
-def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings) -> None:
-    resources = slot.container.resources
-    for amounts in (resources.limits, resources.requests) if resources is not None else ():
+def _deny_other_resources(  # noqa: PLR0913 - all that tells ours from others
+    slot: Slot, resources: Resources, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings
+) -> None:
+    for amounts in (resources.limits, resources.requests):
         for name, quantity in (amounts or {}).items():
-            if name in _PLAIN_RESOURCES or kind.is_named_by(name) or whole(quantity) == 0:
+            if name in PLAIN_RESOURCES or kind.is_named_by(name) or whole(quantity) == 0:
                 continue
             if cluster.is_ours(name):
                 not_here = _not_sized_here if is_sized(name) else partial(_not_allocated_here, cluster)

@@ -10,6 +10,7 @@ PATTERN = r"^(0|[1-9][0-9]*)(\.[0-9]{1,3})?%?$"
 
 _GRAMMAR = re.compile(PATTERN, re.ASCII)
 _LONGEST = 24  # characters; far above any node's number of GPUs, far below what would cost time
+_NOT_A_SHARE = "is not a decimal with at most three places, a percentage or a whole number"
 
 
 class Share(int):
@@ -88,10 +89,17 @@ def milli_text(milli: int) -> str:
 
 
 def _milli(text: str) -> int:
+    if len(text) > _LONGEST:
+        raise ShareError(text, _NOT_A_SHARE)
+    return _milli_of(text)
+
+
+@lru_cache(1024)  # likewise; a text that is invalid is not kept
+def _milli_of(text: str) -> int:
     # fullmatch, because $ would let a final newline pass.
-    match = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
+    match = _GRAMMAR.fullmatch(text)
     if match is None:
-        raise ShareError(text, "is not a decimal with at most three places, a percentage or a whole number")
+        raise ShareError(text, _NOT_A_SHARE)
     whole, places = match[1], (match[2] or ".")[1:]
     if not text.endswith("%"):
         return int(whole + places.ljust(3, "0"))

@@ -37,14 +37,14 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
             raise _too_large(count, what, most)
 
 
-def check_separators(count: int) -> None:
+def check_separators(review: bytes) -> None:
     """
     See that a review does not hold more, of whatever, than decoding it may take memory for.
 
     Raises:
         DeniedError: If so.
     """
-    if count > MOST_SEPARATORS:
+    if len(review) > MOST_SEPARATORS and (count := review.count(b",")) > MOST_SEPARATORS:
         raise _too_large(count, "commas", MOST_SEPARATORS)
 
 

@@ -121,7 +121,7 @@ def review(body: bytes, policies: PolicySet, *, restricted: bool = False) -> Rev
     if not body:
         raise BadCall("expected an AdmissionReview, got an empty body")
     try:
-        check_separators(body.count(b","))
+        check_separators(body)
         called = _decode_pod_review(body)
     except DeniedError as error:
         return _undecoded(body, error, policies)

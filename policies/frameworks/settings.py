@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.framework import Framework, Override, Spelling
 from policies.pod import Container
 
+_name_of = attrgetter("name")
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
@@ -72,7 +74,7 @@ class SettingIndex:
         """Whether a container is known to set nothing. The fast way for the pods that come again and again."""
         if line.beside or not self.inert.issuperset(line.words):
             return False
-        return not container.env or self.variables.keys().isdisjoint([one.name for one in container.env])
+        return not container.env or self.variables.keys().isdisjoint(map(_name_of, container.env))
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
