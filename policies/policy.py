@@ -14,7 +14,6 @@ from policies.partitions import PartitionName
 from policies.placement import Placement
 from policies.share import Headroom, Share
 
-
 _ONE_GPU = Share(MILLI_PER_GPU)
 
 

@@ -79,7 +79,7 @@ def read_asks(
     for slot in containers:
         limit = None
         if resources := device_resources(slot):
-            _deny_other_resources(slot, resources, cluster, kind, policy, found)
+            _deny_other_resources(slot, cluster, kind, policy, found)
             limit = _limit(slot, resources, kind, found)
         key, share = shares.get(slot.name, ("", None))
         if share is None:
@@ -204,10 +204,9 @@ def _of_partitions(slot: Slot, name: str, count: int, kind: Kind) -> int:
     return milli
 
 
-def _deny_other_resources(  # noqa: PLR0913 - all that tells ours from others
-    slot: Slot, resources: Resources, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings
-) -> None:
-    for amounts in (resources.limits, resources.requests):
+def _deny_other_resources(slot: Slot, cluster: Cluster, kind: Kind, policy: EffectivePolicy, found: Findings) -> None:
+    resources = slot.container.resources
+    for amounts in (resources.limits, resources.requests) if resources is not None else ():
         for name, quantity in (amounts or {}).items():
             if name in PLAIN_RESOURCES or kind.is_named_by(name) or whole(quantity) == 0:
                 continue
