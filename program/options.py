@@ -27,6 +27,7 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 SHIPPED_POLICIES: Final = Path(__file__).parents[1] / "policies" / "files"
 
 _PREFIX = "GPU_SHARE_"
+_LAST_PORT = 65535
 
 
 def option(name: str, *more: str, of: str = "", **settings: Any) -> Callable[[F], F]:
@@ -42,6 +43,35 @@ def option(name: str, *more: str, of: str = "", **settings: Any) -> Callable[[F]
 
 
 policies_option = option("--policies", type=DIRECTORY, default=SHIPPED_POLICIES, help="Directory of policy files.")
+
+
+class Address(click.ParamType[tuple[str, int]]):
+    """HOST:PORT, such as 0.0.0.0:9406 or [::]:9406; an empty text is no address."""
+
+    name = "address"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read *value*; None if it is empty."""
+        if not isinstance(value, str):
+            return value
+        host, _, port = value.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not value.strip():
+            return None
+        if not host or not (port.isascii() and port.isdigit()) or int(port[:6]) > _LAST_PORT:
+            self.fail(f"{value!a}: expected HOST:PORT, such as 0.0.0.0:9406 or [::]:9406", param, ctx)
+        return host, int(port)
+
+
+ADDRESS: Final = Address()
+
+metrics_option = option(
+    "--metrics-bind",
+    type=ADDRESS,
+    default=None,
+    metavar="HOST:PORT",
+    help="Address and port for Prometheus, GET /metrics; without it nothing is served.",
+)
 
 
 class Several(click.ParamType[frozenset[Any]]):

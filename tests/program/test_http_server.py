@@ -1,0 +1,168 @@
+"""The server for scrapers over real sockets: what it answers, and that nobody can keep it from answering others."""
+
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from program import http_server
+from program.http_server import LARGEST_HEAD_BYTES, MOST_CONNECTIONS, Answer, HttpServer, serve_beside
+
+
+def broken(_query: str) -> Answer:
+    raise ValueError("a secret")
+
+
+ROUTES = {
+    "/metrics": lambda _query: Answer(b"up 1\n", "text/plain; version=0.0.4"),
+    "/echo": lambda query: Answer(query.encode()),
+    "/large": lambda _query: Answer(b"x" * 30_000_000),
+    "/broken": broken,
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpServer]:
+    monkeypatch.setattr(http_server, "DEADLINE_SECONDS", 0.6)
+    made = HttpServer(("127.0.0.1", 0), ROUTES)
+    made.start()
+    yield made
+    made.close()
+
+
+def get(server: HttpServer, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def connected(server: HttpServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=5)
+
+
+def ends_after(connection: socket.socket) -> float:
+    """Read until the server hangs up; how many seconds that took."""
+    began = time.monotonic()
+    try:
+        while connection.recv(1 << 20):
+            pass
+    except ConnectionError:
+        pass
+    return time.monotonic() - began
+
+
+def test_a_path_is_answered_with_its_type_and_no_more_is_told_of_the_server(server: HttpServer) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
+        assert (answer.status, answer.read()) == (200, b"up 1\n")
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4"
+        assert answer.headers["Server"].strip() == "gpu-share"
+
+
+def test_the_query_reaches_the_route(server: HttpServer) -> None:
+    assert get(server, "/echo?pod=1") == (200, "pod=1")
+
+
+def test_another_path_says_which_there_are(server: HttpServer) -> None:
+    assert get(server, "/") == (404, "expected GET /broken or /echo or /large or /metrics\n")
+
+
+def test_a_route_that_fails_tells_the_caller_nothing_of_why(server: HttpServer) -> None:
+    assert get(server, "/broken") == (500, "no answer: the log says why\n")
+    assert get(server, "/metrics") == (200, "up 1\n")
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", b"501"),
+        (b"GET /metrics HTTP/9.9\r\n\r\n", b"505"),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"),
+        (b"GET  \r\n\r\n", b"400"),
+    ],
+)
+def test_what_is_not_a_get_is_rejected_in_plain_text(server: HttpServer, request_bytes: bytes, status: bytes) -> None:
+    with connected(server) as connection:
+        connection.sendall(request_bytes)
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert status in answered[:200]
+    assert b"<" not in answered
+    assert get(server, "/metrics")[0] == 200
+
+
+def test_a_caller_who_is_silent_or_slow_is_left_at_the_deadline_whatever_each_byte_takes(server: HttpServer) -> None:
+    with connected(server) as silent, connected(server) as slow:
+        began = time.monotonic()
+        while time.monotonic() - began < 0.9:
+            try:
+                slow.sendall(b"G")
+            except ConnectionError:
+                break
+            time.sleep(0.05)
+        assert ends_after(slow) < 1
+        assert ends_after(silent) < 1
+    assert time.monotonic() - began < 2
+
+
+def test_an_answer_that_nobody_takes_ends_with_the_deadline(server: HttpServer) -> None:
+    with connected(server) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
+        time.sleep(1)
+        received = 0
+        while part := connection.recv(1 << 20):
+            received += len(part)
+    assert received < 30_000_000
+
+
+def test_a_head_without_end_is_not_kept(server: HttpServer) -> None:
+    with connected(server) as connection:
+        began = time.monotonic()
+        try:
+            for _ in range(100):
+                connection.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"x" * LARGEST_HEAD_BYTES)
+        except ConnectionError:
+            pass
+        ends_after(connection)
+        assert time.monotonic() - began < 0.5
+
+
+def test_more_connections_than_there_is_room_for_are_closed_and_the_next_scrape_is_answered(
+    server: HttpServer,
+) -> None:
+    held = [connected(server) for _ in range(MOST_CONNECTIONS)]
+    time.sleep(0.1)
+    with connected(server) as beyond:
+        assert ends_after(beyond) < 0.3
+    time.sleep(0.7)
+    assert get(server, "/metrics") == (200, "up 1\n")
+    for connection in held:
+        connection.close()
+
+
+def test_an_address_that_is_taken_is_logged_and_costs_nothing_else(
+    server: HttpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert serve_beside(("127.0.0.1", server.port), ROUTES, what="metrics") is None
+    (record,) = caplog.records
+    assert record.getMessage() == "metrics not served"
+    assert f"127.0.0.1:{server.port}: Address already in use" in vars(record)["reason"]
+
+
+def test_nothing_is_served_without_an_address() -> None:
+    assert serve_beside(None, ROUTES, what="metrics") is None
+
+
+def test_it_serves_over_ipv6_and_ipv4_at_once() -> None:
+    try:
+        made = HttpServer(("::", 0), ROUTES)
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    made.start()
+    with closing(made):
+        assert get(made, "/metrics") == (200, "up 1\n")
