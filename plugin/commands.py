@@ -4,13 +4,16 @@ import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from plugin.state_files import STATE_DIR
 from program.front import UNUSABLE, end
-from program.options import DIRECTORY, FILE, Several, option, policies_option
+from program.options import ADDRESS, DIRECTORY, FILE, Several, metrics_option, option, policies_option
+
+if TYPE_CHECKING:
+    from plugin.telemetry.server import TelemetrySettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,11 +48,32 @@ def node_options(command: F) -> F:
             default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
             help="The kubelet's PodResources socket, which says which pod holds which vGPU.",
         ),
+        metrics_option,
+        option(
+            "--state-bind",
+            type=ADDRESS,
+            default=None,
+            metavar="HOST:PORT",
+            help="Address and port for who looks at the node, GET /state; without it nothing is served.",
+        ),
+        option(
+            "--pod-uid",
+            metavar="UID",
+            default="",
+            help="UID of this pod, by which GET /state?pod=UID is asked; without it anybody may ask who connects.",
+        ),
         option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error."),
     )
     for declare in reversed(made):
         command = declare(command)
     return command
+
+
+def _telemetry(options: dict[str, Any]) -> "TelemetrySettings":
+    """Take the options out that concern who looks at the part: what it does depends on none of them."""
+    from plugin.telemetry.server import TelemetrySettings
+
+    return TelemetrySettings(**{name: options.pop(name) for name in ("metrics_bind", "state_bind", "pod_uid")})
 
 
 def _xid(text: str) -> int:
@@ -139,7 +163,8 @@ def plugin(context: click.Context, /, **options: Any) -> None:
         return
     from plugin.process import Settings, run
 
-    sys.exit(run(Settings(**options)))
+    telemetry = _telemetry(options)
+    sys.exit(run(Settings(**options), telemetry))
 
 
 @plugin.command(short_help="Show the health of this node's GPUs.")
@@ -199,4 +224,5 @@ def mps(**options: Any) -> None:
     """Supervise an MPS control daemon for each GPU of this node that is shared by MPS."""
     from plugin.mps_process import MpsSettings, run
 
-    sys.exit(run(MpsSettings(**options)))
+    telemetry = _telemetry(options)
+    sys.exit(run(MpsSettings(**options), telemetry))

@@ -24,6 +24,7 @@ from plugin.presence import alone
 from plugin.restart import RestartNeeded
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
+from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
 from policies.cluster import Cluster
 from policies.contract import MPS, SharingStrategy
 from policies.errors import PolicyError
@@ -56,10 +57,11 @@ class MpsSettings:
     wait_for_gpus: bool  # False ends with an error where there are no GPUs
 
 
-def run(settings: MpsSettings, *, timing: Timing = TIMING) -> int:
+def run(settings: MpsSettings, telemetry: TelemetrySettings = NOBODY_LOOKS, *, timing: Timing = TIMING) -> int:
     """Supervise the daemons until SIGTERM or SIGINT; the exit code is 0 then, 1 if that fails, 2 for bad input."""
     start_logging()
     os.umask(_FOR_OTHERS)
+    serve(telemetry, part=PROGRAM, node=settings.node_name, state_dir=settings.state_dir)
     try:
         with (
             Ending() as ending,

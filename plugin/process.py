@@ -22,6 +22,7 @@ from plugin.health.reports import Probe, Report, first_probe
 from plugin.health.state import PROGRAM, NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
+from plugin.occupancy_watch import watch_occupancy
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
@@ -29,6 +30,7 @@ from plugin.shares.handover import forget_others, handover_settings
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, check_of, strategies
 from plugin.state_files import boot_id
+from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
 from policies.cluster import Cluster
 from policies.contract import Allocation, SharingStrategy
 from policies.errors import PolicyError
@@ -65,9 +67,10 @@ class Settings:
     service_account: Path  # directory of the token for the API server
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
     """Serve until SIGTERM or SIGINT; the exit code is 0 then, 1 if there is nothing to serve, 2 for bad input."""
     start_logging()
+    serve(telemetry, part=PROGRAM, node=settings.node_name, state_dir=settings.state_dir)
     with Ending() as ending:
         threads = Threads(on_death=lambda: os.kill(os.getpid(), signal.SIGTERM))
         code = _exit_code(settings, threads, ending)
@@ -158,6 +161,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     servers.start()  # before the reconciler, which adds to them from its own thread
     if driver is not None:
         driver.start(threads)
+    watch_occupancy(threads, settings.state_dir, context.tenants, resources, driver)
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
     _log.info("shutting down", extra={"signal": ending.wait().name})
 

@@ -41,6 +41,14 @@ class Devices:
         """Say why a GPU is unhealthy; None if it is healthy."""
         return self._faults.get(gpu_uuid)
 
+    def withheld(self) -> Mapping[str, frozenset[str]]:
+        """Name the vGPUs that the kubelet may not allocate although their GPU is healthy, by the GPU's UUID."""
+        with self._changed:
+            kept = [one for one in self._devices if not one.healthy and one.gpu_uuid not in self._faults]
+        return {
+            uuid: frozenset(one.id for one in kept if one.gpu_uuid == uuid) for uuid in {one.gpu_uuid for one in kept}
+        }
+
     def set_faults(self, faults: Mapping[str, str]) -> None:
         """
         Mark all vGPUs of the GPUs in *faults* (UUID to reason) unhealthy, and all others healthy.

@@ -10,10 +10,11 @@ from plugin.device_plugin.service import Resource
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.lifecycle import Threads
 from plugin.shares.handover import HandoverSettings, look_for_devices, prepare
+from plugin.shares.offer import Offer
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import SharedGpu, sharing_of
 from policies.cluster import Cluster
-from policies.contract import WHOLE, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, WHOLE, SharingStrategy
 
 
 class Resources:
@@ -38,6 +39,25 @@ class Resources:
     def advertised(self) -> tuple[str, ...]:
         """The extended resources that this node has."""
         return tuple(resource.name for resource in self._resources.values())
+
+    def offers(self) -> tuple[Offer, ...]:
+        """Say what is offered of each GPU now; from any thread."""
+        offers: list[Offer] = []
+        for strategy, resource in tuple(self._resources.items()):
+            pool, withheld = resource.devices.pool, resource.devices.withheld()
+            offers.extend(
+                Offer(
+                    gpu=gpu,
+                    strategy=strategy,
+                    allocation=DEVICE_PLUGIN,
+                    resource=resource.name,
+                    parts=pool.vgpus_per_gpu,
+                    vgpus_per_gpu=pool.vgpus_per_gpu,
+                    withheld=withheld.get(gpu.uuid, frozenset()),
+                )
+                for gpu in pool.gpus
+            )
+        return tuple(offers)
 
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""

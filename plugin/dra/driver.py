@@ -23,9 +23,10 @@ from plugin.shares import cdi
 from plugin.shares.allocation import Allocation
 from plugin.shares.handover import HandoverSettings, common_nodes, nodes
 from plugin.shares.limits import limits
+from plugin.shares.offer import Offer
 from plugin.shares.strategy import SharedGpu, sharing_of
 from policies.cluster import Cluster
-from policies.contract import DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES, WHOLE
+from policies.contract import DRA, DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES, WHOLE
 from policies.sizes import is_too_fine, too_fine
 
 _log = logging.getLogger(__name__)
@@ -82,11 +83,32 @@ class DraDriver:
         self._ending = Event()
         self._devices: dict[str, Device] = {}
         self._published: object = None
+        self._shared: Sequence[SharedGpu] = ()
 
     @property
     def told(self) -> str:
         """Say whether the scheduler sees this node's GPUs, for `gpu-share plugin status`."""
         return self._publisher.told
+
+    def offers(self) -> tuple[Offer, ...]:
+        """Say what is offered of each GPU now; from any thread."""
+        return tuple(
+            Offer(
+                gpu=one.gpu,
+                strategy=one.strategy,
+                allocation=DRA,
+                resource="",
+                parts=MILLI_PER_GPU,
+                vgpus_per_gpu=1 if one.strategy == WHOLE else self._cluster.vgpus_per_gpu,
+            )
+            for one in self._shared
+        )
+
+    def parts_of(self, device: str) -> dict[str, int]:
+        """Say how many thousandths of each GPU, by its UUID, a device is; nothing of one that is not known."""
+        with self._lock:
+            found = self._devices.get(device)
+        return {gpu.uuid: found.milli_of_each for gpu in found.gpus} if found else {}
 
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""
@@ -105,6 +127,7 @@ class DraDriver:
         devices = devices_of(shared, vgpus_per_gpu=self._cluster.vgpus_per_gpu, kept=kept)
         with self._lock:
             self._devices = {device.name: device for device in devices}
+            self._shared = shared
         self._health.set_states([DeviceState(name=one.name, why=_fault(one, faults)) for one in devices])
         self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
         self._published = state

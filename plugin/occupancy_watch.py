@@ -1,0 +1,194 @@
+"""
+The thread that asks the kubelet who holds what, adds up what is left of each GPU, and writes it down.
+
+It takes part in no allocation: whoever wants to see the node reads what it has written last, and how old that is.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from plugin.device_plugin.resources import Resources
+from plugin.errors import TenantsError
+from plugin.lifecycle import Threads
+from plugin.pod_resources.occupancy import (
+    LOOK_SECONDS,
+    GpuOccupancy,
+    NodeOccupancy,
+    Occupant,
+    read_occupancy,
+    write_occupancy,
+)
+from plugin.pod_resources.tenants import Tenant
+from plugin.shares.limits import MPS_SERVER_MIB, memory_mib, thread_percentage
+from plugin.shares.offer import Offer
+from plugin.state_files import boot_id, boot_seconds
+from policies.contract import MPS
+from program.log import WarnOnce
+
+if TYPE_CHECKING:
+    from plugin.dra.driver import DraDriver
+
+_log = logging.getLogger(__name__)
+
+Held = tuple[Tenant, Mapping[str, int]]  # by UUID: how many parts of the GPU the container holds
+PartsOf = Callable[[str], Mapping[str, int]]  # of a device of DRA, by its name
+
+
+def occupancy(
+    offers: Sequence[Offer], tenants: Sequence[Tenant], parts_of: PartsOf, *, since: Callable[[str, Tenant], str | None]
+) -> dict[str, GpuOccupancy]:
+    """Add up who holds what of each GPU, and what is left of it."""
+    held = [(tenant, _parts(tenant, parts_of)) for tenant in tenants]
+    return {offer.gpu.uuid: _of_gpu(offer, held, since) for offer in offers}
+
+
+def unknown_occupancy(offers: Sequence[Offer]) -> dict[str, GpuOccupancy]:
+    """Say how each GPU is shared where nobody has said yet who is on it."""
+    return {offer.gpu.uuid: _offered(offer) for offer in offers}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OccupancyContext:
+    """What the watch asks, and where it writes."""
+
+    state_dir: Path
+    boot_id: str
+    offers: Callable[[], Sequence[Offer]]  # of this node now
+    read: Callable[[], Sequence[Tenant]]  # asks the kubelet; raises TenantsError
+    parts_of: PartsOf
+    clock: Callable[[], float] = boot_seconds
+
+
+class OccupancyWatch:
+    """Looks every few seconds until it is stopped, in a thread of its own."""
+
+    def __init__(self, context: OccupancyContext) -> None:
+        self._context = context
+        self._ended = Event()
+        self._warn = WarnOnce(_log)
+        before = read_occupancy(context.state_dir, boot_id=context.boot_id)
+        self._looked_before = before is not None and before.looked_seconds is not None
+        self._since = {
+            (uuid, _name(one)): one.since
+            for uuid, gpu in (before.gpus.items() if before else ())
+            for one in gpu.occupants
+        }
+        self._latest = NodeOccupancy(boot_id=context.boot_id)
+
+    def run(self) -> None:
+        """Look until `stop`."""
+        while not self._ended.is_set():
+            self.look()
+            self._ended.wait(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Let `run` return, from any thread."""
+        self._ended.set()
+
+    def look(self) -> None:
+        """Ask once, and write down what follows."""
+        offers, boot = self._context.offers(), self._context.boot_id
+        try:
+            tenants = self._context.read()
+        except TenantsError as error:
+            known = self._latest
+            gpus = {**unknown_occupancy(offers), **known.gpus}
+            self._latest = NodeOccupancy(
+                boot_id=boot, looked_seconds=known.looked_seconds, unknown=str(error), gpus=gpus
+            )
+        else:
+            gpus = occupancy(offers, tenants, self._context.parts_of, since=self._since_when)
+            self._since = {(uuid, _name(one)): one.since for uuid, gpu in gpus.items() for one in gpu.occupants}
+            self._looked_before = True
+            self._latest = NodeOccupancy(boot_id=boot, looked_seconds=self._context.clock(), gpus=gpus)
+        try:
+            write_occupancy(self._context.state_dir, self._latest)
+        except OSError as error:
+            reason = f"--state-dir {self._context.state_dir}: {error.strerror}"
+            self._warn("who has which share cannot be written: nobody can see it", reason)
+
+    def _since_when(self, uuid: str, tenant: Tenant) -> str | None:
+        """Say since when a container holds a share; None if it did before anyone looked."""
+        key = (uuid, tenant.name)
+        if key in self._since or not self._looked_before:
+            return self._since.get(key)
+        return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def watch_occupancy(
+    threads: Threads,
+    state_dir: Path,
+    read: Callable[[], Sequence[Tenant]],
+    resources: Resources,
+    driver: "DraDriver | None",
+) -> None:
+    """Watch from now on what the kubelet allocates, and what DRA does."""
+    context = OccupancyContext(
+        state_dir=state_dir,
+        boot_id=boot_id(),
+        offers=lambda: (*resources.offers(), *(driver.offers() if driver else ())),
+        read=read,
+        parts_of=driver.parts_of if driver else lambda _device: {},
+    )
+    watch = OccupancyWatch(context)
+    threads.start("occupancy", watch.run, stop=watch.stop, may_hang=True)
+
+
+def _parts(tenant: Tenant, parts_of: PartsOf) -> Mapping[str, int]:
+    parts: dict[str, int] = {}
+    for vgpu in tenant.vgpus:
+        parts[vgpu.gpu_uuid] = parts.get(vgpu.gpu_uuid, 0) + 1
+    for device in tenant.devices:
+        for uuid, milli in parts_of(device).items():
+            parts[uuid] = parts.get(uuid, 0) + milli
+    return parts
+
+
+def _of_gpu(offer: Offer, held: Sequence[Held], since: Callable[[str, Tenant], str | None]) -> GpuOccupancy:
+    uuid = offer.gpu.uuid
+    here = [(tenant, parts[uuid]) for tenant, parts in held if uuid in parts]
+    granted = sum(parts for _, parts in here)
+    taken = {str(vgpu) for tenant, _ in here for vgpu in tenant.vgpus}
+    hidden = len(offer.withheld - taken)
+    free = max(0, offer.parts - granted - hidden)
+    return _offered(
+        offer,
+        granted=min(granted, offer.parts),
+        hidden=hidden,
+        free=free,
+        largest_free=offer.largest(free),
+        occupants=tuple(_occupant(offer, tenant, parts, since(uuid, tenant)) for tenant, parts in here),
+    )
+
+
+def _offered(offer: Offer, **counted: object) -> GpuOccupancy:
+    return GpuOccupancy(
+        strategy=offer.strategy,
+        allocation=offer.allocation,
+        resource=offer.resource,
+        parts=offer.parts,
+        **counted,  # type: ignore[arg-type] # the fields of what is counted
+    )
+
+
+def _occupant(offer: Offer, tenant: Tenant, parts: int, since: str | None) -> Occupant:
+    allocation = offer.held(parts)
+    is_mps = offer.strategy == MPS
+    return Occupant(
+        namespace=tenant.namespace,
+        pod=tenant.pod,
+        container=tenant.container,
+        parts=min(parts, offer.parts),
+        memory_limit_mib=memory_mib(allocation, kept_mib=MPS_SERVER_MIB if is_mps else 0),
+        thread_percentage=thread_percentage(allocation) if is_mps else None,
+        since=since,
+    )
+
+
+def _name(one: Occupant) -> str:
+    return f"{one.namespace}/{one.pod}/{one.container}"

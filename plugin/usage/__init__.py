@@ -1,0 +1,1 @@
+"""What containers take of the GPUs now: NVML's processes, and which container each of them is in."""

@@ -1,0 +1,173 @@
+"""The plugin as a process of its own, as a scraper and the API server's proxy see it."""
+
+import json
+import signal
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from plugin.gpus.nvml import load_nvml
+from plugin.simulated.device_manager import Request
+from plugin.simulated.gpus import simulated_gpus
+from plugin.simulated.kubelet import SimulatedKubelet
+from policies.node_state import NodeState, read
+from tests.plugin.health.published import status
+from tests.plugin.nvml_library import Script, build
+from tests.plugin.plugin_process import Plugin, Start
+from tests.plugin.waiting import wait_until
+
+NAME = "gpu-share.dev/vgpu"
+UID = "3f1c7f6e-0000-4000-8000-000000000001"
+FIRST, SECOND = (gpu.uuid for gpu in simulated_gpus("2xH200"))
+BINDS = ("--metrics-bind", "127.0.0.1:0", "--state-bind", "127.0.0.1:0")
+
+
+def address(plugin: Plugin, what: str) -> str:
+    return str(plugin.logged(f"{what} served")["address"])
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - an address of this machine
+        content: bytes = answer.read()
+        return content
+
+
+def samples(address: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Read the metrics, by name."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(get(f"{address}/metrics").decode()):
+        for one in family.samples:
+            found.setdefault(one.name, []).append((one.labels, one.value))
+    return found
+
+
+def state(address: str, uid: str = UID) -> NodeState:
+    return read(get(f"{address}/state?pod={uid}"))
+
+
+def test_a_node_tells_its_gpus_and_tenants_as_metrics_and_as_one_document(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    pod_resources = directory / "pods.sock"
+    with SimulatedKubelet(directory, pod_resources=pod_resources) as kubelet:
+        plugin = start(
+            *("--simulate", "2xH200", "--node-name", "worker-1", "--pod-resources", str(pod_resources)),
+            *("--pod-uid", UID, *BINDS),
+        )
+        metrics, document = address(plugin, "metrics"), address(plugin, "state")
+        kubelet.wait_for(NAME)
+        wait_until(lambda: not state(document).tenants_unknown)
+        kubelet.allocate(Request(pod="team-a/resnet", container="main", resource=NAME, count=3))
+        kubelet.allocate(Request(pod="team-b/bert", container="serve", resource=NAME, count=4))
+        wait_until(lambda: len(state(document).gpus[0].tenants) == 2, timeout_seconds=10)
+        now = state(document)
+        first, second = now.gpus
+        assert [now.node, now.part, now.tenants_unknown, now.waiting] == ["worker-1", "plugin", "", ""]
+        assert (first.healthy, first.strategy, first.allocation, first.resource) == (True, "mps", "device-plugin", NAME)
+        assert (first.parts, first.granted, first.free, first.hidden, first.largest_free) == (10, 7, 3, 0, 3)
+        assert (second.granted, second.free, second.largest_free, len(second.tenants)) == (0, 10, 10, 0)
+        assert [(one.name, one.parts, one.use) for one in first.tenants] == [
+            ("team-a/resnet/main", 3, None),
+            ("team-b/bert/serve", 4, None),
+        ]
+        assert all(one.since is not None for one in first.tenants)
+        told = samples(metrics)
+        of_first = {"node": "worker-1", "gpu": "0", "gpu_uuid": FIRST}
+        of_second = {"node": "worker-1", "gpu": "1", "gpu_uuid": SECOND}
+        assert told["gpu_share_gpu_free_ratio"] == [(of_first, 0.3), (of_second, 1)]
+        assert told["gpu_share_gpu_healthy"] == [(of_first, 1), (of_second, 1)]
+        resnet = of_first | {"namespace": "team-a", "pod": "resnet", "container": "main"}
+        assert told["gpu_share_granted_ratio"][0] == (resnet, 0.3)
+        memory_mib = simulated_gpus("1xH200")[0].memory_bytes // 2**20 - 64  # of the MPS server
+        assert told["gpu_share_memory_limit_bytes"][0] == (resnet, float(memory_mib * 3 // 10 * 2**20))
+        assert told["gpu_share_thread_limit_ratio"][0] == (resnet, 0.3)
+        assert told["gpu_share_granted_timestamp_seconds"][0][1] == pytest.approx(time.time(), abs=20)
+        kubelet.free("team-a/resnet")
+        wait_until(lambda: state(document).gpus[0].granted == 4, timeout_seconds=10)
+        told_on_node = status(tmp_path).stdout
+        assert "  vGPUs: 4 of 10 granted, 6 free; largest share that fits: 0.6\n" in told_on_node
+        assert "  tenant: 0.4 team-b/bert/serve (since " in told_on_node
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+
+
+@pytest.mark.parametrize("path", ["/state", "/state?pod=", "/state?pod=other", f"/state?x=1&pod={UID}", "/state?%00"])
+def test_the_state_is_told_to_those_alone_who_know_the_pod(start: Start, path: str) -> None:
+    plugin = start("--simulate", "1xH200", "--pod-uid", UID, *BINDS)
+    document = address(plugin, "state")
+    with pytest.raises(urllib.error.HTTPError) as rejected:
+        get(f"{document}{path}")
+    with rejected.value as error:
+        assert error.code == 403
+        assert UID not in error.read().decode()
+
+
+def test_each_address_answers_one_path_alone(start: Start) -> None:
+    plugin = start("--simulate", "1xH200", "--pod-uid", UID, *BINDS)
+    metrics, document = address(plugin, "metrics"), address(plugin, "state")
+    for url in (f"{metrics}/state?pod={UID}", f"{document}/metrics"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            get(url)
+
+
+def test_a_kubelet_that_does_not_say_who_holds_what_leaves_figures_out_and_says_why(
+    start: Start, directory: Path
+) -> None:
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--simulate", "1xH200", "--pod-resources", str(directory / "none.sock"), *BINDS)
+        metrics, document = address(plugin, "metrics"), address(plugin, "state")
+        kubelet.wait_for(NAME)
+        wait_until(lambda: "none.sock" in state(document, "").tenants_unknown)
+        told = samples(metrics)
+        (gpu,) = state(document, "").gpus
+        assert (gpu.parts, gpu.granted, gpu.free, gpu.largest_free) == (10, None, None, None)
+        assert [value for _, value in told["gpu_share_tenants_known"]] == [0]
+        assert "gpu_share_gpu_free_ratio" not in told
+        assert "gpu_share_gpu_granted_ratio" not in told
+        assert told["gpu_share_gpu_vgpus"][0][1] == 10
+
+
+def test_a_node_that_waits_for_gpus_answers_and_says_for_what(start: Start, tmp_path: Path) -> None:
+    load_nvml()
+    library, script = build(tmp_path), Script(tmp_path)
+    script.say("down")
+    environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": "no_driver", **script.environment}
+    plugin = start("--wait-for-gpus", *BINDS, **environment)
+    document = address(plugin, "state")
+    wait_until(lambda: "NVML" in state(document, "").waiting)
+    assert state(document, "").gpus == ()
+
+
+def test_a_hanging_nvml_delays_no_answer(start: Start, directory: Path, tmp_path: Path) -> None:
+    library, script = build(tmp_path), Script(tmp_path)
+    environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": "healthy", **script.environment}
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--strategy", "time-slicing", *BINDS, **environment)
+        metrics, document = address(plugin, "metrics"), address(plugin, "state")
+        kubelet.wait_for("gpu-share.dev/vgpu-timesliced")
+        script.say("hang")
+        time.sleep(6)  # the plugin looks at the GPUs every 5
+        began = time.monotonic()
+        told, now = samples(metrics), state(document, "")
+        assert time.monotonic() - began < 0.5
+        assert told["gpu_share_gpu_healthy"]
+        assert now.gpus
+        script.take_back("hang")
+
+
+def test_the_answer_is_json_that_any_reader_takes(start: Start) -> None:
+    plugin = start("--simulate", "1xH200", *BINDS)
+    document: dict[str, Any] = json.loads(get(f"{address(plugin, 'state')}/state"))
+    assert document["version"] == 1
+
+
+@pytest.mark.parametrize("bind", ["9406", "localhost:", ":9406", "1.2.3.4:70000", "a:b"])
+def test_an_address_that_is_none_is_said_in_one_line(start: Start, bind: str) -> None:
+    code, written = start("--simulate", "1xH200", "--metrics-bind", bind).ends()
+    assert code == 2
+    assert written.count("\n") == 1
+    assert "expected HOST:PORT" in written

@@ -1,0 +1,174 @@
+"""Who has which share, added up from what the kubelet says, and kept from one plugin to the next."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plugin.device_plugin.devices import Devices
+from plugin.errors import TenantsError
+from plugin.gpus.gpu import Pool, VGpuId
+from plugin.occupancy_watch import OccupancyContext, OccupancyWatch, occupancy
+from plugin.pod_resources.occupancy import FILE, GpuOccupancy, NodeOccupancy, read_occupancy
+from plugin.pod_resources.tenants import Tenant
+from plugin.shares.offer import Offer
+from plugin.simulated.gpus import simulated_gpus
+
+GPU, OTHER = simulated_gpus("2xH200")
+BY_KUBELET = Offer(
+    gpu=GPU, strategy="mps", allocation="device-plugin", resource="gpu-share.dev/vgpu", parts=10, vgpus_per_gpu=10
+)
+BY_DRA = Offer(gpu=GPU, strategy="mps", allocation="dra", resource="", parts=1000, vgpus_per_gpu=3)
+
+
+def ids(*indices: int, gpu_uuid: str = GPU.uuid) -> tuple[VGpuId, ...]:
+    return tuple(VGpuId(gpu_uuid, index) for index in indices)
+
+
+def tenant(pod: str, vgpus: tuple[VGpuId, ...] = (), devices: tuple[str, ...] = ()) -> Tenant:
+    return Tenant(namespace="team-a", pod=pod, container="main", vgpus=vgpus, devices=devices)
+
+
+def of_gpu(offer: Offer, *tenants: Tenant, devices: dict[str, dict[str, int]] | None = None) -> GpuOccupancy:
+    known = devices or {}
+    found = occupancy([offer], tenants, lambda name: known.get(name, {}), since=lambda _uuid, _tenant: None)
+    return found[offer.gpu.uuid]
+
+
+class Kubelet:
+    """What the kubelet says, and what the watch has written."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self.tenants: Sequence[Tenant] | None = ()
+        self.now_seconds = 100.0
+        self._state_dir = state_dir
+
+    def watch(self, boot_id: str = "one") -> OccupancyWatch:
+        return OccupancyWatch(
+            OccupancyContext(
+                state_dir=self._state_dir,
+                boot_id=boot_id,
+                offers=lambda: [BY_KUBELET],
+                read=self._read,
+                parts_of=lambda _device: {},
+                clock=lambda: self.now_seconds,
+            )
+        )
+
+    def written(self, boot_id: str = "one") -> NodeOccupancy:
+        read = read_occupancy(self._state_dir, boot_id=boot_id)
+        assert read is not None
+        return read
+
+    def since(self) -> dict[str, str | None]:
+        return {one.pod: one.since for one in self.written().gpus[GPU.uuid].occupants}
+
+    def _read(self) -> Sequence[Tenant]:
+        if self.tenants is None:
+            raise TenantsError("the kubelet did not list pod resources")
+        return self.tenants
+
+
+@pytest.fixture
+def kubelet(tmp_path: Path) -> Kubelet:
+    return Kubelet(tmp_path)
+
+
+def test_what_is_left_of_a_gpu_is_what_nobody_holds() -> None:
+    found = of_gpu(BY_KUBELET, tenant("a", ids(0, 1, 2)), tenant("b", ids(5)), tenant("c", ids(0, gpu_uuid=OTHER.uuid)))
+    assert (found.granted, found.hidden, found.free, found.largest_free) == (4, 0, 6, 6)
+    assert [(one.pod, one.parts, one.thread_percentage) for one in found.occupants] == [("a", 3, 30), ("b", 1, 10)]
+
+
+def test_vgpus_that_are_kept_back_are_hidden_unless_somebody_holds_them() -> None:
+    withheld = frozenset(map(str, ids(0, 1, 8, 9)))
+    found = of_gpu(replace(BY_KUBELET, withheld=withheld), tenant("a", ids(0, 1, 2)))
+    assert (found.granted, found.hidden, found.free, found.largest_free) == (3, 2, 5, 5)
+
+
+def test_the_vgpus_that_a_resource_keeps_back_are_those_of_healthy_gpus_alone() -> None:
+    devices = Devices(Pool(gpus=(GPU, OTHER), vgpus_per_gpu=10), faults={OTHER.uuid: "it is lost"})
+    assert devices.withheld() == {}
+
+
+def test_by_dra_a_share_is_in_thousandths_and_the_largest_one_is_of_the_grid() -> None:
+    devices = {"gpu-a-333m-0": {GPU.uuid: 333}}
+    found = of_gpu(BY_DRA, tenant("a", devices=("gpu-a-333m-0", "unknown")), devices=devices)
+    assert (found.granted, found.free, found.largest_free) == (333, 667, 666)
+    (one,) = found.occupants
+    assert (one.parts, one.thread_percentage) == (333, 33)
+
+
+@pytest.mark.parametrize(("parts", "largest"), [(0, 0), (332, 0), (333, 333), (999, 666), (1000, 1000)])
+def test_the_largest_share_by_dra_is_one_that_there_is(parts: int, largest: int) -> None:
+    assert BY_DRA.largest(parts) == largest
+
+
+def test_limits_are_those_that_the_container_was_told() -> None:
+    (by_kubelet,) = of_gpu(BY_KUBELET, tenant("a", ids(0, 1, 2))).occupants
+    (by_turns,) = of_gpu(replace(BY_KUBELET, strategy="time-slicing"), tenant("a", ids(0, 1, 2))).occupants
+    assert by_kubelet.memory_limit_mib == (GPU.memory_bytes // 2**20 - 64) * 3 // 10
+    assert (by_turns.memory_limit_mib, by_turns.thread_percentage) == (GPU.memory_bytes // 2**20 * 3 // 10, None)
+
+
+def test_more_than_there_is_of_a_gpu_is_never_said_to_be_free() -> None:
+    found = of_gpu(BY_KUBELET, tenant("a", ids(*range(20))))
+    assert (found.granted, found.free, found.occupants[0].parts) == (10, 0, 10)
+
+
+def test_since_when_is_known_of_those_alone_that_came_while_somebody_looked(kubelet: Kubelet) -> None:
+    watch = kubelet.watch()
+    kubelet.tenants = [tenant("old", ids(0))]
+    watch.look()
+    assert kubelet.since() == {"old": None}
+    kubelet.tenants = [tenant("old", ids(0)), tenant("new", ids(1))]
+    watch.look()
+    told = kubelet.since()
+    assert told["old"] is None
+    assert told["new"] is not None
+    kubelet.watch().look()  # the next plugin
+    assert kubelet.since() == told
+
+
+def test_what_another_boot_has_seen_is_not_known(kubelet: Kubelet) -> None:
+    watch = kubelet.watch()
+    watch.look()
+    kubelet.tenants = [tenant("a", ids(0))]
+    watch.look()
+    kubelet.watch(boot_id="two").look()
+    (one,) = kubelet.written("two").gpus[GPU.uuid].occupants
+    assert one.since is None
+
+
+def test_a_kubelet_that_says_nothing_any_more_leaves_what_it_said_with_its_age_and_the_reason(
+    kubelet: Kubelet,
+) -> None:
+    watch = kubelet.watch()
+    kubelet.tenants = [tenant("a", ids(0, 1))]
+    watch.look()
+    kubelet.tenants, kubelet.now_seconds = None, 200.0
+    watch.look()
+    written = kubelet.written()
+    assert (written.looked_seconds, written.unknown) == (100.0, "the kubelet did not list pod resources")
+    assert written.gpus[GPU.uuid].granted == 2
+
+
+def test_a_kubelet_that_has_said_nothing_yet_leaves_figures_out_and_never_0(kubelet: Kubelet) -> None:
+    kubelet.tenants = None
+    kubelet.watch().look()
+    (gpu,) = kubelet.written().gpus.values()
+    assert (gpu.parts, gpu.granted, gpu.free, gpu.hidden, gpu.largest_free) == (10, None, None, None, None)
+
+
+def test_a_directory_that_cannot_be_written_to_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    watch = Kubelet(tmp_path / "missing").watch()
+    watch.look()
+    watch.look()
+    (record,) = caplog.records
+    assert "missing" in vars(record)["reason"]
+
+
+def test_what_is_no_record_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('{"boot_id": "one", "gpus": {"GPU-1": []}}')
+    assert read_occupancy(tmp_path, boot_id="one") is None
