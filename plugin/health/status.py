@@ -12,7 +12,10 @@ from plugin.health.running import NotRunningError, running
 from plugin.health.state import GpuHealth, NodeHealth, Recovery
 from plugin.health.words import duration, moment_text, safe, since
 from plugin.mps import state as mps
+from plugin.pod_resources.occupancy import FRESH_SECONDS, GpuOccupancy, NodeOccupancy, read_occupancy
 from plugin.state_files import boot_seconds
+from policies.contract import DRA, MILLI_PER_GPU
+from policies.share import milli_text
 
 _ALL_HEALTHY = 0
 _SOME_UNHEALTHY = 1
@@ -32,6 +35,7 @@ class _Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
     health: GpuHealth
     daemon: _Daemon | None  # None if nobody has told of one
+    occupancy: GpuOccupancy | None  # None if nobody has told who has which share
 
 
 def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
@@ -48,16 +52,20 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
         sys.stderr.write(f"gpu-share plugin status: {error}\n")
         return _NO_PLUGIN
     # Those of a plugin that waits are from before: nobody has looked at them since.
-    gpus = [] if node.waiting else _with_daemons(node, mps.read_state(state_dir))
+    occupancy = read_occupancy(state_dir, boot_id=node.boot_id)
+    gpus = [] if node.waiting else _known(node, mps.read_state(state_dir), occupancy)
+    unknown = "" if node.waiting else _unknown(occupancy)
     if output == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(_data(node, gpus, age_seconds))).decode() + "\n")
+        sys.stdout.write(
+            msgspec.json.format(msgspec.json.encode(_data(node, gpus, age_seconds, unknown))).decode() + "\n"
+        )
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _lines(node, gpus, age_seconds, now=datetime.now(UTC)))
+        sys.stdout.writelines(f"{line}\n" for line in _lines(node, gpus, age_seconds, unknown))
     sys.stdout.flush()
     return _ALL_HEALTHY if not node.waiting and all(gpu.health.healthy for gpu in gpus) else _SOME_UNHEALTHY
 
 
-def _with_daemons(node: NodeHealth, state: mps.MpsState | None) -> list[_Gpu]:
+def _known(node: NodeHealth, state: mps.MpsState | None, occupancy: NodeOccupancy | None) -> list[_Gpu]:
     now_seconds = boot_seconds()  # once the file is read: what it says must not seem to be of the future
     daemons = state.gpus if state else {}
     return [
@@ -70,28 +78,46 @@ def _with_daemons(node: NodeHealth, state: mps.MpsState | None) -> list[_Gpu]:
             )
             if gpu.uuid in daemons
             else None,
+            occupancy=occupancy.gpus.get(gpu.uuid) if occupancy else None,
         )
         for gpu in node.gpus
     ]
 
 
-def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float) -> dict[str, Any]:
+def _unknown(occupancy: NodeOccupancy | None) -> str:
+    """Say why it is not known any more who has which share; empty if it is, or if the plugin has just started."""
+    if occupancy is None:
+        return ""
+    if occupancy.unknown or occupancy.looked_seconds is None:
+        return occupancy.unknown or "the kubelet has not said yet"
+    age_seconds = boot_seconds() - occupancy.looked_seconds
+    return f"last known {duration(age_seconds)} ago" if age_seconds > FRESH_SECONDS else ""
+
+
+def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: str) -> dict[str, Any]:
     return {
         "driver": node.driver,
         "waiting": node.waiting,
         "pid": node.pid,
         "age_seconds": round(age_seconds, 1),
         "gpus": [
-            {"healthy": gpu.health.healthy, **msgspec.structs.asdict(gpu.health), "mps_daemon": gpu.daemon}
+            {
+                "healthy": gpu.health.healthy,
+                **msgspec.structs.asdict(gpu.health),
+                "mps_daemon": gpu.daemon,
+                "occupancy": gpu.occupancy,
+            }
             for gpu in gpus
         ],
         "skipped": node.skipped,
+        "tenants_unknown": unknown,
         "handover": node.handover,
         "restart_needed": node.restart_needed,
     }
 
 
-def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, *, now: datetime) -> Iterator[str]:
+def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: str) -> Iterator[str]:
+    now = datetime.now(UTC)
     if node.waiting:
         yield (
             f"no GPU is shared yet: {safe(node.waiting.why)} ({since(node.waiting.since, now)}); "
@@ -109,6 +135,8 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, *, now: d
     for gpu, row in zip(gpus, rows, strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from (f"  {line}" for line in _more(gpu, now))
+    if unknown:
+        yield f"tenants unknown: {safe(unknown)}"
     for sentence in node.skipped:
         yield f"not shared: {safe(sentence)}"
     if node.handover:
@@ -132,12 +160,33 @@ def _more(gpu: _Gpu, now: datetime) -> Iterator[str]:
     if gpu.daemon and all(fault.source != "mps" for fault in gpu.health.faults):
         ready = "ready" if gpu.daemon.fault is None else f"not ready, {safe(gpu.daemon.fault)}"
         yield f"MPS daemon: {ready} ({since(gpu.daemon.since, now)})"
+    if gpu.occupancy and gpu.occupancy.granted is not None:
+        yield from _tenants(gpu.occupancy, now, healthy=gpu.health.healthy)
     if gpu.health.recovery:
         yield _recovery(gpu.health.recovery, now)
     if last := gpu.health.application_fault:
         tenants = ", ".join(map(safe, last.tenants)) or "no known tenant"
         at = moment_text(last.at, now, "{} ago")
         yield f"last application fault: XID {last.xid} at {at}; on the GPU then: {tenants}"
+
+
+def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterator[str]:
+    """Say what is left of a GPU, and who has the rest."""
+    unit = "thousandths" if occupancy.allocation == DRA else "vGPUs"
+    hidden = f", {occupancy.hidden} hidden" if occupancy.hidden else ""
+    free, largest = (occupancy.free or 0, occupancy.largest_free or 0) if healthy else (0, 0)
+    yield (
+        f"{unit}: {occupancy.granted} of {occupancy.parts} granted, {free} free{hidden}; largest share that fits: "
+        f"{_share(largest, occupancy)}"
+    )
+    for one in occupancy.occupants:
+        name = safe(f"{one.namespace}/{one.pod}/{one.container}")
+        known = f" ({since(one.since, now)})" if one.since else ""
+        yield f"tenant: {_share(one.parts, occupancy)} {name}{known}"
+
+
+def _share(parts: int, occupancy: GpuOccupancy) -> str:
+    return milli_text(MILLI_PER_GPU * parts // max(1, occupancy.parts))
 
 
 def _recovery(last: Recovery, now: datetime) -> str:

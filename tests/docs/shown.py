@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
@@ -12,6 +13,7 @@ from plugin.health.reports import Event
 from plugin.health.rules import GpuState, Moment, after_event
 from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
+from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, Occupant, write_occupancy
 from plugin.shares.allocation import allocate
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id, boot_seconds
@@ -75,7 +77,27 @@ def status_of_a_node() -> str:
     with tempfile.TemporaryDirectory() as directory:
         write_node_health(Path(directory), node(*gpus, heartbeat_seconds=boot_seconds() - 2))
         write_state(Path(directory), MpsState(boot_id=boot_id(), gpus={_FAILED: ready, _FINE: ready}))
+        write_occupancy(
+            Path(directory), NodeOccupancy(boot_id=boot_id(), looked_seconds=boot_seconds(), gpus=_shares())
+        )
         return _block(status(Path(directory)).stdout)
+
+
+def _shares() -> dict[str, GpuOccupancy]:
+    """Two containers on the first GPU, and one on the second."""
+    one, two, three = (
+        Occupant(namespace=namespace, pod=pod, container="main", parts=parts, since=ago(hours=hours))
+        for namespace, pod, parts, hours in (
+            ("team-vision", "resnet-0", 2, 3.9),
+            ("team-language", "bert-0", 5, 3.5),
+            ("team-vision", "resnet-1", 4, 2),
+        )
+    )
+    shared = GpuOccupancy(strategy="mps", allocation="device-plugin", parts=10, hidden=0)
+    return {
+        _FAILED: msgspec.structs.replace(shared, granted=7, free=3, largest_free=3, occupants=(one, two)),
+        _FINE: msgspec.structs.replace(shared, granted=4, free=6, largest_free=6, occupants=(three,)),
+    }
 
 
 def _denial() -> dict[str, str]:

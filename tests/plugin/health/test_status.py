@@ -127,6 +127,7 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
         "waiting": None,
         "pid": 7,
         "skipped": ["GPU 2 of 3 cannot be shared"],
+        "tenants_unknown": "",
         "handover": "envvar",
         "restart_needed": [],
     }
@@ -136,6 +137,7 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
     assert second["faults"] == [msgspec.to_builtins(one) for one in hurt.faults]
     assert second["application_fault"] == {"xid": 31, "at": fault.at, "tenants": ["team-a/one/main"]}
     assert second["mps_daemon"] is None
+    assert (first["occupancy"], second["occupancy"]) == (None, None)
 
 
 def test_a_changed_cluster_file_is_told_with_what_needs_a_restart(tmp_path: Path) -> None:
