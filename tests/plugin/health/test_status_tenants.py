@@ -12,7 +12,7 @@ from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, Occupant
 from plugin.state_files import boot_id, boot_seconds
 from tests.plugin.health.published import ago, healthy, node, status
 
-TENANT = Occupant(namespace="team-a", pod="resnet", container="main", parts=3, since=ago(minutes=5.5))
+TENANT = Occupant(namespace="team-a", pod="resnet", container="main", parts=3, since=ago(hours=5.5))
 OLD = Occupant(namespace="team-b", pod="bert", container="serve", parts=4)
 SHARED = GpuOccupancy(
     strategy="mps",
@@ -39,7 +39,7 @@ def test_a_gpu_says_what_is_left_of_it_and_who_has_the_rest(tmp_path: Path) -> N
     _, _, left, first, second = status(tmp_path).stdout.splitlines()
     assert left == "  vGPUs: 7 of 10 granted, 3 free; largest share that fits: 0.3"
     assert first.startswith("  tenant: 0.3 team-a/resnet/main (since 20")
-    assert first.endswith(", for 5 min)")
+    assert first.endswith(", for 5 h)")
     assert second == "  tenant: 0.4 team-b/bert/serve"
 
 
