@@ -14,6 +14,7 @@ from webhook.settings import MAX_BODY_BYTES, MAX_HEAD_BYTES
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
 _CLOSE: Final = "Connection: close\r\n"
+_BESIDE_HEADER_BYTES: Final = len(": \r\n")
 
 
 class Request(NamedTuple):
@@ -85,6 +86,7 @@ class RequestParser:
         self.has_begun = False  # the first byte of a request is here, and not yet the last
         self.has_head = False
         self._parser = HttpRequestParser(self)
+        self._untold_bytes = 0  # since the parser has told of anything
         self.on_message_begin()
         self.has_begun = False
 
@@ -95,6 +97,7 @@ class RequestParser:
 
     def feed(self, data: memoryview) -> None:
         """Take what was received."""
+        self._was_told = False
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:  # which servers may pass over; what follows would be in the other protocol
@@ -102,9 +105,10 @@ class RequestParser:
         except HttpParserError as error:
             if not self.is_over:
                 self.reject(400, f"The request is malformed: {error}")
-        if self.has_begun and not self.has_head:
-            self._head_bytes += len(data)
-            self._check_head()
+        # What has no end yet: a name or a value, which httptools keeps, or the extension of a chunk.
+        self._untold_bytes = 0 if self._was_told else self._untold_bytes + len(data)
+        if self._untold_bytes > MAX_HEAD_BYTES:
+            self._reject_head()
 
     def end(self) -> None:
         """Read nothing more: parser and callbacks hold each other, and would wait for the garbage collector."""
@@ -119,6 +123,7 @@ class RequestParser:
 
     def on_message_begin(self) -> None:
         """Expect the head of the next request."""
+        self._was_told = True
         self.has_begun, self.has_head = True, False
         self._url = b""
         self._head_bytes = 0
@@ -128,12 +133,14 @@ class RequestParser:
 
     def on_url(self, part: bytes) -> None:
         """Take the target, or a part of it."""
+        self._was_told = True
         self._url += part
+        self._count_head(len(part))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Look for what concerns the body; a trailer is a header too."""
-        self._head_bytes += len(name) + len(value)
-        self._check_head()
+        self._was_told = True
+        self._count_head(len(name) + len(value) + _BESIDE_HEADER_BYTES)
         match name.lower():
             case b"content-length" if int(value) > MAX_BODY_BYTES:  # llhttp has seen that they are digits
                 self._reject_length()
@@ -144,6 +151,7 @@ class RequestParser:
 
     def on_headers_complete(self) -> None:
         """Decide on the request as far as its head says what it is."""
+        self._was_told = True
         self.has_head = True
         version = self._parser.get_http_version()
         if version not in ("1.1", "1.0"):
@@ -156,6 +164,7 @@ class RequestParser:
 
     def on_body(self, part: bytes) -> None:
         """Take the body, or a part of it."""
+        self._was_told = True
         if self.is_over:
             return
         if not self._body:
@@ -170,6 +179,7 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         """Keep the request."""
+        self._was_told = True
         self.has_begun = False
         if not self.is_over:
             method = self._parser.get_method().decode("ascii")
@@ -177,9 +187,15 @@ class RequestParser:
             self.is_over = self._is_last
         self._body = b""
 
-    def _check_head(self) -> None:
+    def _count_head(self, count: int) -> None:
+        self._head_bytes += count
         if self._head_bytes > MAX_HEAD_BYTES:
-            self.reject(400, f"The head of the request is longer than {MAX_HEAD_BYTES} bytes.")
+            self._reject_head()
+
+    def _reject_head(self) -> None:
+        self.reject(
+            400, f"The head of the request, or what stands beside its body, is longer than {MAX_HEAD_BYTES} bytes."
+        )
 
     def _reject_length(self) -> None:
         self._body = b""

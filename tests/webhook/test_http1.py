@@ -115,6 +115,37 @@ def test_the_last_request_of_a_connection_is_known_as_such(head: bytes, *, is_la
     assert len(parser.requests) == (2 if not parser.is_over else 1)
 
 
+@pytest.mark.parametrize(
+    ("begins", "goes_on"),
+    [
+        (b"", b"\r\n"),
+        (b"GET /", b"x"),
+        (b"GET / HTTP/1.1\r\n", b"x"),
+        (b"GET / HTTP/1.1\r\nX: ", b"x"),
+        (b"GET / HTTP/1.1\r\n", b"X: y\r\n"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ", b"x"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"x"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n1;a=", b"x"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [2000, 16_000])
+def test_what_stands_beside_a_body_has_a_bound_though_it_has_no_end(
+    begins: bytes, goes_on: bytes, at_once: int
+) -> None:
+    parser = parsed(begins, *[goes_on * (at_once // len(goes_on))] * (3 * MAX_HEAD_BYTES // at_once))
+    assert parser.rejection is not None
+    assert parser.rejection.status == 400
+
+
+def test_a_request_that_begins_behind_a_long_one_is_not_counted_with_it() -> None:
+    long = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (MAX_HEAD_BYTES, bytes(MAX_HEAD_BYTES))
+    parser = parsed(long + POST[:30], POST[30:])
+    assert len(parser.requests) == 2
+    assert parser.rejection is None
+
+
 def test_a_caller_that_asks_before_it_sends_is_told_to_go_on() -> None:
     head = b"POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n"
     assert parsed(head).awaits_continue
