@@ -4,10 +4,10 @@ import logging
 import select
 import socket
 import ssl
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from webhook.http1 import CONTINUE, Answer, Request, RequestParser
+from webhook.secured_socket import SecuredSocket
 from webhook.settings import MAX_DRAIN_BYTES, MAX_HELD_BYTES, REQUEST_SECONDS
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Of TLS, at most: to read as much leaves nothing in OpenSSL, where epoll cannot see it.
-_RECORD_BYTES: Final = 16 * 1024
+_RECORD_BYTES: Final = 16 * 1024  # of TLS, at most
 _TURN_RECORDS: Final = 16  # read for one connection before the others have their turn
 
 BUFFER: Final = memoryview(bytearray(_RECORD_BYTES))  # of all connections: what is in it is used at once
@@ -32,7 +31,7 @@ class Loop(Protocol):
     requests: "Deadline[Connection]"
     answers: "Deadline[Connection]"
     drains: "Deadline[Connection]"
-    held_bytes: int  # of all bodies that are not complete
+    held_bytes: int  # of all bodies that are not complete, and all answers that are not taken
     is_ending: bool  # no connection gets a second answer
 
     def new_tls_context(self) -> ssl.SSLContext:
@@ -48,7 +47,7 @@ class Loop(Protocol):
         """Call `proceed` when the others had their turn."""
 
     def make_room(self) -> None:
-        """Reject the request that holds most of `held_bytes`."""
+        """Give up the connection that holds most of `held_bytes`."""
 
     def forget(self, connection: "Connection") -> None:
         """Keep nothing of a connection that is closed."""
@@ -61,7 +60,6 @@ class Connection:
         "_drained_bytes",
         "_is_last",
         "_loop",
-        "_outgoing",
         "_parser",
         "_socket",
         "_step",
@@ -73,12 +71,11 @@ class Connection:
 
     def __init__(self, accepted: socket.socket, loop: Loop) -> None:
         self.descriptor = accepted.fileno()  # for as long as it is open
-        self._socket = accepted
+        self._socket = SecuredSocket(accepted)
         self._loop = loop
         self._parser = RequestParser()
-        self._outgoing = b""  # of the answer
         self._is_last = False  # is the answer
-        self.held_bytes = 0  # of a body that is not complete
+        self.held_bytes = 0  # of a body that is not complete, or an answer that is not taken
         self._drained_bytes = 0
         self.deadline: Deadline[Connection] | None = None
         self.events = select.EPOLLIN  # that the loop waits for
@@ -105,15 +102,19 @@ class Connection:
         else:
             self.hang_up()
 
-    def give_up_request(self) -> None:
-        """Reject the request that is not complete, because all of them together are too large."""
+    def give_up(self) -> None:
+        """Let go of what it holds, because all of them together hold too much."""
+        if self._step is Connection._send:
+            log.warning("answer not taken", extra={"bytes": self.held_bytes})
+            self.close()
+            return
         self._parser.reject(503, "The webhook has too many long requests at once: try again.")
         self._step = Connection._serve
         self.proceed()
 
     def hang_up(self) -> None:
         """End it as the protocol wants it, with nothing more to come from either side."""
-        self._say_goodbye()
+        self._socket.say_goodbye()
         self.close()
 
     def close(self) -> None:
@@ -122,24 +123,19 @@ class Connection:
         self._step = Connection._stay_closed
         self._loop.forget(self)
         self._parser.end()
-        with suppress(OSError):
-            self._socket.close()
+        self._socket.close()
 
     def _begin(self) -> None:
-        # Until its first byte a caller costs a socket and no TLS state; a TCP probe never sends one.
-        if not self._socket.recv(1, socket.MSG_PEEK):
+        if not self._socket.begin(self._loop.new_tls_context):
             self.close()
             return
-        context = self._loop.new_tls_context()
-        self._socket = context.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
         self._step = Connection._shake_hands
         self._shake_hands()
 
     def _shake_hands(self) -> None:
-        assert isinstance(self._socket, ssl.SSLSocket)  # noqa: S101 - since `_begin`
         try:
-            self._socket.do_handshake()
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError):
+            self._socket.shake_hands()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
             # The API server with a caBundle that does not fit is seen here and nowhere else.
@@ -152,11 +148,13 @@ class Connection:
         self._step = Connection._receive
         (self._loop.requests if self._parser.has_begun else self._loop.idle).enter(self)
         self._loop.wait_for(self, select.EPOLLIN)
+        if self._socket.has_more:
+            self._loop.proceed_later(self)
 
     def _receive(self) -> None:
         parser = self._parser
         for _ in range(_TURN_RECORDS):
-            count = self._socket.recv_into(BUFFER)
+            count = self._socket.read_into(BUFFER)
             if not count:
                 self.close()
                 return
@@ -167,6 +165,8 @@ class Connection:
             self._hold()
             if self._step is not Connection._receive:
                 return
+        if self._socket.has_more:
+            self._loop.proceed_later(self)
 
     def _hold(self) -> None:
         """Keep a request that is not complete, for as long as one may take."""
@@ -174,14 +174,16 @@ class Connection:
             self._loop.requests.enter(self)
         if self._parser.awaits_continue:
             self._parser.awaits_continue = False
-            self._socket.send(CONTINUE)
+            self._socket.write(CONTINUE)
+            self._socket.send()
         self._account(self._parser.held_bytes)
-        if self._loop.held_bytes > MAX_HELD_BYTES:
-            self._loop.make_room()
 
     def _account(self, held_bytes: int) -> None:
+        """Count what it holds; it may be the one that has to let go."""
         self._loop.held_bytes += held_bytes - self.held_bytes
         self.held_bytes = held_bytes
+        if held_bytes and self._loop.held_bytes > MAX_HELD_BYTES:
+            self._loop.make_room()
 
     def _serve(self) -> None:
         """Answer the request that is first."""
@@ -195,14 +197,20 @@ class Connection:
             answer = parser.rejection or _NOTHING
             self._is_last = True
             log.warning("request rejected", extra={"status": answer.status, "reason": answer.body.decode().strip()})
-        self._outgoing = answer.written(is_last=self._is_last)
         self._step = Connection._send
         self._loop.answers.enter(self)
+        self._socket.write(answer.written(is_last=self._is_last))
         self._send()
 
     def _send(self) -> None:
-        while self._outgoing:
-            self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
+        try:
+            self._socket.send()
+        except ssl.SSLWantWriteError:
+            self._account(self._socket.unsent_bytes)
+            if self._step is Connection._send:
+                raise
+            return
+        self._account(0)
         if not self._is_last:
             if self._parser.requests or self._parser.rejection:
                 self._step = Connection._serve
@@ -216,14 +224,14 @@ class Connection:
 
     def _drain_from_now_on(self) -> None:
         # To close on what the caller still sends would reset the connection, and the answer with it.
-        self._say_goodbye()
+        self._socket.say_goodbye()
         self._step = Connection._drain
         self._loop.drains.enter(self)
         self._loop.wait_for(self, select.EPOLLIN)
 
     def _drain(self) -> None:
         for _ in range(_TURN_RECORDS):
-            count = self._socket.recv_into(BUFFER)
+            count = self._socket.discard()
             self._drained_bytes += count
             if not count or self._drained_bytes > MAX_DRAIN_BYTES:
                 self.close()
@@ -231,14 +239,6 @@ class Connection:
 
     def _stay_closed(self) -> None:
         """Do nothing: whoever calls had not heard of the end."""
-
-    def _say_goodbye(self) -> None:
-        """Send TLS's last record and TCP's; what comes from now on is not decrypted."""
-        with suppress(OSError, ValueError):  # it waits for the caller's last record, which we do not
-            if isinstance(self._socket, ssl.SSLSocket):
-                self._socket.unwrap()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
 
 
 _NOTHING: Final = Answer(400, b"")

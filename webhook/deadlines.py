@@ -34,6 +34,11 @@ class Deadline(Generic[T]):
         """Forget *one*."""
         self._since.pop(one, None)
 
+    def longest(self, *, at_least_seconds: float) -> T | None:
+        """The one that has stayed longest; None if that is less than so long, or there is none."""
+        one = next(iter(self._since), None)
+        return one if one is not None and time.monotonic() - self._since[one] >= at_least_seconds else None
+
     def overdue(self) -> list[T]:
         """Those that have stayed for too long."""
         latest = time.monotonic() - self._seconds

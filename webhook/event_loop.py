@@ -1,5 +1,6 @@
 """One process, one thread, all connections: epoll says which of them can go on."""
 
+import errno
 import logging
 import os
 import select
@@ -11,14 +12,16 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+from program.log import WarnOnce
 from webhook.connection import Connection
 from webhook.deadlines import Deadline, leave
 from webhook.http1 import Answer, Request
-from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, REQUEST_SECONDS
+from webhook.settings import HANDSHAKE_SECONDS, HURRY_SECONDS, IDLE_SECONDS, REQUEST_SECONDS
 
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS: Final = 0.25  # how often deadlines are looked at
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class EventLoop:
@@ -46,8 +49,10 @@ class EventLoop:
         self._connections: dict[int, Connection] = {}
         self._most_connections = most_connections
         self._later: deque[Connection] = deque()
+        self._wakers: set[int] = set()
         self._listeners = {one.fileno(): one for one in listeners}
         self._is_accepting = True
+        self._warn = WarnOnce(log)
         self._epoll = select.epoll()
         for descriptor, listener in self._listeners.items():
             listener.settimeout(0)
@@ -60,6 +65,7 @@ class EventLoop:
 
     def wake_by(self, descriptor: int) -> None:
         """End a turn at once when a pipe can be read."""
+        self._wakers.add(descriptor)
         self._epoll.register(descriptor, select.EPOLLIN)
 
     def turn(self) -> None:
@@ -70,7 +76,7 @@ class EventLoop:
                 self._guarded(connection, connection.proceed)
             elif descriptor in self._listeners:
                 self._accept(self._listeners[descriptor])
-            else:
+            elif descriptor in self._wakers:
                 _empty(descriptor)
         for _ in range(len(self._later)):
             connection = self._later.popleft()
@@ -80,22 +86,24 @@ class EventLoop:
             self._next_look = now + _LOOK_SECONDS
             for overdue in (one for state in self._states for one in state.overdue()):
                 self._guarded(overdue, overdue.expire)
+            if not self._is_accepting:
+                self._end_one()
+                self._accept_or_not(is_accepting=len(self._connections) < self._most_connections)
 
     def stop_accepting(self) -> None:
         """Accept what is waiting, and close the listeners of this process."""
         for listener in self._listeners.values():
             while self._accept(listener):
                 pass
+            # Other processes have it too, so that epoll would go on to tell of it, by a number that is another's then.
+            self._epoll.unregister(listener)
             listener.close()
         self._listeners.clear()
 
     def end_idle(self) -> None:
         """Hang up where no request has come."""
         for connection in [*self._connections.values()]:
-            if self.idle.has(connection):  # a request may have come at this moment
-                self._guarded(connection, connection.proceed)
-            if self.idle.has(connection):
-                connection.hang_up()
+            self._end_if_idle(connection)
 
     def wait_for(self, connection: Connection, events: int) -> None:
         """Let *connection* go on when one of the *events* has come."""
@@ -108,8 +116,8 @@ class EventLoop:
         self._later.append(connection)
 
     def make_room(self) -> None:
-        """Reject the longest of the requests that are not complete: a usual review is never the one."""
-        max(self._connections.values(), key=lambda one: one.held_bytes).give_up_request()
+        """Give up the longest of requests that are not complete and answers that are not taken: no usual review's."""
+        max(self._connections.values(), key=lambda one: one.held_bytes).give_up()
 
     def forget(self, connection: Connection) -> None:
         """Keep nothing of *connection*, which is about to be closed; epoll forgets what is closed by itself."""
@@ -118,6 +126,26 @@ class EventLoop:
             del self._connections[connection.descriptor]
         if not self._is_accepting:
             self._accept_or_not(is_accepting=True)
+
+    def _end_if_idle(self, connection: Connection) -> None:
+        if self.idle.has(connection):  # a request may have come at this moment
+            self._guarded(connection, connection.proceed)
+        if self.idle.has(connection):
+            connection.hang_up()
+
+    def _end_one(self) -> None:
+        """
+        Make room for another connection: by the end of one that is idle, or slow.
+
+        Else whoever connects often enough would keep everybody else away, and no state ends soon.
+        """
+        if (idle := self.idle.longest(at_least_seconds=0)) is not None:
+            self._end_if_idle(idle)
+            return
+        for state in (self.drains, self.handshakes, self.requests, self.answers):
+            if (slow := state.longest(at_least_seconds=HURRY_SECONDS)) is not None:
+                self._guarded(slow, slow.hang_up)
+                return
 
     def _guarded(self, connection: Connection, step: Callable[[], None]) -> None:
         try:
@@ -130,7 +158,10 @@ class EventLoop:
         """Accept one connection, not all: they have their turns in between, and other workers their chance."""
         try:
             accepted, _ = listener.accept()
-        except OSError:  # another worker has it, or it has gone
+        except OSError as error:  # another worker has it, or it has gone
+            if error.errno in _EXHAUSTED:  # epoll would tell of it again at once
+                self._warn("connections wait", str(error.strerror))
+                self._accept_or_not(is_accepting=False)
             return False
         with suppress(OSError):  # it has gone: its first step finds that out
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -139,6 +170,7 @@ class EventLoop:
         self._epoll.register(accepted.fileno(), select.EPOLLIN)
         if len(self._connections) >= self._most_connections:
             self._accept_or_not(is_accepting=False)
+            self._end_one()
         return True
 
     def _accept_or_not(self, *, is_accepting: bool) -> None:

@@ -86,6 +86,7 @@ class RequestParser:
         self.has_begun = False  # the first byte of a request is here, and not yet the last
         self.has_head = False
         self._parser = HttpRequestParser(self)
+        self._body: bytes | bytearray
         self._untold_bytes = 0  # since the parser has told of anything
         self.on_message_begin()
         self.has_begun = False
@@ -120,6 +121,7 @@ class RequestParser:
         if not self.is_over:
             self.rejection = plain(sentence, status)
             self.is_over = True
+            self._body = b""
 
     def on_message_begin(self) -> None:
         """Expect the head of the next request."""
@@ -127,7 +129,7 @@ class RequestParser:
         self.has_begun, self.has_head = True, False
         self._url = b""
         self._head_bytes = 0
-        self._body: bytes | bytearray = b""
+        self._body = b""
         self._is_last = False
         self._expects = b""
 
@@ -198,5 +200,4 @@ class RequestParser:
         )
 
     def _reject_length(self) -> None:
-        self._body = b""
         self.reject(413, f"The body is longer than {MAX_BODY_BYTES} bytes.")

@@ -33,13 +33,17 @@ def listen(settings: Settings) -> socket.socket:
     host, port = settings.address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=host == "::")
+        made = socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=host == "::")
     except OSError as error:
         reason = error.strerror or str(error)
         raise StartError(
             f"--bind {settings.bind}: {reason}: give another address or port, or end the process that has it",
             exit_code=1,
         ) from None
+    # For all connections: what the kernel keeps for a caller counts as our memory, and can be megabytes otherwise.
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        made.setsockopt(socket.SOL_SOCKET, option, limits.SOCKET_BUFFER_BYTES)
+    return made
 
 
 def begin_nothing_more(listener: socket.socket) -> None:

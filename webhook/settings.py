@@ -6,7 +6,9 @@ from pathlib import Path
 MAX_BODY_BYTES = 8 * 1024 * 1024  # the API server itself takes 3 MiB, and sends an object at most twice
 MAX_DRAIN_BYTES = 64 * 1024 * 1024  # read and thrown away, so that the sender of too much sees its 413
 MAX_HEAD_BYTES = 16 * 1024  # of a request; the API server's are below 1 KiB
-MAX_HELD_BYTES = 64 * 1024 * 1024  # of bodies that one worker has not got in whole yet
+MAX_HELD_BYTES = 32 * 1024 * 1024  # of bodies that one worker has not got in whole yet, and answers nobody takes
+MAX_EMPTY_BYTES = 32 * 1024  # of TLS in which nothing is for us; a record has 16 KiB, a handshake takes less
+SOCKET_BUFFER_BYTES = 64 * 1024  # of the kernel, for each direction of a connection; it takes twice as much
 
 HANDSHAKE_SECONDS = 5
 REQUEST_SECONDS = 10  # from the first byte of a request to the last; the API server gives up after 3
@@ -15,8 +17,9 @@ SHUTDOWN_SECONDS = 8
 IDLE_SHUTDOWN_SECONDS = 3  # how long an idle connection can still be used after SIGTERM
 ACCEPT_SHUTDOWN_SECONDS = 0.2  # how long connections that had begun by then are still accepted
 
-MAX_CONNECTIONS = 4096  # of one worker
-MAX_OPEN_FILES = 16384
+MAX_CONNECTIONS = 1024  # of one worker; each takes 40 KiB, and its buffers in the kernel
+MAX_OPEN_FILES = 4096
+HURRY_SECONDS = 1.0  # in one state, after which a connection has to make room for another where there are too many
 BACKLOG = 2048  # connections that no worker has accepted yet
 
 

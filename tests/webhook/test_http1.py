@@ -146,6 +146,14 @@ def test_a_request_that_begins_behind_a_long_one_is_not_counted_with_it() -> Non
     assert parser.rejection is None
 
 
+def test_of_a_request_that_is_rejected_nothing_is_kept() -> None:
+    parser = parsed(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n", b"{" * 99)
+    assert parser.held_bytes == 99
+    parser.reject(503, "Too much.")
+    parser.feed(memoryview(b"{"))
+    assert parser.held_bytes == 0
+
+
 def test_a_caller_that_asks_before_it_sends_is_told_to_go_on() -> None:
     head = b"POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n"
     assert parsed(head).awaits_continue

@@ -120,28 +120,6 @@ def test_a_signal_just_after_the_start_ends_it_soon(
     assert b"raceback" not in log.read_bytes()
 
 
-def test_a_server_that_is_full_accepts_again_when_others_have_gone(
-    tmp_path: Path, policies: Path, certificates: Path
-) -> None:
-    log = tmp_path / "log"
-    limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *command(policies, certificates)]
-    with log.open("wb") as stderr:
-        server = Server(subprocess.Popen(limited, stderr=stderr), log=log, ca=certificates / "ca.crt")
-    try:
-        wait_for(lambda: server.lines("serving"))
-        (line,) = server.lines("serving")
-        assert line["connections"] == 32
-        server.port = int(line["address"].rpartition(":")[2])
-        with contextlib.ExitStack() as stack:
-            silent = [stack.enter_context(server.tcp()) for _ in range(40)]
-            with server.caller() as caller:  # in its turn, after those that say nothing for too long
-                assert caller.allowed(review_of())
-            assert all(connection.recv(1) == b"" for connection in silent)
-        assert not [line for line in server.lines() if line["level"] in ("warning", "error")]
-    finally:
-        assert server.stop() == 0
-
-
 def test_workers_end_when_their_master_is_killed(policies: Path, certificates: Path, start: Start) -> None:
     server = start(policies, certificates, workers=2)
     workers = server.workers
@@ -165,7 +143,7 @@ def test_the_configuration_in_force_is_logged_at_the_start(server: Server, polic
     assert line["policies"] == str(policies)
     assert line["certificate"] == str(certificates / "tls.crt")
     assert (line["workers"], line["body_bytes"], line["idle_seconds"]) == (1, 8 * 1024 * 1024, 120)
-    assert line["connections"] > 2000
+    assert line["connections"] == 1024
 
 
 def test_each_review_is_a_line_of_its_names_and_nothing_of_the_pod(server: Server) -> None:

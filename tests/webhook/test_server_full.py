@@ -1,0 +1,61 @@
+"""The real webhook with as many connections as it takes, and one more."""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.webhook.serving import Server, command, review_of, wait_for
+
+MOST = 32
+BODY_BEGINS = b"POST /mutate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n{"
+
+
+@pytest.fixture
+def small(tmp_path: Path, policies: Path, certificates: Path) -> Iterator[Server]:
+    """A webhook with few open files, and so with few connections."""
+    log = tmp_path / "log"
+    limited = ["sh", "-c", f'ulimit -n {2 * MOST}; exec "$@"', "sh", *command(policies, certificates)]
+    with log.open("wb") as stderr:
+        server = Server(subprocess.Popen(limited, stderr=stderr), log=log, ca=certificates / "ca.crt")
+    try:
+        wait_for(lambda: server.lines("serving"))
+        (line,) = server.lines("serving")
+        assert line["connections"] == MOST
+        server.port = int(line["address"].rpartition(":")[2])
+        yield server
+        assert not [line for line in server.lines() if line["level"] == "error"]
+    finally:
+        assert server.stop() == 0
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+@pytest.mark.parametrize(
+    ("sent", "secured"),
+    [
+        pytest.param(b"", False, id="silent"),
+        pytest.param(b"", True, id="idle"),
+        pytest.param(BODY_BEGINS, True, id="half a body"),
+    ],
+)
+def test_who_holds_all_connections_keeps_nobody_away(small: Server, sent: bytes, *, secured: bool) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(MOST):
+            connection = stack.enter_context(small.tls() if secured else small.tcp())
+            connection.sendall(sent)
+        for _ in range(MOST):  # nor do those who still come
+            stack.enter_context(small.tcp())
+        before, began = cpu_seconds(small.workers[0]), time.monotonic()
+        with small.caller() as caller:
+            assert caller.allowed(review_of())
+            assert caller.allowed(review_of())
+        seconds = time.monotonic() - began
+        assert seconds < 4
+        assert cpu_seconds(small.workers[0]) - before < 0.2 + 0.2 * seconds

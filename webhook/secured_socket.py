@@ -1,0 +1,150 @@
+"""TLS on a socket that never waits, where a caller cannot keep us busy with records in which nothing is for us."""
+
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from webhook.settings import MAX_EMPTY_BYTES
+
+# At most, of what has come and of what is sent, at a time. A connection keeps as much for as long as it lives.
+PIECE_BYTES: Final = 8 * 1024
+
+_ARRIVED: Final = memoryview(bytearray(PIECE_BYTES))  # of all connections: what is in it is used at once
+
+
+class SecuredSocket:
+    """
+    The server's side. What cannot go on raises BlockingIOError until something comes, SSLWantWriteError until it goes.
+
+    OpenSSL reads from memory and not from the socket: there it would go on for as long as a caller sends key updates,
+    and nobody else would have a turn. Other errors are OSErrors.
+    """
+
+    __slots__ = ("_empty_bytes", "_has_begun", "_incoming", "_outgoing", "_socket", "_tls", "_unsent")
+
+    def __init__(self, accepted: socket.socket) -> None:
+        self._socket = accepted
+        self._has_begun = False
+        self._unsent: bytes | memoryview = b""  # of the records that were made
+        self._empty_bytes = 0  # that have come since there was something for us in them
+
+    def begin(self, new_context: Callable[[], ssl.SSLContext]) -> bool:
+        """
+        Begin TLS, once the first byte is here; False if the caller has gone before.
+
+        Until then a caller costs a socket and no TLS state; a TCP probe never sends one.
+        """
+        if not self._socket.recv(1, socket.MSG_PEEK):
+            return False
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = new_context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._has_begun = True
+        return True
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something may be here that epoll does not tell of."""
+        return bool(self._incoming.pending or self._tls.pending())
+
+    def shake_hands(self) -> None:
+        """Do the handshake, as far as it goes."""
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._send_made()
+                if not self._take():
+                    raise ConnectionResetError("the caller has gone in the handshake") from None
+            except ssl.SSLError:
+                self._send_if_possible()
+                raise
+            else:
+                self._empty_bytes = 0
+                self._send_made()
+                return
+
+    def read_into(self, buffer: memoryview) -> int:
+        """
+        Decrypt some of what has come; 0 at its end.
+
+        Where nothing for us is in a piece, others have their turn before the next one.
+        """
+        if self.has_more and (count := self._read(buffer)) is not None:
+            return count
+        self._send_made()  # answers to key updates
+        if not self._take():
+            return 0
+        if (count := self._read(buffer)) is None:
+            raise BlockingIOError
+        return count
+
+    def write(self, data: bytes) -> None:
+        """Encrypt *data*, for `send`."""
+        pieces: list[bytes | memoryview] = [self._unsent]
+        for start in range(0, len(data), PIECE_BYTES):
+            self._tls.write(data[start : start + PIECE_BYTES])
+            pieces.append(self._outgoing.read())
+        self._unsent = b"".join(pieces)
+
+    def send(self) -> None:
+        """Send what is encrypted."""
+        while self._unsent:
+            try:
+                sent = self._socket.send(self._unsent)
+            except BlockingIOError:
+                raise ssl.SSLWantWriteError from None
+            # Nothing is b"": an empty part of a view would keep the whole.
+            self._unsent = memoryview(self._unsent)[sent:] if sent < len(self._unsent) else b""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Size of what is encrypted and could not be sent yet."""
+        return len(self._unsent)
+
+    def say_goodbye(self) -> None:
+        """Send TLS's last record and TCP's, if that can be done at once."""
+        if self._has_begun:
+            with suppress(OSError):  # it waits for the caller's last record, which we do not
+                self._tls.unwrap()
+            self._send_if_possible()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def discard(self) -> int:
+        """Take some of what comes, and do not decrypt it; the number of bytes, 0 at the end."""
+        return self._socket.recv_into(_ARRIVED)
+
+    def close(self) -> None:
+        """Close it, whatever is under way."""
+        with suppress(OSError):
+            self._socket.close()
+
+    def _read(self, buffer: memoryview) -> int | None:
+        try:
+            count = self._tls.read(len(buffer), buffer)
+        except ssl.SSLWantReadError:
+            return None
+        except ssl.SSLError:
+            self._send_if_possible()
+            raise
+        self._empty_bytes = 0
+        return int(count)
+
+    def _send_if_possible(self) -> None:
+        with suppress(OSError):
+            self._send_made()
+
+    def _send_made(self) -> None:
+        if self._outgoing.pending:
+            self._unsent = b"".join([self._unsent, self._outgoing.read()])
+        self.send()
+
+    def _take(self) -> int:
+        count = self._socket.recv_into(_ARRIVED)
+        self._incoming.write(_ARRIVED[:count])
+        self._empty_bytes += count
+        if self._empty_bytes > MAX_EMPTY_BYTES:
+            raise ConnectionAbortedError(f"more than {MAX_EMPTY_BYTES} bytes of TLS with nothing in them")
+        return count
