@@ -68,6 +68,19 @@ def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDe
     return lambda gpus, version: f"{look(gpus, version)}; allocation by DRA: {driver.told}"
 
 
+def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Callable[[int], None]:
+    """Make the function that has all GPUs divided by another number; it raises PluginError where one cannot be."""
+
+    def divide(vgpus_per_gpu: int) -> None:
+        if driver is not None:
+            driver.check_grid(vgpus_per_gpu)
+        divide_by(vgpus_per_gpu)
+        if driver is not None:
+            driver.set_vgpus_per_gpu(vgpus_per_gpu)
+
+    return divide
+
+
 class Allocators:
     """Gives each GPU to the one who allocates it; that stays, though its number can become another's."""
 

@@ -8,6 +8,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     ├── ClaimError          a claim of DRA that cannot be prepared
     ├── DraError            shares cannot be allocated by DRA on this node
     ├── DiscoveryError      no GPU to share: no NVML, no driver, none usable
+    ├── HoldingsError       what containers hold cannot be kept for the next plugin
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
     │   └── ControlError    one does not answer, or not as documented
     ├── SimulationError     `--simulate` names no GPUs
@@ -31,6 +32,10 @@ class AllocationError(PluginError):
 
 class HandoverError(PluginError):
     """A way to hand GPUs over that cannot be prepared on this node."""
+
+
+class HoldingsError(PluginError):
+    """What containers hold, which cannot be written: a plugin that comes later would not know what it is."""
 
 
 class DiscoveryError(PluginError):

@@ -160,7 +160,6 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         ),
         state_dir=settings.state_dir,
         boot_id=boot,
-        vgpus_per_gpu=cluster.vgpus_per_gpu,
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
         tenancy=Tenancy(settings.pod_resources, cluster.resource_names[MPS]),
         timing=timing,

@@ -5,13 +5,15 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
-from plugin.allocators import Allocators, DraPlaces, LookForDevices, allocations, dra_driver, told_with_dra
+from plugin.allocators import Allocators, DraPlaces, LookForDevices, allocations, dividing, dra_driver, told_with_dra
+from plugin.device_plugin.held import held_vgpus
 from plugin.device_plugin.resources import Resources, Servers
+from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, SocketError, StateDirectoryError
 from plugin.gpu_source import GpuSource, gpu_source
 from plugin.health.inventory import Entry, GpuInventory
@@ -123,11 +125,13 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     _check_kubelet_dir(settings.kubelet_dir)
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
+    held = held_vgpus(settings.kubelet_dir, settings.pod_resources, cluster, state_dir=settings.state_dir)
     resources = Resources(
         cluster,
         allocation_policy=settings.allocation_policy,
         handover=handover,
         serve=servers.add,
+        held=held,
     )
     reports: SimpleQueue[Report | None] = SimpleQueue()
     monitor = Monitor(
@@ -151,9 +155,18 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
     )
     look = told_with_dra(resources.look_for_devices, driver)
+    changes = ClusterChanges(
+        settings.policies,
+        RestartNeeded(cluster, node_name=settings.node_name, hands_over=True),
+        vgpus_per_gpu=cluster.vgpus_per_gpu,
+        divide_by=dividing(resources.divide_by, driver),
+        restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
+    )
     context = reconciler_context(settings, source, cluster, look, allocators.publish)
-    reconciler = Reconciler(inventory, reports, context)
+    reconciler = Reconciler(inventory, reports, replace(context, restart_needed=changes.look))
     waiting.is_over = True
+    tenants = TenantWatch(held)
+    tenants.look()  # before the kubelet hears of what is free
     reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
         forget_others(handover, resources.advertised)
@@ -162,6 +175,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     if driver is not None:
         driver.start(threads)
     watch_occupancy(threads, settings.state_dir, context.tenants, resources, driver)
+    threads.start("tenants", tenants.run, stop=tenants.stop)
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
     _log.info("shutting down", extra={"signal": ending.wait().name})
 
@@ -200,7 +214,6 @@ def reconciler_context(
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
         settings.state_dir.mkdir(parents=True, exist_ok=True)
     names = cluster.resource_names
-    changes = ClusterChanges(settings.policies, RestartNeeded(cluster, node_name=settings.node_name, hands_over=True))
 
     def tenants() -> tuple[Tenant, ...]:
         shared = frozenset(names.values())
@@ -215,7 +228,6 @@ def reconciler_context(
         handover=look_for_devices,
         resource_names=names,
         recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
-        restart_needed=changes.look,
     )
 
 

@@ -1,14 +1,20 @@
-"""What of `_cluster.yaml` has changed since this process read it: a part on a node takes it up when it starts."""
+"""
+What of `_cluster.yaml` has changed since this process read it.
+
+A part on a node takes up another number of vGPUs while it runs, and all else when it starts.
+"""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from plugin.errors import PluginError
 from policies.cluster import Cluster
 from policies.errors import PolicyError
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import ClusterFile
 from policies.reading.troubles import Trouble, TroubleLog
+from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +27,7 @@ class RestartNeeded:
         self._runs = runs
         self._node_name = node_name
         self._hands_over = hands_over
-        self.changes: tuple[str, ...] = ()  # such as `vgpusPerGpu 10 -> 20`; empty if no restart is needed
+        self.changes: tuple[str, ...] = ()  # such as `nodes`; empty if no restart is needed
 
     def compare(self, newest: Cluster) -> None:
         """Take the newest `_cluster.yaml`."""
@@ -36,15 +42,32 @@ class RestartNeeded:
 
 
 class ClusterChanges:
-    """The same for a process that reads nothing else of the directory; a look costs one question to the kernel."""
+    """
+    The same for a process that reads nothing else of the directory; a look costs one question to the kernel.
 
-    def __init__(self, policies: Path, needed: RestartNeeded) -> None:
+    *divide_by* has GPUs divided by another number of vGPUs, and raises PluginError where that cannot be now; *restart*
+    is called where only a restart takes up what has changed.
+    """
+
+    def __init__(
+        self,
+        policies: Path,
+        needed: RestartNeeded,
+        *,
+        vgpus_per_gpu: int,
+        divide_by: Callable[[int], None],
+        restart: Callable[[], None],
+    ) -> None:
         self._file = ClusterFile(policies)
         self._needed = needed
-        self._troubles = TroubleLog(_log, effect="a restart would fail: the one read at the start stays in force")
+        self._vgpus_per_gpu = self._wanted = vgpus_per_gpu
+        self._divide_by = divide_by
+        self._restart = restart
+        self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
+        self._warn = WarnOnce(_log)
 
     def look(self) -> tuple[str, ...]:
-        """Say what needs a restart, such as `vgpusPerGpu 10 -> 20`."""
+        """Take up what can be, and say what cannot, such as `vgpusPerGpu 10 -> 20: ...`."""
         try:
             newest = self._file.newest()
         except PolicyError as error:
@@ -52,13 +75,28 @@ class ClusterChanges:
         else:
             if newest is not None:
                 self._troubles.tell(())
+                self._wanted = newest.vgpus_per_gpu
                 self._needed.compare(newest)
-        return self._needed.changes
+        if self._needed.changes:
+            self._restart()
+            return self._needed.changes
+        return self._divided()
+
+    def _divided(self) -> tuple[str, ...]:
+        if self._wanted == self._vgpus_per_gpu:
+            return ()
+        change = f"vgpusPerGpu {self._vgpus_per_gpu} -> {self._wanted}"
+        try:
+            self._divide_by(self._wanted)
+        except PluginError as error:
+            self._warn(f"not taken yet: {change}", str(error))
+            return (f"{change}: {error}",)
+        self._vgpus_per_gpu = self._wanted
+        _log.info("what is free is divided anew", extra={"file": CLUSTER_FILE, "changed": change})
+        return ()
 
 
 def _changes(runs: Cluster, newest: Cluster, node_name: str) -> Iterator[str]:
-    if newest.vgpus_per_gpu != runs.vgpus_per_gpu:
-        yield f"vgpusPerGpu {runs.vgpus_per_gpu} -> {newest.vgpus_per_gpu}"
     if newest.vgpus_per_instance != runs.vgpus_per_instance:
         yield "vgpusPerInstance"
     for strategy, name in runs.resource_names.items():

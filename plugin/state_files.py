@@ -44,11 +44,12 @@ _LARGEST_BYTES = 1 << 20
 _T = TypeVar("_T")
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, *, to_disk: bool = False) -> None:
     """
     Replace the file at *path*; a reader that has it open keeps what it has.
 
-    The content is not forced to the disk: what is written here is worth nothing after a crash of the machine.
+    The content is not forced to the disk unless *to_disk*: most of what is written here is worth nothing after a crash
+    of the machine.
 
     Raises:
         OSError: If the directory is not there or cannot be written to; the old file stays.
@@ -59,6 +60,9 @@ def write_atomically(path: Path, content: bytes) -> None:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, so that a link is not followed
             os.fchmod(descriptor, _READABLE)  # whatever the umask
             file.write(content)
+            if to_disk:
+                file.flush()
+                os.fsync(descriptor)
         unseen.replace(path)
     except OSError:
         with suppress(OSError):
@@ -136,14 +140,19 @@ def _exchange(one: Path, other: Path) -> None:
 def read_json(path: Path, of: type[_T]) -> _T | None:
     """Read a file as *of*; None if it is not there, is no file, is too large, or says something else."""
     try:
-        content = _content(path)
+        content = read_small_file(path)
         return msgspec.json.decode(content, type=of) if content is not None else None
     except (OSError, ValueError, RecursionError):  # ValueError: no JSON, no UTF-8, or not of that type
         return None
 
 
-def _content(path: Path) -> bytes | None:
-    """Read a file as it was at one moment; None if it is none, or too large."""
+def read_small_file(path: Path) -> bytes | None:
+    """
+    Read a file as it was at one moment; None if it is none, or too large.
+
+    Raises:
+        OSError: If it is not there, or cannot be read.
+    """
     while True:
         # Opening a pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,10 +1,12 @@
 """The devices of one resource as the kubelet should see them now, and who waits for a change of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Condition
 
-from plugin.gpus.gpu import Gpu, Pool
+from plugin.device_plugin.holdings import Holder
+from plugin.gpus.gpu import Gpu, Pool, VGpuId
+from plugin.shares.parts import advertised, free_vgpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +27,38 @@ class Devices:
     is gone is an unhealthy one.
     """
 
-    def __init__(self, pool: Pool, *, faults: Mapping[str, str] | None = None) -> None:
-        """Hold *pool*; *faults* says why, by UUID, for each GPU that is unhealthy from the start."""
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        resource: str = "",
+        faults: Mapping[str, str] | None = None,
+    ) -> None:
+        """Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start."""
+        self.resource = resource
         self._changed = Condition()
         self._pool = pool
         self._faults = dict(faults or {})
+        self._held: Mapping[str, Mapping[int, Holder]] = {}
+        self._is_blind = False
+        self._advertised: dict[str, frozenset[int]] = {}  # by UUID: the indexes
+        self._known: dict[str, frozenset[int]] = {}  # those that ever were
         self._devices = self._made()
 
     @property
     def pool(self) -> Pool:
         """The GPUs, healthy or not."""
         return self._pool
+
+    def vgpu(self, device_id: str) -> VGpuId:
+        """Read the ID of a vGPU of the pool."""
+        position, index = self._pool.place(device_id) or (0, 0)
+        return VGpuId(self._pool.gpus[position].uuid, index)
+
+    def room(self) -> dict[str, int]:
+        """Count the free vGPUs of each GPU, by UUID."""
+        pool = self._pool
+        return {gpu.uuid: self.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu) for gpu in pool.gpus}
 
     def fault(self, gpu_uuid: str) -> str | None:
         """Say why a GPU is unhealthy; None if it is healthy."""
@@ -65,6 +88,26 @@ class Devices:
             self._pool = replace(self._pool, gpus=gpus)
             self._publish()
 
+    def set_vgpus_per_gpu(self, vgpus_per_gpu: int) -> None:
+        """Divide what is free of each GPU by another number from now on."""
+        with self._changed:
+            self._pool = replace(self._pool, vgpus_per_gpu=vgpus_per_gpu)
+            self._publish()
+
+    def set_held(self, held: Mapping[str, Mapping[int, Holder]], *, is_blind: bool = False) -> None:
+        """Take over what is held, by UUID and index; *is_blind*: more than that may be held, so nothing is free."""
+        with self._changed:
+            self._held, self._is_blind = held, is_blind
+            self._publish()
+
+    def free(self, gpu: Gpu, *, vgpus_per_gpu: int, but: Collection[int] = ()) -> int:
+        """Count what is free of a GPU, were it divided by that number, and as if those in *but* were free too."""
+        if self._is_blind:
+            return 0
+        held = self._held.get(gpu.uuid, {})
+        numbers = (one.of for index, one in held.items() if index not in but)
+        return free_vgpus(numbers, vgpus_per_gpu=vgpus_per_gpu)
+
     def watch(self) -> "Subscription":
         """Start to follow the devices: at once the ones there are, later each change."""
         return Subscription(self)
@@ -88,10 +131,40 @@ class Devices:
             self._changed.notify_all()
 
     def _made(self) -> tuple[Device, ...]:
+        self._count()
         return tuple(
-            Device(id=str(vgpu), gpu_uuid=gpu.uuid, numa_node=gpu.numa_node, healthy=gpu.uuid not in self._faults)
+            Device(
+                id=str(vgpu),
+                gpu_uuid=gpu.uuid,
+                numa_node=gpu.numa_node,
+                healthy=gpu.uuid not in self._faults and vgpu.index in self._advertised[gpu.uuid],
+            )
             for vgpu, gpu in self._pool.vgpus()
         )
+
+    def _count(self) -> None:
+        """Count anew which vGPUs are advertised, and keep those that ever were."""
+        indexes, earlier = {}, {}
+        for gpu in self._pool.gpus:
+            now, numbers = self._counted(gpu)
+            known = self._known.get(gpu.uuid, frozenset()) | now
+            self._advertised[gpu.uuid], self._known[gpu.uuid] = now, known
+            if known != set(range(self._pool.vgpus_per_gpu)):
+                indexes[gpu.uuid] = tuple(sorted(known))
+            if numbers:
+                earlier[gpu.uuid] = numbers
+        if (indexes, earlier) != (self._pool.indexes, self._pool.earlier):
+            self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
+
+    def _counted(self, gpu: Gpu) -> tuple[frozenset[int], frozenset[int]]:
+        """Say which vGPUs of a GPU are advertised, and by which earlier numbers some are held."""
+        per_gpu = self._pool.vgpus_per_gpu
+        own: dict[int, int] = {}
+        others: dict[int, int] = {}
+        for index, holder in self._held.get(gpu.uuid, {}).items():
+            (own if holder.resource in ("", self.resource) else others)[index] = holder.of
+        now = tuple(own) if self._is_blind else advertised(own, vgpus_per_gpu=per_gpu, others=others)
+        return frozenset(now), frozenset(own.values()) - {per_gpu}
 
 
 class Subscription:

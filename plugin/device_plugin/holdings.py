@@ -5,28 +5,38 @@ Each knows what the other does not. An answer is known at once, and the kubelet'
 kubelet alone knows that a container has ended, and it leaves init containers out: their vGPUs are held although it
 never names them. So what was allocated is held until the kubelet has named it and names it no more, or has it for
 somebody else.
+
+What a vGPU is, one of how many, is our word alone: it is kept in a file for the plugin that comes after this one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 
+from plugin.device_plugin.checkpoint import Checkpoint
+from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
+from plugin.shares.parts_file import Held
 from plugin.sockets import SocketIdentity, identify
 
 # A kubelet that starts lists the pods that it has come to know so far; the last one takes a few seconds, if the API
 # server is there.
 _SETTLE_SECONDS = 30.0
+_ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who holds a vGPU."""
+    """Who holds a vGPU, and which part of its GPU that is."""
 
     container: str | None  # namespace/pod/container; None as long as the kubelet does not name it
     since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
+    resource: str = ""  # that it was allocated as; empty where only the kubelet knows
+    of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
+    pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
 
 
 class Holdings:
@@ -38,26 +48,74 @@ class Holdings:
     """
 
     def __init__(
-        self, read: Callable[[], tuple[Tenant, ...]], *, kubelet: Path, clock: Callable[[], float] = monotonic
+        self,
+        read: Callable[[], tuple[Tenant, ...]],
+        *,
+        kubelet: Path,
+        checkpoint: Checkpoint | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
+        """Begin with what is in *checkpoint*, and keep it there."""
         self._read = read
         self._socket = kubelet
         self._clock = clock
+        self._checkpoint = checkpoint or Checkpoint()
         self._lock = Lock()
-        self._held: dict[str, Holder] = {}
+        began_seconds = clock()
+        self._held = {
+            str(vgpu): Holder(
+                container=_ENDED_OR_NOT if one.named else None,
+                since_seconds=began_seconds,
+                resource=one.resource,
+                of=one.of,
+            )
+            for vgpu, one in self._checkpoint.held.items()
+        }
         self._kubelet: SocketIdentity | None = None
-        self._settled_seconds = 0.0
+        # Where the machine has started, so has the kubelet.
+        is_continued = self._held or self._checkpoint.is_unreadable
+        self._settled_seconds = began_seconds + _SETTLE_SECONDS if is_continued else 0.0
         self._known = False
+        self._pods = 0
 
     @property
     def known(self) -> bool:
         """Whether the kubelet has ever said who holds what."""
         return self._known
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether more may be held than anybody knows: the file is lost, and the kubelet has not named all pods yet."""
+        return self._checkpoint.is_unreadable and (not self._known or self._clock() < self._settled_seconds)
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resources of which something is held."""
+        with self._lock:
+            return frozenset(one.resource for one in self._held.values() if one.resource)
+
     def held(self) -> Mapping[str, Holder]:
         """Say who holds what, as far as it is known at this moment."""
         with self._lock:
             return dict(self._held)
+
+    def by_gpu(self) -> dict[str, dict[int, Holder]]:
+        """Say the same by UUID of the GPU and index of the vGPU, each with its number."""
+        found: dict[str, dict[int, Holder]] = {}
+        with self._lock:
+            for text, holder in self._held.items():
+                if vgpu := _parsed(text):
+                    found.setdefault(vgpu.gpu_uuid, {})[vgpu.index] = self._numbered(holder)
+        return found
+
+    def divide_by(self, vgpus_per_gpu: int) -> str:
+        """Have on the disk what is held, before GPUs are divided by another number; why it cannot be, or nothing."""
+        with self._lock:
+            before, self._checkpoint.vgpus_per_gpu = self._checkpoint.vgpus_per_gpu, vgpus_per_gpu
+            self._write(to_disk=True)
+            if self._checkpoint.unwritten:
+                self._checkpoint.vgpus_per_gpu = before
+            return self._checkpoint.unwritten
 
     def refresh(self) -> None:
         """
@@ -75,19 +133,44 @@ class Holdings:
             self._kubelet, self._known = kubelet, True
             kept = {text: one for text, one in self._held.items() if self._is_kept(one, asked_seconds)}
             seen = {text: self._named(text, container, asked_seconds) for text, container in named.items()}
-            self._held = {**kept, **seen}
+            before, self._held = self._held, {**kept, **seen}
+            ended = {one.pod for text, one in before.items() if text not in self._held}
+            ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
+            self._held = {text: one for text, one in self._held.items() if one.pod not in ended}
+            if self._held != before or self._checkpoint.unwritten:
+                self._write()
 
-    def allocated(self, ids: Iterable[str]) -> None:
-        """Note that a container gets *ids*: a new one, whoever had them before."""
+    def allocated(self, ids: Collection[str], *, resource: str = "", of: int = 0) -> None:
+        """Note that a container gets *ids*, each one of *of* of its GPU: a new one, whoever had them before."""
         now_seconds = self._clock()
         with self._lock:
-            self._held.update({text: Holder(container=None, since_seconds=now_seconds) for text in ids})
+            self._pods += 1
+            own = {one.pod for text in ids if (one := self._held.get(text)) and one.container is None}
+            holder = Holder(
+                container=None, since_seconds=now_seconds, resource=resource, of=of, pod=max(own, default=self._pods)
+            )
+            is_mixed = any(one.of != of for one in self._held.values())
+            self._held.update(dict.fromkeys(ids, holder))
+            self._write(to_disk=is_mixed)
 
-    def free(self, ids: Iterable[str]) -> None:
-        """Note that the kubelet has *ids* for a new container: nobody holds them."""
+    def free(self, ids: Iterable[str], *, resource: str = "") -> bool:
+        """Note that the kubelet has *ids* for a new container: nobody holds them. Say whether that is news."""
         with self._lock:
-            for text in ids:
-                self._held.pop(text, None)
+            known = [text for text in ids if (one := self._held.get(text)) and one.resource in ("", resource)]
+            for text in known:
+                del self._held[text]
+        return bool(known)
+
+    def _numbered(self, holder: Holder) -> Holder:
+        return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
+
+    def _write(self, *, to_disk: bool = False) -> None:
+        kept = {
+            vgpu: Held(resource=holder.resource, of=self._numbered(holder).of, named=holder.container is not None)
+            for text, holder in self._held.items()
+            if (vgpu := _parsed(text))
+        }
+        self._checkpoint.write(kept, to_disk=to_disk)
 
     def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:
         """Whether a vGPU is held although the kubelet, asked then, does not name it."""
@@ -95,6 +178,15 @@ class Holdings:
 
     def _named(self, text: str, container: str, asked_seconds: float) -> Holder:
         holder = self._held.get(text)
-        if holder is None or holder.container not in (None, container):
+        if holder is None:
             return Holder(container=container, since_seconds=asked_seconds)
+        if holder.container == _ENDED_OR_NOT:
+            return replace(holder, container=container)
+        if holder.container not in (None, container):
+            return replace(holder, container=container, since_seconds=asked_seconds)
         return holder if holder.since_seconds > asked_seconds else replace(holder, container=container)
+
+
+@lru_cache(8192)  # the same IDs all day
+def _parsed(text: str) -> VGpuId | None:
+    return VGpuId.parse(text)

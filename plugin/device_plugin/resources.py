@@ -4,15 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
+from plugin.errors import HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.lifecycle import Threads
-from plugin.shares.handover import HandoverSettings, look_for_devices, prepare
+from plugin.shares.handover import Delivery, HandoverSettings, look_for_devices, prepare
 from plugin.shares.offer import Offer
 from plugin.shares.preference import AllocationPolicy
-from plugin.shares.strategy import SharedGpu, sharing_of
+from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
 from policies.contract import DEVICE_PLUGIN, WHOLE, SharingStrategy
 
@@ -27,8 +31,10 @@ class Resources:
         allocation_policy: AllocationPolicy,
         handover: HandoverSettings,
         serve: Callable[[Resource], None],
+        held: HeldVgpus | None = None,
     ) -> None:
         self._cluster = cluster
+        self._held = held or HeldVgpus()
         self._allocation_policy = allocation_policy
         self._handover = handover
         self._serve = serve
@@ -70,7 +76,9 @@ class Resources:
         Raises:
             PluginError: If one that is new cannot be; it is tried again the next time.
         """
-        faults = {one.gpu.uuid: one.why for one in gpus if one.why}
+        per_gpu = self._cluster.vgpus_per_gpu
+        why = {one.gpu.uuid: one.why or misfit(one.gpu, one.strategy, vgpus_per_gpu=per_gpu) for one in gpus}
+        faults = {uuid: reason for uuid, reason in why.items() if reason}
         if faults != self._faults:
             self._faults = faults
             for resource in self._resources.values():
@@ -81,24 +89,48 @@ class Resources:
     def _advertise(self, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> None:
         resource = self._resources.get(strategy)
         if resource is None:
-            pool = Pool(gpus=gpus, vgpus_per_gpu=1 if strategy == WHOLE else self._cluster.vgpus_per_gpu)
-            resource = self._made(strategy, pool)
+            resource = self._made(strategy, gpus)
             self._serve(resource)
             self._resources[strategy] = resource
         elif gpus != resource.devices.pool.gpus:
             # Before the kubelet hears of those that are new: it may allocate one at once.
-            self._made(strategy, replace(resource.devices.pool, gpus=gpus))
+            self._prepared(strategy, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
-    def _made(self, strategy: SharingStrategy, pool: Pool) -> Resource:
-        name, sharing = self._cluster.resource_names[strategy], sharing_of(strategy, self._cluster)
+    def divide_by(self, vgpus_per_gpu: int) -> None:
+        """
+        Divide what is free of each GPU by another number from now on; what is held stays what it is.
+
+        Raises:
+            PluginError: If that cannot be; the number stays as it was.
+        """
+        for strategy, resource in self._resources.items():
+            if strategy != WHOLE:
+                pool = resource.devices.pool
+                now = frozenset({pool.vgpus_per_gpu})
+                earlier = {gpu.uuid: pool.earlier.get(gpu.uuid, frozenset()) | now for gpu in pool.gpus}
+                self._prepared(strategy, replace(pool, vgpus_per_gpu=vgpus_per_gpu, earlier=earlier))
+        if why := self._held.divide_by(vgpus_per_gpu):
+            raise HoldingsError(why)
+        self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+
+    def _made(self, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> Resource:
+        name = self._cluster.resource_names[strategy]
+        pool = Pool(gpus=gpus, vgpus_per_gpu=1 if strategy == WHOLE else self._cluster.vgpus_per_gpu)
+        devices = Devices(pool, resource=name, faults=self._faults)
+        self._held.follow(devices, are_divided=strategy != WHOLE)
         return Resource(
             name=name,
-            devices=Devices(pool, faults=self._faults),
-            sharing=sharing,
+            devices=devices,
+            sharing=sharing_of(strategy, self._cluster),
             allocation_policy=self._allocation_policy,
-            delivery=prepare(self._handover, name, pool, sharing),
+            delivery=self._prepared(strategy, devices.pool),
+            held=self._held,
         )
+
+    def _prepared(self, strategy: SharingStrategy, pool: Pool) -> Delivery:
+        name, sharing = self._cluster.resource_names[strategy], sharing_of(strategy, self._cluster)
+        return prepare(self._handover, name, pool, sharing)
 
 
 class Servers:

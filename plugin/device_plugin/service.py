@@ -1,17 +1,18 @@
 """The device plugin's gRPC service: messages in, values to the rules, messages out. No rule lives here."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeVar
 
 import grpc
 
 from plugin.device_plugin.devices import Device, Devices, Subscription
+from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError
-from plugin.shares.allocation import Allocation, allocate
+from plugin.shares.allocation import Allocation
 from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
 from plugin.shares.preference import AllocationPolicy, preferred_ids
 from plugin.shares.strategy import Sharing
@@ -29,6 +30,7 @@ class Resource:
     sharing: Sharing
     allocation_policy: AllocationPolicy
     delivery: Delivery = BY_VARIABLE
+    held: HeldVgpus = field(default_factory=HeldVgpus)  # on this node
 
 
 class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
@@ -110,35 +112,32 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
             self._on_stream_end()
 
     def _preferred(self, request: api_pb2.PreferredAllocationRequest) -> api_pb2.PreferredAllocationResponse:
-        answers = (
-            preferred_ids(
-                available=container.available_deviceIDs,
-                must_include=container.must_include_deviceIDs,
-                size=container.allocation_size,
-                pool=self._resource.devices.pool,
-                policy=self._resource.allocation_policy,
-            )
-            for container in request.container_requests
-        )
+        answers = [self._preferred_ids(container) for container in request.container_requests]
         return api_pb2.PreferredAllocationResponse(
             container_responses=[api_pb2.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers]
         )
 
+    def _preferred_ids(self, container: api_pb2.ContainerPreferredAllocationRequest) -> list[str]:
+        devices, included = self._resource.devices, frozenset(container.must_include_deviceIDs)
+        # Those included are the pod's own, of an init container; nobody holds the others.
+        self._resource.held.offered([one for one in container.available_deviceIDs if one not in included], devices)
+        return preferred_ids(
+            available=container.available_deviceIDs,
+            must_include=container.must_include_deviceIDs,
+            size=container.allocation_size,
+            pool=devices.pool,
+            policy=self._resource.allocation_policy,
+            room=devices.room(),
+        )
+
     def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
-        allocations = [self._allocation(container.devices_ids) for container in request.container_requests]
+        resource = self._resource
+        containers = request.container_requests
+        allocations = [resource.held.allocate(one.devices_ids, resource.devices) for one in containers]
         answers = [answer(allocation, self._resource.sharing, self._resource.delivery) for allocation in allocations]
         for allocation in allocations:
             _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
         return api_pb2.AllocateResponse(container_responses=[_container_message(one) for one in answers])
-
-    def _allocation(self, ids: Sequence[str]) -> Allocation:
-        devices = self._resource.devices
-        allocation = allocate(ids, devices.pool)
-        # The kubelet may have chosen them before it heard of the fault: a container without limits is worse than none.
-        for gpu in allocation.gpus:
-            if fault := devices.fault(gpu.uuid):
-                raise AllocationError(f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node")
-        return allocation
 
 
 def _answered(call: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:

@@ -8,6 +8,8 @@ from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
+import msgspec
+
 from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
 from plugin.dra.checkpoint import HeldDevice, Prepared
 from plugin.dra.claims import Wanted, wanted_devices
@@ -58,8 +60,7 @@ class DraDriver:
     """
 
     def __init__(self, settings: DraSettings, cluster: Cluster, api: ApiServer, *, boot_id: str) -> None:
-        if is_too_fine(cluster.vgpus_per_gpu):
-            raise DraError(too_fine(cluster.vgpus_per_gpu))
+        self.check_grid(cluster.vgpus_per_gpu)
         self._settings = settings
         self._cluster = cluster
         self._api = api
@@ -110,6 +111,21 @@ class DraDriver:
             found = self._devices.get(device)
         return {gpu.uuid: found.milli_of_each for gpu in found.gpus} if found else {}
 
+    @staticmethod
+    def check_grid(vgpus_per_gpu: int) -> None:
+        """
+        See that the scheduler can look through the devices of GPUs that are divided so.
+
+        Raises:
+            DraError: If it cannot.
+        """
+        if is_too_fine(vgpus_per_gpu):
+            raise DraError(too_fine(vgpus_per_gpu))
+
+    def set_vgpus_per_gpu(self, vgpus_per_gpu: int) -> None:
+        """Divide GPUs by another number, from the next `publish` on; what claims hold stays as it is."""
+        self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""
         threads.start("dra", self._server.run, stop=self._stop_serving)
@@ -121,12 +137,14 @@ class DraDriver:
         faults = {one.gpu.uuid: one.why for one in shared if one.why}
         self._preparations.set_faults(faults)
         kept = self._preparations.kept()
-        state = ([(one.gpu, one.strategy, one.why) for one in shared], kept, driver_version)
+        per_gpu = self._cluster.vgpus_per_gpu
+        state = ([(one.gpu, one.strategy, one.why) for one in shared], kept, driver_version, per_gpu)
         if state == self._published:
             return
-        devices = devices_of(shared, vgpus_per_gpu=self._cluster.vgpus_per_gpu, kept=kept)
+        devices = devices_of(shared, vgpus_per_gpu=per_gpu, kept=kept)
         with self._lock:
-            self._devices = {device.name: device for device in devices}
+            # Those of an earlier number stay: the scheduler may have allocated one that is not prepared yet.
+            self._devices |= {device.name: device for device in devices}
             self._shared = shared
         self._health.set_states([DeviceState(name=one.name, why=_fault(one, faults)) for one in devices])
         self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))

@@ -5,7 +5,7 @@ The ID of a vGPU, `<GPU UUID>::<n>`, is read and written here and nowhere else.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 
@@ -96,10 +96,16 @@ def label_of(uuid: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """GPUs in inventory order, each cut into the same number of vGPUs."""
+    """
+    GPUs in inventory order, each divided into the same number of vGPUs.
+
+    While that number changes, containers hold vGPUs of an earlier one.
+    """
 
     gpus: tuple[Gpu, ...]
     vgpus_per_gpu: int
+    indexes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by UUID, where they are not 0 and following
+    earlier: Mapping[str, frozenset[int]] = field(default_factory=dict)  # by UUID: numbers of what is held
     # Of the connection of each GPU with each other one, by position; 0 with itself.
     weights: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
     # By device ID, so that a call of the kubelet with hundreds of IDs parses none of them.
@@ -109,7 +115,7 @@ class Pool:
         places = {
             str(VGpuId(gpu.uuid, index)): (position, index)
             for position, gpu in enumerate(self.gpus)
-            for index in range(self.vgpus_per_gpu)
+            for index in self.indexes_of(gpu)
         }
         object.__setattr__(self, "_places", places)
         weights = tuple(tuple(0 if one is other else weight(one, other) for other in self.gpus) for one in self.gpus)
@@ -124,8 +130,12 @@ class Pool:
         """Say where a vGPU is, by the position of its GPU and its own index; None if it is not of this pool."""
         return self._places.get(device_id)
 
+    def indexes_of(self, gpu: Gpu) -> Sequence[int]:
+        """List the indexes of a GPU's vGPUs, those of an earlier number too."""
+        return self.indexes.get(gpu.uuid) or range(self.vgpus_per_gpu)
+
     def vgpus(self) -> Iterator[tuple[VGpuId, Gpu]]:
         """List every vGPU with its GPU, in inventory order."""
         for gpu in self.gpus:
-            for index in range(self.vgpus_per_gpu):
+            for index in self.indexes_of(gpu):
                 yield VGpuId(gpu.uuid, index), gpu

@@ -9,6 +9,7 @@ to the daemon's socket and raise the ceiling, or lower it for its neighbours, so
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from plugin.errors import ControlError
 from plugin.gpus.gpu import Gpu
@@ -30,25 +31,23 @@ class Ceiling:
     memory_mib: int
 
 
-def ceiling_of(gpu: Gpu, *, vgpus: int, vgpus_per_gpu: int) -> Ceiling:
-    """Say what *vgpus* of a GPU are: exactly what a container that holds so many is told itself."""
-    allocation = Allocation(gpus=(gpu,), vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu)
+def ceiling_of(gpu: Gpu, share: Fraction) -> Ceiling:
+    """Say what a share of a GPU is: exactly what a container that holds it is told itself, of whatever vGPUs."""
+    allocation = Allocation(gpus=(gpu,), vgpus=share.numerator, vgpus_per_gpu=share.denominator)
     return Ceiling(
         thread_percentage=thread_percentage(allocation),
         memory_mib=memory_mib(allocation, kept_mib=MPS_SERVER_MIB),
     )
 
 
-def next_vgpus(before: int | None, *, allowed: int, held: int | None, vgpus_per_gpu: int) -> int:
+def next_ceiling(before: Fraction, *, allowed: Fraction, held: Fraction | None, least: Fraction) -> Fraction:
     """
-    Count the vGPUs of the next ceiling.
+    Say which share of the GPU the next ceiling is.
 
-    *before* is None at the start. *allowed* is what policies allow one container, *held* what the largest tenant has on
-    this GPU, None where that is not known: it may then be anything up to the ceiling before, so that may rise only.
+    *allowed* is what policies allow one container, *held* what the largest tenant has on this GPU, None where that is
+    not known: it may then be anything up to the ceiling *before*, so that may rise only. *least* is one vGPU.
     """
-    if held is None:
-        held = vgpus_per_gpu if before is None else before
-    return min(vgpus_per_gpu, max(1, allowed, held))
+    return min(Fraction(1), max(least, allowed, before if held is None else held))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

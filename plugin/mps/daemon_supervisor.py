@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from threading import Event
 
@@ -30,7 +31,6 @@ class SupervisorContext:
     place: Place
     state_dir: Path
     boot_id: str
-    vgpus_per_gpu: int  # as the plugin cuts GPUs: what the policies said at the start
     modes: ComputeModes
     tenancy: Tenancy
     timing: Timing
@@ -40,13 +40,13 @@ class DaemonSupervisor:
     """
     One GPU's supervisor. `report` is always how the daemon was at the last look.
 
-    `ceiling_vgpus` and `blocked` are set from outside at any time: the most vGPUs that one client may have, and why no
-    container may start on the GPU whatever the daemon says (empty: nothing).
+    `ceiling` and `blocked` are set from outside at any time: the largest share of the GPU that one client may have, and
+    why no container may start on the GPU whatever the daemon says (empty: nothing).
     """
 
     def __init__(self, gpu: Gpu, context: SupervisorContext) -> None:
         self.gpu = gpu
-        self.ceiling_vgpus = context.vgpus_per_gpu
+        self.ceiling = Fraction(1)
         self.blocked = ""
         self._context = context
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
@@ -128,8 +128,7 @@ class DaemonSupervisor:
             self._report(self._watch.state, self._watch.why)
 
     def _hold_limits(self, *, at_most_seconds: float) -> str:
-        ceiling = ceiling_of(self.gpu, vgpus=self.ceiling_vgpus, vgpus_per_gpu=self._context.vgpus_per_gpu)
-        return self._limits.hold(ceiling, self._active, at_most_seconds=at_most_seconds)
+        return self._limits.hold(ceiling_of(self.gpu, self.ceiling), self._active, at_most_seconds=at_most_seconds)
 
     def _stop(self) -> None:
         self._report("stopped", "gpu-share mps ends")

@@ -3,18 +3,21 @@
 import logging
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 from plugin.errors import MpsError
 from plugin.gpus.gpu import Gpu
 from plugin.mps import shared_memory
-from plugin.mps.client_limits import next_vgpus
+from plugin.mps.client_limits import next_ceiling
 from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
+from plugin.shares.parts import part
+from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
 from policies.contract import MPS
@@ -77,18 +80,38 @@ class Supervisor:
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
-        tenants = self._context.tenancy.read()
-        per_gpu = self._context.vgpus_per_gpu
-        known = policies.cluster.vgpus_per_gpu == per_gpu  # otherwise the plugin still counts in other parts
-        allowed = largest_vgpus(policies, MPS) if known else per_gpu
+        per_gpu = policies.cluster.vgpus_per_gpu
+        held = self._held(vgpus_per_gpu=per_gpu)
         for supervisor in self._now():
-            held = [one.vgpus_on(supervisor.gpu.uuid) for one in tenants] if tenants is not None else None
-            supervisor.ceiling_vgpus = next_vgpus(
-                supervisor.ceiling_vgpus,
-                allowed=allowed,
-                held=max(held, default=0) if held is not None else None,
-                vgpus_per_gpu=per_gpu,
+            supervisor.ceiling = next_ceiling(
+                supervisor.ceiling,
+                allowed=Fraction(largest_vgpus(policies, MPS), per_gpu),
+                held=held.get(supervisor.gpu.uuid, Fraction(0)) if held is not None else None,
+                least=Fraction(1, per_gpu),
             )
+
+    def _held(self, *, vgpus_per_gpu: int) -> dict[str, Fraction] | None:
+        """
+        Say how much of each GPU its largest tenant holds, by UUID; None where that is not known.
+
+        A vGPU that was allocated by an earlier number is that part of its GPU still.
+        """
+        tenants = self._context.tenancy.read()
+        try:
+            checkpoint = read_parts(self._context.state_dir)
+        except CheckpointError:
+            return None
+        if tenants is None:
+            return None
+        known = checkpoint or Checkpoint(vgpus_per_gpu, {})
+        largest: dict[str, Fraction] = {}
+        for tenant in tenants:
+            parts: dict[str, list[int]] = {}
+            for vgpu in tenant.vgpus:
+                parts.setdefault(vgpu.gpu_uuid, []).append(known.number_of(vgpu))
+            for uuid, numbers in parts.items():
+                largest[uuid] = max(part(numbers), largest.get(uuid, Fraction(0)))
+        return largest
 
     def publish(self) -> None:
         """Write how the daemons are, if that changed or was written too long ago."""

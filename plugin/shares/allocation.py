@@ -51,7 +51,7 @@ def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
 
 def _bind(vgpus_of: Counter[str], *, ids: Sequence[str], pool: Pool) -> Allocation:
     gpus = tuple(gpu for gpu in pool.gpus if gpu.uuid in vgpus_of)
-    if len(gpus) > 1 and any(vgpus_of[gpu.uuid] < pool.vgpus_per_gpu for gpu in gpus):
+    if len(gpus) > 1 and any(vgpus_of[gpu.uuid] != pool.vgpus_per_gpu for gpu in gpus):
         spread = ", ".join(f"{vgpus_of[gpu.uuid]} of {pool.vgpus_per_gpu} on {gpu.uuid}" for gpu in gpus)
         raise AllocationError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs, got {spread}: {_named(ids)}")
     return Allocation(gpus=gpus, vgpus=vgpus_of[gpus[0].uuid], vgpus_per_gpu=pool.vgpus_per_gpu)

@@ -71,9 +71,11 @@ def specification(resource: str, pool: Pool, sharing: Sharing) -> bytes:
             "cdiVersion": CDI_VERSION,
             "kind": kind(resource),
             "devices": [
-                _device(gpu, vgpus=vgpus, vgpus_per_gpu=pool.vgpus_per_gpu, sharing=sharing)
+                _device(gpu, vgpus=vgpus, vgpus_per_gpu=per_gpu, sharing=sharing)
                 for gpu in pool.gpus
-                for vgpus in range(1, pool.vgpus_per_gpu + 1)
+                # A container that starts again asks for the device that it was given.
+                for per_gpu in sorted({pool.vgpus_per_gpu, *pool.earlier.get(gpu.uuid, ())})
+                for vgpus in range(1, per_gpu + 1)
             ]
             + [{"name": HIDING_DEVICE, "containerEdits": {"env": [f"{VISIBLE_DEVICES}={NO_DEVICES}"]}}],
         }

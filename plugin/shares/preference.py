@@ -6,7 +6,7 @@ come back, or as many as there are. Where no GPU has room they are still the sam
 `allocation` says no to them with the reason.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -33,24 +33,35 @@ _ORDER: dict[AllocationPolicy, Callable[[_Candidate], int]] = {
 }
 
 
-def preferred_ids(
-    *, available: Sequence[str], must_include: Sequence[str], size: int, pool: Pool, policy: AllocationPolicy
+def preferred_ids(  # noqa: PLR0913 - what the kubelet says, and what we know
+    *,
+    available: Sequence[str],
+    must_include: Sequence[str],
+    size: int,
+    pool: Pool,
+    policy: AllocationPolicy,
+    room: Mapping[str, int] | None = None,
 ) -> list[str]:
     """
     Choose *size* of the *available* IDs, the ones in *must_include* first.
+
+    *room* says, by UUID, how many vGPUs of a GPU may be taken, where that is less than there are: some are of an
+    earlier number.
 
     Returns:
         Each ID once; fewer than *size* only if there are no more.
     """
     included = dict.fromkeys(must_include)
-    candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool=pool)
+    candidates = _candidates({**included, **dict.fromkeys(available)}, included, pool=pool, room=room or {})
     ordered = _whole(candidates, size=size, pool=pool) or _ordered(candidates, size=size, policy=policy)
     # Unknown IDs last: Allocate will reject them, but the number must be right.
     wanted = chain(included, *(candidate.free for candidate in ordered), available)
     return list(dict.fromkeys(wanted))[: max(size, 0)]
 
 
-def _candidates(free: Iterable[str], included: Collection[str], *, pool: Pool) -> list[_Candidate]:
+def _candidates(
+    free: Iterable[str], included: Collection[str], *, pool: Pool, room: Mapping[str, int]
+) -> list[_Candidate]:
     on_gpu: list[list[tuple[int, str]]] = [[] for _ in pool.gpus]
     for text in free:
         if place := pool.place(text):
@@ -58,11 +69,16 @@ def _candidates(free: Iterable[str], included: Collection[str], *, pool: Pool) -
     return [
         _Candidate(
             position=position,
-            free=tuple(text for _, text in sorted(vgpus)),
+            free=tuple(text for _, text in sorted(vgpus))[: _most(pool.gpus[position].uuid, vgpus, included, room)],
             included=sum(text in included for _, text in vgpus) if included else 0,
         )
         for position, vgpus in enumerate(on_gpu)
     ]
+
+
+def _most(uuid: str, vgpus: Collection[tuple[int, str]], included: Collection[str], room: Mapping[str, int]) -> int:
+    """Count the vGPUs of a GPU that may be taken, those the container has already among them."""
+    return room.get(uuid, len(vgpus)) + sum(text in included for _, text in vgpus)
 
 
 def _whole(candidates: Sequence[_Candidate], *, size: int, pool: Pool) -> list[_Candidate]:

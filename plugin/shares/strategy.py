@@ -57,18 +57,25 @@ def check_of(strategy_of: StrategyOf, cluster: Cluster) -> Check:
     """Make the function that says whether a GPU can be shared as it is to be."""
 
     def check(gpu: Gpu) -> None:
-        clients = MOST_MPS_CLIENTS if gpu.mps_clients is None else gpu.mps_clients
-        if clients >= cluster.vgpus_per_gpu or strategy_of(gpu) != MPS:
-            return
-        fix = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
-        if not clients:
-            raise NotShareableError(f"{gpu.uuid} is older than Volta, and MPS limits nothing there: {fix}")
-        raise NotShareableError(
-            f"vgpusPerGpu {cluster.vgpus_per_gpu} is more than the {clients} clients that MPS serves on {gpu.uuid} "
-            f"with this driver: lower it in _cluster.yaml, or {fix}"
-        )
+        strategy = strategy_of(gpu)
+        if strategy is not None and (why := misfit(gpu, strategy, vgpus_per_gpu=cluster.vgpus_per_gpu)):
+            raise NotShareableError(why)
 
     return check
+
+
+def misfit(gpu: Gpu, strategy: SharingStrategy, *, vgpus_per_gpu: int) -> str:
+    """Say why a GPU cannot be divided into so many vGPUs; empty if it can be."""
+    clients = MOST_MPS_CLIENTS if gpu.mps_clients is None else gpu.mps_clients
+    if clients >= vgpus_per_gpu or strategy != MPS:
+        return ""
+    fix = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
+    if not clients:
+        return f"{gpu.uuid} is older than Volta, and MPS limits nothing there: {fix}"
+    return (
+        f"vgpusPerGpu {vgpus_per_gpu} is more than the {clients} clients that MPS serves on {gpu.uuid} with this "
+        f"driver: lower it in _cluster.yaml, or {fix}"
+    )
 
 
 def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:

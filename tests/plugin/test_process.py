@@ -14,9 +14,7 @@ from plugin.health.state import read_node_health
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.state_files import boot_id
-from tests.plugin.health.published import status
 from tests.plugin.plugin_process import ROOT, Start
-from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
 
@@ -35,7 +33,7 @@ def test_a_pod_gets_its_share_from_the_real_command_before_and_after_a_restart_o
         assert second.environment["GPU_SHARE_FRACTION"] == "0.8"
         assert kubelet.registrations == [NAME, NAME]
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
-        assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
+        assert sorted(path.name for path in directory.iterdir()) == ["gpu-share", "kubelet.sock"]  # what is held stays
 
 
 def test_no_allocation_waits_for_a_log_that_nobody_reads(directory: Path) -> None:
@@ -144,23 +142,42 @@ def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Sta
     )
 
 
-def test_a_change_of_the_cluster_file_is_logged_and_in_the_status_until_a_restart(
+def test_another_number_of_vgpus_is_taken_while_it_runs_and_outlives_a_kill(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    options = ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options)
+        kubelet.wait_for(NAME)
+        held = kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)  # 3 of 10, and 14 of 20
+        plugin.process.kill()
+        plugin.ends()
+        start(*options).logged("starting")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)
+        rest = kubelet.allocate(Request(pod="default/rest", container="main", resource=NAME, count=14))
+        assert not set(held.device_ids) & set(rest.device_ids)
+        assert [one.environment["GPU_SHARE_FRACTION"] for one in (held, rest)] == ["0.3", "0.7"]
+        kubelet.free("default/old")
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=3))
+        assert rest.environment["GPU_SHARE_FRACTION"] == "0.15"
+
+
+def test_a_change_that_is_taken_up_at_a_start_alone_ends_it_to_be_started_anew(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
     folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
     with SimulatedKubelet(directory) as kubelet:
         plugin = start("--simulate", "1xL4", "--policies", folder)
         kubelet.wait_for(NAME)
-        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20")
-        assert plugin.logged("restart needed")["changed"] == ["vgpusPerGpu 10 -> 20"]
-        assert kubelet.allocatable(NAME) == 10
-        needed = "restart needed: _cluster.yaml changed: vgpusPerGpu 10 -> 20"
-        wait_until(lambda: status(tmp_path).stdout.endswith(f"{needed}\n"))
-        assert json.loads(status(tmp_path, "-o", "json").stdout)["restart_needed"] == ["vgpusPerGpu 10 -> 20"]
-        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        policies(tmp_path / "policies", _cluster="resourceNames: {mps: example.com/vgpu}")
+        told = plugin.logged("restart needed")
+        assert told["changed"] == ["resourceNames.mps gpu-share.dev/vgpu -> example.com/vgpu"]
+        assert plugin.ends()[0] == 0
         start("--simulate", "1xL4", "--policies", folder).logged("starting")
-        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 20, timeout_seconds=5)
-        wait_until(lambda: "healthy" in (shown := status(tmp_path).stdout) and "restart needed" not in shown)
+        assert kubelet.wait_for("example.com/vgpu") == 10
 
 
 def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""What needs a restart, over the files that an administrator changes."""
+"""What a part of a node takes up while it runs, and what needs a restart, over the files that people change."""
 
 import logging
 from pathlib import Path
 
 import pytest
 
+from plugin.errors import HoldingsError
 from plugin.restart import ClusterChanges, RestartNeeded
 from policies.cluster import Cluster
 from policies.reading.store import PolicyStore
@@ -15,7 +16,24 @@ class Node:
         self.directory = directory
         self.has("")
         cluster = PolicyStore(directory).current.cluster
-        self.changes = ClusterChanges(directory, RestartNeeded(cluster, node_name="gpu-1", hands_over=True))
+        self.divided_by: list[int] = []
+        self.restarts = 0
+        self.cannot = ""  # why GPUs cannot be divided by another number
+        self.changes = ClusterChanges(
+            directory,
+            RestartNeeded(cluster, node_name="gpu-1", hands_over=True),
+            vgpus_per_gpu=cluster.vgpus_per_gpu,
+            divide_by=self.divide_by,
+            restart=self.restart,
+        )
+
+    def divide_by(self, number: int) -> None:
+        if self.cannot:
+            raise HoldingsError(self.cannot)
+        self.divided_by.append(number)
+
+    def restart(self) -> None:
+        self.restarts += 1
 
     def has(self, text: str) -> None:
         new = self.directory / ".new"
@@ -33,15 +51,14 @@ def node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Node:
     ("text", "changes"),
     [
         ("", ()),
-        ("vgpusPerGpu: 10", ()),
+        ("vgpusPerGpu: 20", ()),
         ("exemptNamespaces: [a]\nframeworks: []", ()),
-        ("vgpusPerGpu: 20", ("vgpusPerGpu 10 -> 20",)),
         ("resourceNames: {mps: a.example/b}", ("resourceNames.mps gpu-share.dev/vgpu -> a.example/b",)),
         ("mps: {pipeDirectory: /run/mps}", ("mps.pipeDirectory /tmp/nvidia-mps -> /run/mps",)),
         ("nodes: [{node: 'gpu-*', offer: whole}]", ("nodes",)),
         ("nodes: [{model: '*T4*', offer: whole}]", ("nodes",)),
         ("nodes: [{node: 'other-*', offer: whole}]", ()),
-        ("vgpusPerGpu: 5\nnodes: [{offer: none}]", ("vgpusPerGpu 10 -> 5", "nodes")),
+        ("vgpusPerGpu: 5\nnodes: [{offer: none}]", ("nodes",)),
         ("handover: [cdi, devices]", ("handover envvar -> cdi,devices",)),
         ("handover: [envvar, envvar]", ()),
     ],
@@ -51,33 +68,55 @@ def test_what_this_node_reads_at_its_start_needs_a_restart(node: Node, text: str
     node.has(text)
     assert node.changes.look() == changes
     assert node.changes.look() == changes
+    assert bool(node.restarts) == bool(changes)
+
+
+def test_another_number_is_taken_once_and_needs_no_restart(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    for text in ("vgpusPerGpu: 20", "vgpusPerGpu: 20\nframeworks: []", "vgpusPerGpu: 5", ""):
+        node.has(text)
+        assert node.changes.look() == node.changes.look() == ()
+    assert (node.divided_by, node.restarts) == ([20, 5, 10], 0)
+    said = [record.__dict__.get("changed") for record in caplog.records]
+    assert said == ["vgpusPerGpu 10 -> 20", "vgpusPerGpu 20 -> 5", "vgpusPerGpu 5 -> 10"]
+
+
+def test_a_number_that_cannot_be_taken_is_said_and_taken_later(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    node.cannot = "the disk is full"
+    node.has("vgpusPerGpu: 20")
+    assert node.changes.look() == node.changes.look() == ("vgpusPerGpu 10 -> 20: the disk is full",)
+    (record,) = caplog.records
+    assert (record.message, record.__dict__["reason"]) == ("not taken yet: vgpusPerGpu 10 -> 20", "the disk is full")
+    node.cannot = ""
+    assert node.changes.look() == ()
+    assert node.divided_by == [20]
 
 
 def test_each_change_is_logged_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
-    for text in ("vgpusPerGpu: 20", "vgpusPerGpu: 20\nframeworks: []", "vgpusPerGpu: 30", "", "vgpusPerGpu: 20"):
+    whole, none = "nodes: [{offer: whole}]", "mps: {pipeDirectory: /run/mps}"
+    for text in (whole, f"{whole}\nframeworks: []", none, "", whole):
         node.has(text)
         node.changes.look()
         node.changes.look()
     assert [(record.message, record.__dict__.get("changed")) for record in caplog.records] == [
-        ("restart needed", ("vgpusPerGpu 10 -> 20",)),
-        ("restart needed", ("vgpusPerGpu 10 -> 30",)),
+        ("restart needed", ("nodes",)),
+        ("restart needed", ("mps.pipeDirectory /tmp/nvidia-mps -> /run/mps",)),
         ("restart no longer needed", None),
-        ("restart needed", ("vgpusPerGpu 10 -> 20",)),
+        ("restart needed", ("nodes",)),
     ]
 
 
 def test_a_broken_file_is_logged_once_and_changes_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
-    node.has("vgpusPerGpu: 20")
-    assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
+    node.has("nodes: [{offer: whole}]")
+    assert node.changes.look() == ("nodes",)
     caplog.clear()
     for text in ("vgpusPerGpu: 0", "vgpusPerGpu: 0 # still"):
         node.has(text)
-        assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
-        assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
+        assert node.changes.look() == ("nodes",)
+        assert node.changes.look() == ("nodes",)
     (record,) = caplog.records
     assert (record.message, record.__dict__["file"]) == ("policy file broken", f"{node.directory}/_cluster.yaml")
-    assert "a restart would fail" in record.__dict__["effect"]
-    node.has("vgpusPerGpu: 10")
+    assert "stays in force" in record.__dict__["effect"]
+    node.has("vgpusPerGpu: 10 # good")
     assert node.changes.look() == ()
 
 
@@ -89,23 +128,23 @@ def test_a_directory_that_vanishes_is_said_and_changes_nothing(node: Node, caplo
     away.rename(node.directory)
     (node.directory / "_cluster.yaml").unlink()
     assert node.changes.look() == ()
-    node.has("vgpusPerGpu: 20")
-    assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
+    node.has("nodes: [{offer: whole}]")
+    assert node.changes.look() == ("nodes",)
 
 
 def test_a_volume_is_looked_at_by_its_link_and_not_by_its_files(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, text in enumerate(("", "vgpusPerGpu: 20")):
+    for number, text in enumerate(("", "nodes: [{offer: whole}]")):
         data = node.directory / f"..{number}"
         data.mkdir()
         (data / "_cluster.yaml").write_text(text)
         (node.directory / "..new").symlink_to(data.name)
         (node.directory / "..new").replace(node.directory / "..data")
         node.changes.look()
-    assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
+    assert node.changes.look() == ("nodes",)
     monkeypatch.setattr("os.scandir", None)
     monkeypatch.setattr("pathlib.Path.stat", None)
     monkeypatch.setattr("pathlib.Path.open", None)
-    assert node.changes.look() == ("vgpusPerGpu 10 -> 20",)
+    assert node.changes.look() == ("nodes",)
 
 
 def test_a_process_that_hands_no_gpus_over_does_not_care_how(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ class ServiceAsPlugin:
             (answer,) = self.service.Allocate(request, _context()).container_responses
         except _AbortedError as rejection:
             raise PluginCallError(str(rejection)) from rejection
-        return Received(device_ids=tuple(device_ids), environment=dict(answer.envs), mounts=())
+        names = tuple(one.name for one in answer.cdi_devices)
+        return Received(device_ids=tuple(device_ids), environment=dict(answer.envs), mounts=(), cdi_devices=names)
 
 
 def _context() -> grpc.ServicerContext:

@@ -229,3 +229,24 @@ def test_a_node_that_cannot_allocate_by_dra_says_why(
     code, written = node.start_unregistered(**variables).ends()
     assert code == 1
     assert words in written
+
+
+def test_another_number_of_vgpus_is_published_while_sizes_with_tenants_stay(node: DraNode) -> None:
+    node.policies = "vgpusPerGpu: 10\n"
+    node.start("1xH200", devices=27)
+    held, allocated = node.schedule("held", share(300)), node.schedule("allocated", share(100))
+    before = node.run(held)
+    (node.directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
+    wait_until(lambda: sizes(node) == {"200m", "400m", "600m", "800m", "1000m", "300m"})
+    assert node.run(allocated).environment["GPU_SHARE_FRACTION"] == "0.1"  # the scheduler chose it before
+    wait_until(lambda: "100m" in sizes(node))
+    assert node.scheduler.schedule("too much", {"c": share(800)}) is None
+    assert node.run(node.schedule("new", share(600))).environment["GPU_SHARE_FRACTION"] == "0.6"
+    assert node.run(held).environment == before.environment
+    node.end(held)
+    node.end(allocated)
+    wait_until(lambda: sizes(node) == {"200m", "400m", "600m", "800m", "1000m"})
+
+
+def sizes(node: DraNode) -> set[str]:
+    return {attributes(one)["size"] for one in node.devices().values()}

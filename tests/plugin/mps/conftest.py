@@ -69,7 +69,6 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         place=place,
         state_dir=root,
         boot_id="this boot",
-        vgpus_per_gpu=10,
         modes=ComputeModes(lambda: nvml, record=root / "compute-modes.json", boot_id="this boot"),
         tenancy=Tenancy(root / "no-kubelet", "gpu-share.dev/vgpu"),
         timing=QUICK,

@@ -1,9 +1,11 @@
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.gpus.gpu import Gpu
-from plugin.mps.client_limits import ceiling_of, daemon_limits, next_vgpus
+from plugin.mps.client_limits import ceiling_of, daemon_limits, next_ceiling
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Mps
@@ -21,10 +23,10 @@ def test_a_tenant_is_held_to_its_own_share_and_never_to_less_by_the_daemon(
     held, per_gpu = vgpus
     gpu = Gpu(uuid="GPU-a", index=0, minor=0, model="any", memory_bytes=memory_bytes, numa_node=None)
     tenant = limits(Allocation(gpus=(gpu,), vgpus=held, vgpus_per_gpu=per_gpu), Mps("/p")).environment
-    at_its_share = ceiling_of(gpu, vgpus=held, vgpus_per_gpu=per_gpu)
+    at_its_share = ceiling_of(gpu, Fraction(held, per_gpu))
     assert tenant["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == str(at_its_share.thread_percentage)
     assert tenant["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={at_its_share.memory_mib}M"
-    higher = ceiling_of(gpu, vgpus=per_gpu, vgpus_per_gpu=per_gpu)
+    higher = ceiling_of(gpu, Fraction(1))
     assert higher.thread_percentage >= at_its_share.thread_percentage
     assert higher.memory_mib >= at_its_share.memory_mib
 
@@ -32,24 +34,26 @@ def test_a_tenant_is_held_to_its_own_share_and_never_to_less_by_the_daemon(
 @pytest.mark.parametrize(
     ("before", "allowed", "held", "then"),
     [
-        (None, 5, 2, 5),  # policies say
-        (None, 2, 5, 5),  # a tenant holds more: from before the policy changed, or from an exempt namespace
+        (10, 5, 2, 5),  # policies say
+        (10, 2, 5, 5),  # a tenant holds more: from before the policy changed, or from an exempt namespace
         (8, 5, 2, 5),  # it falls with the policies
-        (None, 5, None, 10),  # who is there is not known: anyone may be
+        (10, 5, None, 10),  # who is there is not known: anyone may be
         (5, 2, None, 5),  # it does not fall then
         (5, 7, None, 7),  # it may rise
-        (None, 0, 0, 1),  # nobody may have any
-        (None, 30, 0, 10),  # no more than the GPU
+        (10, 0, 0, 1),  # nobody may have any
+        (10, 30, 0, 10),  # no more than the GPU
     ],
 )
 def test_the_ceiling_is_the_largest_share_that_anyone_may_have_or_has(
-    before: int | None, allowed: int, held: int | None, then: int
+    before: int, allowed: int, held: int | None, then: int
 ) -> None:
-    assert next_vgpus(before, allowed=allowed, held=held, vgpus_per_gpu=10) == then
+    of_held = None if held is None else Fraction(held, 10)
+    ceiling = next_ceiling(Fraction(before, 10), allowed=Fraction(allowed, 10), held=of_held, least=Fraction(1, 10))
+    assert ceiling == Fraction(then, 10)
 
 
 def test_defaults_are_set_by_ordinal_and_running_servers_are_told_themselves() -> None:
-    made = daemon_limits(ceiling_of(H200, vgpus=2, vgpus_per_gpu=10), (42,))
+    made = daemon_limits(ceiling_of(H200, Fraction(2, 10)), (42,))
     assert {one.question: one.command for one in made} == {
         "get_default_active_thread_percentage": "set_default_active_thread_percentage 20",
         "get_default_device_pinned_mem_limit 0": "set_default_device_pinned_mem_limit 0 28741M",

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.plugin.waiting import wait_until
 def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(
     supervisor: DaemonSupervisor, standin: StandIn
 ) -> None:
-    supervisor.ceiling_vgpus = 2
+    supervisor.ceiling = Fraction(2, 10)
     with running(supervisor):
         wait_until(lambda: "set_default_device_pinned_mem_limit 0 28741M" in standin.commands())
         assert "set_default_active_thread_percentage 20" in standin.commands()
@@ -28,7 +29,7 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(
         assert "set_active_thread_percentage 41 20" not in standin.commands()  # it could not answer yet
         assert "set_active_thread_percentage 42 20" in standin.commands()
         standin.forget()
-        supervisor.ceiling_vgpus = 5
+        supervisor.ceiling = Fraction(5, 10)
         wait_until(lambda: "set_device_pinned_mem_limit 42 0 71853M" in standin.commands())
         assert {
             "set_default_active_thread_percentage 50",
@@ -83,7 +84,7 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
     gpu: Gpu, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(context.timing, limits=0.1)))
-    supervisor.ceiling_vgpus = 2
+    supervisor.ceiling = Fraction(2, 10)
     with running(supervisor):
         wait_until(lambda: "get_default_device_pinned_mem_limit 0" in standin.commands())
         standin.forget()
@@ -107,7 +108,7 @@ def test_a_limit_that_somebody_changed_is_set_again_with_a_warning(
 def test_a_daemon_that_does_not_keep_a_limit_is_a_fault_of_its_gpu_until_it_does(
     supervisor: DaemonSupervisor, standin: StandIn, lie: dict[str, str]
 ) -> None:
-    supervisor.ceiling_vgpus = 2
+    supervisor.ceiling = Fraction(2, 10)
     (question,) = lie
     standin.behave(lie=lie, servers={"42": "ACTIVE"})
     with running(supervisor):
@@ -116,7 +117,7 @@ def test_a_daemon_that_does_not_keep_a_limit_is_a_fault_of_its_gpu_until_it_does
         standin.behave(servers={"42": "ACTIVE"})
         is_now(supervisor, "ready")
         standin.behave(lie=lie, servers={"42": "ACTIVE"})
-        supervisor.ceiling_vgpus = 3
+        supervisor.ceiling = Fraction(3, 10)
         is_now(supervisor, "failed", why=question)
     assert len(standin.starts()) == 1  # contexts of its tenants are not ended for it
 

@@ -1,13 +1,15 @@
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
 from plugin.pod_resources.tenants import Tenancy
+from plugin.shares.parts_file import Held, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
@@ -45,28 +47,46 @@ def node(root: Path, context: SupervisorContext, supervisor: DaemonSupervisor) -
 def test_while_tenants_are_unknown_the_ceiling_rises_with_the_policies_and_does_not_fall(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow
 ) -> None:
-    supervisor.ceiling_vgpus = 3
+    supervisor.ceiling = Fraction(3, 10)
     node.set_ceilings(allow("0.5"))
-    assert supervisor.ceiling_vgpus == 5
+    assert supervisor.ceiling == Fraction(5, 10)
     node.set_ceilings(allow("0.2"))
-    assert supervisor.ceiling_vgpus == 5
+    assert supervisor.ceiling == Fraction(5, 10)
 
 
 def test_it_is_whole_at_the_start_and_falls_once_tenants_are_known(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path
 ) -> None:
     node.set_ceilings(allow("0.2"))
-    assert supervisor.ceiling_vgpus == 10
+    assert supervisor.ceiling == Fraction(10, 10)
     with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3), held("team/b", UUID, vgpus=4)):
         node.set_ceilings(allow("0.2"))
-    assert supervisor.ceiling_vgpus == 4
+    assert supervisor.ceiling == Fraction(4, 10)
 
 
-def test_policies_that_count_in_other_parts_than_the_plugin_does_limit_nobody(
+def test_another_number_of_vgpus_changes_no_ceiling(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path
 ) -> None:
     with kubelet(root / "kubelet"):
         node.set_ceilings(allow("0.2"))
-        assert supervisor.ceiling_vgpus == 2
+        assert supervisor.ceiling == Fraction(1, 5)
         node.set_ceilings(allow("0.2", vgpus_per_gpu=20))
-    assert supervisor.ceiling_vgpus == 10
+    assert supervisor.ceiling == Fraction(1, 5)
+
+
+def test_vgpus_of_an_earlier_number_count_as_what_they_were(
+    node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path, context: SupervisorContext
+) -> None:
+    write_parts(context.state_dir, [(VGpuId(UUID, 0), Held(resource=RESOURCE, of=5))], vgpus_per_gpu=20)
+    with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3)):
+        node.set_ceilings(allow("0.1", vgpus_per_gpu=20))
+    assert supervisor.ceiling == Fraction(1, 5) + Fraction(2, 20)
+
+
+def test_no_ceiling_falls_while_nobody_knows_what_held_vgpus_are(
+    node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path, context: SupervisorContext
+) -> None:
+    (context.state_dir / "vgpus.json").write_text("{")
+    with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3)):
+        node.set_ceilings(allow("0.1"))
+    assert supervisor.ceiling == 1

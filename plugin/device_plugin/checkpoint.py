@@ -1,0 +1,72 @@
+"""
+The file of what is held, as the device plugin keeps it: on the disk before the kubelet hears of an allocation.
+
+The kubelet writes its own checkpoint in the directory above at every allocation, so a disk that hangs holds up neither
+more than the other. What `gpu-share mps` must know of it is written beside the state of the GPUs as well.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from plugin.gpus.gpu import VGpuId
+from plugin.shares.parts_file import CheckpointError, Held, read_parts, write_parts
+
+_log = logging.getLogger(__name__)
+
+DIRECTORY = "gpu-share"  # in the kubelet's, of which some kubelets remove every file when they start
+_WHOLE_GPU = 1
+
+
+class Checkpoint:
+    """
+    What was held when the last plugin ended, and where it is written from now on.
+
+    Without *kubelet_dir* it is kept by this process alone.
+    """
+
+    def __init__(
+        self, *, vgpus_per_gpu: int = 1, kubelet_dir: Path | None = None, state_dir: Path | None = None
+    ) -> None:
+        self._kubelet_dir = kubelet_dir
+        self._state_dir = state_dir
+        self.vgpus_per_gpu = vgpus_per_gpu
+        self.is_unreadable = False
+        self.unwritten = ""  # why the file is not as it should be; empty if it is
+        self.held: Mapping[VGpuId, Held] = {}
+        self.unknown_of = vgpus_per_gpu  # number of a vGPU that is held and not in the file
+        if kubelet_dir is not None:
+            self._read(kubelet_dir / DIRECTORY)
+
+    def write(self, held: Mapping[VGpuId, Held], *, to_disk: bool = False) -> None:
+        """Replace the file; what goes wrong is in `unwritten`, and is tried again with the next change."""
+        if self._kubelet_dir is None:
+            return
+        try:
+            directory = self._kubelet_dir / DIRECTORY
+            directory.mkdir(mode=0o755, exist_ok=True)
+            write_parts(directory, held.items(), vgpus_per_gpu=self.vgpus_per_gpu, to_disk=to_disk)
+            if self._state_dir is not None:
+                write_parts(self._state_dir, held.items(), vgpus_per_gpu=self.vgpus_per_gpu)
+        except OSError as error:
+            why = f"what is held cannot be written: {error.filename or self._kubelet_dir}: {error.strerror}"
+            if why != self.unwritten:
+                _log.error("checkpoint not written: vgpusPerGpu stays as it is until it can be", extra={"reason": why})
+            self.unwritten = why
+        else:
+            self.unwritten = ""
+
+    def _read(self, directory: Path) -> None:
+        """Read the file; where it cannot be believed, whatever the kubelet names as held may be a whole GPU."""
+        try:
+            found = read_parts(directory)
+        except CheckpointError as error:
+            _log.error(
+                "nobody knows what held vGPUs are: nothing is free on their GPUs until these containers have ended",
+                extra={"directory": str(directory), "reason": str(error)},
+            )
+            self.is_unreadable = True
+            self.unknown_of = _WHOLE_GPU
+        else:
+            if found is not None:  # else nothing was held yet, or only a plugin without this file has run
+                self.held, self.unknown_of = found.held, found.vgpus_per_gpu

@@ -1,0 +1,21 @@
+"""The number of vGPUs changes while containers hold some."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from plugin.simulated.gpus import simulated_gpus
+from tests.plugin.device_plugin.live_walk import LiveNode
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_changes_pods_faults_and_restarts_in_any_order_break_no_promise(tmp_path: Path, seed: int) -> None:
+    node = LiveNode(gpus=simulated_gpus("3xL4"), random=Random(seed), directory=tmp_path)  # noqa: S311 - the same each time
+    for number in range(700):
+        node.step()
+        if number % 50 == 49:
+            node.settle()
+            if not node._faults:
+                assert node.allocatable - node.requested == sum(node.room().values())
+    assert min(node.steps[kind] for kind in ("allocated", "several numbers", "rejected", "pending", "kill")) > 5

@@ -1,0 +1,78 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugin.gpus.gpu import VGpuId
+from plugin.shares.parts_file import FILE, Checkpoint, CheckpointError, Held, read_parts, write_parts
+
+HELD = {
+    VGpuId("GPU-a", 0): Held(resource="gpu-share.dev/vgpu", of=10, named=True),
+    VGpuId("GPU-a", 3): Held(resource="gpu-share.dev/vgpu", of=20),
+    VGpuId("GPU-b", 0): Held(resource="example.com/vgpu", of=10, named=True),
+}
+
+
+def test_what_was_written_is_read_by_the_next_plugin(tmp_path: Path) -> None:
+    write_parts(tmp_path, HELD.items(), vgpus_per_gpu=20, to_disk=True)
+    assert read_parts(tmp_path) == Checkpoint(20, HELD)
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+def test_a_vgpu_that_is_not_in_it_is_of_the_number_at_that_time(tmp_path: Path) -> None:
+    write_parts(tmp_path, HELD.items(), vgpus_per_gpu=20)
+    found = read_parts(tmp_path)
+    assert found is not None
+    assert [found.number_of(VGpuId("GPU-a", index)) for index in (0, 1)] == [10, 20]
+
+
+def test_there_is_nothing_where_nobody_has_written(tmp_path: Path) -> None:
+    assert read_parts(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"vgpus_per_gpu": 0, "held": []}',
+        '{"vgpus_per_gpu": 10.5, "held": []}',
+        '{"vgpus_per_gpu": 10, "held": [{"resource": "r", "gpu": "g", "of": 0, "named": true, "indexes": [0]}]}',
+        '{"vgpus_per_gpu": 10, "held": [{"resource": "r", "gpu": "g", "of": 1, "named": true, "indexes": [-1]}]}',
+        '{"vgpus_per_gpu": 10, "held": [{"resource": "r", "gpu": "g", "of": 1, "named": true, "indexes": [0, 0]}]}',
+        "[" * 100_000,
+        " " * (1 << 20) + "{}",
+    ],
+)
+def test_what_no_plugin_has_written_is_believed_in_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE).write_text(content)
+    with pytest.raises(CheckpointError):
+        read_parts(tmp_path)
+
+
+def test_a_link_or_a_pipe_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text('{"vgpus_per_gpu": 10, "held": []}')
+    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError):
+        read_parts(tmp_path)
+    (tmp_path / FILE).unlink()
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(CheckpointError, match="not a file"):
+        read_parts(tmp_path)
+
+
+@given(
+    held=st.dictionaries(
+        st.builds(VGpuId, st.text(min_size=1, max_size=5), st.integers(0, 300)),
+        st.builds(Held, resource=st.text(max_size=5), of=st.integers(1, 100), named=st.booleans()),
+        max_size=20,
+    )
+)
+def test_whatever_is_held_comes_back(tmp_path_factory: pytest.TempPathFactory, held: dict[VGpuId, Held]) -> None:
+    directory = tmp_path_factory.mktemp("parts")
+    write_parts(directory, held.items(), vgpus_per_gpu=7)
+    assert read_parts(directory) == Checkpoint(7, held)
