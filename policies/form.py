@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel", gc=False):
     """A mapping in a policy file. Unknown fields are errors, because a typo would otherwise lift a limit."""
 
 

@@ -193,7 +193,7 @@ class Policy(Section, frozen=True, kw_only=True):
         return tuple(profile for one in self.devices if (profile := read_device(one)) is not None)
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, gc=False):
     """Where a field of an effective policy was written."""
 
     file: str  # empty for a built-in default
@@ -206,7 +206,7 @@ class Source(msgspec.Struct, frozen=True):
 BUILT_IN = Source(file="", line=0)
 
 
-class EffectivePolicy(msgspec.Struct, frozen=True):
+class EffectivePolicy(msgspec.Struct, frozen=True, gc=False):
     """The policy that holds for a namespace, and where each of its fields comes from."""
 
     file: str  # the namespace's own file, else `_default.yaml`, else empty

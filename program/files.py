@@ -3,9 +3,11 @@
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+_PIECE_BYTES: Final = 16 * 1024
 _KINDS: Final = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a named pipe",
@@ -26,9 +28,18 @@ def read_file(path: Path, *, most_bytes: int) -> bytes:
     _check_regular(path.stat())
     # Not to wait, should it have become a pipe by now.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, so that it is asked what it is
+    try:
         _check_regular(os.fstat(descriptor))
-        return file.read(most_bytes)
+        return b"".join(_pieces(descriptor, most_bytes))
+    finally:
+        os.close(descriptor)
+
+
+def _pieces(descriptor: int, left_bytes: int) -> Iterator[bytes]:
+    """Read in pieces: room for the most that a file may have, made for each of thousands, would cost most of it."""
+    while left_bytes and (piece := os.read(descriptor, min(left_bytes, _PIECE_BYTES))):
+        left_bytes -= len(piece)
+        yield piece
 
 
 def _check_regular(status: os.stat_result) -> None:

@@ -39,7 +39,7 @@ class DocumentError(GpuShareError):
         super().__init__(f"line {line}: {message}")
 
 
-class Node(msgspec.Struct):
+class Node(msgspec.Struct, gc=False):
     """One value of a document and where it stands."""
 
     value: Any  # str, int, float, bool, None, list or dict
@@ -61,12 +61,12 @@ def read(text: str) -> Node:
     open_nodes: list[Node] = []
     keys: list[Node | None] = []  # of each open node: the key that still waits for its value
     for event in events(text):
-        if isinstance(event, yaml.CollectionEndEvent):
-            open_nodes.pop()
-            keys.pop()
-        if isinstance(event, yaml.DocumentStartEvent) and root is not None:
-            raise DocumentError(_line(event), "a policy file is one document: remove what follows the second ---")
         if not isinstance(event, yaml.NodeEvent):
+            if isinstance(event, yaml.CollectionEndEvent):
+                open_nodes.pop()
+                keys.pop()
+            elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise DocumentError(_line(event), "a policy file is one document: remove what follows the second ---")
             continue
         node = _node(event)
         if not open_nodes:
@@ -91,8 +91,11 @@ def events(text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = M
     depth = nodes = 0
     try:
         for event in yaml.parse(text, Loader=_PARSER):
-            nodes += isinstance(event, yaml.NodeEvent)
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.NodeEvent):
+                nodes += 1
+                depth += isinstance(event, yaml.CollectionStartEvent)
+            else:
+                depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST or nodes > most_nodes:
                 limit = f"{DEEPEST} levels" if depth > DEEPEST else f"{most_nodes} values"
                 raise DocumentError(_line(event), f"more than {limit}: simplify it")

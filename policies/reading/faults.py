@@ -40,6 +40,15 @@ def faults(node: Node, model: type[msgspec.Struct], path: str = "") -> Iterator[
         yield from _struct_faults(node, model, path)
 
 
+def is_valid(policy: object) -> bool:
+    """Whether *policy* has no fault, at the cost of one look and not of one for each field. False may be wrong."""
+    try:
+        msgspec.convert(policy, Policy, dec_hook=decode_share)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 def decode_share(of: type, value: object) -> object:
     """
     Build the types that YAML has not; the `dec_hook` of msgspec.

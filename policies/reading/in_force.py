@@ -22,7 +22,7 @@ from policies.reading.troubles import Trouble
 _STAYS: Final = "the last good one stays in force"
 
 
-class PolicyFile(msgspec.Struct, frozen=True):
+class PolicyFile(msgspec.Struct, frozen=True, gc=False):
     """One policy file as it was read."""
 
     content: bytes | None  # None if it could not be read

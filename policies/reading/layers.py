@@ -13,7 +13,7 @@ from policies.host_paths import conflicts
 from policies.placement import Placement
 from policies.policy import EffectivePolicy, Policy, Source
 from policies.reading.document import DocumentError, Node, read
-from policies.reading.faults import decode_share, faults, is_section
+from policies.reading.faults import decode_share, faults, is_section, is_valid
 
 CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
@@ -24,7 +24,7 @@ _SECTIONS = frozenset(field.encode_name for field in msgspec.structs.fields(Poli
 T = TypeVar("T")
 
 
-class Layer(msgspec.Struct, frozen=True):
+class Layer(msgspec.Struct, frozen=True, gc=False):
     """What one file says: plain values, and the line of each field."""
 
     file: str
@@ -72,7 +72,8 @@ def read_layer(file: str, text: str, problems: list[Problem]) -> Layer:
         return layer
     model: type[msgspec.Struct] = Cluster if file == CLUSTER_FILE else Policy
     before = len(problems)
-    problems.extend(Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
+    if not (model is Policy and is_valid(root.value)):
+        problems.extend(Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
     if len(problems) == before:
         layer.values.update(root.value)
         layer.lines.update(_lines(root))

@@ -105,7 +105,7 @@ class ClusterFile:
         if state == self._state:
             return None
         path = _resolved(self._directory) / CLUSTER_FILE
-        file = None if _is_missing(path) else _read_file(path, None)
+        file = None if _is_missing(path) else _read_file(path, None, {})
         if state != _state(self._directory, only=CLUSTER_FILE):  # it may be half of two states
             return None
         self._state = state
@@ -177,7 +177,8 @@ def _read_files(directory: Path, known: Mapping[str, PolicyFile]) -> dict[str, P
     """Read all policy files; None if a volume was swapped meanwhile, so that they may be of two states."""
     snapshot = _resolved(directory)
     try:
-        files = {name: _read_file(snapshot / name, known.get(name)) for name in policy_files(snapshot)}
+        same: dict[bytes, Layer] = {}  # of good files by content: many are made from one template
+        files = {name: _read_file(snapshot / name, known.get(name), same) for name in policy_files(snapshot)}
     except OSError as error:
         if snapshot != _resolved(directory):
             return None
@@ -188,30 +189,33 @@ def _read_files(directory: Path, known: Mapping[str, PolicyFile]) -> dict[str, P
 
 def _is_missing(path: Path) -> bool:
     """Whether the directory is there and has no such file."""
-    try:
+    with suppress(OSError):
         return not path.exists() and path.parent.is_dir()
-    except OSError:
-        return False
+    return False
 
 
-def _read_file(path: Path, known: PolicyFile | None) -> PolicyFile:
-    """Read one file, and parse it unless its content is *known*; never raises."""
-    nothing = Layer(path.name, {}, {})
-    if problem := problem_of_name(path.name):
-        printable = quoted(path.name, 255)[1:-1]
-        return PolicyFile(None, nothing, (msgspec.structs.replace(problem, file=printable),))
+def _read_file(path: Path, known: PolicyFile | None, same: dict[bytes, Layer]) -> PolicyFile:
+    """Read one file, and parse it unless its content is *known*, or the *same* as another namespace's; never raises."""
+    name, is_policy = path.name, path.name != CLUSTER_FILE
+    nothing = Layer(name, {}, {})
+    if problem := problem_of_name(name):
+        return PolicyFile(None, nothing, (msgspec.structs.replace(problem, file=quoted(name, 255)[1:-1]),))
     try:
         content = read_file(path, most_bytes=LARGEST_BYTES + 1)
     except OSError as error:
-        return PolicyFile(None, nothing, (Problem(path.name, 0, "", f"cannot be read: {error.strerror}"),))
+        return PolicyFile(None, nothing, (Problem(name, 0, "", f"cannot be read: {error.strerror}"),))
     if known is not None and known.content == content:
         return known
+    if is_policy and (layer := same.get(content)):
+        return PolicyFile(content, msgspec.structs.replace(layer, file=name), ())
     problems: list[Problem] = []
     try:
-        layer = read_layer(path.name, content.decode(), problems)
+        layer = read_layer(name, content.decode(), problems)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        return PolicyFile(content, nothing, (Problem(path.name, line, "", "not UTF-8: save the file as UTF-8"),))
+        return PolicyFile(content, nothing, (Problem(name, line, "", "not UTF-8: save the file as UTF-8"),))
+    if is_policy and not problems:
+        same[content] = layer
     return PolicyFile(content, layer, tuple(problems))
 
 
@@ -223,8 +227,8 @@ def policy_files(directory: Path) -> list[str]:
         OSError: If it cannot be read.
     """
     snapshot = _resolved(directory)
-    names = [entry.name for entry in snapshot.iterdir() if entry.name.lower().endswith(_ENDINGS)]
-    return sorted(name for name in names if not name.startswith(".") and not _is_kustomization(snapshot / name))
+    names = {one.name for one in snapshot.iterdir() if one.name.lower().endswith(_ENDINGS) and one.name[0] != "."}
+    return sorted(names - {name for name in names.intersection(_KUSTOMIZATIONS) if _is_kustomization(snapshot / name)})
 
 
 def kustomization(directory: Path) -> tuple[str, str] | None:
@@ -239,8 +243,6 @@ def kustomization(directory: Path) -> tuple[str, str] | None:
 
 def _is_kustomization(path: Path) -> bool:
     """Whether the file is kustomize's: one of this name that says nothing of kustomize is a namespace's policy."""
-    if path.name not in _KUSTOMIZATIONS:
-        return False
     try:
         text = read_file(path, most_bytes=LARGEST_BYTES)
     except OSError:

@@ -26,10 +26,10 @@ def measure(policies: Path) -> Iterator[str]:
 
 
 def measure_policies(directory: Path, shipped: Path) -> Iterator[str]:
-    """Compare 1 and 1,000 namespace policies."""
+    """Compare 1, 1,000 and 10,000 namespace policies."""
     body = review_of(SIZES["typical"])
     sets = []
-    for count in (1, 1000):
+    for count in (1, 1000, 10_000):
         policies = directory / f"policies-{count}"
         policies.mkdir()
         (policies / "_default.yaml").write_text((shipped / "_default.yaml").read_text())
@@ -38,7 +38,7 @@ def measure_policies(directory: Path, shipped: Path) -> Iterator[str]:
         began = time.perf_counter()
         sets.append(load(policies))
         loading = (time.perf_counter() - began) * 1000
-        yield f"{count:4} namespace policies: read in {loading:.0f} ms"
+        yield f"{count:5} namespace policies: read in {loading:.0f} ms"
     few, many = _in_turn(lambda: review(body, sets[0]), lambda: review(body, sets[1]))
     yield f"review with 1,000 namespace policies: {many / few:.2f} x that with 1"
 
