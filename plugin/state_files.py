@@ -54,20 +54,26 @@ def write_atomically(path: Path, content: bytes, *, to_disk: bool = False) -> No
     Raises:
         OSError: If the directory is not there or cannot be written to; the old file stays.
     """
-    unseen = path.with_name(f".{path.name}.{os.getpid()}.new")
+    unseen = path.parent / f".{path.name}.{os.getpid()}.new"
     try:
         descriptor = os.open(unseen, _REPLACING, _READABLE)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, so that a link is not followed
+        try:
             os.fchmod(descriptor, _READABLE)  # whatever the umask
-            file.write(content)
+            _write_all(descriptor, content)
             if to_disk:
-                file.flush()
                 os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         unseen.replace(path)
     except OSError:
         with suppress(OSError):
             unseen.unlink()
         raise
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    while content:  # on a file system that is nearly full less is written than was asked for, and then nothing
+        content = content[os.write(descriptor, content) :]
 
 
 _RESERVED_BYTES = 64 * 1024  # and multiples of it: a node of 64 GPUs with a fault each takes 32 KiB

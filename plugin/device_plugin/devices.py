@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from threading import Condition
 
 from plugin.device_plugin.holdings import Holder
@@ -43,7 +44,12 @@ class Devices:
         self._is_blind = False
         self._advertised: dict[str, frozenset[int]] = {}  # by UUID: the indexes
         self._known: dict[str, frozenset[int]] = {}  # those that ever were
-        self._devices = self._made()
+        # By UUID: what was made, or counted, and of what.
+        self._of_gpu: dict[str, tuple[object, tuple[Device, ...]]] = {}
+        self._counts: dict[str, tuple[object, tuple[frozenset[int], frozenset[int]]]] = {}
+        self._parts: list[tuple[Device, ...]] = []
+        self._devices: tuple[Device, ...] = ()
+        self._make()
 
     @property
     def pool(self) -> Pool:
@@ -125,31 +131,45 @@ class Devices:
             self._changed.notify_all()
 
     def _publish(self) -> None:
-        devices = self._made()
-        if devices != self._devices:
-            self._devices = devices
+        if self._make():
             self._changed.notify_all()
 
-    def _made(self) -> tuple[Device, ...]:
+    def _make(self) -> bool:
+        """Make the devices, and say whether they are others than before."""
         self._count()
-        return tuple(
-            Device(
-                id=str(vgpu),
-                gpu_uuid=gpu.uuid,
-                numa_node=gpu.numa_node,
-                healthy=gpu.uuid not in self._faults and vgpu.index in self._advertised[gpu.uuid],
+        parts = [self._made_of(gpu) for gpu in self._pool.gpus]
+        is_news = parts != self._parts
+        if is_news:
+            self._parts, self._devices = parts, tuple(chain.from_iterable(parts))
+        return is_news
+
+    def _made_of(self, gpu: Gpu) -> tuple[Device, ...]:
+        """Make the devices of one GPU, unless they would be the same: an allocation changes one GPU of several."""
+        healthy = frozenset() if gpu.uuid in self._faults else self._advertised[gpu.uuid]
+        state = (gpu.numa_node, self._pool.indexes_of(gpu), healthy)
+        made = self._of_gpu.get(gpu.uuid)
+        if made is None or made[0] != state:
+            devices = (
+                Device(
+                    id=str(VGpuId(gpu.uuid, index)),
+                    gpu_uuid=gpu.uuid,
+                    numa_node=gpu.numa_node,
+                    healthy=index in healthy,
+                )
+                for index in self._pool.indexes_of(gpu)
             )
-            for vgpu, gpu in self._pool.vgpus()
-        )
+            made = self._of_gpu[gpu.uuid] = (state, tuple(devices))
+        return made[1]
 
     def _count(self) -> None:
         """Count anew which vGPUs are advertised, and keep those that ever were."""
         indexes, earlier = {}, {}
+        usual = frozenset(range(self._pool.vgpus_per_gpu))
         for gpu in self._pool.gpus:
             now, numbers = self._counted(gpu)
-            known = self._known.get(gpu.uuid, frozenset()) | now
+            known = self._known.get(gpu.uuid, now) | now
             self._advertised[gpu.uuid], self._known[gpu.uuid] = now, known
-            if known != set(range(self._pool.vgpus_per_gpu)):
+            if known != usual:
                 indexes[gpu.uuid] = tuple(sorted(known))
             if numbers:
                 earlier[gpu.uuid] = numbers
@@ -157,8 +177,15 @@ class Devices:
             self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
 
     def _counted(self, gpu: Gpu) -> tuple[frozenset[int], frozenset[int]]:
-        """Say which vGPUs of a GPU are advertised, and by which earlier numbers some are held."""
+        """Say which vGPUs of a GPU are advertised, and by which earlier numbers some are held; likewise."""
         per_gpu = self._pool.vgpus_per_gpu
+        state = (self._held.get(gpu.uuid, {}), self._is_blind, per_gpu)
+        counted = self._counts.get(gpu.uuid)
+        if counted is None or counted[0] != state:
+            counted = self._counts[gpu.uuid] = (state, self._counted_anew(gpu, per_gpu))
+        return counted[1]
+
+    def _counted_anew(self, gpu: Gpu, per_gpu: int) -> tuple[frozenset[int], frozenset[int]]:
         own: dict[int, int] = {}
         others: dict[int, int] = {}
         for index, holder in self._held.get(gpu.uuid, {}).items():
