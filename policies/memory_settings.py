@@ -63,7 +63,7 @@ class MemoryCheck:
             self._deny(sets, _FIX, by=self._policy.source("frameworks.onConflict"))
         elif is_unread and not _is_held(budget):
             fix = "Write it out, or as --option=$(NAME) where it is another option's"
-            self._deny(f"{sets}: under time-slicing nothing else limits its memory", fix)
+            self._deny(f"{sets}: under time-slicing nothing else limits its memory", one.fix or fix)
         elif one.change is not None:
             text = f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: lowered"
             self._found.change(None if one.name in lowered else text)

@@ -1,6 +1,16 @@
 """The built-in catalogue: how each framework is recognised, and what tells it how much GPU memory to take."""
 
 from policies.frameworks.framework import Constant, Framework, Memory, Override, Spelling
+from policies.frameworks.language_models import (
+    DJL_SERVING,
+    LLAMA_CPP,
+    LMDEPLOY,
+    OLLAMA,
+    SGLANG,
+    TENSORRT_LLM,
+    TGI,
+    VLLM,
+)
 
 _TENSORFLOW_SERVING = Framework(
     name="tensorflow-serving",
@@ -64,6 +74,7 @@ _PYTORCH = Framework(
 )
 
 _JAX_MEMORY = "https://docs.jax.dev/en/latest/gpu_memory_allocation.html"
+_JAX_OPTIONS = "https://github.com/jax-ml/jax/blob/main/jaxlib/xla_client.py"
 _JAX = Framework(
     name="jax",
     images=("nvidia/jax", "rocm/jax"),
@@ -72,80 +83,26 @@ _JAX = Framework(
             # The old name first: every version reads it, and JAX does not start when both are there.
             Spelling(variable="XLA_PYTHON_CLIENT_MEM_FRACTION"),
             Spelling(variable="XLA_CLIENT_MEM_FRACTION"),
+            Spelling(variable="JAX_PJRT_CLIENT_CREATE_OPTIONS", value="memory_fraction:{fraction}", separator=";"),
         ),
         overridden_by=(
             Override(variable="XLA_PYTHON_CLIENT_ALLOCATOR", harmless=("default", "bfc"), source=_JAX_MEMORY),
+            Override(variable="XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", harmless=("0",), source=_JAX_OPTIONS),
+            *(
+                Override(
+                    variable="JAX_PJRT_CLIENT_CREATE_OPTIONS",
+                    begins=begins,
+                    separator=";",
+                    harmless=harmless,
+                    source=_JAX_OPTIONS,
+                )
+                for begins, harmless in (("allocator:", ("default", "bfc")), ("collective_memory_size:", ("0",)))
+            ),
         ),
     ),
     note="The fraction is allocated at start, in each process, unless XLA_PYTHON_CLIENT_PREALLOCATE=false; "
     "it stays the cap then. The platform allocator ignores it.",
     source=_JAX_MEMORY,
-)
-
-_VLLM = Framework(
-    name="vllm",
-    images=("vllm-openai", "vllm-openai-rocm"),
-    programs=(
-        "vllm serve",
-        "vllm run-batch",
-        "python -m vllm.entrypoints.openai.api_server",
-        "python -m vllm.entrypoints.openai.run_batch",
-        "python -m vllm.entrypoints.api_server",
-        "python -m vllm.entrypoints.grpc_server",
-    ),
-    image_takes_arguments=True,
-    memory=Memory(
-        spellings=(
-            Spelling(argument="--gpu-memory-utilization", shortest="--gp"),
-            # An alias of newer versions. Not shorter: --device and --device-ids are other options.
-            Spelling(argument="--device-memory-utilization", shortest="--device-m"),
-        ),
-        needs_headroom=True,
-        overridden_by=(
-            Override(
-                argument="--kv-cache-memory-bytes",
-                shortest="--kv-cache-m",
-                source="https://docs.vllm.ai/en/stable/api/vllm/config/cache/",
-            ),
-        ),
-    ),
-    note="Weights, activations and KV cache together. vLLM does not start when less than the fraction of the "
-    "whole GPU is free, and the CUDA context is inside an MPS limit: leave some memory.headroom.",
-    source="https://docs.vllm.ai/en/latest/cli/serve/",
-)
-
-_SGLANG = Framework(
-    name="sglang",
-    images=("sglang",),
-    # Not `sglang serve`: it serves diffusion models too, and those exit on the argument.
-    programs=("python -m sglang.launch_server",),
-    memory=Memory(
-        of="free",
-        of_free="0.8",
-        # Unambiguous until --media-url-max-file-size-mb came.
-        spellings=(Spelling(argument="--mem-fraction-static", shortest="--me"),),
-    ),
-    note="The fraction is of the memory free at start and covers weights and KV cache; activations and CUDA graphs "
-    "need the rest. Unset, SGLang derives it from the size of the whole GPU; with `sglang serve` add it yourself.",
-    source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/arg_groups/fields/schedule.py",
-)
-
-_TGI = Framework(
-    name="tgi",
-    images=("text-generation-inference",),
-    programs=("text-generation-launcher",),
-    memory=Memory(
-        # It caps PyTorch at the fraction of the total, but sizes the KV cache by what is free less the other
-        # (1 - fraction) of the total. Under MPS free is the share already, so 0.2 would leave no KV cache at all.
-        of="free",
-        spellings=(
-            Spelling(variable="CUDA_MEMORY_FRACTION"),
-            Spelling(argument="--cuda-memory-fraction"),
-        ),
-    ),
-    note="Under MPS the default of 1 follows the share; a smaller fraction takes the rest of the GPU off the KV cache "
-    "once more, and the server may fail to start. Under time-slicing it counts on its neighbours using nothing.",
-    source="https://huggingface.co/docs/text-generation-inference/reference/launcher",
 )
 
 _TRITON = Framework(
@@ -161,29 +118,18 @@ _TRITON = Framework(
             ),
             Spelling(argument="--tf-gpu-memory-fraction"),  # before Triton 2
         ),
+        overridden_by=(
+            Override(
+                argument="--cuda-memory-pool-byte-size",
+                shortest="--cuda-m",
+                harmless=("0:0",),
+                source="https://github.com/triton-inference-server/server/blob/main/src/command_line_parser.cc",
+            ),
+        ),
     ),
     note="Reaches models of the TensorFlow backend alone; without that backend the option does nothing. "
     "Triton has no cap for all backends: limit the others in their model configuration.",
     source="https://github.com/triton-inference-server/tensorflow_backend#command-line-options",
-)
-
-_TENSORRT_LLM_SERVE = "https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/commands/serve.py"
-_TENSORRT_LLM = Framework(
-    name="tensorrt-llm",
-    images=("tensorrt-llm/release",),
-    programs=("trtllm-serve",),
-    memory=Memory(
-        of="free",
-        spellings=(
-            # Known from the first trtllm-serve on; the shorter name came later, for the same option.
-            Spelling(argument="--kv_cache_free_gpu_memory_fraction"),
-            Spelling(argument="--free_gpu_memory_fraction"),
-        ),
-        overridden_by=(Override(argument="--extra_llm_api_options", source=_TENSORRT_LLM_SERVE),),
-    ),
-    note="The fraction is of the memory free after the weights are loaded and covers the KV cache alone; its default "
-    "of 0.9 is right under MPS. A file given with --config overrides the option.",
-    source=_TENSORRT_LLM_SERVE,
 )
 
 _MXNET = Framework(
@@ -220,37 +166,21 @@ _CUPY = Framework(
     source="https://docs.cupy.dev/en/stable/reference/environment.html",
 )
 
-_OLLAMA = Framework(
-    name="ollama",
-    images=("ollama/ollama",),
-    programs=("ollama serve",),
-    note="Needs nothing: it fits models to the memory it finds free. Versions that ask NVML see the whole GPU's and "
-    "can run out of memory inside a share; set OLLAMA_GPU_OVERHEAD to the bytes outside the share then.",
-    source="https://github.com/ollama/ollama/blob/main/envconfig/config.go",
-)
-
-_LLAMA_CPP = Framework(
-    name="llama.cpp",
-    images=("ggml-org/llama.cpp", "ggerganov/llama.cpp"),
-    programs=("llama-server",),
-    note="Needs nothing: it fits layers and context to the memory that is free, with 1 GiB to spare (--fit-target). "
-    "Versions without --fit, and explicit -ngl and -c, take what they are told.",
-    source="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
-)
-
 BUILT_IN: tuple[Framework, ...] = (
     _TENSORFLOW_SERVING,
     _TENSORFLOW,
     _PYTORCH,
     _JAX,
-    _VLLM,
-    _SGLANG,
-    _TGI,
+    VLLM,
+    SGLANG,
+    TGI,
     _TRITON,
-    _TENSORRT_LLM,
+    TENSORRT_LLM,
+    LMDEPLOY,
+    DJL_SERVING,
     _MXNET,
     _PADDLEPADDLE,
     _CUPY,
-    _OLLAMA,
-    _LLAMA_CPP,
+    OLLAMA,
+    LLAMA_CPP,
 )

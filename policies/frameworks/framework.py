@@ -82,6 +82,13 @@ class Override(Section, frozen=True, kw_only=True):
         str | None,
         Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it."),
     ] = None
+    general: Annotated[
+        bool,
+        Meta(
+            description="Other programs have an argument of this name too: it counts only where the framework is known "
+            "to run, or its name is in the image's or on the command line."
+        ),
+    ] = False
     begins: Annotated[
         str, Meta(description="What it begins with, if the variable holds several settings.", examples=["backend:"])
     ] = ""

@@ -30,6 +30,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     framework: Framework | None = None  # None: which one cannot be told
     change: Change | None = None  # what brings it to the share; None where nothing can be replaced
     is_read: bool = True  # by the program that runs, as far as admission can tell
+    fix: str = ""  # what to do about it, where that is nothing usual
 
 
 _MARK = re.compile(f"{UNREAD}[\1-\3]?")
@@ -40,10 +41,16 @@ Candidate = TypeVar("Candidate", Setting, Option)
 class Judge:
     """Holds the settings of one container against its budget."""
 
-    def __init__(self, budget: Budget, recognised: Collection[Framework]) -> None:
-        """Judge under *budget*; *recognised* are the frameworks that the container is known to run."""
+    def __init__(self, budget: Budget, recognised: Collection[Framework], names: Sequence[str] = ()) -> None:
+        """
+        Judge under *budget*.
+
+        *recognised* are the frameworks that the container is known to run, and *names* what stands in it: image, words.
+        """
         self._left = MOST_SETTINGS
         self._budget = budget
+        self._names = names
+        self._may_run: dict[str, bool] = {}
         self._recognised = {framework.name for framework in recognised}
         self._wanted: dict[str, Wanted] = {}
 
@@ -77,7 +84,29 @@ class Judge:
 
     def is_certain(self, option: Option) -> bool:
         """Whether the option is the setting's: an abbreviation may be another program's option."""
-        return option.is_in_full or option.setting.is_specific or option.framework.name in self._recognised
+        is_own = option.is_in_full and not option.setting.is_general
+        return is_own or option.setting.is_specific or option.framework.name in self._recognised
+
+    def may_be(self, option: Option, number: str) -> bool:
+        """
+        Whether a program may take an abbreviation that is not certain for the setting, with *number* as its fraction.
+
+        Others' options begin alike: `--gpu 1` is the second GPU, `--mem 1` a gibibyte. No framework that takes
+        abbreviations starts with all of a GPU, so 1 counts only where something in the container has its name.
+        """
+        if UNREAD in number:
+            return True
+        try:
+            value = float(number)
+        except ValueError:
+            return False
+        return 0 < value < 1 or (value == 1 and self.has_name_of(option.framework))
+
+    def has_name_of(self, framework: Framework) -> bool:
+        """Whether the framework's name stands in the image or on the command line."""
+        if framework.name not in self._may_run:
+            self._may_run[framework.name] = any(framework.name in one for one in self._names)
+        return self._may_run[framework.name]
 
     def verdict(self, framework: Framework, spelling: Spelling, number: str) -> Verdict:
         """Judge the *number* in a value."""
@@ -94,14 +123,6 @@ def number_in(spelling: Spelling, text: str) -> str | None:
     if len(text) < len(before) + len(after) or not (text.startswith(before) and text.endswith(after)):
         return None
     return text[len(before) : len(text) - len(after)]
-
-
-def is_fraction(number: str) -> bool:
-    """Whether a program that wants a fraction would take *number* for one."""
-    try:
-        return UNREAD in number or 0 < float(number) <= 1
-    except ValueError:
-        return False
 
 
 def shown(value: str) -> str:

@@ -53,7 +53,8 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     own: Sequence[OwnValue] = ()
     if not catalogue.settings.are_inert(container, line):
         recognised = [one for one in (named, image, program) if one is not None]
-        own = own_values(container, line, catalogue.settings, Judge(budget, recognised), allowance)
+        names = (container.image or "", *line.words, *line.beside)
+        own = own_values(container, line, catalogue.settings, Judge(budget, recognised, names), allowance)
     framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
     if framework is None or not wish.adds:
         first = next((one.framework for one in own if one.framework is not None), None)
@@ -157,6 +158,9 @@ def _version_warning(place: _Place, catalogue: Catalogue) -> str:
 
 def _variable(container: Container, wanted: Wanted) -> tuple[Change | None, str]:
     """Set the variable, joined to what a variable of several settings already holds."""
+    first = wanted.memory.spellings[0]
+    if not first.separator:
+        return AddVariable(first.name, wanted.text(first)), ""
     places = {variable.name: index for index, variable in enumerate(container.env or ())}  # the last one counts
     for spelling in wanted.memory.spellings:
         if not spelling.separator or spelling.name not in places:
@@ -168,5 +172,4 @@ def _variable(container: Container, wanted: Wanted) -> tuple[Change | None, str]
         kept = [part for part in held.split(spelling.separator) if part]
         joined = spelling.separator.join([*kept, wanted.text(spelling)])
         return ReplaceVariable(index, spelling.name, joined), ""
-    first = wanted.memory.spellings[0]
     return AddVariable(first.name, wanted.text(first)), ""

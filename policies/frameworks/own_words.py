@@ -9,7 +9,7 @@ from policies.changes import ReplaceArgument
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override
-from policies.frameworks.judge import Judge, OwnValue, is_fraction, number_in, shown
+from policies.frameworks.judge import Judge, OwnValue, number_in, shown
 from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import Option, SettingIndex
 from policies.frameworks.shell_text import BETWEEN, in_plain_words, unread_options
@@ -106,6 +106,9 @@ class Words:
         self._judge.count()
         framework, setting = option.setting
         if isinstance(setting, Override):
+            is_other = not self._judge.is_certain(option) and not self._judge.has_name_of(framework)
+            if is_other or value in setting.harmless:
+                return None
             return OwnValue("overriding", setting.name, shown(value), framework)
         number = number_in(setting, value)
         if number is None and option.setting.is_specific:  # the same option with another purpose
@@ -113,9 +116,10 @@ class Words:
         verdict = self._judge.verdict(framework, setting, value if number is None else number)
         if self._judge.is_certain(option):
             return OwnValue(verdict, setting.name, shown(value), framework)
-        if verdict == "within" or not is_fraction(value):
+        if verdict == "within" or not self._judge.may_be(option, value):
             return None
-        return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value))
+        name = f"{written}, which may stand for {setting.name},"
+        return OwnValue("unread", name, shown(value), fix=f"Write {setting.name}, or call another option otherwise")
 
 
 def _value_behind(text: str) -> tuple[str, str]:

@@ -27,6 +27,11 @@ class Setting(NamedTuple):
         """Whether its value says already whose it is, such as `tensorflow,gpu-memory-fraction=0.2`."""
         return isinstance(self.written, Spelling) and self.written.value != "{fraction}"
 
+    @property
+    def is_general(self) -> bool:
+        """Whether other programs have an argument of this name as well."""
+        return isinstance(self.written, Override) and self.written.general
+
 
 class Option(NamedTuple):
     """What an option on a command line may be."""

@@ -121,6 +121,9 @@ def _variables() -> Iterator[Greedy]:
         ("XLA_CLIENT_MEM_FRACTION", "0.95"),
         ("CUPY_GPU_MEMORY_LIMIT", "95%"),
         ("CUPY_GPU_MEMORY_LIMIT", "99999999999"),
+        ("JAX_PJRT_CLIENT_CREATE_OPTIONS", "preallocate:false;memory_fraction:0.95"),
+        ("OPTION_GPU_MEMORY_UTILIZATION", "0.95"),
+        ("SM_VLLM_GPU_MEMORY_UTILIZATION", "0.95"),
     ):
         yield Greedy(f"{name}={value}", {"env": [variable(name, value)]}, "lowered", "lowered")
         through = [variable("A", value), variable(name, "$(A)")]
@@ -152,6 +155,10 @@ def _others() -> Iterator[Greedy]:
     yield Greedy(
         "a setting behind another's that fits", {"image": "tensorflow/serving", "args": ours}, "lowered", "lowered"
     )
+    yield Greedy("LMDeploy's cache", {"args": ["lmdeploy", "--cache-m=1"]}, "kept", "denied")
+    yield Greedy(
+        "LMDeploy's cache in blocks", {"args": ["lmdeploy", "--cache-max-entry-count", "9"]}, "lowered", "lowered"
+    )
     both = [variable(JAX, "0.1"), variable("CUPY_GPU_MEMORY_LIMIT", "95%")]
     yield Greedy("a variable behind another's that fits", {"env": both}, "lowered", "lowered")
     yield Greedy("an abbreviation in any image", {"args": ["--gp=0.95"]}, "warned", "denied")
@@ -169,6 +176,15 @@ def _overriding() -> Iterator[Greedy]:
         _vllm("--kv_cache_memory_bytes", "70G"),
         {"command": ["sh", "-c", "vllm serve m --kv-cache-memory-bytes 70G"]},
         {"args": ["--extra_llm_api_options=/more.yaml"]},
+        _vllm("--num-gpu-blocks-override", "1000000"),
+        _vllm("--num-g=1000000"),
+        _vllm("--config", "/cm/vllm.yaml"),
+        {"command": ["sh", "-c", "vllm serve m --config /cm/vllm.yaml"]},
+        {"args": ["trtllm-serve", "m", "--config=/more.yaml"]},
+        {"args": ["tritonserver", "--cuda-memory-pool-byte-size=0:70000000000"]},
+        {"env": [variable("XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", "70000")]},
+        {"env": [variable("JAX_PJRT_CLIENT_CREATE_OPTIONS", "allocator:platform")]},
+        {"env": [variable("JAX_PJRT_CLIENT_CREATE_OPTIONS", "memory_fraction:0.1;collective_memory_size:70000000000")]},
         {"env": [variable("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")]},
         {"env": [variable("XLA_PYTHON_CLIENT_ALLOCATOR", None, **CONFIG_MAP)]},
         {"command": ["env", "XLA_PYTHON_CLIENT_ALLOCATOR=platform", "python"]},

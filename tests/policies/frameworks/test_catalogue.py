@@ -18,6 +18,8 @@ EXPECTED = [
     "tgi",
     "triton",
     "tensorrt-llm",
+    "lmdeploy",
+    "djl-serving",
     "mxnet",
     "paddlepaddle",
     "cupy",
@@ -89,6 +91,7 @@ def test_what_follows_free_memory_is_not_told_the_share_of_it_again() -> None:
         "sglang": "0.8",
         "tgi": None,
         "tensorrt-llm": None,
+        "lmdeploy": None,
         "mxnet": None,
         "paddlepaddle": None,
     }

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.policies.pods import container, denied, environment, granted, mutated, only_container, pod, policies
+from policies.grant import Denied
+from tests.policies.pods import container, decided, denied, environment, granted, mutated, only_container, pod, policies
 
 TRITON = "--backend-config=tensorflow,gpu-memory-fraction="
 OWN = "registry.example/team/server:3"
@@ -55,7 +56,7 @@ def test_where_detection_is_off_it_is_judged_all_the_same() -> None:
     assert after["args"] == ["--gpu-memory-utilization=0.2"]
 
 
-@pytest.mark.parametrize("args", [["--gpu", "1"], ["--port", "$(PORT)"]])
+@pytest.mark.parametrize("args", [["--gpu", "0.5"], ["--port", "$(PORT)"]])
 def test_where_the_policy_denies_what_is_only_possible_is_still_a_warning_under_mps(args: list[str]) -> None:
     env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
     on = pod("0.2", container(image=OWN, args=args, env=env))
@@ -72,3 +73,57 @@ def test_a_text_that_nobody_runs_does_not_keep_the_setting_from_being_made() -> 
     args = ["--model=m", "--prompt", "say --gpu-memory-utilization=0.1 and no more"]
     after = only_container(mutated(pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=args))))
     assert after["args"][-1] == "--gpu-memory-utilization=0.2"
+
+
+GENERAL = [
+    ["--gpu", "1"], ["--gpu=1"], ["--gpu", "0"], ["--gpu", "7"], ["--gpus", "0"], ["--gpu-memory", "16"],
+    ["--mem", "1"], ["--mem=1.0"], ["--mem", "4"], ["--mem", "4G"], ["--memory", "16Gi"], ["--me", "1"],
+    ["--num-gpu", "1"], ["--num-gpus=8"], ["--config", "/app.yaml"], ["--cuda-m", "9"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing"])
+@pytest.mark.parametrize("words", GENERAL, ids=" ".join)
+@pytest.mark.parametrize("command", [[], ["python", "train.py"], ["/start.sh"], ["mpirun", "-n", "1", "./sim"]])
+def test_an_option_that_many_programs_have_is_nobodys_memory_setting(
+    words: list[str], command: list[str], strategy: str
+) -> None:
+    one = container(image=OWN, args=words) | ({"command": command} if command else {})
+    by = policies(f"strategy: {strategy}")
+    assert granted(pod("0.2", one), by).warnings == ()
+    assert only_container(mutated(pod("0.2", one), by))["args"] == words
+    text = container(image=OWN, command=["sh", "-c", " ".join([*(command or ["./run"]), *words])])
+    assert granted(pod("0.2", text), by).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("image", "line"),
+    [
+        ("vllm/vllm-openai:v0.11.0", ["--gpu", "1"]),
+        (OWN, ["vllm", "serve", "m", "--gpu", "1"]),
+        (OWN, ["my-wrapper", "vllm", "serve", "m", "--gpu", "1"]),
+        (OWN, ["/start-vllm.sh", "--gpu-mem", "1"]),
+        ("registry.example/team/vllm-cuda12:3", ["--gpu-mem", "1.0"]),
+        (OWN, ["sh", "-c", "exec vllm serve m --gpu 1"]),
+        (OWN, ["./x", "-m", "sglang.launch_server", "--mem", "1"]),
+        (OWN, ["/start.sh", "--gpu-mem", "0.9"]),
+        (OWN, ["--mem", "0.95"]),
+        (OWN, ["sh", "-c", "/start.sh --gpu-mem=.9"]),
+        (OWN, ["/vllm.sh", "--num-g", "100000"]),
+        ("vllm/vllm-openai:v0.11.0", ["--config", "/my.yaml"]),
+        (OWN, ["tritonserver", "--cuda-m=0:70000000000"]),
+    ],
+)
+@pytest.mark.parametrize("annotations", [{}, {"gpu-share.dev/framework": "none"}])
+def test_where_a_framework_may_take_it_it_counts(image: str, line: list[str], annotations: dict[str, str]) -> None:
+    on = pod("0.2", container(image=image, args=line), annotations=annotations)
+    decision = decided(on, policies("strategy: time-slicing"))
+    if isinstance(decision, Denied):
+        assert decision.deny.code == "MemoryArgumentAboveShare"
+    else:
+        assert any("lowered" in text for text in granted(on, policies("strategy: time-slicing")).warnings)
+
+
+def test_the_denial_of_an_abbreviation_says_what_to_do() -> None:
+    deny = denied(pod("0.2", container(image=OWN, args=["--gpu", "0.5"])), policies("strategy: time-slicing"))
+    assert deny.message.endswith("Write --gpu-memory-utilization, or call another option otherwise.")
