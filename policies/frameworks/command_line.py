@@ -7,15 +7,17 @@ from functools import cache
 from policies.changes import ReplaceArgument
 from policies.pod import Container, commands_beside
 
-_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
+SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
 # Programs that run what follows their own words, and those of their options that take a word of their own.
 _WRAPPERS: dict[str, frozenset[str]] = {
     name: frozenset(options.split())
     for name, options in {
+        "builtin": "",
         "busybox": "",
         "catatonit": "",
         "chroot": "",
         "chrt": "-T -P -D",
+        "command": "",
         "doas": "-u -C",
         "dumb-init": "-r",
         "env": "-u -C --unset --chdir",
@@ -59,17 +61,19 @@ _LONGEST_PROGRAM = 8  # words
 class CommandLine:
     """What `command` and `args` say together."""
 
-    __slots__ = ("_args_at", "_program_at", "beside", "runs_through_shell", "started", "words")
+    __slots__ = ("_args_at", "_program_at", "beside", "has_command", "hooks", "runs_through_shell", "started", "words")
 
     def __init__(self, container: Container) -> None:
         """Find the program in it, which costs what its words do."""
         command, args = container.command or (), container.args or ()
         self.words: Sequence[str] = [*command, *args]
+        self.has_command = bool(command)  # else the image's own program gets the words
         self._args_at = len(command)
-        self.beside = [" ".join(words) for words in commands_beside(container)]  # each as one text
-        self._program_at, takes_text = _unwrapped(self.words)
+        self.hooks = list(commands_beside(container))
+        self.beside = [" ".join(words) for words in self.hooks]  # each as one text
+        self._program_at, takes_text = unwrapped(self.words)
         # A shell takes appended arguments for its own.
-        self.runs_through_shell = takes_text or self._basename(self._program_at) in _SHELLS
+        self.runs_through_shell = takes_text or self._basename(self._program_at) in SHELLS
         self.started = self._started()
 
     @property
@@ -112,7 +116,7 @@ def _words(program: str) -> tuple[str, ...]:
     return tuple(program.split())
 
 
-def _unwrapped(words: Sequence[str]) -> tuple[int, bool]:
+def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
     """Return where the words of the program begin, and whether a wrapper hands a text to a shell instead."""
     at, end = 0, len(words)
     if words and words[0].startswith("-"):  # options alone go to the image's entry point

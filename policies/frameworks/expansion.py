@@ -23,20 +23,26 @@ TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
+MOST_TOKENS: Final = 1000  # of shells' texts, in one pod
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
+class UnreadableError(Exception):
+    """A shell's text is not of the grammar that is read, or too long."""
+
+
 class Allowance:
     """How many references one pod may still have, how much text they may make, and how much of its text comes back."""
 
-    __slots__ = ("_characters", "_references", "_rewritten_bytes")
+    __slots__ = ("_characters", "_references", "_rewritten_bytes", "_tokens")
 
     def __init__(self) -> None:
         self._characters = MOST_EXPANDED
         self._references = MOST_REFERENCES
         self._rewritten_bytes = MOST_REWRITTEN
+        self._tokens = MOST_TOKENS
 
     def read(self, text: str) -> None:
         """
@@ -49,6 +55,17 @@ class Allowance:
         if self._references < 0:
             what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
             raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")
+
+    def count_token(self) -> None:
+        """
+        Count a token of a shell's text.
+
+        Raises:
+            UnreadableError: If there are too many to look at.
+        """
+        self._tokens -= 1
+        if self._tokens < 0:
+            raise UnreadableError
 
     def write(self, value: str) -> str:
         """
@@ -116,6 +133,11 @@ class Variables:
     def read(self, text: str) -> None:
         """Count the references of a shell's text."""
         self._allowance.read(text)
+
+    @property
+    def count_token(self) -> Callable[[], None]:
+        """What counts a token of a shell's text."""
+        return self._allowance.count_token
 
     def _read(self) -> None:
         if self._values is not None:

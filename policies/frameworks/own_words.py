@@ -12,8 +12,10 @@ from policies.frameworks.framework import Override
 from policies.frameworks.judge import Judge, OwnValue, number_in, shown
 from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import Option, SettingIndex
-from policies.frameworks.shell_text import BETWEEN, in_plain_words, unread_options
+from policies.frameworks.shell_text import BETWEEN
+from policies.frameworks.unread_words import UnreadWords
 
+_FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME), in a shell "--option=$NAME"'
 _OPTION = re.compile(r"--?[A-Za-z]")
 _IN_NAME = re.compile(r"\w")
 _LONGEST_VALUE = 512  # characters that are read behind a variable's name
@@ -36,10 +38,11 @@ class Words:
         """Yield what the words set, one by one, and then what the texts among them set."""
         texts = []
         inert = self._index.inert
+        words = list(self._line.words)  # as the kubelet expands them
         for position, raw in enumerate(self._line.words):
             if raw in inert or self._index.is_inert(raw):
                 continue
-            word = self._variables.in_words(raw)
+            word = words[position] = self._variables.in_words(raw)
             name, equals, value = word.partition("=")
             if word.startswith("-") and (options := self._index.of_option(name)):
                 yield from self._in_word(position, word, self._judge.likeliest(options))
@@ -51,7 +54,20 @@ class Words:
                 texts.append(word)
         texts += self._line.beside
         if texts:
-            yield from self._in_text(in_plain_words(BETWEEN.join(texts), self._variables))
+            unread = self._unread(words)
+            yield from self._in_text(BETWEEN.join([unread.plain(text) for text in texts]))
+            if unread.start is not None:
+                name = f"an option {unread.start}…" if unread.start else "a word of its command line"
+                yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
+
+    def _unread(self, words: list[str]) -> UnreadWords:
+        """Look at the command lines for what cannot be read."""
+        unread = UnreadWords(self._variables, self._index)
+        for hook in self._line.hooks:
+            unread.look_at([self._variables.in_words(raw) for raw in hook], is_command=True)
+        if words:
+            unread.look_at(words, is_command=self._line.has_command)
+        return unread
 
     def _in_word(self, position: int, word: str, option: Option) -> Iterator[OwnValue]:
         written, equals, value = word.partition("=")
@@ -84,9 +100,6 @@ class Words:
                 # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
                 yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
         yield from self._assigned_in_text(text)
-        unread = next((start for start in unread_options(text) if self._index.may_become_one(start)), None)
-        if unread is not None:
-            yield OwnValue("unread", f"an option {unread}…" if unread else "a word of its command line", shown(UNREAD))
 
     def _assigned_in_text(self, text: str) -> Iterator[OwnValue]:
         for name in self._index.variables:

@@ -17,7 +17,7 @@ BETWEEN: Final = "\x7f"  # stands between the words of a command line that are r
 _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", re.ASCII | re.DOTALL)
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMED = re.compile(r"\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
-_OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
+OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
 _SPLITS = frozenset({"IFS"})
 _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
@@ -27,12 +27,12 @@ _PART_UNREAD = re.compile(r"-(?<![\w-]-)(?:[\w-]*+\x00(?=[\x01-\x03])|-*+\w[\w-]
 _MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f]\x00\x01)")
 
 
-def in_plain_words(text: str, variables: Variables) -> str:
-    """Take quotes, brackets and line ends out of *text*, and put in what its variables say."""
+def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) -> str:
+    """Take quotes, brackets and line ends out of *text*; put in what its variables say, and *computed* for the rest."""
     if not _SPECIAL.search(text):
         return text
     if "$" in text or "`" in text:
-        text = _substituted(text, variables)
+        text = _substituted(text, variables, computed)
     if "\\" in text:
         text = text.replace("\\\n", "").replace("\\_", " ")  # `env -S` writes a space so
     return text.translate(_SPACED)
@@ -51,8 +51,8 @@ def unread_options(text: str) -> Iterator[str]:
         yield match[0].removesuffix(UNREAD)
 
 
-def _substituted(text: str, variables: Variables) -> str:
-    text = text.replace("`", f"{A_VALUE} ")
+def _substituted(text: str, variables: Variables, computed: str) -> str:
+    text = text.replace("`", f"{computed} ")
     if "$" not in text:
         return text
     variables.read(text)
@@ -61,13 +61,13 @@ def _substituted(text: str, variables: Variables) -> str:
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
         if name is None:
-            return f"{A_VALUE} "
+            return f"{computed} "
         if name in _SPLITS:
             return " "
         if name in assigned:
-            return A_VALUE
+            return computed
         known = variables.in_shell(name)
-        if known is None or (known == ANYTHING and name in _OF_EVERY_SHELL):
+        if known is None or (known == ANYTHING and name in OF_EVERY_SHELL):
             return A_VALUE
         return known
 

@@ -100,12 +100,21 @@ def _texts(size: int) -> Iterator[Worst]:
         "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
         "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
         "-z`", "-z{", "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
+        ";", "a;", "'a'", "$(a) ", "`a`", "${A:-x}", "A=1 ", "export A=1;", "eval a;", "sh -c a;", "$((1))", "(",
+        "<<E\nE\n", "[[ a ]] ", "a=(b);", "#\n", "$'\\055'", "{a,b} ", ">a ", "${A:-", "x() { a; };",
         "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
     ):  # fmt: skip
-        text = _filled(unit, size)
+        text = f"$A;{_filled(unit, size)}"
         yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=_env(1, "-gp=0")))
         hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
         yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
+    for unit in ("a;", "`a`", "eval a;", "'a' "):
+        text = f"$A;{_filled(unit, size // 100)}"
+        many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(100)]
+        yield (
+            f"many shells' texts of {unit!a}",
+            pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(100)}),
+        )
 
 
 def _variables(size: int) -> Iterator[Worst]:

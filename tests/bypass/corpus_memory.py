@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.bypass.attempt import Attempt, by_webhook, variable
+from tests.bypass.corpus_memory_shell import shell_texts
 from tests.bypass.corpus_memory_texts import texts, wrapped
 from tests.bypass.greedy import (
     CONF,
@@ -25,7 +26,7 @@ DIGITS = variable("N", "95")
 
 def greedy() -> list[Greedy]:
     """List every one."""
-    return [*_expanded(), *_unread(), *wrapped(), *texts(), *_variables(), *_others(), *_overriding()]
+    return [*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *_variables(), *_others(), *_overriding()]
 
 
 def memory() -> Iterator[Attempt]:

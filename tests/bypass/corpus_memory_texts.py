@@ -61,17 +61,17 @@ def texts() -> Iterator[Greedy]:
         f"python -c \"import os; os.environ['{JAX}'] = '0.95'\"",
         f"setenv {JAX} 0.95; python train.py",
         f"set -x {JAX} 0.95; python train.py",
+        f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
+        f"vllm serve m `echo {USE}` 0.95",
+        f"vllm serve m `echo {USE}=0.95`",
+        f"U=0.95; vllm serve m {USE} $U",
     ):  # fmt: skip
         yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "denied", "denied")
     for text in (
         f"vllm serve m {USE}=$U",
         f"vllm serve m {USE}=${{U:-0.95}}",
-        f"U=0.95; vllm serve m {USE} $U",
         f"vllm serve m {USE}=$(cat /u)",
         f"vllm serve m {USE}=`cat /u`",
-        f"vllm serve m `echo {USE}=0.95`",
-        f"vllm serve m `echo {USE}` 0.95",
-        f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
         "vllm serve m --gpu-memory-$U=0.95",
         "vllm serve m --gpu-memory-{utilization=0.95,x}",
         "vllm serve m --gp=0.95",

@@ -1,0 +1,39 @@
+"""Programs that take no memory setting and start no other program: what they get is harmless."""
+
+from typing import Final
+
+_BUILT_IN = """
+. : [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
+pushd pwd read readarray return shift source test times true type ulimit umask unalias unset wait
+"""
+_OF_FILES = """
+b2sum base32 base64 basename bunzip2 bzip2 cat chgrp chmod chown cksum cmp comm cp csplit cut dd df diff dirname du
+egrep expand fgrep file fmt fold grep gunzip gzip head iconv install join jq link ln ls lz4 md5sum mkdir mkfifo mktemp
+mv nl od paste pigz pr readlink realpath rm rmdir sed seq sha1sum sha256sum sha512sum shuf sort split stat sum sync
+tac tail tee touch tr truncate tsort uniq unlink unxz unzip wc xz yes yq zcat zip zstd
+"""
+_OF_SYSTEMS = """
+addgroup adduser arch chpasswd clear date dmesg envsubst factor free getent groupadd groups hostid hostname
+hostnamectl id ifconfig ip ldconfig locale logger login logname lscpu lsof lspci mknod mount mountpoint nproc numfmt
+nvidia-smi openssl passwd pgrep ping pkill printenv ps pwgen sleep ss tput tty umount uname uptime useradd usermod
+whoami
+"""
+_OF_NETWORKS = """
+aws az azcopy curl dig gcloud gh git git-lfs gsutil hf host huggingface-cli mc nc netcat nslookup oras rclone s3cmd
+s5cmd scp sftp wandb wget
+"""
+_OF_PACKAGES = "apk apt apt-get conda dnf mamba micromamba pip pip3 yum"
+
+TOOLS: Final = frozenset(
+    word for words in (_BUILT_IN, _OF_FILES, _OF_SYSTEMS, _OF_NETWORKS, _OF_PACKAGES) for word in words.split()
+)
+
+# What they write cannot begin an option, and has no space: a number, or a name of the system.
+NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
+_DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
+
+
+def tool(program: str) -> str:
+    """Return the name of a tool that *program* starts; "" if it may be anything else."""
+    directory, slash, name = program.rpartition("/")
+    return name if name in TOOLS and f"{directory}{slash}" in _DIRECTORIES else ""

@@ -1,0 +1,121 @@
+"""Texts for a shell in which something cannot be read: where it may reach a framework, and where it cannot."""
+
+from collections.abc import Iterator
+
+from tests.bypass.attempt import variable
+from tests.bypass.greedy import CONFIG_MAP, JAX, SECRET, USE, Greedy, Outcome
+
+UNREAD = [variable("EXTRA", None, **CONFIG_MAP), variable("TOKEN", None, **SECRET), variable("PORT", "8000")]
+SERVE = f"vllm serve m {USE} 0.2"
+
+# May reach a framework, or a program that may be one.
+REACHING = (
+    "vllm serve m $EXTRA",
+    'vllm serve m "$EXTRA"',
+    "vllm serve m --port=$EXTRA",
+    "vllm serve m --port $EXTRA",
+    "vllm serve m -- $EXTRA",
+    "exec $EXTRA",
+    "./start.sh $EXTRA",
+    "python train.py --data $EXTRA",
+    "A=$EXTRA; vllm serve m $A",
+    "A=$EXTRA; B=x$A; vllm serve m $B",
+    "while :; do vllm serve m $A; A=$EXTRA; done",
+    "run() { vllm serve m $A; }; A=$EXTRA; run",
+    'eval "vllm serve m $EXTRA"',
+    "eval 'vllm serve m $EXTRA'",
+    'sh -c "vllm serve m $EXTRA"',
+    "bash -c 'sh -c \"vllm serve m \\$EXTRA\"'",
+    "trap 'vllm serve m $EXTRA' EXIT",
+    "echo $EXTRA | xargs vllm serve m",
+    "cat /x | xargs vllm serve m",
+    'echo "vllm serve m $EXTRA" | sh',
+    "sh <<EOF\nvllm serve m $EXTRA\nEOF",
+    "sh <<'EOF'\nvllm serve m $EXTRA\nEOF",
+    "cat <<EOF | bash -s\nvllm serve m $EXTRA\nEOF",
+    "vllm serve m $(cat /x)",
+    "vllm serve m `cat /x`",
+    "vllm serve m $(printf -- '--gpu%s' -memory-utilization=0.95)",
+    "vllm serve m --$TOKEN=0.95",
+    'set -- $EXTRA; vllm serve m "$@"',
+    "read A < /x; vllm serve m $A",
+    'printf -v A %s "$EXTRA"; vllm serve m $A',
+    "for a in $EXTRA; do vllm serve m $a; done",
+    "f() { vllm serve m $1; }; f $EXTRA",
+    'curl() { vllm serve m "$@"; }; curl $EXTRA',
+    "alias curl='vllm serve m'\ncurl $EXTRA",
+    "./curl $EXTRA",
+    "env $EXTRA python t.py",
+    "export $EXTRA; python t.py",
+    f'export {JAX}="$EXTRA"; python t.py',
+    'A=(a $EXTRA); vllm serve m "${A[@]}"',
+    "vllm serve m ${EXTRA:-x}",
+    "vllm serve m ${EXTRA#a}",
+    "vllm serve m ${NONE:-$EXTRA}",
+    "vllm serve m ${!NONE}",
+    "A=--gpu; if x; then A=--device; fi; ./x ${A}-memory-utilization=0.95",
+    "sh -c 'vllm serve m --gpu-$0' memory-utilization=0.95",
+    "sh -c 'vllm serve m $0$1' --gpu-memory -utilization=0.95",
+    "timeout 5 nohup vllm serve m $EXTRA &",
+    "if true; then (vllm serve m $EXTRA); fi",
+    "case x in x) vllm serve m $EXTRA;; esac",
+    "find / -exec vllm serve m $EXTRA \\;",
+    "declare -n A=EXTRA; vllm serve m $A",
+    "echo '#'; vllm serve m $EXTRA",
+    "true \\# ; vllm serve m $EXTRA",
+    "coproc vllm serve m $EXTRA",
+    "vllm serve m $EX\\\nTRA",
+    'A\\\n="$EXTRA"; vllm serve m $A',
+    "cat <\\\n<E\n'\nE\nvllm serve m $EXTRA # '",
+    f"{'true;' * 2000} vllm serve m --port=$EXTRA",
+)
+
+# Of a program that takes no memory setting, or one word that is another option's.
+HARMLESS = (
+    f"login --token $TOKEN && {SERVE}",
+    f'curl -H "Authorization: Bearer $TOKEN" https://x/y -o /m; {SERVE}',
+    f"/usr/bin/curl -H 'a: '$TOKEN https://x; {SERVE}",
+    f"huggingface-cli login --token $TOKEN\nexec vllm serve m --port=$PORT {USE}=0.2",
+    f"export HF_TOKEN=$TOKEN\nexec {SERVE}",
+    f'if [ -n "$EXTRA" ]; then echo "$EXTRA"; fi; {SERVE}',
+    f"[[ -n $EXTRA && $TOKEN == y ]] && echo yes; {SERVE}",
+    f"git clone https://$TOKEN@example.com/x && {SERVE}",
+    f"for i in 1 2 3; do echo $i $TOKEN; sleep $i; done; {SERVE}",
+    f"cat > /x.conf <<EOF\ntoken=$TOKEN\nEOF\n{SERVE}",
+    f'{SERVE} "--api-key=$TOKEN"',
+    f"case $EXTRA in a|b) echo $TOKEN;; *) true;; esac; {SERVE}",
+    f"{SERVE} --tensor-parallel-size $(nproc)",
+    f'ARGS="--port 1"; if [ -n "$TP" ]; then ARGS="$ARGS --tp $TP"; fi; exec {SERVE} $ARGS',
+    f'ARGS=(--port 8000 --dtype auto); {SERVE} "${{ARGS[@]}}"',
+    f'printf %s "$TOKEN" > /t 2>&1; {SERVE} >/log 2>&1',
+    f'until curl -sf -H "x: $TOKEN" localhost; do sleep 1; done; {SERVE}',
+    f"# vllm serve m {USE} 0.95 $EXTRA\n{SERVE}",
+    f"vllm serve ${{MODEL:-m}} --port ${{PORT:-1}} {USE} 0.2",
+    'wget --header="Authorization: $TOKEN" x; python train.py --seed=1',
+    "pip install --index-url https://$TOKEN@pypi.example/simple y && python train.py",
+    'mkdir -p "/a/$EXTRA" && cd "/a/$EXTRA" && python train.py',
+    'python train.py "--data=$EXTRA"',
+)
+
+
+def shell_texts() -> Iterator[Greedy]:
+    yield from _texts("reaching", REACHING, "warned", "denied")
+    yield from _texts("harmless", HARMLESS, "kept", "kept")
+    decoded = "vllm serve m $'\\055\\x2dgpu-memory-utilization=0.95'"
+    yield Greedy("an option in a shell's escapes", {"command": ["bash", "-c", decoded]}, "denied", "denied")
+    parts = "D=-; vllm serve m ${D}-gpu-memory-utilization=0.95"
+    yield Greedy("an option in parts", {"command": ["sh", "-c", parts]}, "denied", "denied")
+    hook = {"lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", f"curl -d $TOKEN x; {SERVE}"]}}}}
+    yield Greedy("a hook with a secret", hook | {"env": UNREAD}, "kept", "kept")
+    probe = {"livenessProbe": {"exec": {"command": ["vllm", "bench", "$(EXTRA)"]}}}
+    yield Greedy("a probe with a reference", probe | {"env": UNREAD}, "warned", "denied")
+    tool = {"command": ["curl", "-H", "$(TOKEN)"], "env": UNREAD}
+    yield Greedy("a tool with a reference", tool, "kept", "kept")
+    image = {"args": ["curl", "-H", "$(TOKEN)"], "env": UNREAD}
+    yield Greedy("words like a tool's for an unknown program", image, "warned", "denied")
+
+
+def _texts(kind: str, texts: tuple[str, ...], under_mps: Outcome, sliced: Outcome) -> Iterator[Greedy]:
+    for text in texts:
+        fields = {"command": ["sh", "-c", text], "env": UNREAD}
+        yield Greedy(f"{kind}: {text[-90:]!a} {len(text)}", fields, under_mps, sliced)
