@@ -137,10 +137,11 @@ DEVICE_ANNOTATIONS: Final = (
     "|^(io[.]kubernetes[.]cri-o|io[.]katacontainers|dev[.]gvisor|run[.]oci|org[.]systemd[.]property|org[.]criu)[.]"
     "|^io[.](kubernetes[.]cri[.]untrusted-workload|containers[.]trace-syscall)(/|$)"
 )
-# Of the same domains, and about processors and memory alone.
+# Of the same domains, and about processors, memory and what a container's own processes may do.
 TUNING_ANNOTATIONS: Final = (
     "^([^/]+[.])?((resource-policy|memory-policy|memory-qos|memtierd)[.]nri[.]io|memory-policy[.]noderesource[.]dev)(/|$)"
-    "|^(cpu|irq)-[a-z-]+[.]crio[.]io(/|$)"
+    "|^((cpu|irq)-[a-z-]+|try-skip-volume-selinux-label|umask|disable-fips|seccomp-notifier-action)[.]crio[.]io(/|$)"
+    "|^io[.]kubernetes[.]cri-o[.](TrySkipVolumeSELinuxLabel|umask|DisableFIPS|seccompNotifierAction)(/|$)"
 )
 
 # What a container in a pod with a share may add to its capabilities: those of Pod Security's baseline, and those that

@@ -50,7 +50,19 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
             return grant
     except DeniedError as error:
         found.denials.append(error)
-    denied = Denied(policy, found.reasons())
+    return _refused(Denied(policy, found.reasons()))
+
+
+def decide_on_unread(reason: DeniedError, namespace: str, policies: PolicySet) -> Denied | Untouched:
+    """Decide on a pod that is not read at all, for *reason*."""
+    if policies.is_exempt(namespace):
+        return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
+    return _refused(Denied(policies.of(namespace), (reason.deny(),)))
+
+
+def _refused(denied: Denied) -> Denied | Untouched:
+    """Deny, or warn where the policy says so."""
+    policy = denied.policy
     if policy.policy.mode == "enforce":
         return denied
     reason = f"mode is warn ({policy.source('mode')})"

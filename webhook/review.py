@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from policies.decision import decide
+from policies.decision import decide, decide_on_unread
 from policies.denial import DeniedError, shorten
 from policies.ephemeral import decide_on_added
 from policies.errors import GpuShareError
@@ -163,11 +163,11 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
 
 
 def _undecoded(body: bytes, reason: DeniedError, policies: PolicySet) -> Reviewed:
-    """Deny a pod without looking at it; `mode: warn` could not say what else is wrong with it."""
+    """Decide on a pod without looking at it; `mode: warn` says no more of it than this."""
     called = _envelope(body)
     if _is_passed_over(called.request):
         return _answer(called.request, None, _NOT_DECIDED_ON)
-    return _answer(called.request, None, Denied(policies.of(called.request.namespace), (reason.deny(),)))
+    return _answer(called.request, None, decide_on_unread(reason, called.request.namespace or "default", policies))
 
 
 def _envelope(body: bytes) -> AdmissionReview:

@@ -43,15 +43,15 @@ def _memory(first: Any, second: Any, on: dict[str, Any] = OWN, spelling: Any = N
     return _framework(first, second, on, memory={"spellings": [spelling or {"variable": "A"}], **beside})
 
 
-def _override(first: Any, second: Any, *own: str, **override: Any) -> Observed:
+def _override(first: Any, second: Any, *own: str, image: str = "app", **override: Any) -> Observed:
     """Under time-slicing, with *own* in the variable A."""
     one = {"source": "https://example.com", **override}
     if "variable" not in one:
-        one["argument"] = "--bytes"
+        one.setdefault("argument", "--bytes")
     env = [{"name": "A", "value": value} for value in own]
     memory = {"spellings": [{"variable": "B"}], "overriddenBy": [one]}
     entry = {"name": "own", "source": "https://example.com", "memory": memory}
-    on = pod("0.2", container(args=["--by=5"], env=env))
+    on = pod("0.2", container(image=image, args=["--by=5"], env=env))
     return Observed(first, second, on, {"frameworks": [entry]}, "strategy: time-slicing")
 
 
@@ -128,7 +128,8 @@ CLUSTER: dict[str, Observed] = {
     "frameworks[].memory.needsHeadroom": _memory(first=True, second=False),
     "frameworks[].memory.overriddenBy[].argument": _override("--bytes", "--size"),
     "frameworks[].memory.overriddenBy[].variable": _override("A", "C", variable=None),
-    "frameworks[].memory.overriddenBy[].shortest": _override("--by", None),
+    "frameworks[].memory.overriddenBy[].shortest": _override("--by", None, image="own"),
+    "frameworks[].memory.overriddenBy[].general": _override(first=True, second=False, argument="--by"),
     "frameworks[].memory.overriddenBy[].begins": _override("b:", "c:", "b:1", variable="A"),
     "frameworks[].memory.overriddenBy[].separator": _override(",", "", "a:1,b:1", variable="A", begins="b:"),
     "frameworks[].memory.overriddenBy[].harmless": _override(["1"], ["2"], "1", variable="A"),

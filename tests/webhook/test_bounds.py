@@ -107,3 +107,12 @@ def test_a_review_of_more_than_any_real_pod_is_denied_before_it_is_decoded() -> 
     assert not response["allowed"]
     assert "commas" in response["status"]["message"]
     assert response["status"]["reason"] == "PodTooLarge"
+
+
+@pytest.mark.parametrize("rules", [{"default": "mode: warn"}, {"cluster": "exemptNamespaces: [team]"}])
+def test_where_nothing_is_denied_it_is_admitted_undecoded(rules: dict[str, str]) -> None:
+    response = answered(pod("0.2", tolerations=[{}] * 200_000), policies(**rules))
+    assert response["allowed"]
+    assert "patch" not in response
+    warnings = " ".join(response.get("warnings", ()))
+    assert ("commas" in warnings) == ("default" in rules)
