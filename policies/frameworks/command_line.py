@@ -61,7 +61,7 @@ _LONGEST_PROGRAM = 8  # words
 class CommandLine:
     """What `command` and `args` say together."""
 
-    __slots__ = ("_args_at", "_program_at", "beside", "has_command", "hooks", "runs_through_shell", "started", "words")
+    __slots__ = ("_args_at", "_program_at", "has_command", "hooks", "runs_through_shell", "started", "words")
 
     def __init__(self, container: Container) -> None:
         """Find the program in it, which costs what its words do."""
@@ -70,7 +70,6 @@ class CommandLine:
         self.has_command = bool(command)  # else the image's own program gets the words
         self._args_at = len(command)
         self.hooks = list(commands_beside(container))
-        self.beside = [" ".join(words) for words in self.hooks]  # each as one text
         self._program_at, takes_text = unwrapped(self.words)
         # A shell takes appended arguments for its own.
         self.runs_through_shell = takes_text or self._basename(self._program_at) in SHELLS

@@ -1,6 +1,7 @@
 """What the framework in a container with a share needs: which setting is made, lowered, kept or left alone, and why."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -53,7 +54,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     own: Sequence[OwnValue] = ()
     if not catalogue.settings.are_inert(container, line):
         recognised = [one for one in (named, image, program) if one is not None]
-        names = (container.image or "", *line.words, *line.beside)
+        names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
         own = own_values(container, line, catalogue.settings, Judge(budget, recognised, names), allowance)
     framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
     if framework is None or not wish.adds:

@@ -25,6 +25,6 @@ def own_values(
     """
     variables = Variables(container, allowance)
     found = list(in_environment(container.env, index, variables, judge)) if container.env else []
-    if line.words or line.beside:
+    if line.words or line.hooks:
         found.extend(Words(line, index, variables, judge).own_values())
     return found

@@ -52,19 +52,21 @@ class Words:
                     yield msgspec.structs.replace(found, change=change)
             else:
                 texts.append(word)
-        texts += self._line.beside
-        if texts:
-            unread = self._unread(words)
-            yield from self._in_text(BETWEEN.join([unread.plain(text) for text in texts]))
+        hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
+        if texts or hooks:
+            unread = self._unread(words, hooks)
+            plain = [unread.plain(text) for text in texts]
+            plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
+            yield from self._in_text(BETWEEN.join(plain))
             if unread.start is not None:
                 name = f"an option {unread.start}…" if unread.start else "a word of its command line"
                 yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
 
-    def _unread(self, words: list[str]) -> UnreadWords:
+    def _unread(self, words: list[str], hooks: list[list[str]]) -> UnreadWords:
         """Look at the command lines for what cannot be read."""
         unread = UnreadWords(self._variables, self._index)
-        for hook in self._line.hooks:
-            unread.look_at([self._variables.in_words(raw) for raw in hook], is_command=True)
+        for hook in hooks:
+            unread.look_at(hook, is_command=True)
         if words:
             unread.look_at(words, is_command=self._line.has_command)
         return unread

@@ -77,7 +77,7 @@ class SettingIndex:
 
     def are_inert(self, container: Container, line: CommandLine) -> bool:
         """Whether a container is known to set nothing. The fast way for the pods that come again and again."""
-        if line.beside or not self.inert.issuperset(line.words):
+        if line.hooks or not self.inert.issuperset(line.words):
             return False
         return not container.env or self.variables.keys().isdisjoint(map(_name_of, container.env))
 

@@ -5,12 +5,13 @@ The shell that reads for is told of each command, assignment and function in the
 """
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
 from policies.frameworks.shell_expansions import GIVEN, Shell, Word
 from policies.frameworks.shell_words import BARE, BLANK, WordReader
 
+_LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 _JOINED = re.compile(r"[^\s]\\\n[^\s]")  # dash joins names and operators so, bash does not
@@ -49,7 +50,7 @@ class Lexer(WordReader):
         Raises:
             UnreadableError: If the text cannot be read. What was given until then counts.
         """
-        if _JOINED.search(self._text):
+        if len(self._text) > _LONGEST_TEXT or _JOINED.search(self._text):
             raise UnreadableError
         written = self._list(until="")
         if self._at < len(self._text) or self._here:

@@ -61,9 +61,8 @@ class UnreadWords:
 
     def plain(self, text: str) -> str:
         """Return the words of a text, without what is a shell's alone."""
-        if text not in self._plain:
-            self._plain[text] = in_plain_words(text, self._variables)
-        return self._plain[text]
+        known = self._plain.pop(text, None)  # it may take MiB
+        return in_plain_words(text, self._variables) if known is None else known
 
     def _computed_in(self, text: str) -> str:
         return in_plain_words(text, self._variables, computed=ANYTHING)
@@ -124,7 +123,8 @@ class UnreadWords:
     def command(self, words: list[Word]) -> str:
         """Look at a command; returns a mark for what it writes."""
         texts = [one.text for one in words]
-        self._seen.append(" ".join(texts))
+        if self.depth:
+            self._seen.append(" ".join(texts))
         self._has_unread |= any(ANYTHING in one for one in texts)
         at, takes_text = unwrapped(texts)
         if any(one.splits or one.text.startswith(ANYTHING) for one in words[:at]):

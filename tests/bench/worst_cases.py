@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from policies.policy_set import PolicySet
-from tests.bench.worst_pods import at_the_limits, worst_pods
+from tests.bench.worst_pods import at_the_limits, widest, worst_pods
 from tests.policies.pods import policies
 from tests.webhook.reviews import call
 from webhook.review import BadCall, review
+from webhook.settings import MAX_BODY_BYTES
 
 BOUND_MILLISECONDS = 10  # per 100 KiB or part of it
 _PIECE = 100 * 1024
@@ -38,6 +39,9 @@ def measure() -> Iterator[str]:
         yield f"worst pods: {milliseconds:5.2f} ms, {peak / 1024:6.0f} KiB per 100 KiB: {size:7} bytes, {name[:70]!a}"
     peak, name = max((peak, name) for _, peak, name, _ in costs)
     yield f"worst pods: at most {peak / 1024:.0f} KiB of memory per 100 KiB ({name[:60]!a}), answer of {largest} bytes"
+    bodies = [json.dumps(call(on), ensure_ascii=False).encode() for _, on in widest(MAX_BODY_BYTES - _PIECE)]
+    peak, size = max((_peak(body, by), len(body)) for body in bodies for by in POLICIES.values())
+    yield f"worst pods: {peak / 2**20:.0f} MiB for a body of {size / 2**20:.1f} MiB with a character of four bytes"
 
 
 def _answer(body: bytes, by: PolicySet) -> int:

@@ -21,6 +21,16 @@ def worst_pods(size: int) -> Iterator[Worst]:
     yield from _rest(size)
 
 
+def widest(size: int) -> Iterator[Worst]:
+    """Yield pods whose texts take four bytes for each character in memory, because one of them does."""
+    text = "\U0001f600" + "x" * size
+    yield "a wide word", pod("0.2", container(command=[text]))
+    yield "a wide value", pod("0.2", container(env=[{"name": "A", "value": text}]))
+    yield "a wide shell's text", pod("0.2", container(command=["sh", "-c", f"{text} -gp=0 $A"]))
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", f"{text} -gp=0 $A"]}}}
+    yield "a wide hook's text", pod("0.2", container(lifecycle=hook))
+
+
 def at_the_limits(size: int) -> Iterator[Worst]:
     """Yield pods that are as large as any that is decided on."""
     for name, words in (
