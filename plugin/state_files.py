@@ -65,6 +65,8 @@ def write_atomically(path: Path, content: bytes, *, to_disk: bool = False) -> No
         finally:
             os.close(descriptor)
         unseen.replace(path)
+        if to_disk:
+            _force_entries(path.parent)
     except OSError:
         with suppress(OSError):
             unseen.unlink()
@@ -74,6 +76,14 @@ def write_atomically(path: Path, content: bytes, *, to_disk: bool = False) -> No
 def _write_all(descriptor: int, content: bytes) -> None:
     while content:  # on a file system that is nearly full less is written than was asked for, and then nothing
         content = content[os.write(descriptor, content) :]
+
+
+def _force_entries(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 _RESERVED_BYTES = 64 * 1024  # and multiples of it: a node of 64 GPUs with a fault each takes 32 KiB
@@ -109,7 +119,7 @@ def _reserve(path: Path, size_bytes: int) -> None:
     with suppress(FileNotFoundError):
         if path.lstat().st_size >= size_bytes:
             return
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _READABLE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, _READABLE)
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
     finally:
@@ -119,7 +129,7 @@ def _reserve(path: Path, size_bytes: int) -> None:
 def _wrote_over(reserve: Path, padded: bytes) -> bool:
     """Whether all of *reserve* is now *padded*; nothing is, if it is too small."""
     try:
-        descriptor = os.open(reserve, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(reserve, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

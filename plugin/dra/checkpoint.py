@@ -13,8 +13,10 @@ import msgspec
 from plugin.errors import DraError
 from plugin.state_files import write_atomically
 from policies.contract import SharingStrategy
+from program.files import read_file
 
 FILE = "checkpoint.json"
+_LARGEST_BYTES = 64 << 20  # 2 KB for each claim
 
 
 class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ def read_checkpoint(directory: Path) -> dict[str, Prepared]:
     """
     path = directory / FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_File).claims
+        return msgspec.json.decode(read_file(path, most_bytes=_LARGEST_BYTES), type=_File).claims
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -63,9 +65,9 @@ def read_checkpoint(directory: Path) -> dict[str, Prepared]:
 
 def write_checkpoint(directory: Path, claims: dict[str, Prepared]) -> None:
     """
-    Replace the file; a plugin that is killed meanwhile leaves the old one or the new one.
+    Replace the file; a plugin that is killed meanwhile, or a machine that crashes, leaves the old one or the new one.
 
     Raises:
         OSError: If it cannot be written; the old one stays.
     """
-    write_atomically(directory / FILE, msgspec.json.encode(_File(claims=claims)))
+    write_atomically(directory / FILE, msgspec.json.encode(_File(claims=claims)), to_disk=True)

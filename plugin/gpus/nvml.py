@@ -157,15 +157,17 @@ def if_answered(nvml: NvmlGpus, call: Callable[[], Any]) -> Any:
         if number_of(error) in AWAY | ALL_FAIL:
             raise
         return None
+    except UnicodeDecodeError:  # the bindings decode some texts
+        return None
 
 
 def pci_text(info: Any) -> str | None:
     """Read where on the PCI bus something is, and write it as the kernel does; None if NVML gives no such place."""
     # NVML writes 00000000:3B:00.0, the kernel 0000:3b:00.0.
-    domain, _, rest = text_of(info.busId).lower().partition(":")
     try:
+        domain, _, rest = text_of(info.busId).lower().partition(":")
         return f"{int(domain, 16):04x}:{rest}"
-    except ValueError:
+    except ValueError:  # no number, or no text
         return None
 
 

@@ -35,7 +35,7 @@ def _nvlink_ends(nvml: NvmlTopology, handle: Any) -> Iterator[str]:
         try:
             if nvml.nvmlDeviceGetNvLinkState(handle, number):
                 yield pci_text(nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, number)) or ""
-        except nvml.NVMLError:  # there is no such link, and none after it
+        except (nvml.NVMLError, UnicodeDecodeError):  # there is no such link, and none after it
             return
 
 
@@ -49,5 +49,5 @@ def _common_ancestor(nvml: NvmlTopology, one: Any, other: Any) -> int | None:
 def _address(nvml: NvmlTopology, handle: Any) -> str | None:
     try:
         return pci_text(nvml.nvmlDeviceGetPciInfo(handle))
-    except nvml.NVMLError:
+    except (nvml.NVMLError, UnicodeDecodeError):
         return None

@@ -1,5 +1,6 @@
 """What the driver asks for after an error, where it tells: about release 565 and later."""
 
+from math import isfinite
 from typing import Any
 
 from plugin.gpus.nvml import NvmlHealth
@@ -15,4 +16,7 @@ def recovery_action(nvml: NvmlHealth, handle: Any) -> int | None:
     (answer,) = nvml.nvmlDeviceGetFieldValues(handle, [_FIELD])
     if answer.nvmlReturn:
         raise nvml.NVMLError(answer.nvmlReturn)
-    return int(getattr(answer.value, _MEMBERS[answer.valueType])) if answer.valueType < len(_MEMBERS) else None
+    if answer.valueType >= len(_MEMBERS):
+        return None
+    value = getattr(answer.value, _MEMBERS[answer.valueType])
+    return int(value) if isfinite(value) else None

@@ -172,3 +172,25 @@ def test_a_link_in_the_place_of_the_reserve_is_not_followed(small: Path) -> None
     with pytest.raises(OSError, match="No space left"):
         write_reserved(small / "state.json", said(2))
     assert (small / "victim").read_bytes() == b"k" * (1 << 17)
+
+
+def test_a_pipe_in_the_place_of_the_reserve_waits_for_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".state.json.reserve")
+    write_reserved(tmp_path / "state.json", said(1))
+    assert read_json(tmp_path / "state.json", Said) is not None
+
+
+def test_what_goes_to_the_disk_is_there_before_it_takes_its_place_and_its_place_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[tuple[str, bool]] = []
+
+    def force(descriptor: int) -> None:
+        forced.append((Path(f"/proc/self/fd/{descriptor}").readlink().name, (tmp_path / "state.json").exists()))
+
+    monkeypatch.setattr(os, "fsync", force)
+    write_atomically(tmp_path / "state.json", b"{}")
+    assert forced == []
+    (tmp_path / "state.json").unlink()
+    write_atomically(tmp_path / "state.json", b"{}", to_disk=True)
+    assert forced == [(f".state.json.{os.getpid()}.new", False), (tmp_path.name, True)]

@@ -1,6 +1,7 @@
 """Who holds what: never more than a GPU has, whatever comes in whatever order, and after every kind of end."""
 
 import json
+import os
 from pathlib import Path
 from threading import Thread
 
@@ -153,6 +154,21 @@ def test_a_checkpoint_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> Non
     (tmp_path / "checkpoint.json").write_text('{"claims": {"u": 1}}')
     with pytest.raises(DraError, match="nobody knows which claims hold which GPUs: drain the node"):
         made(tmp_path)
+
+
+def test_a_pipe_in_the_place_of_the_checkpoint_is_no_empty_one_either(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "checkpoint.json")
+    with pytest.raises(DraError, match="a named pipe"):
+        made(tmp_path)
+
+
+def test_a_claim_is_on_the_disk_before_its_container_gets_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on, forced = made(tmp_path), list[bool]()
+    monkeypatch.setattr(os, "fsync", lambda _: forced.append(any((tmp_path / "cdi").glob("*"))))
+    prepare(on, "u", device(500, "GPU-0"))
+    assert forced == [False, False]  # the file, and its name
 
 
 def test_other_files_of_the_directory_are_left_alone(tmp_path: Path) -> None:
