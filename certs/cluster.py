@@ -30,6 +30,7 @@ _REMEDIES: Final = {
     404: "create the namespace first",
     422: "if the object is immutable, delete it, and the next pass creates a new one",
 }
+_LONGEST_REASON: Final = 200  # of what others have written
 _REQUEST: Final[dict[str, Any]] = {"_request_timeout": 10.0}  # seconds
 _WRITE: Final = _REQUEST | {"field_manager": "gpu-share-certs"}
 # A strategic merge finds the webhook by its name, wherever it stands in the list.
@@ -194,6 +195,11 @@ def _call(what: str, call: Callable[[], T]) -> T:
         reason = " ".join(str(error).split())
         raise ClusterError(
             f"cannot {what}: the API server cannot be reached: {reason}: check its address and the network"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())[:_LONGEST_REASON]
+        raise ClusterError(
+            f"cannot {what}: the answer is not what an API server gives: {reason}: is a proxy in between?"
         ) from None
 
 

@@ -22,7 +22,7 @@ def read_certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     """Return the certificates in *pem* in their order, without duplicates; whatever else it holds is ignored."""
     found = []
     for block in _CERTIFICATE.findall(pem):
-        with suppress(ValueError):
+        with suppress(ValueError, x509.InvalidVersion):  # the latter is no ValueError
             found.append(x509.load_pem_x509_certificate(block))
     return tuple(dict.fromkeys(found))
 

@@ -1,8 +1,10 @@
+from base64 import encodebytes
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from certs.issuer import CA, new_ca
 from certs.pem import dns_names, read_certificates
@@ -94,6 +96,19 @@ def test_data_that_is_not_a_certificate_is_removed_from_the_ca_bundle(installed:
     state, reasons = after_pass(replace(installed, bundle=(installed.bundle or b"") + b"# ours\n\xff"), NOW)
     assert reasons == ["the CA bundle holds something other than certificates"]
     assert state.bundle == installed.bundle
+
+
+@pytest.mark.parametrize("entry", ["bundle", "serving", "ca"])
+def test_a_certificate_of_a_version_that_there_is_none_of_is_repaired(installed: State, entry: str) -> None:
+    version, other = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x43"
+    whole = read_certificates(installed.bundle or b"")[0].public_bytes(Encoding.DER)
+    broken = b"-----BEGIN CERTIFICATE-----\n%s-----END CERTIFICATE-----\n" % encodebytes(whole.replace(version, other))
+    state = {
+        "bundle": replace(installed, bundle=broken),
+        "serving": replace(installed, serving={**installed.serving, "tls.crt": broken}),
+        "ca": replace(installed, ca={**installed.ca, "ca.crt": broken}),
+    }[entry]
+    assert next_write(state, settings=SETTINGS, now=NOW) is not None
 
 
 def test_a_certificate_for_other_names_is_replaced_at_once(installed: State) -> None:

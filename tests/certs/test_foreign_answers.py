@@ -1,0 +1,45 @@
+"""What answers in place of the API server, such as a proxy with a page of its own."""
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from kubernetes import client
+
+from certs.cluster import Cluster, ClusterError
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<html>",
+        b"",
+        b"[]",
+        b"\xff",
+        b'{"metadata": 1}',
+        b'{"webhooks": [{"name": 1}]}',
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    ],
+)
+def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as proxy:
+        Thread(target=proxy.serve_forever).start()
+        with (
+            client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{proxy.server_port}")) as api,
+            pytest.raises(
+                ClusterError, match=r"^cannot get mutating.*: the answer is not .*: is a proxy in between\?$"
+            ),
+        ):
+            Cluster(api, namespace="gpu-share").read()
+        proxy.shutdown()
