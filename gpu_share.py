@@ -20,6 +20,7 @@ _EXAMPLES = Path(__file__).parent / "policies" / "examples"
         "plugin": "plugin.commands:plugin",
         "policy": "policies.commands:policy",
         "preview": "webhook.commands:preview",
+        "top": "console.commands:top",
         "webhook": "webhook.commands:webhook",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -12,7 +12,7 @@ from functools import partial
 
 from policies.frameworks.catalogue import BUILT_IN
 from policies.reading.reference import framework_table, table
-from tests.docs import shown
+from tests.docs import cluster, shown
 from tests.docs.pages import PAGES, name, with_outputs
 from webhook.preview.kinds import kinds_table
 
@@ -27,6 +27,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "pod without a grant": shown.pod_without_a_grant,
     "fragmented pod": shown.fragmented_pod,
     "status of a node": shown.status_of_a_node,
+    "top": cluster.top,
 }
 _PART = re.compile(r"^<!-- ([a-z ]+) -->\n(.*?)^<!-- end of \1 -->$", re.DOTALL | re.MULTILINE)
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d+ ?s(?= ago)")

@@ -108,7 +108,7 @@ def test_every_object_carries_the_standard_labels(directory: Path) -> None:
             "managed-by": "kustomize",
             "version": VERSION,
         }, name
-        assert component in {None, "webhook", "plugin", "mps", "certs"}, name
+        assert component in {None, "webhook", "plugin", "mps", "certs", "console"}, name
 
 
 @each_installation

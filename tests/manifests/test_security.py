@@ -129,8 +129,7 @@ def test_only_the_certificate_jobs_and_the_driver_of_dra_have_permissions(direct
 
 
 def test_the_certificate_jobs_can_access_two_secrets_and_one_webhook_configuration() -> None:
-    (role,) = (one for one in BASE if one["kind"] == "Role")
-    (cluster_role,) = (one for one in BASE if one["kind"] == "ClusterRole")
+    role, cluster_role = (_role(kind, "gpu-share-certs") for kind in ("Role", "ClusterRole"))
     by_name, making = role["rules"]
     assert by_name["resources"] == making["resources"] == ["secrets"]
     assert set(by_name["resourceNames"]) == {contract.SERVING_SECRET, contract.CA_SECRET}
@@ -143,6 +142,19 @@ def test_the_certificate_jobs_can_access_two_secrets_and_one_webhook_configurati
         "resourceNames": [contract.WEBHOOK_CONFIGURATION],
         "verbs": ["get", "patch"],
     }
+
+
+def _role(kind: str, name: str) -> Object:
+    (found,) = (one for one in BASE if one["kind"] == kind and one["metadata"]["name"] == name)
+    return found
+
+
+def test_who_looks_at_shares_reads_no_secret_and_reaches_no_pods_but_ours() -> None:
+    (everywhere,) = _role("ClusterRole", "gpu-share-viewer")["rules"]
+    assert everywhere == {"apiGroups": [""], "resources": ["nodes", "pods", "events"], "verbs": ["list"]}
+    of_ours = _role("Role", "gpu-share-viewer")
+    assert of_ours["metadata"]["namespace"] == contract.NAMESPACE
+    assert of_ours["rules"] == [{"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}]
 
 
 def test_the_key_of_the_ca_is_in_no_pod() -> None:

@@ -1,0 +1,194 @@
+"""
+Requests to the API server of the user's kubeconfig, by the user's rights: bounded in time and size, and read alone.
+
+A node's part answers through the API server's proxy, and may be anybody's by then: no redirect of it is followed.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import quote
+
+import msgspec
+import yaml
+from kubernetes import client, config
+from urllib3 import Retry
+from urllib3.exceptions import HTTPError
+
+from console.objects import Page
+from console.words import Shown, as_shown
+from policies.errors import GpuShareError
+
+T = TypeVar("T")
+
+DEADLINE_SECONDS: Final = 8.0  # of one request, from its beginning to the last byte
+LARGEST_BYTES: Final = 64 * 1024 * 1024  # of one answer
+MOST_CONNECTIONS: Final = 32
+_PAGE: Final = 500  # objects in one answer
+_MOST_PAGES: Final = 200
+_OK: Final = 200
+_REMEDIES: Final = {
+    401: "sign in again, or check the user of the kubeconfig",
+    403: "ask for the right",
+    503: "look at the pod that should answer, and at the network between API server and node",
+}
+
+
+class NoClusterError(GpuShareError):
+    """No cluster can be reached by the kubeconfig; the sentence says why."""
+
+
+class UnseenError(GpuShareError):
+    """An answer that cannot be had: the sentence says why, *right* by which right it could, if one is missing."""
+
+    def __init__(self, why: str, *, status: int = 0) -> None:
+        self.why = Shown(why)
+        self.status = status  # of HTTP; 0 if there was no answer
+        super().__init__(str(self.why))
+
+
+class ApiServer:
+    """The API server of one context; for many threads."""
+
+    def __init__(self, settings: client.Configuration, *, context: str = "", namespace: str = "default") -> None:
+        settings.retries = Retry(total=0, redirect=False)
+        settings.connection_pool_maxsize = MOST_CONNECTIONS
+        self._client = client.ApiClient(settings)
+        self.context = Shown(context)
+        self.address = Shown(str(settings.host))
+        self.namespace = namespace  # of the context
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, largest_bytes: int = LARGEST_BYTES) -> bytes:
+        """
+        Ask for *path*, and give the answer.
+
+        Raises:
+            UnseenError: If there is no answer in time, or it is none that helps.
+        """
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        call = self._client.param_serialize(
+            "GET",
+            path,
+            query_params=[*(query or {}).items()],
+            auth_settings=["BearerToken"],
+            header_params={"Accept": "*/*"},
+        )
+        try:
+            answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
+            content = _read(answer.response, deadline, largest_bytes)
+        except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
+            raise UnseenError(f"no answer: {_short(error)}") from None
+        if answer.status != _OK:
+            remedy = _REMEDIES.get(answer.status)
+            said = _message(content) or f"{answer.status} {answer.reason}"
+            raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
+        return content
+
+    def one(self, kind: type[T], path: str) -> T:
+        """
+        Read one object.
+
+        Raises:
+            UnseenError: If it cannot be had.
+        """
+        return _decoded(kind, self.get(path))
+
+    def all(self, kind: type[T], path: str, **query: str) -> Iterator[T]:
+        """
+        Read a list of objects, in pages.
+
+        Raises:
+            UnseenError: If it cannot be had.
+        """
+        following = {"limit": str(_PAGE)}
+        for _ in range(_MOST_PAGES):
+            page = _decoded(Page[kind], self.get(path, {**query, **following}))  # type: ignore[valid-type] # a value
+            yield from page.items or ()
+            if not page.metadata.next:
+                return
+            following = {"limit": str(_PAGE), "continue": page.metadata.next}
+        raise UnseenError(f"more than {_MOST_PAGES * _PAGE} objects: ask for one namespace by -n")
+
+
+def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
+    """
+    Find the API server as kubectl does: by the kubeconfig, or in a pod by its service account.
+
+    Raises:
+        NoClusterError: If there is none.
+    """
+    settings = client.Configuration()
+    path = str(kubeconfig) if kubeconfig else None
+    try:
+        contexts, current = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # published without types
+        config.load_kube_config(  # type: ignore[no-untyped-call] # likewise
+            path, context=context or None, client_configuration=settings, persist_config=False
+        )
+    except (config.ConfigException, OSError, ValueError, TypeError, KeyError, yaml.YAMLError) as error:
+        if not (kubeconfig or context):
+            try:
+                config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # likewise
+            except config.ConfigException:
+                pass
+            else:
+                return ApiServer(settings, context="(in the cluster)")
+        raise NoClusterError(f"no cluster: {_short(error)}: set KUBECONFIG, or name a --context of it") from None
+    chosen = next((one for one in contexts if one["name"] == context), None) if context else current
+    of_context = (chosen or {}).get("context") or {}
+    return ApiServer(settings, context=(chosen or {}).get("name", ""), namespace=of_context.get("namespace", "default"))
+
+
+def path_of(*parts: str) -> str:
+    """Write a path of the API, whatever is in the names."""
+    return "".join(f"/{quote(part, safe=':')}" for part in parts)
+
+
+def _read(response: Any, deadline: float, largest_bytes: int) -> bytes:
+    """Read an answer that may be slow or endless."""
+    content = bytearray()
+    try:
+        while part := response.read1(65536, decode_content=False):
+            content += part
+            _check(len(content), deadline, largest_bytes)
+    except BaseException:
+        response.close()  # what is left of the answer must not be taken for the next one
+        raise
+    return bytes(content)
+
+
+def _check(size_bytes: int, deadline: float, largest_bytes: int) -> None:
+    if size_bytes > largest_bytes:
+        raise UnseenError(f"the answer is larger than {largest_bytes} bytes")
+    if time.monotonic() > deadline:
+        raise UnseenError(f"no whole answer within {DEADLINE_SECONDS:g} s")
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind, dec_hook=as_shown)
+
+
+def _decoded(kind: type[T], content: bytes) -> T:
+    try:
+        found: T = _decoder(cast("Any", kind)).decode(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise UnseenError(f"the answer is not understood: {error}") from None
+    return found
+
+
+def _message(content: bytes) -> str:
+    """Find what the API server says in its answer."""
+    try:
+        said = msgspec.json.decode(content[:65536])["message"]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
+        return ""
+    return str(said)[:500]
+
+
+def _short(error: Exception) -> str:
+    reason = getattr(error, "reason", None) or error  # of the last try
+    text = " ".join(str(reason).split())
+    return re.sub(r"^HTTPS?Connection(Pool)?\([^)]*\): ", "", text)[:300]

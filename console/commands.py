@@ -1,0 +1,64 @@
+"""`gpu-share top`: what is on the GPUs of a cluster, by the user's own kubeconfig."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from program.front import UNUSABLE, end
+from program.options import FILE, option
+
+if TYPE_CHECKING:
+    from console.api_server import ApiServer
+
+_kubeconfig = option("--kubeconfig", of="console", type=FILE, help="Kubeconfig; else as kubectl finds it.")
+_context = option("--context", of="console", default="", metavar="NAME", help="Context of the kubeconfig.")
+
+
+@click.command(short_help="Show the GPUs of a cluster, and who is on them.")
+@_kubeconfig
+@_context
+@option("--namespace", "-n", of="top", default="", metavar="NAME", help="Pods of this namespace alone; else of all.")
+@option("--node", of="top", default="", metavar="NAME", help="This node alone.")
+@click.option("--once", is_flag=True, help="Show it once. Without a terminal it is always so.")
+@option(
+    "--every-seconds",
+    of="top",
+    type=click.FloatRange(0.5, 3600),
+    default=2.0,
+    help="Seconds between two looks.",
+)
+@option("--output", "-o", of="top", type=click.Choice(["text", "wide", "json"]), default="text", help="Output format.")
+def top(
+    *,
+    kubeconfig: Path | None,
+    context: str,
+    namespace: str,
+    node: str,
+    once: bool,
+    every_seconds: float,
+    output: Literal["text", "wide", "json"],
+) -> None:
+    """
+    Show each node's GPUs as bars cut into tenants, and pods with their shares, live.
+
+    It asks the API server of your kubeconfig, and through its proxy the nodes, by your rights: those of the ClusterRole
+    and the Role gpu-share-viewer. What it cannot see it names, with the right by which it could. A figure that nobody
+    knows is "-", never 0.
+
+    Exits with 1 if nothing can be seen, with 2 if no cluster is configured.
+    """
+    from console.top.command import run
+
+    api = _connected(kubeconfig, context)
+    sys.exit(run(api, namespace=namespace, node=node, output=output, every_seconds=None if once else every_seconds))
+
+
+def _connected(kubeconfig: Path | None, context: str) -> "ApiServer":
+    from console.api_server import NoClusterError, connect
+
+    try:
+        return connect(kubeconfig=kubeconfig, context=context)
+    except NoClusterError as error:
+        end(str(error), UNUSABLE)

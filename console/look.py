@@ -1,0 +1,203 @@
+"""Look at a cluster once: its nodes and pods, and beside each other what every node says of itself."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
+from console.objects import Event, Grant, Node, Pod
+from console.seen import Denial, Seen, SeenNode, SeenPod, Unseen
+from console.words import Shown, as_shown, moment
+from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
+from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
+
+T = TypeVar("T")
+
+STATE_PORT: Final = 9407  # where a pod does not name its port `state`
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+PARTS: Final = ("plugin", "mps")  # of a node, in the order in which they are asked
+PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
+_DENIED_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
+_OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of whoever denies a pod with a share
+_FORBIDDEN: Final = (401, 403)
+_ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What could not be seen, while several things are looked at."""
+
+    unseen: list[Unseen] = field(default_factory=list)
+
+    def at(self, what: str, right: str, read_it: Callable[[], T], otherwise: T) -> T:
+        """Look at one thing; what cannot be seen is written down."""
+        try:
+            return read_it()
+        except UnseenError as error:
+            self.unseen.append(unseen(what, error, right))
+            return otherwise
+
+
+def unseen(what: str, error: UnseenError, right: str) -> Unseen:
+    """Say what cannot be seen, and by which right it could if that is what is missing."""
+    return Unseen(what=what, why=str(error), right=right if error.status in _FORBIDDEN else "")
+
+
+def look(api: ApiServer, *, namespace: str = "") -> Seen:
+    """Look at the cluster as far as the user's rights go; *namespace* is whose pods are looked for, all without one."""
+    looks = Looks()
+    place = ("namespaces", namespace) if namespace else ()
+    of = f" in namespace {namespace}" if namespace else ""
+    events_of = {"fieldSelector": "reason=FailedCreate"}
+    now = datetime.now(UTC)
+    with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
+
+        def ask(what: str, right: str, read_it: Callable[[], Iterable[T]]) -> "Future[Sequence[T]]":
+            return threads.submit(lambda: looks.at(what, right, lambda: [*read_it()], []))
+
+        nodes = ask("nodes", "list nodes", lambda: api.all(Node, "/api/v1/nodes"))
+        parts = ask(
+            "the pods of gpu-share, and so what nodes say of themselves",
+            f"list pods in namespace {NAMESPACE}",
+            lambda: api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF),
+        )
+        pods = ask(
+            f"pods with a share{of}",
+            f"list pods{of}",
+            lambda: api.all(Pod, path_of("api", "v1", *place, "pods"), labelSelector=f"{SHARED_LABEL}=true"),
+        )
+        events = ask(
+            f"denied pods{of}",
+            f"list events{of}",
+            lambda: api.all(Event, path_of("api", "v1", *place, "events"), **events_of),
+        )
+        states = _states(api, parts.result(), threads)
+    return Seen(
+        context=api.context or api.address,
+        at=now.isoformat(timespec="seconds"),
+        namespace=namespace,
+        nodes=seen_nodes(nodes.result(), states),
+        pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
+        denials=denials(events.result(), now),
+        parts=tuple(parts.result()),
+        unseen=tuple(looks.unseen),
+    )
+
+
+def seen_pod(pod: Pod) -> SeenPod:
+    """Read what a pod was granted."""
+    try:
+        text = pod.metadata.annotations.get(GRANT_ANNOTATION, "")
+        grant = msgspec.json.decode(text, type=Grant, dec_hook=as_shown)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
+        return SeenPod(pod=pod, grant=None)
+    return SeenPod(pod=pod, grant=grant)
+
+
+def seen_nodes(nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen]) -> tuple[SeenNode, ...]:
+    """Put nodes together with what they say; those that have nothing to do with shares are left out."""
+    seen: dict[str, SeenNode] = {}
+    for node in nodes:
+        name = str(node.metadata.name)
+        is_labelled = node.metadata.labels.get(NODE_LABEL) == "true"
+        if is_labelled or name in states:
+            seen[name] = _seen_node(node, labelled=is_labelled)
+    for name, state in states.items():
+        known = seen.get(name) or SeenNode(name=name)
+        heard = {"state": state} if isinstance(state, NodeState) else {"silent": state}
+        seen[name] = msgspec.structs.replace(known, **heard)
+    return tuple(seen[name] for name in sorted(seen))
+
+
+def denials(events: Iterable[Event], now: datetime) -> tuple[Denial, ...]:
+    """Find the controllers whose pods with a share were denied lately, each with the last denial."""
+    found: dict[tuple[str, str, str], Denial] = {}
+    for event in events:
+        at = event.last_timestamp or event.event_time or event.metadata.creation_timestamp
+        passed = now - (moment(at) or now)
+        if passed.total_seconds() > _DENIED_SECONDS or not any(word in event.message for word in _OF_OURS):
+            continue
+        on = event.involved_object
+        made = Denial(
+            namespace=on.namespace,
+            kind=on.kind,
+            name=on.name,
+            message=event.message.removeprefix("Error creating: "),
+            count=event.count or 1,
+            last=at,
+        )
+        key = (made.namespace, made.kind, made.name)
+        if key not in found or (made.last or "") > (found[key].last or ""):
+            found[key] = made
+    return tuple(found[key] for key in sorted(found))
+
+
+def state_path(part: Pod) -> str:
+    """Write the path to the state of a node through the API server's proxy to one of its parts."""
+    ports = {port.name: port.container_port for container in part.spec.containers for port in container.ports}
+    pod = f"{part.metadata.name}:{ports.get('state', STATE_PORT)}"
+    return path_of("api", "v1", "namespaces", NAMESPACE, "pods", pod, "proxy", "state")
+
+
+def _states(api: ApiServer, parts: Iterable[Pod], threads: ThreadPoolExecutor) -> dict[str, NodeState | Unseen]:
+    """Ask each node, all at the same time; the parts of one node one after the other, until one answers."""
+    by_node: dict[str, list[Pod]] = {}
+    for part in sorted(parts, key=lambda one: _rank(one.metadata.labels.get(COMPONENT_LABEL, ""))):
+        if part.metadata.labels.get(COMPONENT_LABEL) in PARTS and part.spec.node_name:
+            by_node.setdefault(part.spec.node_name, []).append(part)
+    asked = {node: threads.submit(_state, api, on) for node, on in by_node.items()}
+    wait(asked.values(), timeout=_ALL_SECONDS)
+    return {node: _answered(answer, node) for node, answer in asked.items()}
+
+
+def _answered(answer: "Future[NodeState | Unseen]", node: str) -> NodeState | Unseen:
+    if answer.done() and not answer.cancelled():
+        return answer.result()
+    answer.cancel()
+    return Unseen(what=f"node {node}", why=f"no answer within {_ALL_SECONDS:g} s, since others are slow")
+
+
+def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
+    """Ask the parts of a node; what the first one says of itself counts if none answers."""
+    reasons: list[Unseen] = []
+    for part in parts:
+        what = f"what node {part.spec.node_name} says of itself"
+        try:
+            return read(api.get(state_path(part), {"pod": part.metadata.uid}, largest_bytes=LARGEST_BYTES))
+        except UnseenError as error:
+            said = UnseenError(f"{part.metadata.name}: {error}", status=error.status)
+            # The node's part forbids as well, in its own words: only the API server's refusal is of rights.
+            is_proxy = error.status in _FORBIDDEN and "pods/proxy" not in str(error)
+            right = "" if is_proxy else f"get pods/proxy{_where(NAMESPACE)}"
+            reasons.append(unseen(what, said, right))
+        except NodeStateError as error:
+            reasons.append(Unseen(what=what, why=Shown(f"{part.metadata.name}: {error}")))
+    return reasons[0]
+
+
+def _seen_node(node: Node, *, labelled: bool) -> SeenNode:
+    ready = [condition.status == "True" for condition in node.status.conditions if condition.type == "Ready"]
+    return SeenNode(
+        name=node.metadata.name,
+        labelled=labelled,
+        ready=ready[0] if ready else None,
+        unschedulable=node.spec.unschedulable,
+        taints=node.spec.taints,
+        conditions=node.status.conditions,
+        kubelet=node.status.node_info.kubelet_version,
+        labels=node.metadata.labels,
+        capacity=node.status.capacity,
+        allocatable=node.status.allocatable,
+    )
+
+
+def _rank(component: str) -> int:
+    return PARTS.index(component) if component in PARTS else len(PARTS)
+
+
+def _where(namespace: str) -> str:
+    return f" in namespace {namespace}"

@@ -1,0 +1,223 @@
+"""Objects of Kubernetes as far as the view needs them; all of their texts that are free are `Shown`."""
+
+from typing import Annotated, Generic, TypeVar
+
+import msgspec
+
+from console.words import Shown
+from policies.node_state import Name
+
+T = TypeVar("T")
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an object; what is not known of it is ignored."""
+
+
+class Owner(_Part, frozen=True, kw_only=True):
+    """Who made an object."""
+
+    kind: Shown = Shown("")
+    name: Shown = Shown("")
+    uid: str = ""
+
+
+class Metadata(_Part, frozen=True, kw_only=True):
+    """What every object has."""
+
+    name: Shown = Shown("")
+    namespace: Shown = Shown("")
+    uid: Shown = Shown("")
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: Shown | None = None
+    deletion_timestamp: Shown | None = None
+    owner_references: tuple[Owner, ...] = ()
+
+
+class Object(_Part, frozen=True, kw_only=True):
+    """Any object."""
+
+    metadata: Metadata = Metadata()
+
+
+class Page(_Part, Generic[T], frozen=True, kw_only=True):
+    """A part of a list, and how to get the next one."""
+
+    class Continue(_Part, frozen=True, kw_only=True):
+        """Where the list goes on."""
+
+        next: Annotated[str, msgspec.Meta(max_length=4096)] = msgspec.field(default="", name="continue")
+
+    metadata: Continue = Continue()
+    items: tuple[T, ...] | None = ()
+
+
+class Condition(_Part, frozen=True, kw_only=True):
+    """A condition of a node or pod."""
+
+    type: str = ""
+    status: str = ""
+    reason: Shown = Shown("")
+    message: Shown = Shown("")
+
+
+class Taint(_Part, frozen=True, kw_only=True):
+    """A taint of a node."""
+
+    key: Shown = Shown("")
+    value: Shown = Shown("")
+    effect: Shown = Shown("")
+
+
+class NodeSpec(_Part, frozen=True, kw_only=True):
+    """A node as it is wanted."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeInfo(_Part, frozen=True, kw_only=True):
+    """Versions on a node."""
+
+    kubelet_version: Shown = Shown("")
+
+
+class NodeStatus(_Part, frozen=True, kw_only=True):
+    """A node as it is."""
+
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
+    conditions: tuple[Condition, ...] = ()
+    node_info: NodeInfo = NodeInfo()
+
+
+class Node(Object, frozen=True, kw_only=True):
+    """A node."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Port(_Part, frozen=True, kw_only=True):
+    """A port of a container."""
+
+    name: str = ""
+    container_port: int = 0
+
+
+class Variable(_Part, frozen=True, kw_only=True):
+    """An environment variable of a container."""
+
+    name: Shown = Shown("")
+    value: Shown = Shown("")
+
+
+class Resources(_Part, frozen=True, kw_only=True):
+    """What a container asks for."""
+
+    limits: dict[str, str] = {}
+
+
+class Container(_Part, frozen=True, kw_only=True):
+    """A container of a pod."""
+
+    name: Name
+    image: Shown = Shown("")
+    args: tuple[Shown, ...] = ()
+    env: tuple[Variable, ...] = ()
+    ports: tuple[Port, ...] = ()
+    resources: Resources = Resources()
+
+
+class PodSpec(_Part, frozen=True, kw_only=True):
+    """A pod as it is wanted."""
+
+    node_name: Shown = Shown("")
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    host_ipc: bool = msgspec.field(default=False, name="hostIPC")
+    scheduler_name: Shown = Shown("")
+
+
+class Waiting(_Part, frozen=True, kw_only=True):
+    """Why a container does not run, or how it ended."""
+
+    reason: Shown = Shown("")
+    message: Shown = Shown("")
+    exit_code: int | None = None
+
+
+class ContainerState(_Part, frozen=True, kw_only=True):
+    """How a container is."""
+
+    waiting: Waiting | None = None
+    terminated: Waiting | None = None
+
+
+class ContainerStatus(_Part, frozen=True, kw_only=True):
+    """How a container is, and how it was."""
+
+    name: Shown = Shown("")
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodStatus(_Part, frozen=True, kw_only=True):
+    """A pod as it is."""
+
+    phase: Shown = Shown("")
+    reason: Shown = Shown("")
+    message: Shown = Shown("")
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object, frozen=True, kw_only=True):
+    """A pod."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Involved(_Part, frozen=True, kw_only=True):
+    """What an event is about."""
+
+    kind: Shown = Shown("")
+    namespace: Shown = Shown("")
+    name: Shown = Shown("")
+    uid: str = ""
+
+
+class Event(Object, frozen=True, kw_only=True):
+    """An event."""
+
+    involved_object: Involved = Involved()
+    type: Shown = Shown("")
+    reason: Shown = Shown("")
+    message: Shown = Shown("")
+    count: int | None = None
+    last_timestamp: Shown | None = None
+    event_time: Shown | None = None
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod was granted, as its annotation says."""
+
+    class Container(msgspec.Struct, frozen=True, kw_only=True):
+        """What one container was granted."""
+
+        share: Shown = Shown("")
+        vgpus: int | None = None
+        of: int | None = None
+        resource: Shown = Shown("")  # by DRA, and of partitions
+
+    policy: Shown = Shown("")
+    strategy: Shown = Shown("")
+    attach: Shown = Shown("")
+    resource: Shown = Shown("")
+    allocation: Shown = Shown("")
+    containers: dict[Name, Container] = {}

@@ -1,0 +1,117 @@
+"""
+The cluster as it was seen at one moment: values that all commands read, with what could not be seen beside them.
+
+Texts are `Shown`, and harmless. A figure that is not known is None, never 0.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from console.objects import Condition, Grant, Pod, Taint
+from console.words import Shown
+from policies.node_state import Gpu, NodeState, Tenant
+
+
+class Unseen(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that could not be seen."""
+
+    what: str
+    why: str
+    right: str = ""  # by which it could; empty if no right is missing
+
+
+class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose GPUs are shared, or should be."""
+
+    name: str
+    labelled: bool | None = None  # None if the node itself cannot be read
+    ready: bool | None = None
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    kubelet: str = ""
+    labels: dict[str, str] = {}
+    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = {}
+    state: NodeState | None = None  # None if no part of it answers
+    silent: Unseen | None = None  # why not
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Its GPUs, as far as it tells of them."""
+        return self.state.gpus if self.state else ()
+
+
+class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod with a share."""
+
+    pod: Pod
+    grant: Grant | None  # None if its annotation cannot be read
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return self.pod.metadata.namespace
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.pod.metadata.name
+
+    @property
+    def node(self) -> str:
+        """Its node; empty while it has none."""
+        return self.pod.spec.node_name
+
+    @property
+    def phase(self) -> str:
+        """Its phase, or that it is about to end."""
+        is_ending = self.pod.metadata.deletion_timestamp is not None
+        return "Terminating" if is_ending else self.pod.status.phase
+
+    @property
+    def why(self) -> str:
+        """What Kubernetes says of a pod that does not run; empty if it says nothing."""
+        status = self.pod.status
+        if status.message or status.reason:
+            return ": ".join(filter(None, (status.reason, status.message)))
+        for condition in status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                return condition.message or condition.reason
+        for container in (*status.init_container_statuses, *status.container_statuses):
+            for held in (container.state.waiting, container.state.terminated):
+                if held is not None and held.reason not in ("", "Completed"):
+                    return ": ".join(filter(None, (held.reason, held.message)))
+        return ""
+
+
+class Denial(msgspec.Struct, frozen=True, kw_only=True):
+    """A controller whose pods are denied."""
+
+    namespace: str
+    kind: str
+    name: str
+    message: str
+    count: int
+    last: Shown | None  # when it was denied last
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it."""
+
+    context: str
+    at: str  # ISO 8601, UTC
+    namespace: str = ""  # whose pods were looked for; empty for all
+    nodes: tuple[SeenNode, ...] = ()
+    pods: tuple[SeenPod, ...] = ()
+    denials: tuple[Denial, ...] = ()
+    parts: tuple[Pod, ...] = ()  # pods of gpu-share itself
+    unseen: tuple[Unseen, ...] = ()
+
+    def tenants(self) -> Iterator[tuple[SeenNode, Gpu, Tenant]]:
+        """Yield who is on which GPU."""
+        for node in self.nodes:
+            for gpu in node.gpus:
+                for tenant in gpu.tenants:
+                    yield node, gpu, tenant

@@ -1,0 +1,57 @@
+"""`gpu-share top`: once or live, as a picture or as JSON."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+
+from console.api_server import ApiServer
+from console.look import look
+from console.seen import Seen
+from console.top.drawing import draw
+from console.top.rows import top
+from program.front import FAILED
+
+Output = Literal["text", "wide", "json"]
+
+
+def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seconds: float | None) -> int:
+    """
+    Show the cluster: once, or anew *every_seconds* until it is interrupted.
+
+    Returns:
+        0, or 1 if nothing at all could be seen.
+    """
+    if output == "json":
+        seen = look(api, namespace=namespace)
+        shown = msgspec.json.encode(top(seen, node=node), enc_hook=str)
+        sys.stdout.write(msgspec.json.format(shown).decode() + "\n")
+        return _code(seen)
+    # Without a terminal nothing is cut to a width that nobody has.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 4096)
+    if every_seconds is None or not sys.stdout.isatty():
+        seen = look(api, namespace=namespace)
+        console.print(draw(top(seen, node=node), wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
+        return _code(seen)
+    _live(
+        console, lambda: look(api, namespace=namespace), node=node, wide=output == "wide", every_seconds=every_seconds
+    )
+    return 0
+
+
+def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, every_seconds: float) -> None:
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(draw(top(see(), node=node), wide=wide), refresh=True)
+                time.sleep(every_seconds)
+    except KeyboardInterrupt:  # as one leaves it
+        return
+
+
+def _code(seen: Seen) -> int:
+    return FAILED if seen.unseen and not (seen.nodes or seen.pods or seen.parts) else 0

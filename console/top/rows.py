@@ -1,0 +1,186 @@
+"""What `gpu-share top` shows of the cluster as seen, as values; `-o json` is these."""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from console.seen import Denial, Seen, SeenNode, SeenPod, Unseen
+from policies.node_state import Ages, Gpu, Tenant
+
+T = TypeVar("T", int, float)
+Held = tuple[SeenNode, Gpu, Tenant]  # what a container has of a GPU
+
+STALE_SECONDS = 20.0  # health that is older is not known any more, as in the metrics of a node
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A node."""
+
+    name: str
+    labelled: bool | None
+    ready: bool | None
+    driver: str | None  # None if the node does not say
+    program: str | None  # version of gpu-share
+    ages: Ages | None
+    health_known: bool  # whether its GPUs are now as they are shown
+    trouble: str  # why something of its GPUs is not known; empty if all is
+    notes: tuple[str, ...]
+    gpus: tuple[Gpu, ...]
+
+
+class PodRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A container with a share; a pod as a whole if its grant cannot be read."""
+
+    namespace: str
+    pod: str
+    container: str
+    node: str
+    phase: str | None  # None if the pod cannot be seen, and its node alone tells of it
+    share: str  # as granted; of the GPU it is on where nothing else is known
+    strategy: str
+    gpus: tuple[str, ...]  # UUIDs
+    memory_limit_bytes: int | None
+    thread_limit_ratio: float | None
+    memory_used_bytes: int | None
+    sm_ratio: float | None
+    processes: int | None
+    created: str | None
+    why: str  # what Kubernetes says of it
+
+
+class Top(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it."""
+
+    context: str
+    at: str
+    namespace: str
+    nodes: tuple[NodeRow, ...]
+    pods: tuple[PodRow, ...]
+    denied: tuple[Denial, ...]
+    unseen: tuple[Unseen, ...]
+
+
+def top(seen: Seen, *, node: str = "") -> Top:
+    """Say what is to be shown; of one *node* if it is named, with the pods that have none yet."""
+    silent = [one.silent for one in seen.nodes if one.silent is not None and _is_shown(one.name, node)]
+    return Top(
+        context=seen.context,
+        at=seen.at,
+        namespace=seen.namespace,
+        nodes=tuple(_node_row(one) for one in seen.nodes if _is_shown(one.name, node)),
+        pods=tuple(row for row in _pod_rows(seen) if not node or row.node in (node, "")),
+        denied=seen.denials,
+        unseen=(*seen.unseen, *silent),
+    )
+
+
+def _is_shown(name: str, node: str) -> bool:
+    return not node or name == node
+
+
+def _node_row(node: SeenNode) -> NodeRow:
+    state = node.state
+    return NodeRow(
+        name=node.name,
+        labelled=node.labelled,
+        ready=node.ready,
+        driver=state.driver or None if state else None,
+        program=state.program if state else None,
+        ages=state.ages if state else None,
+        health_known=_is_health_known(node),
+        trouble=_trouble(node),
+        notes=(*state.skipped, *(f"restart needed: {one}" for one in state.restart_needed)) if state else (),
+        gpus=node.gpus,
+    )
+
+
+def _is_health_known(node: SeenNode) -> bool:
+    age_seconds = node.state.ages.health if node.state else None
+    return age_seconds is not None and age_seconds <= STALE_SECONDS
+
+
+def _trouble(node: SeenNode) -> str:
+    state = node.state
+    if state is None:
+        return node.silent.why if node.silent else "no part of gpu-share runs there"
+    if state.waiting:
+        return f"no GPU is shared yet: {state.waiting}"
+    age_seconds = state.ages.health
+    if age_seconds is None:
+        return "gpu-share plugin has not said yet how the GPUs are"
+    if age_seconds > STALE_SECONDS:
+        return f"gpu-share plugin has been silent for {age_seconds:.0f} s: what follows is what it said last"
+    return f"tenants unknown: {state.tenants_unknown}" if state.tenants_unknown else ""
+
+
+def _pod_rows(seen: Seen) -> Iterator[PodRow]:
+    held: dict[tuple[str, str], list[Held]] = {}
+    for one in seen.tenants():
+        held.setdefault((one[2].namespace, one[2].pod), []).append(one)
+    rows: list[PodRow] = []
+    for pod in seen.pods:
+        rows += _of_pod(pod, held.pop((pod.namespace, pod.name), []))
+    for (namespace, name), on in held.items():
+        if not seen.namespace or namespace == seen.namespace:
+            rows += (_row(namespace, name, container, _of(container, on)) for container in _containers(on))
+    yield from sorted(rows, key=lambda row: (row.namespace, row.pod, row.container))
+
+
+def _of_pod(pod: SeenPod, on: list[Held]) -> Iterator[PodRow]:
+    granted = [*pod.grant.containers] if pod.grant else []
+    for container in dict.fromkeys([*granted, *_containers(on)]) or {"": None}:
+        yield _row(pod.namespace, pod.name, container, _of(container, on), pod)
+
+
+def _row(
+    namespace: str,
+    name: str,
+    container: str,
+    on: list[Held],
+    pod: SeenPod | None = None,
+) -> PodRow:
+    grant = pod.grant if pod else None
+    granted = grant.containers.get(container) if grant else None
+    tenants = [tenant for _, _, tenant in on]
+    return PodRow(
+        namespace=namespace,
+        pod=name,
+        container=container,
+        node=pod.node if pod and pod.node else next((node.name for node, _, _ in on), ""),
+        phase=pod.phase if pod else None,
+        share=granted.share if granted else share_text(on),
+        strategy=grant.strategy if grant else next((gpu.strategy for _, gpu, _ in on), ""),
+        gpus=tuple(gpu.uuid for _, gpu, _ in on),
+        memory_limit_bytes=_sum(one.memory_limit_bytes for one in tenants),
+        thread_limit_ratio=next((one.thread_limit_ratio for one in tenants), None),
+        memory_used_bytes=_sum(one.use.memory_bytes if one.use else None for one in tenants),
+        sm_ratio=_sum(one.use.sm_ratio if one.use else None for one in tenants),
+        processes=_sum(one.use.processes if one.use else None for one in tenants),
+        created=pod.pod.metadata.creation_timestamp if pod else next((one.since for one in tenants), None),
+        why=pod.why if pod and pod.phase != "Running" else "",
+    )
+
+
+def share_text(on: Iterable[Held]) -> str:
+    """Write what is held of some GPUs as a share; empty if nothing is."""
+    held = sum(gpu.ratio(tenant.parts) for _, gpu, tenant in on)
+    return f"{held:.3f}".rstrip("0").rstrip(".") if held else ""
+
+
+def _containers(on: Iterable[Held]) -> list[str]:
+    return [*dict.fromkeys(tenant.container for _, _, tenant in on)]
+
+
+def _of(container: str, on: list[Held]) -> list[Held]:
+    return [one for one in on if one[2].container == container]
+
+
+def _sum(amounts: Iterable[T | None]) -> T | None:
+    """Add up what is known; None unless all of it is, and there is some."""
+    total: T | None = None
+    for amount in amounts:
+        if amount is None:
+            return None
+        total = amount if total is None else total + amount
+    return total

@@ -1,0 +1,142 @@
+"""Objects of a cluster with shares, as its API server and its nodes give them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from policies.node_state import VERSION, Ages, Fault, Gpu, NodeState, Tenant, Use, write
+from tests.console.stand_in import Object, StandIn
+
+GIB = 1024**3
+
+
+def ago(**passed: float) -> str:
+    return (datetime.now(UTC) - timedelta(**passed)).isoformat(timespec="seconds")
+
+
+def node(name: str = "gpu-a", *, labelled: bool = True, **status: Any) -> Object:
+    labels = {"gpu-share.dev/node": "true"} if labelled else {}
+    conditions = [{"type": "Ready", "status": "True"}]
+    vgpus = {"gpu-share.dev/vgpu": "20"}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": vgpus, "allocatable": vgpus, "conditions": conditions, **status},
+    }
+
+
+def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> Object:
+    """A pod of gpu-share on a node."""
+    name = f"gpu-share-{component}-{on}"
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "gpu-share",
+            "uid": f"uid-of-{name}",
+            "labels": {"app.kubernetes.io/part-of": "gpu-share", "app.kubernetes.io/component": component},
+        },
+        "spec": {
+            "nodeName": on,
+            "containers": [{"name": component, "ports": [{"name": "state", "containerPort": port}]}],
+        },
+        "status": {"phase": "Running", "containerStatuses": [{"name": component, "ready": True}]},
+    }
+
+
+def pod(name: str, share: str = "0.2", *, namespace: str = "team-vision", on: str = "gpu-a", **status: Any) -> Object:
+    """A pod with a share."""
+    grant = {
+        "policy": namespace,
+        "strategy": "mps",
+        "attach": "pod",
+        "resource": "gpu-share.dev/vgpu",
+        "containers": {"main": {"vgpus": round(float(share) * 10), "share": share, "of": 10}},
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-of-{name}",
+            "creationTimestamp": ago(minutes=5),
+            "labels": {"gpu-share.dev/shared": "true"},
+            "annotations": {"gpu-share": share, "gpu-share.dev/grant": json.dumps(grant)},
+        },
+        "spec": {"nodeName": on, "containers": [{"name": "main", "image": "busybox:1.37"}]},
+        "status": {"phase": "Running", **status},
+    }
+
+
+def pending(name: str, share: str, why: str) -> Object:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+    return pod(name, share, on="", phase="Pending", conditions=[condition])
+
+
+def denial(message: str, *, kind: str = "ReplicaSet", name: str = "resnet-5d", at: str = "") -> Object:
+    return {
+        "metadata": {"name": f"{name}.1", "namespace": "team-vision"},
+        "involvedObject": {"kind": kind, "namespace": "team-vision", "name": name},
+        "reason": "FailedCreate",
+        "message": f"Error creating: {message}",
+        "count": 9,
+        "lastTimestamp": at or ago(minutes=1),
+    }
+
+
+def tenant(pod: str, parts: int, *, use: Use | None = None, namespace: str = "team-vision", **more: Any) -> Tenant:
+    limit = parts * 14 * GIB
+    return Tenant(
+        namespace=namespace, pod=pod, container="main", parts=parts, memory_limit_bytes=limit, use=use, **more
+    )
+
+
+def gpu(*tenants: Tenant, index: int = 0, parts: int = 10, hidden: int = 0, **more: Any) -> Gpu:
+    granted = sum(one.parts for one in tenants)
+    free = 0 if more.get("healthy") is False else parts - granted - hidden
+    values: dict[str, Any] = {
+        "uuid": f"GPU-{index}",
+        "index": index,
+        "model": "NVIDIA H200",
+        "resource": "gpu-share.dev/vgpu",
+        "strategy": "mps",
+        "allocation": "device-plugin",
+        "healthy": True,
+        "memory_bytes": 140 * GIB,
+        "limits_enforced_by": "mps",
+        "parts": parts,
+        "granted": granted,
+        "hidden": hidden,
+        "free": free,
+        "largest_free": free,
+        "tenants": tenants,
+    }
+    return Gpu(**{**values, **more})
+
+
+def failed_gpu(*tenants: Tenant, index: int = 1) -> Gpu:
+    fault = Fault(source="xid", why="the driver reported XID 79", since=ago(minutes=3), comes_back="by a reset")
+    return gpu(*tenants, index=index, healthy=False, faults=(fault,))
+
+
+def state(*gpus: Gpu, on: str = "gpu-a", **more: Any) -> NodeState:
+    ages = more.pop("ages", Ages(health=1.0, tenants=2.0))
+    return NodeState(
+        version=VERSION, part="plugin", program="0.1.0", node=on, driver="580.65", ages=ages, gpus=gpus, **more
+    )
+
+
+def cluster(*states: NodeState, pods: tuple[Object, ...] = (), events: tuple[Object, ...] = ()) -> StandIn:
+    """A cluster in which each node of *states* has a part that says it."""
+    known = StandIn()
+    known.lists["/api/v1/nodes"] = [node(one.node) for one in states]
+    known.lists["/api/v1/namespaces/gpu-share/pods"] = [part(one.node) for one in states]
+    known.lists["/api/v1/pods"] = list(pods)
+    known.lists["/api/v1/events"] = list(events)
+    for one in states:
+        tell(known, one)
+    return known
+
+
+def tell(known: StandIn, said: NodeState, *, component: str = "plugin") -> None:
+    """Have a part of a node say *said*."""
+    name = f"gpu-share-{component}-{said.node}"
+    known.states[f"{name}:9407"] = lambda: (200, write(said))
+    known.uids[f"{name}:9407"] = f"uid-of-{name}"

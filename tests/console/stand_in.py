@@ -1,0 +1,140 @@
+"""A stand-in for an API server, over real HTTP: lists of objects, rights, and proxies to the parts of nodes."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import yaml
+
+Object = dict[str, Any]
+Reply = tuple[int, bytes]
+_PROXY = "/proxy/"
+
+
+@dataclass
+class StandIn:
+    """What it knows; a test changes it at any time."""
+
+    lists: dict[str, list[Object]] = field(default_factory=dict)  # by path
+    states: dict[str, Callable[[], Reply]] = field(default_factory=dict)  # by `<pod>:<port>`
+    uids: dict[str, str] = field(default_factory=dict)  # that a part wants to hear, likewise
+    forbidden: set[str] = field(default_factory=set)  # resources that the user may not read
+    raw: dict[str, Reply] = field(default_factory=dict)  # answers by path, whatever else is known of it
+    asked: list[str] = field(default_factory=list)
+    redirect: str = ""  # where every part of a node sends its callers
+    drips: bool = False  # parts of nodes send a byte at a time
+    page: int = 500  # most objects in one answer, whatever was asked for
+
+    def reply(self, path: str, query: dict[str, list[str]]) -> Reply:
+        """Answer as an API server does."""
+        self.asked.append(path)
+        if path in self.raw:
+            return self.raw[path]
+        if _PROXY in path:
+            return self._proxied(path, query)
+        resource = path.rpartition("/")[2]
+        if resource in self.forbidden:
+            return _status(403, f'{resource} is forbidden: User "viewer" cannot list resource "{resource}"')
+        if path not in self.lists:
+            return 200, json.dumps({"items": None}).encode()
+        found = [one for one in self.lists[path] if _matches(one, query.get("labelSelector", [""])[0])]
+        begin = int(query.get("continue", ["0"])[0])
+        metadata = {"continue": str(begin + self.page)} if begin + self.page < len(found) else {}
+        return 200, json.dumps({"metadata": metadata, "items": found[begin : begin + self.page]}).encode()
+
+    def _proxied(self, path: str, query: dict[str, list[str]]) -> Reply:
+        pod = path.removeprefix("/api/v1/namespaces/gpu-share/pods/").partition("/")[0]
+        if "pods/proxy" in self.forbidden:
+            return _status(403, f'pods "{pod}" is forbidden: User "viewer" cannot get resource "pods/proxy"')
+        if pod not in self.states:
+            return _status(503, f"error trying to reach service: dial tcp: no route to {pod}")
+        if query.get("pod", [""])[0] != self.uids.get(pod, ""):
+            return 403, b"expected ?pod= with metadata.uid of this pod"
+        return self.states[pod]()
+
+
+@contextmanager
+def serve(known: StandIn, directory: Path) -> Iterator[Path]:
+    """Serve *known* on this machine, and yield a kubeconfig that leads to it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            path = unquote(parts.path)
+            if known.redirect and _PROXY in path:
+                self.send_response(302)
+                self.send_header("Location", known.redirect)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            status, content = known.reply(path, parse_qs(parts.query))
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            for part in self._parts(content, drips=known.drips and _PROXY in path):
+                try:
+                    self.wfile.write(part)
+                except OSError:
+                    return
+
+        def _parts(self, content: bytes, *, drips: bool) -> Iterator[bytes]:
+            if not drips:
+                yield content
+                return
+            for byte in content:
+                time.sleep(0.05)
+                yield bytes([byte])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield _kubeconfig(directory, listening.server_port)
+    finally:
+        listening.shutdown()
+        thread.join()
+        listening.server_close()
+
+
+def _kubeconfig(directory: Path, port: int) -> Path:
+    path = directory / "kubeconfig"
+    cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}
+    away = {"name": "away", "cluster": {"server": "http://127.0.0.1:1"}}
+    contexts = [
+        {"name": "here", "context": {"cluster": "c", "user": "viewer"}},
+        {"name": "nowhere", "context": {"cluster": "away", "user": "viewer"}},
+    ]
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [cluster, away],
+        "contexts": contexts,
+        "users": [{"name": "viewer", "user": {"token": "t"}}],
+        "current-context": "here",
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def _status(code: int, message: str) -> Reply:
+    return code, json.dumps({"kind": "Status", "message": message}).encode()
+
+
+def _matches(one: Object, selector: str) -> bool:
+    labels = one["metadata"].get("labels", {})
+    pairs = [part.partition("=") for part in selector.split(",") if part]
+    return all(labels.get(key) == value for key, _, value in pairs)
