@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from plugin.gpus.discovery import SYSFS
 from plugin.gpus.nvml import NvmlHealth, load_nvml
+from plugin.gpus.reading import SYSFS
 from plugin.mps.state import MpsFaults, PublishedMpsFaults
 from plugin.state_files import boot_id
 

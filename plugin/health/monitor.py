@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Signal
 
-from plugin.gpus.discovery import SYSFS, Check, any_gpu
+from plugin.gpus.discovery import Check, any_gpu
 from plugin.gpus.nvml import NvmlHealth, explained
 from plugin.gpus.pci import PciBus
+from plugin.gpus.reading import SYSFS
 from plugin.health.event_window import EventWindow
 from plugin.health.nvml_connection import KnownGpus, NvmlConnection
 from plugin.health.nvml_events import NvmlEvents

@@ -10,20 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from plugin.gpus.discovery import (
-    Check,
-    any_gpu,
-    driver_version,
-    errors_of_one,
-    in_mig_mode,
-    listed,
-    minor_of,
-    not_shared,
-    pci_address,
-    read_gpu,
-)
+from plugin.gpus.discovery import Check, any_gpu, driver_version, listed, not_shared
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, raise_if_nvml_failed
+from plugin.gpus.reading import errors_of_one, in_mig_mode, minor_of, pci_address, read_gpu
 from plugin.gpus.topology import read_links
 from plugin.health.nvml_events import NvmlEvents
 from plugin.health.recovery_action import recovery_action

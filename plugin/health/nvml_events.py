@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from plugin.gpus.discovery import errors_of_one, uuid_of
 from plugin.gpus.nvml import NvmlHealth, if_answered, number_of, raise_if_nvml_failed
+from plugin.gpus.reading import errors_of_one, uuid_of
 from plugin.health.recovery_action import recovery_action
 from plugin.health.reports import Event
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from plugin.gpus.discovery import Check, NotShareableError
+from plugin.gpus.discovery import Check
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.reading import NotShareableError
 from policies.cluster import Cluster
 from policies.contract import MOST_MPS_CLIENTS, MPS, SharingStrategy
 

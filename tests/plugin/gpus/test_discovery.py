@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from plugin.errors import DiscoveryError
-from plugin.gpus.discovery import Discovered, NotShareableError, discover, wait_for_gpus
+from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.reading import NotShareableError
 
 
 class FakeError(Exception):
