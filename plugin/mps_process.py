@@ -10,16 +10,17 @@ from pathlib import Path
 from threading import Event, Thread
 
 from plugin.errors import PluginError
-from plugin.gpus.discovery import Check, Discovered, discover, wait_for_gpus
+from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
+from plugin.gpus.reading import Check
 from plugin.lifecycle import Ending
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
-from plugin.pod_resources.tenants import Tenancy
+from plugin.pod_resources.tenants import Matching, Tenancy
 from plugin.presence import alone
 from plugin.restart import RestartNeeded
 from plugin.shares.strategy import check_of, strategies
@@ -161,7 +162,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         state_dir=settings.state_dir,
         boot_id=boot,
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
-        tenancy=Tenancy(settings.pod_resources, cluster.resource_names[MPS]),
+        tenancy=Tenancy(settings.pod_resources, Matching(partial(cluster.is_of, MPS))),
         timing=timing,
     )
 

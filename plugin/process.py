@@ -25,12 +25,12 @@ from plugin.health.state import PROGRAM, NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
-from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.shares.handover import forget_others, handover_settings
 from plugin.shares.preference import AllocationPolicy
-from plugin.shares.strategy import StrategyOf, check_of, strategies
+from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
 from policies.cluster import Cluster
@@ -213,11 +213,10 @@ def reconciler_context(
     """Say what the reconciler asks, and where it writes; the directory of its state is made if it is missing."""
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
         settings.state_dir.mkdir(parents=True, exist_ok=True)
-    names = cluster.resource_names
 
     def tenants() -> tuple[Tenant, ...]:
-        shared = frozenset(names.values())
-        return read_tenants(settings.pod_resources, shared, timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
+        ours = Matching(cluster.is_ours)
+        return read_tenants(settings.pod_resources, ours, timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
 
     return ReconcilerContext(
         boot_id=boot_id(),
@@ -226,7 +225,7 @@ def reconciler_context(
         tenants=tenants,
         publish=publish,
         handover=look_for_devices,
-        resource_names=names,
+        resource_of=partial(resource_of, cluster=cluster),
         recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
     )
 
@@ -257,7 +256,7 @@ def _log_start(settings: Settings, cluster: Cluster, strategy_of: StrategyOf, pr
             "pipe_directory": cluster.mps.pipe_directory,
             "driver": probe.driver,
             "gpus": [
-                {**gpu.facts(), "resource": cluster.resource_names[strategy] if strategy else None}
+                {**gpu.facts(), "resource": cluster.resource(strategy, gpu.profile) if strategy else None}
                 for gpu, strategy in strategies_of
             ],
         },

@@ -16,7 +16,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holdings import Holdings
 from plugin.errors import AllocationError
 from plugin.gpus.gpu import Gpu, VGpuId
-from plugin.pod_resources.tenants import read_tenants
+from plugin.pod_resources.tenants import Matching, read_tenants
 from plugin.shares.allocation import Allocation, allocate
 from plugin.sockets import KUBELET_SOCKET
 from policies.cluster import Cluster
@@ -29,8 +29,10 @@ def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, stat
     What an earlier plugin has kept of it is in *kubelet_dir*; what other parts of the node must know, in *state_dir*.
     """
     checkpoint = Checkpoint(vgpus_per_gpu=cluster.vgpus_per_gpu, kubelet_dir=kubelet_dir, state_dir=state_dir)
-    names = frozenset(cluster.resource_names.values()) | {one.resource for one in checkpoint.held.values()}
-    read = partial(read_tenants, pod_resources, names)
+    # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
+    checkpoint.unknown_of = min(checkpoint.unknown_of, *cluster.vgpus_per_instance.values(), checkpoint.unknown_of)
+    earlier = frozenset(one.resource for one in checkpoint.held.values())
+    read = partial(read_tenants, pod_resources, Matching(lambda name: cluster.is_ours(name) or name in earlier))
     return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint))
 
 

@@ -38,7 +38,7 @@ class Resources:
         self._allocation_policy = allocation_policy
         self._handover = handover
         self._serve = serve
-        self._resources: dict[SharingStrategy, Resource] = {}
+        self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and profile
         self._faults: Mapping[str, str] = {}
 
     @property
@@ -49,7 +49,7 @@ class Resources:
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
         offers: list[Offer] = []
-        for strategy, resource in tuple(self._resources.items()):
+        for (strategy, _), resource in tuple(self._resources.items()):
             pool, withheld = resource.devices.pool, resource.devices.withheld()
             offers.extend(
                 Offer(
@@ -76,25 +76,27 @@ class Resources:
         Raises:
             PluginError: If one that is new cannot be; it is tried again the next time.
         """
-        per_gpu = self._cluster.vgpus_per_gpu
-        why = {one.gpu.uuid: one.why or misfit(one.gpu, one.strategy, vgpus_per_gpu=per_gpu) for one in gpus}
-        faults = {uuid: reason for uuid, reason in why.items() if reason}
+        faults = {one.gpu.uuid: why for one in gpus if (why := one.why or self._misfit(one))}
         if faults != self._faults:
             self._faults = faults
             for resource in self._resources.values():
                 resource.devices.set_faults(faults)
-        for strategy in dict.fromkeys(one.strategy for one in gpus):
-            self._advertise(strategy, tuple(one.gpu for one in gpus if one.strategy == strategy))
+        kinds: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
+        for one in gpus:
+            kinds.setdefault((one.strategy, one.gpu.profile), []).append(one.gpu)
+        for (strategy, profile), of_kind in kinds.items():
+            self._advertise(strategy, profile, tuple(of_kind))
 
-    def _advertise(self, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> None:
-        resource = self._resources.get(strategy)
+    def _advertise(self, strategy: SharingStrategy, profile: str, gpus: tuple[Gpu, ...]) -> None:
+        name = self._cluster.resource(strategy, profile)
+        resource = self._resources.get((strategy, profile))
         if resource is None:
-            resource = self._made(strategy, gpus)
+            resource = self._made(name, strategy, profile, gpus)
             self._serve(resource)
-            self._resources[strategy] = resource
+            self._resources[strategy, profile] = resource
         elif gpus != resource.devices.pool.gpus:
             # Before the kubelet hears of those that are new: it may allocate one at once.
-            self._prepared(strategy, replace(resource.devices.pool, gpus=gpus))
+            self._prepared(name, strategy, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
     def divide_by(self, vgpus_per_gpu: int) -> None:
@@ -104,33 +106,40 @@ class Resources:
         Raises:
             PluginError: If that cannot be; the number stays as it was.
         """
-        for strategy, resource in self._resources.items():
-            if strategy != WHOLE:
+        for (strategy, profile), resource in self._resources.items():
+            if self._follows(strategy, profile):
                 pool = resource.devices.pool
                 now = frozenset({pool.vgpus_per_gpu})
                 earlier = {gpu.uuid: pool.earlier.get(gpu.uuid, frozenset()) | now for gpu in pool.gpus}
-                self._prepared(strategy, replace(pool, vgpus_per_gpu=vgpus_per_gpu, earlier=earlier))
+                divided = replace(pool, vgpus_per_gpu=vgpus_per_gpu, earlier=earlier)
+                self._prepared(resource.name, strategy, divided)
         if why := self._held.divide_by(vgpus_per_gpu):
             raise HoldingsError(why)
         self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
 
-    def _made(self, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> Resource:
-        name = self._cluster.resource_names[strategy]
-        pool = Pool(gpus=gpus, vgpus_per_gpu=1 if strategy == WHOLE else self._cluster.vgpus_per_gpu)
+    def _misfit(self, one: SharedGpu) -> str:
+        parts = self._cluster.parts(one.strategy, one.gpu.profile)
+        return misfit(one.gpu, one.strategy, vgpus_per_gpu=parts)
+
+    def _follows(self, strategy: SharingStrategy, profile: str) -> bool:
+        """Whether vgpusPerGpu is the number of vGPUs: of whole GPUs it is 1, and of some profiles another one."""
+        return strategy != WHOLE and profile not in self._cluster.vgpus_per_instance
+
+    def _made(self, name: str, strategy: SharingStrategy, profile: str, gpus: tuple[Gpu, ...]) -> Resource:
+        pool = Pool(gpus=gpus, vgpus_per_gpu=self._cluster.parts(strategy, profile))
         devices = Devices(pool, resource=name, faults=self._faults)
-        self._held.follow(devices, are_divided=strategy != WHOLE)
+        self._held.follow(devices, are_divided=self._follows(strategy, profile))
         return Resource(
             name=name,
             devices=devices,
             sharing=sharing_of(strategy, self._cluster),
             allocation_policy=self._allocation_policy,
-            delivery=self._prepared(strategy, devices.pool),
+            delivery=self._prepared(name, strategy, devices.pool),
             held=self._held,
         )
 
-    def _prepared(self, strategy: SharingStrategy, pool: Pool) -> Delivery:
-        name, sharing = self._cluster.resource_names[strategy], sharing_of(strategy, self._cluster)
-        return prepare(self._handover, name, pool, sharing)
+    def _prepared(self, name: str, strategy: SharingStrategy, pool: Pool) -> Delivery:
+        return prepare(self._handover, name, pool, sharing_of(strategy, self._cluster))
 
 
 class Servers:

@@ -5,15 +5,17 @@ The scheduler takes the first device that fits, in the order of the list. So the
 filled before the next is begun.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations, islice
 
 from plugin.gpus.gpu import Gpu, weight
 from plugin.shares.strategy import SharedGpu
-from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, WHOLE, SharingStrategy
+from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SharingStrategy
 from policies.sizes import Size, size_of
+
+PartsOf = Callable[[SharingStrategy, str], int]  # a strategy and a profile; the profile is empty for GPUs
 
 _MOST_GROUPS = 70  # of one number of GPUs: 4 of 8, in every combination
 
@@ -33,19 +35,24 @@ class Device:
 
 
 def devices_of(
-    shared: Sequence[SharedGpu], *, vgpus_per_gpu: int, kept: Mapping[str, tuple[Size, tuple[str, ...]]]
+    shared: Sequence[SharedGpu], *, parts_of: PartsOf, kept: Mapping[str, tuple[Size, tuple[str, ...]]]
 ) -> tuple[Device, ...]:
     """
-    List the devices of this node's GPUs.
+    List the devices of this node's GPUs and MIG instances; *parts_of* says into how many vGPUs each is divided.
 
     *kept* has, by name, the size and the UUIDs of devices that containers hold: they stay though the grid has changed,
     or the scheduler would take what they hold for free.
     """
     ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
     strategies = {one.gpu.uuid: one.strategy for one in shared}
-    made = [device for gpu in ordered for device in _of_one(gpu, strategies[gpu.uuid], vgpus_per_gpu)]
+    made = [
+        device
+        for gpu in ordered
+        for device in _of_one(gpu, strategies[gpu.uuid], parts_of(strategies[gpu.uuid], gpu.profile))
+    ]
+    whole = [gpu for gpu in ordered if not gpu.instance]  # a program reaches one MIG instance
     for strategy in dict.fromkeys(strategies.values()):
-        made.extend(_of_several([gpu for gpu in ordered if strategies[gpu.uuid] == strategy], strategy))
+        made.extend(_of_several([gpu for gpu in whole if strategies[gpu.uuid] == strategy], strategy))
     names = {device.name for device in made}
     by_uuid = {gpu.uuid: gpu for gpu in ordered}
     for name, (size, uuids) in sorted(kept.items()):
@@ -54,12 +61,11 @@ def devices_of(
     return tuple(made)
 
 
-def _of_one(gpu: Gpu, strategy: SharingStrategy, vgpus_per_gpu: int) -> Iterator[Device]:
-    parts = 1 if strategy == WHOLE else vgpus_per_gpu
+def _of_one(gpu: Gpu, strategy: SharingStrategy, parts: int) -> Iterator[Device]:
     for units in range(1, parts + 1):
-        size = size_of(units, parts, strategy)
+        size = size_of(units, parts, strategy, gpu.profile)
         for number in range(parts // units):
-            yield Device(name=f"{gpu.label}-{size.name}-{number}", size=size, gpus=(gpu,))
+            yield Device(name=f"{gpu.label}-{size.label}-{number}", size=size, gpus=(gpu,))
 
 
 def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy) -> Iterator[Device]:

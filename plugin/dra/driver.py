@@ -28,7 +28,7 @@ from plugin.shares.limits import limits
 from plugin.shares.offer import Offer
 from plugin.shares.strategy import SharedGpu, sharing_of
 from policies.cluster import Cluster
-from policies.contract import DRA, DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES, WHOLE
+from policies.contract import DRA, DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES
 from policies.sizes import is_too_fine, too_fine
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,8 @@ class DraDriver:
     """
 
     def __init__(self, settings: DraSettings, cluster: Cluster, api: ApiServer, *, boot_id: str) -> None:
-        self.check_grid(cluster.vgpus_per_gpu)
+        for parts in (cluster.vgpus_per_gpu, *cluster.vgpus_per_instance.values()):
+            self.check_grid(parts)
         self._settings = settings
         self._cluster = cluster
         self._api = api
@@ -100,7 +101,7 @@ class DraDriver:
                 allocation=DRA,
                 resource="",
                 parts=MILLI_PER_GPU,
-                vgpus_per_gpu=1 if one.strategy == WHOLE else self._cluster.vgpus_per_gpu,
+                vgpus_per_gpu=self._cluster.parts(one.strategy, one.gpu.profile),
             )
             for one in self._shared
         )
@@ -141,7 +142,7 @@ class DraDriver:
         state = ([(one.gpu, one.strategy, one.why) for one in shared], kept, driver_version, per_gpu)
         if state == self._published:
             return
-        devices = devices_of(shared, vgpus_per_gpu=per_gpu, kept=kept)
+        devices = devices_of(shared, parts_of=self._cluster.parts, kept=kept)
         with self._lock:
             # Those of an earlier number stay: the scheduler may have allocated one that is not prepared yet.
             self._devices |= {device.name: device for device in devices}
@@ -212,7 +213,7 @@ class DraDriver:
     def _held(self, wanted: Wanted) -> HeldDevice:
         """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""
         device, ways = wanted.device, self._settings.handover.ways
-        parts = 1 if device.size.strategy == WHOLE else self._cluster.vgpus_per_gpu
+        parts = self._cluster.parts(device.size.strategy, device.size.profile)
         given = limits(_allocation(device, parts), sharing_of(device.size.strategy, self._cluster))
         known = self._settings.handover.nvidia.names if "cdi" in ways else {}
         others = tuple(known[gpu.uuid] for gpu in device.gpus if gpu.uuid in known)
@@ -225,6 +226,7 @@ class DraDriver:
             name=device.name,
             strategy=device.size.strategy,
             milli=device.size.milli,
+            profile=device.size.profile,
             gpus=tuple(gpu.uuid for gpu in device.gpus),
             edits=cdi.edits(given, nodes(device.gpus, common_nodes()) if "devices" in ways else ()),
             others=others,

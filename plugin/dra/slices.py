@@ -25,6 +25,8 @@ _ENFORCEMENT: dict[SharingStrategy, str] = {MPS: "mps", TIME_SLICING: "none", WH
 # Attribute to field, of several GPUs where all agree. The last is Kubernetes' own name for it.
 _OF_GPUS = {
     "uuid": "uuid",
+    "parentUUID": "parent_uuid",
+    "profile": "profile",
     "model": "model",
     "architecture": "architecture",
     "resource.kubernetes.io/pcieRoot": "pcie_root",

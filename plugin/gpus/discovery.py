@@ -13,8 +13,18 @@ from typing import Any, TypeVar
 
 from plugin.errors import DiscoveryError
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.mig import list_instances, shareable_instances
 from plugin.gpus.nvml import NvmlGpus, explained, if_answered, initialised, raise_if_nvml_failed, text_of
-from plugin.gpus.reading import SYSFS, errors_of_one, read_gpu, uuid_of
+from plugin.gpus.reading import (
+    SYSFS,
+    Check,
+    NotShareableError,
+    any_gpu,
+    errors_of_one,
+    in_mig_mode,
+    read_gpu,
+    uuid_of,
+)
 
 _log = logging.getLogger(__name__)
 _Found = TypeVar("_Found")
@@ -40,13 +50,6 @@ class Listed:
     handles: dict[int, Any] = field(default_factory=dict)
     uuids: dict[int, str] = field(default_factory=dict)
     errors: dict[int, Exception] = field(default_factory=dict)
-
-
-Check = Callable[[Gpu], None]  # raises NotShareableError if the GPU cannot be shared as it is to be
-
-
-def any_gpu(_gpu: Gpu) -> None:
-    """Share whatever can be read."""
 
 
 def discover(nvml: NvmlGpus, *, sysfs: Path = SYSFS, check: Check = any_gpu) -> Discovered:
@@ -127,8 +130,15 @@ def _discovered(nvml: NvmlGpus, sysfs: Path, check: Check) -> Discovered:
     gpus: dict[str, Gpu] = {}
     errors = dict(found.errors)
     for index in found.uuids:
+        handle = found.handles[index]
         try:
-            gpu = read_gpu(nvml, index, found.handles[index], sysfs=sysfs)
+            gpu = read_gpu(nvml, index, handle, sysfs=sysfs)
+            if in_mig_mode(nvml, handle):
+                instances, why = shareable_instances(nvml, gpu, handle, list_instances(nvml, handle), check=check)
+                gpus |= {one.uuid: one for one in instances}
+                if why:
+                    errors[index] = NotShareableError(why)
+                continue
             check(gpu)
         except errors_of_one(nvml) as error:
             errors[index] = raise_if_nvml_failed(error)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 
 from policies.contract import DEVICE_ID_SEPARATOR
+from policies.mig import NO_PROFILE
 
 # No leading zeros: two texts must never name the same vGPU.
 _GRAMMAR = re.compile(
@@ -46,8 +47,19 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MigInstance:
+    """What a MIG instance has that a GPU has not."""
+
+    profile: str  # as policies name it, 1g.10gb.me
+    parent_uuid: str  # of the GPU that it is a part of
+    gpu_instance: int  # NVML's numbers
+    compute_instance: int
+    capabilities: tuple[int, ...] = ()  # <n> of its nodes /dev/nvidia-caps/nvidia-cap<n>; none where they are not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One physical GPU, as it was last reached."""
+    """One physical GPU, or a MIG instance, which is a GPU to whoever is on it; as it was last reached."""
 
     uuid: str  # NVML UUID, stable across reboots
     index: int  # NVML's number; like `minor` it can be another GPU's after one has vanished
@@ -60,6 +72,22 @@ class Gpu:
     links: tuple[Link, ...] = ()  # with those there were when it was found
     architecture: str = ""  # such as Hopper; empty where NVML does not say
     pcie_root: str = ""  # as the kernel names it, such as pci0000:3a; empty where the machine does not say
+    instance: MigInstance | None = None  # `index` and `minor` are those of its GPU then
+
+    @property
+    def profile(self) -> str:
+        """The profile of a MIG instance; empty for a GPU."""
+        return self.instance.profile if self.instance else NO_PROFILE
+
+    @property
+    def parent_uuid(self) -> str:
+        """The UUID of the GPU that a MIG instance is a part of; empty for a GPU."""
+        return self.instance.parent_uuid if self.instance else ""
+
+    @property
+    def physical_uuid(self) -> str:
+        """The UUID of the GPU itself."""
+        return self.parent_uuid or self.uuid
 
     @property
     def label(self) -> str:

@@ -55,6 +55,11 @@ class NvmlGpus(NvmlRun, Protocol):
     def nvmlDeviceGetName(self, handle: Any, /) -> str | bytes: ...  # noqa: D102, N802
     def nvmlDeviceGetMemoryInfo(self, handle: Any, version: int | None = None) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetMigMode(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: int, /) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetGpuInstanceId(self, handle: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetComputeInstanceId(self, handle: Any, /) -> int: ...  # noqa: D102, N802
+    def nvmlDeviceGetAttributes_v2(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetPciInfo(self, handle: Any, /) -> Any: ...  # noqa: D102, N802
     def nvmlDeviceGetMinorNumber(self, handle: Any, /) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetArchitecture(self, handle: Any, /) -> int: ...  # noqa: D102, N802

@@ -5,6 +5,7 @@ Every newer call is optional: drivers from 550 on are in use.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ _ARCHITECTURES = {5: "Volta", 6: "Turing", 7: "Ampere", 8: "Ada", 9: "Hopper", 1
 
 class NotShareableError(Exception):
     """One GPU that cannot be shared; the others can."""
+
+
+Check = Callable[[Gpu], None]  # raises NotShareableError if the GPU cannot be shared as it is to be
+
+
+def any_gpu(_gpu: Gpu) -> None:
+    """Share whatever can be read."""
 
 
 def errors_of_one(nvml: NvmlGpus) -> tuple[type[Exception], ...]:
@@ -43,7 +51,7 @@ def uuid_of(nvml: NvmlGpus, handle: Any) -> str:
 
 
 def in_mig_mode(nvml: NvmlGpus, handle: Any) -> bool:
-    """Ask whether a GPU is cut into instances, which are not ours."""
+    """Ask whether a GPU is cut into MIG instances."""
     mode = if_there(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle))
     return bool(mode) and mode[0] == _MIG_ENABLED
 
@@ -62,30 +70,51 @@ def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
 
 def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) -> Gpu:
     """
-    Read the GPU with NVML's number *index*; errors of NVML pass through.
+    Read the GPU with NVML's number *index*, in MIG mode or not; errors of NVML pass through.
 
     Raises:
         NotShareableError: If it cannot be shared.
     """
     uuid = uuid_of(nvml, handle)
-    if in_mig_mode(nvml, handle):
-        raise NotShareableError(f"{uuid} is in MIG mode, its instances are shared by NVIDIA's own plugin")
-    memory = if_there(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
-    if memory is None or memory.total <= 0:
-        raise NotShareableError(f"{uuid} reports no memory of its own to share")
-    reserved_bytes = _reserved_bytes(nvml, handle, total_bytes=int(memory.total))
+    memory_bytes, reserved_bytes = memory_of(nvml, handle, uuid=uuid)
     return Gpu(
         uuid=uuid,
         index=index,
         minor=minor_of(nvml, handle),
         model=text_of(if_there(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or "unknown"),
-        memory_bytes=int(memory.total) - (reserved_bytes or 0),
+        memory_bytes=memory_bytes,
         numa_node=_numa_node(nvml, handle, sysfs=sysfs),
         reserved_bytes=reserved_bytes,
         architecture=_ARCHITECTURES.get(if_answered(nvml, lambda: nvml.nvmlDeviceGetArchitecture(handle)) or 0, ""),
         pcie_root=_pcie_root(nvml, handle, sysfs=sysfs),
         mps_clients=mps_clients_of(nvml, handle),
     )
+
+
+def memory_of(nvml: NvmlGpus, handle: Any, *, uuid: str) -> tuple[int, int | None]:
+    """
+    Ask for the bytes of memory that programs can take of a GPU or MIG instance, and those that the driver reserves.
+
+    Raises:
+        NotShareableError: If it has no memory of its own.
+    """
+    memory = if_there(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    if memory is None or memory.total <= 0:
+        raise NotShareableError(f"{uuid} reports no memory of its own to share")
+    reserved_bytes = _reserved_bytes(nvml, handle, total_bytes=int(memory.total))
+    return int(memory.total) - (reserved_bytes or 0), reserved_bytes
+
+
+def read_whole(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) -> Gpu:
+    """
+    Read the GPU with NVML's number *index*, to be shared itself; errors of NVML pass through.
+
+    Raises:
+        NotShareableError: If it cannot be shared, as in MIG mode.
+    """
+    if in_mig_mode(nvml, handle):
+        raise NotShareableError(f"{uuid_of(nvml, handle)} is in MIG mode, and its instances cannot be listed")
+    return read_gpu(nvml, index, handle, sysfs=sysfs)
 
 
 def _reserved_bytes(nvml: NvmlGpus, handle: Any, *, total_bytes: int) -> int | None:

@@ -22,17 +22,18 @@ class EventWindow:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until_seconds = 0.0
-        self._repeated: dict[tuple[str, str], _Repeated] = {}
+        self._repeated: dict[tuple[str | int | None, ...], _Repeated] = {}
 
     def is_first(self, told: Told, now_seconds: float) -> bool:
         """Take an event; whether none like it has come in this window."""
-        found = self._repeated.get((told.gpu_uuid, told.what))
+        kind = (told.gpu_uuid, told.what, told.gpu_instance, told.compute_instance)
+        found = self._repeated.get(kind)
         if found:
             found.times += 1
             return False
         if not self._repeated:
             self._until_seconds = now_seconds + self._seconds
-        self._repeated[told.gpu_uuid, told.what] = _Repeated(told)
+        self._repeated[kind] = _Repeated(told)
         return True
 
     def is_over(self, now_seconds: float) -> bool:

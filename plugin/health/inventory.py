@@ -1,12 +1,12 @@
 """All GPUs that this node shares and the health of each: what reports and rules come to."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
 from plugin.health.recovery import after_word
 from plugin.health.recovery_request import RecoveryRequest
-from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailure, Probe, Report
+from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailure, Probe, Report, concerns
 from plugin.health.rules import (
     STEADY_SECONDS,
     GpuState,
@@ -18,7 +18,7 @@ from plugin.health.rules import (
     restored,
 )
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery
-from plugin.shares.strategy import StrategyOf
+from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
 
 _MIB = 1024 * 1024
@@ -126,14 +126,14 @@ class GpuInventory:
         self._entries[request.gpu_uuid] = replace(self._entries[request.gpu_uuid], recovery=recovery)
         return recovery
 
-    def health(self, names: Mapping[SharingStrategy, str]) -> tuple[GpuHealth, ...]:
-        """Write down how the GPUs are; *names* are those of the resources."""
+    def health(self, resource_of: Callable[[SharedGpu], str]) -> tuple[GpuHealth, ...]:
+        """Write down how the GPUs are; *resource_of* names the resource of each."""
         return tuple(
             GpuHealth(
                 uuid=entry.gpu.uuid,
                 index=entry.gpu.index,
                 model=entry.gpu.model,
-                resource=names[entry.strategy],
+                resource=resource_of(entry),
                 since=entry.since,
                 memory_mib=entry.gpu.memory_bytes // _MIB,
                 reserved_mib=None if entry.gpu.reserved_bytes is None else -(-entry.gpu.reserved_bytes // _MIB),
@@ -166,14 +166,14 @@ class GpuInventory:
             self._left_to_others.add(gpu.uuid)
 
     def _take_event(self, event: Event, at: Moment) -> None:
-        entry = self._entries.get(event.gpu_uuid)
-        if entry is None:
-            return
-        if event.xid is not None and event.xid in self._application_xids:
-            key = (event.gpu_uuid, event.xid)
-            self._application_faults[key] = self._application_faults.get(key, 0) + event.times
-        else:
-            self._set(event.gpu_uuid, after_event(entry.state, event, at), at)
+        for uuid, entry in self._entries.items():
+            if not concerns(event, entry.gpu):
+                continue
+            if event.xid is not None and event.xid in self._application_xids:
+                key = (uuid, event.xid)
+                self._application_faults[key] = self._application_faults.get(key, 0) + event.times
+            else:
+                self._set(uuid, after_event(entry.state, event, at), at)
 
     def _found(self, gpu: Gpu, strategy: SharingStrategy, look: Look | None, at: Moment) -> Entry:
         before = self._before.get(gpu.uuid)

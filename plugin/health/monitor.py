@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Signal
 
-from plugin.gpus.discovery import Check, any_gpu
 from plugin.gpus.nvml import NvmlHealth, explained
 from plugin.gpus.pci import PciBus
-from plugin.gpus.reading import SYSFS
+from plugin.gpus.reading import SYSFS, Check, any_gpu
 from plugin.health.event_window import EventWindow
 from plugin.health.nvml_connection import KnownGpus, NvmlConnection
 from plugin.health.nvml_events import NvmlEvents

@@ -10,10 +10,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from plugin.gpus.discovery import Check, any_gpu, driver_version, listed, not_shared
+from plugin.gpus.discovery import driver_version, listed, not_shared
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.mig import Instances, ListedInstance, capabilities, list_instances, shareable_instances
 from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, raise_if_nvml_failed
-from plugin.gpus.reading import errors_of_one, in_mig_mode, minor_of, pci_address, read_gpu
+from plugin.gpus.reading import (
+    Check,
+    NotShareableError,
+    any_gpu,
+    errors_of_one,
+    in_mig_mode,
+    minor_of,
+    pci_address,
+    read_gpu,
+    read_whole,
+)
 from plugin.gpus.topology import read_links
 from plugin.health.nvml_events import NvmlEvents
 from plugin.health.recovery_action import recovery_action
@@ -72,11 +83,13 @@ class NvmlConnection:
             if uuid is not None and uuid not in looks:
                 looks[uuid] = _unreached(errors.pop(index))
         self._known.uuids.update(uuids)
-        errors |= self._get_to_know(uuids, handles)
+        instances = self._look_at_instances(uuids, handles, looks)
+        errors |= self._get_to_know(uuids, handles, instances)
         self._handles = {uuid: handles[index] for index, uuid in uuids.items() if not looks[uuid].problem}
-        self._away |= {uuid for uuid in {*self._known.gpus, *looks} if uuid not in looks or looks[uuid].away}
+        physical = {gpu.physical_uuid for gpu in self._known.gpus.values()}
+        self._away |= {uuid for uuid in {*physical, *uuids.values()} if uuid not in looks or looks[uuid].away}
         failed = any(number_of(error) is not None for error in errors.values())
-        self.misses_some = failed or not self._handles or not self._known.gpus.keys() <= self._handles.keys()
+        self.misses_some = failed or not self._handles or not physical <= self._handles.keys()
         return Probe(
             seconds=self._clock(),
             generation=self._generation,
@@ -120,16 +133,48 @@ class NvmlConnection:
         except self._nvml.NVMLError as error:
             return _unreached(raise_if_nvml_failed(error))
 
-    def _get_to_know(self, uuids: Mapping[int, str], handles: Mapping[int, Any]) -> dict[int, Exception]:
-        """Read the GPUs that are new; why not, by number, for those that cannot be shared."""
+    def _look_at_instances(
+        self, uuids: Mapping[int, str], handles: Mapping[int, Any], looks: dict[str, Look]
+    ) -> dict[int, Instances]:
+        """List the MIG instances of each GPU by its number; *looks* gets those at the instances: as their GPU is."""
+        listed_of: dict[int, Instances] = {}
+        for index, uuid in uuids.items():
+            if looks[uuid].in_mig_mode:
+                try:
+                    listed_of[index] = list_instances(self._nvml, handles[index])
+                except self._nvml.NVMLError as error:
+                    looks[uuid] = _unreached(raise_if_nvml_failed(error))
+        for gpu in self._known.gpus.values():
+            look = looks.get(gpu.physical_uuid)
+            if gpu.instance and look is not None and look.problem:
+                looks[gpu.uuid] = look
+        for index, instances in listed_of.items():
+            look = looks[uuids[index]]
+            for one in instances.listed:
+                looks[one.uuid] = replace(look, in_mig_mode=False, remade_as=self._remade_as(one))
+        return listed_of
+
+    def _remade_as(self, one: ListedInstance) -> str:
+        """Name the profile of an instance that has the UUID of another one, which is gone; empty if it is the same."""
+        known = self._known.gpus.get(one.uuid)
+        return one.profile if known is not None and known.profile != one.profile else ""
+
+    def _get_to_know(
+        self, uuids: Mapping[int, str], handles: Mapping[int, Any], instances: Mapping[int, Instances]
+    ) -> dict[int, Exception]:
+        """Read the GPUs and MIG instances that are new; why not, by number, for those that cannot be shared."""
         errors: dict[int, Exception] = {}
         new: list[str] = []
         for index, uuid in uuids.items():
             if known := self._known.gpus.get(uuid):
                 self._known.gpus[uuid] = self._renewed(known, index, handles[index])
-                continue
+                if index not in instances:
+                    continue
             try:
-                gpu = read_gpu(self._nvml, index, handles[index], sysfs=self._sysfs)
+                if index in instances:
+                    self._get_to_know_instances(index, handles[index], instances[index])
+                    continue
+                gpu = read_whole(self._nvml, index, handles[index], sysfs=self._sysfs)
                 self._known.check(gpu)
                 self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
             except errors_of_one(self._nvml) as error:
@@ -143,6 +188,30 @@ class NvmlConnection:
             self._known.gpus[uuid] = replace(self._known.gpus[uuid], links=links)
         return errors
 
+    def _get_to_know_instances(self, index: int, handle: Any, instances: Instances) -> None:
+        """
+        Read the MIG instances that are new, and what can change of the others.
+
+        Raises:
+            NotShareableError: If some cannot be shared; the others are known then.
+        """
+        for one in instances.listed:
+            known = self._known.gpus.get(one.uuid)
+            if known is not None and known.instance is not None and known.profile == one.profile:
+                self._known.gpus[one.uuid] = _placed(self._renewed(known, index, handle), one)
+        if all(one.uuid in self._known.gpus for one in instances.listed) and instances.listed:
+            if instances.problems:
+                raise NotShareableError("; ".join(instances.problems))
+            return
+        gpu = read_gpu(self._nvml, index, handle, sysfs=self._sysfs)
+        self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)
+        found, why = shareable_instances(
+            self._nvml, gpu, handle, instances, check=self._known.check, but=self._known.gpus
+        )
+        self._known.gpus.update({one.uuid: one for one in found})
+        if why:
+            raise NotShareableError(why)
+
     def _renewed(self, known: Gpu, index: int, handle: Any) -> Gpu:
         """Read what can change: a driver that is loaded anew without one GPU numbers the others anew."""
         try:
@@ -151,6 +220,17 @@ class NvmlConnection:
             raise_if_nvml_failed(error)
             return known
         return replace(known, index=index, minor=known.minor if minor is None else minor)
+
+
+def _placed(gpu: Gpu, one: ListedInstance) -> Gpu:
+    """Say where an instance is now: one that is made anew with the same profile can have another number."""
+    before = gpu.instance
+    if before is None:
+        return gpu
+    after = replace(before, gpu_instance=one.gpu_instance, compute_instance=one.compute_instance)
+    if after == before and (after.capabilities or gpu.minor is None):
+        return gpu
+    return replace(gpu, instance=replace(after, capabilities=capabilities(gpu.minor, after)))
 
 
 def _unreached(error: Exception) -> Look:

@@ -16,6 +16,8 @@ _DOUBLE_BIT_ECC, _XID, _MIG_CHANGE, _UNAVAILABLE, _RECOVERY_CHANGE = 0x2, 0x8, 0
 _CRITICAL = {_DOUBLE_BIT_ECC: "a double-bit ECC error", _UNAVAILABLE: "the GPU to be unavailable"}
 _WANTED = _XID | _DOUBLE_BIT_ECC | _MIG_CHANGE | _UNAVAILABLE | _RECOVERY_CHANGE
 
+_ALL_INSTANCES = 0xFFFFFFFF  # in place of an instance's number
+
 # "GPU recovery action changed", to none as well: where the driver tells the action, that is what counts.
 _RECOVERY_ACTION_XID = 154
 
@@ -28,6 +30,8 @@ class Told:
     gpu_uuid: str
     what: str  # such as XID 79
     xid: int | None  # None for another kind of event
+    gpu_instance: int | None = None  # None: the whole GPU
+    compute_instance: int | None = None
 
 
 class NvmlEvents:
@@ -93,6 +97,8 @@ class NvmlEvents:
             what=told.what,
             xid=told.xid,
             energy_mj=self._energy_mj(told.handle),
+            gpu_instance=told.gpu_instance,
+            compute_instance=told.compute_instance,
             times=times,
         )
 
@@ -113,7 +119,8 @@ class NvmlEvents:
         try:
             if xid == _RECOVERY_ACTION_XID and self._tells_recovery(event.device):
                 return "look"
-            return Told(event.device, uuid_of(self._nvml, event.device), what, xid)
+            parts = _part(event, "gpuInstanceId"), _part(event, "computeInstanceId")
+            return Told(event.device, uuid_of(self._nvml, event.device), what, xid, *parts)
         except errors_of_one(self._nvml):
             return "look"
 
@@ -137,6 +144,12 @@ class NvmlEvents:
             raise_if_nvml_failed(error)
             return False
         return bool(types & _XID)
+
+
+def _part(event: Any, field: str) -> int | None:
+    """Read which instance of the GPU an event is of; None for all of them."""
+    number = int(getattr(event, field, _ALL_INSTANCES))
+    return None if number == _ALL_INSTANCES else number
 
 
 def _raw(event: Any) -> bytes | None:

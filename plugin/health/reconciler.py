@@ -22,8 +22,9 @@ from plugin.health.rules import Moment
 from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, NodeHealth, write_node_health
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
+from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_seconds
-from policies.contract import MPS, SharingStrategy
+from policies.contract import MPS
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class ReconcilerContext:
     mps_faults: MpsFaults
     tenants: Callable[[], tuple[Tenant, ...]]  # raises TenantsError
     publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
-    resource_names: Mapping[SharingStrategy, str]
+    resource_of: Callable[[SharedGpu], str]
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
@@ -146,7 +147,7 @@ class Reconciler:
         return {
             "gpu": entry.gpu.uuid,
             "index": entry.gpu.index,
-            "resource": self._context.resource_names[entry.strategy],
+            "resource": self._context.resource_of(entry),
         }
 
     def _log_application_faults(self, at: Moment) -> None:
@@ -181,7 +182,7 @@ class Reconciler:
             heartbeat_seconds=before.heartbeat_seconds if before else at.seconds,
             pid=os.getpid(),
             driver=self._inventory.driver,
-            gpus=self._inventory.health(self._context.resource_names),
+            gpus=self._inventory.health(self._context.resource_of),
             skipped=self._inventory.skipped,
             handover=self._handover,
             restart_needed=self._context.restart_needed(),

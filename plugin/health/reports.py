@@ -18,6 +18,7 @@ class Look:
     problem: str = ""  # why NVML does not reach it; empty if it does
     away: bool = False  # lost, or useless until a reset: once it is reached again, it was reset
     in_mig_mode: bool = False
+    remade_as: str = ""  # the profile of another MIG instance that has its UUID now
     recovery_action: int | None = None  # NVML's number, 0 for none; None if the driver does not say
     events_failure: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
     energy_mj: int | None = None  # total since the driver was loaded or the GPU reset; None if it does not count
@@ -52,7 +53,22 @@ class Event:
     what: str  # such as XID 79
     xid: int | None  # None for another kind of event
     energy_mj: int | None = None  # total then; None if the GPU does not count, or does not say
+    gpu_instance: int | None = None  # on which it happened, by NVML's numbers; None: on all of the GPU
+    compute_instance: int | None = None
     times: int = 1
+
+
+def concerns(event: Event, gpu: Gpu) -> bool:
+    """Whether an event happened on *gpu*, or on the GPU or GPU instance of which that is a part."""
+    if event.gpu_uuid == gpu.uuid:
+        return True
+    part = gpu.instance
+    return (
+        part is not None
+        and event.gpu_uuid == part.parent_uuid
+        and event.gpu_instance in (None, part.gpu_instance)
+        and event.compute_instance in (None, part.compute_instance)
+    )
 
 
 Report = Probe | NvmlFailure | Event

@@ -188,6 +188,10 @@ def _with_seen_faults(state: GpuState, look: Look, at: Moment) -> GpuState:
     if look.in_mig_mode:
         mig = _Opened(source="mig", why="it is in MIG mode", comes_back="once its MIG mode is off")
         state = _with(state, mig, at)
+    if look.remade_as:
+        why = f"it was destroyed, and a MIG instance of the profile {look.remade_as} has its UUID now"
+        comes_back = "once it is there again with its own profile; a plugin that is restarted shares the new one"
+        state = _with(state, _Opened(source="mig", why=why, comes_back=comes_back), at)
     if look.recovery_action:
         asked = _RECOVERIES.get(look.recovery_action, f"recovery action {look.recovery_action}")
         recovery = _Opened(source="recovery", why=f"the driver asks for {asked}", comes_back=f"after {asked}")
@@ -200,7 +204,7 @@ def _seen(look: Look | None) -> frozenset[Source]:
         return frozenset({"gone"})
     shows: dict[Source, bool] = {
         "lost": bool(look.problem),
-        "mig": look.in_mig_mode,
+        "mig": look.in_mig_mode or bool(look.remade_as),
         "nvml": bool(look.events_failure),
         "recovery": bool(look.recovery_action),
     }
@@ -234,7 +238,7 @@ def _is_over(source: Source, state: GpuState, look: Look | None) -> bool:
     if look.problem:
         return False
     if source == "mig":
-        return not look.in_mig_mode
+        return not look.in_mig_mode and not look.remade_as
     if look.recovery_action is not None:
         return look.recovery_action == 0
     return state.away_in is None if source == "lost" else state.was_reset

@@ -9,15 +9,19 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import msgspec
 
-from plugin.gpus.nvml import NvmlModes, explained, initialised
+from plugin.gpus.nvml import NvmlModes, explained, initialised, number_of
 from plugin.state_files import read_json, write_atomically
 
 _log = logging.getLogger(__name__)
 
 EXCLUSIVE_PROCESS = 3
+# Older drivers have no compute modes of MIG instances; docs/decisions/0026-mig-instances-shared-by-mps.md.
+_INSTANCE = "MIG-"
+_NO_SUCH_MODE = frozenset({2, 3, 13})  # NVML's numbers: invalid argument, not supported, function not found
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,7 @@ class ComputeModes:
         self._boot_id = boot_id
         self._lock = Lock()
         self._found: dict[str, int] = {}  # in this run, should the record be lost meanwhile
+        self._without: set[str] = set()  # MIG instances that have no such mode, as the log says
         self._ended = False
 
     def hold(self, gpu_uuids: Collection[str]) -> dict[str, str]:
@@ -73,6 +78,17 @@ class ComputeModes:
 
     def _hold_one(self, nvml: NvmlModes, uuid: str) -> None:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+        try:
+            self._hold_mode(nvml, uuid, handle)
+        except nvml.NVMLError as error:
+            if not uuid.startswith(_INSTANCE) or number_of(error) not in _NO_SUCH_MODE:
+                raise
+            self._forget(uuid)
+            if uuid not in self._without:
+                self._without.add(uuid)
+                _log.warning("no EXCLUSIVE_PROCESS: programs can bypass MPS on the instance", extra={"gpu": uuid})
+
+    def _hold_mode(self, nvml: NvmlModes, uuid: str, handle: Any) -> None:
         found = nvml.nvmlDeviceGetComputeMode(handle)
         recorded = self._recorded()
         if uuid not in recorded:
@@ -89,6 +105,12 @@ class ComputeModes:
         nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), recorded.pop(uuid))
         self._write(recorded)
         self._found.pop(uuid, None)
+
+    def _forget(self, uuid: str) -> None:
+        """Take back that the mode of an instance would have to be restored: it was never changed."""
+        recorded = self._recorded()
+        if self._found.pop(uuid, None) is not None and recorded.pop(uuid, None) is not None:
+            self._write(recorded)
 
     def _recorded(self) -> dict[str, int]:
         record = read_json(self._path, _Record)

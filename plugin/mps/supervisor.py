@@ -20,6 +20,7 @@ from plugin.shares.parts import part
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
+from policies.cluster import Cluster
 from policies.contract import MPS
 from policies.policy_set import PolicySet
 
@@ -41,13 +42,17 @@ class Supervisor:
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
         """
-        Give each GPU a supervisor that has none yet.
+        Give each GPU a supervisor that has none yet, and tell the others how theirs is now.
 
         Raises:
             MpsError: If the node has no place for daemons.
         """
         with self._lock:
-            new = [gpu for gpu in gpus if gpu.uuid not in self._supervisors]
+            found = tuple(gpus)
+            for gpu in found:
+                if supervisor := self._supervisors.get(gpu.uuid):
+                    supervisor.gpu = gpu
+            new = [gpu for gpu in found if gpu.uuid not in self._supervisors]
             if self._ending.is_set() or not new:
                 return
             self._prepare()
@@ -80,17 +85,18 @@ class Supervisor:
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
-        per_gpu = policies.cluster.vgpus_per_gpu
-        held = self._held(vgpus_per_gpu=per_gpu)
+        held = self._held(policies.cluster)
         for supervisor in self._now():
+            profile = supervisor.gpu.profile
+            per_gpu = policies.cluster.parts(MPS, profile)
             supervisor.ceiling = next_ceiling(
                 supervisor.ceiling,
-                allowed=Fraction(largest_vgpus(policies, MPS), per_gpu),
+                allowed=Fraction(largest_vgpus(policies, MPS, profile), per_gpu),
                 held=held.get(supervisor.gpu.uuid, Fraction(0)) if held is not None else None,
                 least=Fraction(1, per_gpu),
             )
 
-    def _held(self, *, vgpus_per_gpu: int) -> dict[str, Fraction] | None:
+    def _held(self, cluster: Cluster) -> dict[str, Fraction] | None:
         """
         Say how much of each GPU its largest tenant holds, by UUID; None where that is not known.
 
@@ -103,12 +109,19 @@ class Supervisor:
             return None
         if tenants is None:
             return None
-        known = checkpoint or Checkpoint(vgpus_per_gpu, {})
+        known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
+        # MIG instances of some profiles are divided by a number of their own.
+        own = {
+            one.gpu.uuid: number
+            for one in self._now()
+            if (number := cluster.vgpus_per_instance.get(one.gpu.profile)) is not None
+        }
         largest: dict[str, Fraction] = {}
         for tenant in tenants:
             parts: dict[str, list[int]] = {}
             for vgpu in tenant.vgpus:
-                parts.setdefault(vgpu.gpu_uuid, []).append(known.number_of(vgpu))
+                number = own.get(vgpu.gpu_uuid, 0) if vgpu not in known.held else 0
+                parts.setdefault(vgpu.gpu_uuid, []).append(number or known.number_of(vgpu))
             for uuid, numbers in parts.items():
                 largest[uuid] = max(part(numbers), largest.get(uuid, Fraction(0)))
         return largest

@@ -1,7 +1,7 @@
 """Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,17 @@ class Tenant:
         return by_dra + sum(vgpu.gpu_uuid == gpu_uuid for vgpu in self.vgpus)
 
 
-def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: float = 2.0) -> tuple[Tenant, ...]:
+class Matching(Container[str]):
+    """Resources by a rule: those of MIG instances are not known before there is one."""
+
+    def __init__(self, matches: Callable[[str], bool]) -> None:
+        self._matches = matches
+
+    def __contains__(self, resource: object) -> bool:
+        return isinstance(resource, str) and self._matches(resource)
+
+
+def read_tenants(socket: Path, resources: Container[str], *, timeout_seconds: float = 2.0) -> tuple[Tenant, ...]:
     """
     Ask the kubelet which containers hold vGPUs of *resources*, such as gpu-share.dev/vgpu.
 
@@ -74,7 +84,7 @@ def read_tenants(socket: Path, resources: Collection[str], *, timeout_seconds: f
     return tuple(tenant for tenant in tenants if tenant.vgpus or tenant.devices)
 
 
-def _vgpus(container: api_pb2.ContainerResources, resources: Collection[str]) -> tuple[VGpuId, ...]:
+def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> tuple[VGpuId, ...]:
     ids = (text for devices in container.devices if devices.resource_name in resources for text in devices.device_ids)
     return tuple(sorted(vgpu for text in ids if (vgpu := VGpuId.parse(text))))
 
@@ -85,18 +95,18 @@ def _devices(container: api_pb2.ContainerResources) -> tuple[str, ...]:
 
 
 class Tenancy:
-    """The containers that hold vGPUs of one resource; for any thread."""
+    """The containers that hold vGPUs of *resources*; for any thread."""
 
-    def __init__(self, socket: Path, resource: str) -> None:
+    def __init__(self, socket: Path, resources: Container[str]) -> None:
         self._socket = socket
-        self._resource = resource
+        self._resources = resources
         self._failure = ""
         self._known: tuple[Tenant, ...] = ()  # when the kubelet last said it
 
     def read(self) -> tuple[Tenant, ...] | None:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
         try:
-            tenants = read_tenants(self._socket, [self._resource])
+            tenants = read_tenants(self._socket, self._resources)
         except TenantsError as error:
             if str(error) != self._failure:
                 _log.warning("tenants unknown", extra={"reason": str(error)})

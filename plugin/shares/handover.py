@@ -30,6 +30,7 @@ from policies.contract import NO_DEVICES, SHARE_FRACTION, SHARE_MEMORY_MIB, VISI
 
 _DEV = Path("/dev")
 _NEEDED = ("nvidiactl", "nvidia-uvm")  # CUDA does not start without them
+_CAPABILITY = "nvidia-caps/nvidia-cap"  # what a MIG instance's GPU instance and compute instance are opened by
 _OPTIONAL = ("nvidia-uvm-tools", "nvidia-modeset")  # profilers and graphics; not every driver makes them
 
 
@@ -177,8 +178,15 @@ def common_nodes(dev: Path = _DEV) -> tuple[str, ...]:
 
 
 def nodes(gpus: Iterable[Gpu], common: tuple[str, ...]) -> tuple[str, ...]:
-    """List the nodes of a container with *gpus*: *common* and the GPUs' own; none where a GPU has none (simulated)."""
-    minors = [gpu.minor for gpu in gpus]
-    if None in minors:
-        return ()
-    return (*common, *(f"{_DEV}/nvidia{minor}" for minor in minors))
+    """
+    List the nodes of a container with *gpus*: *common* and the GPUs' own; none where a GPU has none (simulated).
+
+    A MIG instance has that of its GPU, and those of its capabilities: none where the kernel does not list them.
+    """
+    own: list[str] = []
+    for gpu in gpus:
+        if gpu.minor is None or (gpu.instance is not None and not gpu.instance.capabilities):
+            return ()
+        own.append(f"{_DEV}/nvidia{gpu.minor}")
+        own.extend(f"{_DEV}/{_CAPABILITY}{number}" for number in (gpu.instance.capabilities if gpu.instance else ()))
+    return (*common, *own)

@@ -44,9 +44,14 @@ def limits(allocation: Allocation, sharing: Sharing) -> ContainerLimits:
     Say what holds a container to *allocation*.
 
     Raises:
-        AllocationError: If these are several GPUs that are shared by MPS. A process reaches one daemon, there is one
-            per GPU, and its server keeps the GPU from every process that does not come through it.
+        AllocationError: If these are several MIG instances, or several GPUs that are shared by MPS. A process reaches
+            one daemon, there is one per GPU, and its server keeps the GPU from every process that does not come
+            through it.
     """
+    if len(allocation.gpus) > 1 and any(gpu.instance for gpu in allocation.gpus):
+        raise AllocationError(
+            f"a program reaches one MIG instance, got {len(allocation.gpus)}: ask for one in each container"
+        )
     match sharing:
         case Mps(pipe_directory):
             return _mps_limits(allocation, pipe_directory=PurePosixPath(pipe_directory))

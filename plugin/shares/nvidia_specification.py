@@ -21,6 +21,8 @@ _GPU_NODE = re.compile(r"nvidia([0-9]{1,5})", re.ASCII)
 _DRIVER_LIBRARY = re.compile(r".*/libcuda\.so\.([0-9]+(?:\.[0-9]+)+)", re.ASCII)
 # `0` and `gpu0` are whole GPUs by their index, in NVIDIA's two ways to write it; `0:1` is a MIG device.
 _BY_INDEX = re.compile(r"(?:gpu)?[0-9]{1,5}", re.ASCII)
+_INSTANCE_BY_INDEX = re.compile(r"(?:mig)?[0-9]{1,5}:[0-9]{1,5}", re.ASCII)
+_CAPABILITY_NODE = re.compile(r"nvidia-cap([0-9]{1,5})", re.ASCII)
 
 
 class SpecificationError(Exception):
@@ -58,12 +60,24 @@ class NvidiaSpecification(msgspec.Struct, frozen=True):
 
     devices: dict[str, frozenset[int]]  # by name: the minor numbers of the GPUs whose nodes it brings
     driver: str  # version of the libraries that come along; empty if it names none
+    capabilities: dict[str, frozenset[int]] = {}  # by name: the nodes nvidia-cap<n> that it brings
 
     def device_of(self, gpu: Gpu) -> str | None:
-        """Name the device that is *gpu* and no other; by its UUID, or by an index whose node is the GPU's."""
+        """
+        Name the device that is *gpu* and no other; by its UUID, or by an index whose node is the GPU's.
+
+        That of a MIG instance brings its GPU's node and those of its capabilities, and no others.
+        """
         if gpu.minor is None:  # simulated: it has no node, so only the UUID can say
             return gpu.uuid if gpu.uuid in self.devices else None
-        own = [name for name, minors in self.devices.items() if minors == {gpu.minor}]
+        wanted = frozenset(gpu.instance.capabilities) if gpu.instance else frozenset()
+        if gpu.instance and not wanted:  # then nothing says which instance it is but the UUID
+            return gpu.uuid if self.devices.get(gpu.uuid, frozenset()) == {gpu.minor} else None
+        own = [
+            name
+            for name, minors in self.devices.items()
+            if minors == {gpu.minor} and self.capabilities.get(name, frozenset()) == wanted
+        ]
         return next((name for name in sorted(own, key=gpu.uuid.__ne__) if _names_whole(name, gpu)), None)
 
 
@@ -82,10 +96,11 @@ def parse(content: bytes) -> NvidiaSpecification | None:
         raise SpecificationError(f"no CDI specification: {error}") from None
     if found.kind != NVIDIA_KIND:
         return None
-    if _minors(found.container_edits):
+    if _minors(found.container_edits) or _capabilities(found.container_edits):
         raise SpecificationError("it gives GPUs to every container, whichever of its devices that has")
     return NvidiaSpecification(
         devices={device.name: _minors(device.container_edits) for device in found.devices},
+        capabilities={device.name: _capabilities(device.container_edits) for device in found.devices},
         driver=_driver([found.container_edits, *(device.container_edits for device in found.devices)]),
     )
 
@@ -96,12 +111,21 @@ def _plain(content: bytes) -> Any:
 
 
 def _names_whole(name: str, gpu: Gpu) -> bool:
-    return name == gpu.uuid or _BY_INDEX.fullmatch(name) is not None
+    by_index = _INSTANCE_BY_INDEX if gpu.instance else _BY_INDEX
+    return name == gpu.uuid or by_index.fullmatch(name) is not None
 
 
 def _minors(edits: _Edits) -> frozenset[int]:
+    return _numbers(edits, _GPU_NODE)
+
+
+def _capabilities(edits: _Edits) -> frozenset[int]:
+    return _numbers(edits, _CAPABILITY_NODE)
+
+
+def _numbers(edits: _Edits, of: re.Pattern[str]) -> frozenset[int]:
     paths = (node.host_path or node.path for node in edits.device_nodes)
-    found = (_GPU_NODE.fullmatch(path.rpartition("/")[2]) for path in paths)
+    found = (of.fullmatch(path.rpartition("/")[2]) for path in paths)
     return frozenset(int(one[1]) for one in found if one)
 
 

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from plugin.gpus.discovery import Check
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.reading import NotShareableError
+from plugin.gpus.reading import Check, NotShareableError
 from policies.cluster import Cluster
 from policies.contract import MOST_MPS_CLIENTS, MPS, SharingStrategy
 
@@ -49,6 +48,8 @@ def strategies(cluster: Cluster, *, node_name: str, default: SharingStrategy) ->
     """Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits."""
 
     def strategy_of(gpu: Gpu) -> SharingStrategy | None:
+        if gpu.instance:
+            return cluster.strategy_of_instances(node=node_name, model=gpu.model, index=gpu.index)
         return cluster.strategy(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
 
     return strategy_of
@@ -59,8 +60,15 @@ def check_of(strategy_of: StrategyOf, cluster: Cluster) -> Check:
 
     def check(gpu: Gpu) -> None:
         strategy = strategy_of(gpu)
-        if strategy is not None and (why := misfit(gpu, strategy, vgpus_per_gpu=cluster.vgpus_per_gpu)):
-            raise NotShareableError(why)
+        if gpu.instance and strategy is None:
+            raise NotShareableError(
+                f"{gpu.physical_uuid} is in MIG mode, and its instances are left to NVIDIA's own plugin: `nodes` in "
+                "_cluster.yaml can say mig: shared or whole"
+            )
+        if strategy is not None:
+            parts = cluster.parts(strategy, gpu.profile)
+            if why := misfit(gpu, strategy, vgpus_per_gpu=parts):
+                raise NotShareableError(why)
 
     return check
 
@@ -70,6 +78,11 @@ def misfit(gpu: Gpu, strategy: SharingStrategy, *, vgpus_per_gpu: int) -> str:
     clients = MOST_MPS_CLIENTS if gpu.mps_clients is None else gpu.mps_clients
     if clients >= vgpus_per_gpu or strategy != MPS:
         return ""
+    if gpu.instance:
+        return (
+            f"{vgpus_per_gpu} vGPUs are more than the {clients} clients that MPS serves on {gpu.uuid} with this "
+            f"driver: write vgpusPerInstance: {{{gpu.profile}: {max(1, clients)}}} in _cluster.yaml, or mig: whole"
+        )
     fix = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
     if not clients:
         return f"{gpu.uuid} is older than Volta, and MPS limits nothing there: {fix}"
@@ -77,6 +90,11 @@ def misfit(gpu: Gpu, strategy: SharingStrategy, *, vgpus_per_gpu: int) -> str:
         f"vgpusPerGpu {vgpus_per_gpu} is more than the {clients} clients that MPS serves on {gpu.uuid} with this "
         f"driver: lower it in _cluster.yaml, or {fix}"
     )
+
+
+def resource_of(shared: SharedGpu, cluster: Cluster) -> str:
+    """Name the extended resource of a GPU, or of a MIG instance."""
+    return cluster.resource(shared.strategy, shared.gpu.profile)
 
 
 def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:

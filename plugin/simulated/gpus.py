@@ -4,15 +4,16 @@ Simulated GPUs, for `--simulate`: `2xH200`, or a file that lists them, and what 
     gpus:
     - {model: H200, numaNode: 0}
     - {model: Prototype, memoryMib: 65536, reservedMib: 600, uuid: GPU-00000000-0000-0000-0000-000000000001}
+    - {model: H100, mig: [1g.10gb, 1g.10gb+me, 3g.40gb]}
     faults:
     - {at: 10, gpu: 0, xid: 79, recovers: 40}
 
-`simulated_faults` says what a fault can be.
+`simulated_faults` says what a fault can be. `1xH100:7x1g.10gb` is a GPU in MIG mode with seven instances.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 from uuid import NAMESPACE_DNS, uuid5
@@ -20,14 +21,21 @@ from uuid import NAMESPACE_DNS, uuid5
 import msgspec
 
 from plugin.errors import SimulationError
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.simulated.faults import MOST_FAULTS, Entry, MpsFault, ScriptedFault, scripted_faults
+from policies.mig import profile_of
 from policies.reading import document
 
 _MIB = 1024 * 1024
 _MOST_GPUS = 64
 _LARGEST_FILE_BYTES = 64 * 1024
-_SPECIFICATION = re.compile(r"(?P<count>[1-9][0-9]{0,3})x(?P<model>[A-Za-z][A-Za-z0-9-]*)", re.ASCII)
+_SPECIFICATION = re.compile(
+    r"(?P<count>[1-9][0-9]{0,3})x(?P<model>[A-Za-z][A-Za-z0-9-]*)"
+    r"(:(?P<instances>[1-7])x(?P<profile>[0-9a-z.+-]+))?",
+    re.ASCII,
+)
+_SLICES = 7  # of the compute of a GPU; of its memory there are eight
+_MEMORY_SLICES = re.compile(r"(?:[0-9]+c[.])?([0-9]+)g[.]", re.ASCII)
 
 # Total memory in MiB as nvidia-smi prints it for the card.
 MODELS = {
@@ -51,6 +59,7 @@ class _SimulatedGpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     reserved_mib: Annotated[int, msgspec.Meta(ge=0, le=16 * 1024 * 1024)] = 0  # of it
     uuid: Annotated[str, msgspec.Meta(pattern=r"^GPU-[0-9a-f-]{8,59}$")] | None = None
     numa_node: Annotated[int, msgspec.Meta(ge=0, le=1023)] | None = None
+    mig: Annotated[list[str], msgspec.Meta(max_length=_SLICES)] | None = None  # profiles; None is not in MIG mode
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,11 +72,13 @@ class SimulatedNode:
     """The GPUs, and what goes wrong with them, by its beginning."""
 
     gpus: tuple[Gpu, ...]
+    instances: tuple[Gpu, ...] = ()  # of MIG
+    in_mig_mode: frozenset[str] = frozenset()  # UUIDs of GPUs
     faults: tuple[ScriptedFault, ...] = ()
 
 
 def simulated_gpus(specification: str) -> tuple[Gpu, ...]:
-    """Make the GPUs of `simulated_node`; raises the same."""
+    """Make the GPUs of `simulated_node`, without MIG instances; raises the same."""
     return simulated_node(specification).gpus
 
 
@@ -87,7 +98,10 @@ def simulated_node(specification: str) -> SimulatedNode:
     match = _SPECIFICATION.fullmatch(specification)
     path = Path(specification)
     if match and not path.exists():
-        return SimulatedNode(gpus=_gpus_of_model(match["model"], count=int(match["count"])))
+        try:
+            return _node_of_model(match)
+        except ValueError as error:
+            raise SimulationError(f"--simulate {specification}: {error}") from error
     if match is None and not path.is_file():
         raise SimulationError(f"--simulate {specification}: expected a file, or a count and model such as 2xH200")
     try:
@@ -96,24 +110,24 @@ def simulated_node(specification: str) -> SimulatedNode:
         raise SimulationError(f"--simulate {path}: {' '.join(str(error).split())}") from error
 
 
-def _gpus_of_model(name: str, *, count: int) -> tuple[Gpu, ...]:
+def _node_of_model(match: re.Match[str]) -> SimulatedNode:
+    name, count = match["model"], int(match["count"])
     model = next((known for known in MODELS if known.lower() == name.lower()), None)
     if model is None:
-        raise SimulationError(
-            f"--simulate {count}x{name}: unknown model, known are {', '.join(MODELS)}; or name a file"
-        )
+        raise ValueError(f"unknown model, known are {', '.join(MODELS)}; or name a file")
     if count > _MOST_GPUS:
-        raise SimulationError(f"--simulate {count}x{name}: at most {_MOST_GPUS} GPUs")
+        raise ValueError(f"at most {_MOST_GPUS} GPUs")
+    mig = [match["profile"]] * int(match["instances"]) if match["instances"] else None
     # Two sockets, as such nodes have: the first half of the GPUs is next to the first.
-    return _gpus([_SimulatedGpu(model=model, numa_node=2 * index // count) for index in range(count)])
+    return _node([_SimulatedGpu(model=model, numa_node=2 * index // count, mig=mig) for index in range(count)])
 
 
 def _node_of_file(text: str) -> SimulatedNode:
     file = msgspec.convert(document.read(text).value, _File)
-    gpus = _gpus(file.gpus)
-    if len({gpu.uuid for gpu in gpus}) < len(gpus):
+    node = _node(file.gpus)
+    if len({gpu.uuid for gpu in node.gpus}) < len(node.gpus):
         raise ValueError("gpus: each uuid must be there once")
-    return SimulatedNode(gpus=gpus, faults=scripted_faults(file.faults, [gpu.uuid for gpu in gpus]))
+    return replace(node, faults=scripted_faults(file.faults, [gpu.uuid for gpu in node.gpus]))
 
 
 def _read(path: Path) -> str:
@@ -124,8 +138,29 @@ def _read(path: Path) -> str:
     return content.decode()
 
 
-def _gpus(simulated: Iterable[_SimulatedGpu]) -> tuple[Gpu, ...]:
-    return tuple(_gpu(gpu, index) for index, gpu in enumerate(simulated))
+def _node(simulated: Sequence[_SimulatedGpu]) -> SimulatedNode:
+    gpus = tuple(_gpu(one, index) for index, one in enumerate(simulated))
+    cut = [(gpu, one.mig) for gpu, one in zip(gpus, simulated, strict=True) if one.mig is not None]
+    return SimulatedNode(
+        gpus=gpus,
+        instances=tuple(instance for gpu, profiles in cut for instance in _instances(gpu, profiles)),
+        in_mig_mode=frozenset(gpu.uuid for gpu, _ in cut),
+    )
+
+
+def _instances(gpu: Gpu, profiles: Sequence[str]) -> Iterator[Gpu]:
+    used = 0
+    for number, written in enumerate(profiles):
+        profile, slices = profile_of(written), _MEMORY_SLICES.match(written)
+        if profile is None or slices is None:
+            raise ValueError(f"gpus[{gpu.index}].mig: expected a profile such as 1g.10gb, got {written!a}")
+        used += int(slices[1])
+        if used > _SLICES:
+            raise ValueError(f"gpus[{gpu.index}].mig: the profiles have more than the {_SLICES} slices of a GPU")
+        placed = MigInstance(profile=profile, parent_uuid=gpu.uuid, gpu_instance=number + 1, compute_instance=0)
+        uuid = f"MIG-{uuid5(NAMESPACE_DNS, f'{number}.{profile}.{gpu.uuid}.gpu-share.dev')}"
+        memory_bytes = gpu.memory_bytes * int(slices[1]) // (_SLICES + 1)
+        yield replace(gpu, uuid=uuid, memory_bytes=memory_bytes, reserved_bytes=0, instance=placed)
 
 
 def _gpu(simulated: _SimulatedGpu, index: int) -> Gpu:

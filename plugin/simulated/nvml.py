@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.simulated.faults import LostFault, NvmlFault, XidFault
 from plugin.simulated.gpus import SimulatedNode
 
@@ -21,13 +21,16 @@ _DRIVER = "simulated"
 _ERRORS = {
     1: "Uninitialized",
     3: "Not Supported",
+    6: "Not Found",
     9: "Driver Not Loaded",
     10: "Timeout",
     13: "Function Not Found",
     15: "GPU is lost",
     999: "Unknown Error",
 }
-_UNINITIALIZED, _NOT_SUPPORTED, _DRIVER_NOT_LOADED, _TIMEOUT, _FUNCTION_NOT_FOUND, _GPU_IS_LOST, _UNKNOWN = _ERRORS
+_UNINITIALIZED, _NOT_SUPPORTED, _NOT_FOUND, _DRIVER_NOT_LOADED, _TIMEOUT = list(_ERRORS)[:5]
+_FUNCTION_NOT_FOUND, _GPU_IS_LOST, _UNKNOWN = list(_ERRORS)[5:]
+_MOST_INSTANCES = 7
 _XID_EVENT = 0x8
 _DOUBLE_BIT_ECC_EVENT = 0x2
 _SUPPORTED_EVENTS = _XID_EVENT | _DOUBLE_BIT_ECC_EVENT
@@ -112,7 +115,8 @@ class SimulatedNvml:
         return self._reached(handle).uuid
 
     def nvmlDeviceGetName(self, handle: Gpu, /) -> str:
-        return self._reached(handle).model
+        gpu = self._reached(handle)
+        return f"{gpu.model} MIG {gpu.profile}" if gpu.instance else gpu.model
 
     def nvmlDeviceGetArchitecture(self, handle: Gpu, /) -> int:
         self._reached(handle)
@@ -124,8 +128,28 @@ class SimulatedNvml:
         return SimpleNamespace(total=gpu.memory_bytes + reserved_bytes, reserved=reserved_bytes)
 
     def nvmlDeviceGetMigMode(self, handle: Gpu, /) -> Any:
+        if self._reached(handle).uuid not in self._node.in_mig_mode:
+            raise NotSupportedError(_NOT_SUPPORTED)
+        return [1, 1]
+
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Gpu, /) -> int:
+        return _MOST_INSTANCES if self._reached(handle).uuid in self._node.in_mig_mode else 0
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Gpu, index: int, /) -> Gpu:
+        instances = [one for one in self._node.instances if one.physical_uuid == self._reached(handle).uuid]
+        if index >= len(instances):
+            raise SimulatedNvmlError(_NOT_FOUND)
+        return instances[index]
+
+    def nvmlDeviceGetGpuInstanceId(self, handle: Gpu, /) -> int:
+        return _instance(self._reached(handle)).gpu_instance
+
+    def nvmlDeviceGetComputeInstanceId(self, handle: Gpu, /) -> int:
+        return _instance(self._reached(handle)).compute_instance
+
+    def nvmlDeviceGetAttributes_v2(self, handle: Gpu, /) -> Any:
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(_NOT_SUPPORTED)  # the name says the profile
 
     def nvmlDeviceGetPciInfo(self, handle: Gpu, /) -> Any:
         self._reached(handle)
@@ -210,7 +234,7 @@ class SimulatedNvml:
         return any(
             fault.held(since=self._since, until=now)
             for fault in self._node.faults
-            if isinstance(fault, LostFault) and fault.gpu_uuid == gpu.uuid
+            if isinstance(fault, LostFault) and fault.gpu_uuid == gpu.physical_uuid
         )
 
     def _field(self, gpu: Gpu, number: int) -> Any:
@@ -245,6 +269,12 @@ class SimulatedNvml:
 
 def _asks_for_reset(fault: XidFault) -> bool:
     return fault.xid not in _APPLICATION_XIDS or fault.recovers_seconds < math.inf
+
+
+def _instance(gpu: Gpu) -> MigInstance:
+    if gpu.instance is None:
+        raise NotSupportedError(_NOT_SUPPORTED)
+    return gpu.instance
 
 
 def _known(value: int | None) -> int:

@@ -9,10 +9,10 @@
 #include "fake_nvml_script.h"
 
 enum {
-    SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9, TIMEOUT = 10,
+    SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, TIMEOUT = 10,
     GPU_IS_LOST = 15, RESET_REQUIRED = 16, ARGUMENT_VERSION_MISMATCH = 25, BEYOND_THE_LIST = 777, UNKNOWN = 999
 };
-enum { MOST_GPUS = 16, GENERATIONS = 64, XID = 8, EVERY_EVENT = 0xc10f };
+enum { MOST_GPUS = 16, MOST_INSTANCES = 8, SLICES = 7, GENERATIONS = 64, XID = 8, EVERY_EVENT = 0xc10f };
 
 typedef struct { unsigned long long total, free, used; } memory_t;
 typedef struct { unsigned int version; unsigned long long total, reserved, free, used; } memory_v2_t;
@@ -28,7 +28,8 @@ typedef struct {
     union { double d; unsigned int ui; unsigned long long ull; } value;
 } field_t;
 typedef struct { void *device; unsigned long long type, data; unsigned int gpu_instance, compute_instance; } event_t;
-typedef struct { int generation, number; } gpu_t;
+typedef struct { int generation, number, instance; } gpu_t; /* instance 0 is the GPU itself */
+typedef struct { unsigned int multiprocessors, shared[5], slices, compute_slices; unsigned long long memory_mib; } attributes_t;
 typedef struct { unsigned long long types[MOST_GPUS]; } event_set_t;
 
 static int users, generation, told, flooded;
@@ -66,12 +67,24 @@ static int initialised(void) {
     return users == 0 ? UNINITIALIZED : SUCCESS;
 }
 
+/* The line of an instance, by the number of the GPU and of the GPU instance. */
+static const line_t *instance_line(int number, int instance) {
+    for (int i = 0; i < line_count; i++)
+        if (strcmp(lines[i].word, "instance") == 0 && lines[i].a == number && lines[i].b == instance) return &lines[i];
+    return NULL;
+}
+static int instance_of(void *handle) { return ((const gpu_t *)handle)->instance; }
+static int mig_error(void *handle, int call) {
+    return instance_of(handle) && said("mig_error", call) != NULL ? (int)said("mig_error", call)->b : SUCCESS;
+}
+
 /* Which GPU a handle is. */
 static int known(void *handle, int *number) {
     int failure = initialised();
     const gpu_t *gpu = handle;
     if (failure) return failure;
     if (gpu == NULL || gpu->generation != generation) return INVALID_ARGUMENT;
+    if (gpu->instance && instance_line(gpu->number, gpu->instance) == NULL) return INVALID_ARGUMENT;
     *number = gpu->number;
     return is("broken") || (is("lost") && *number == 0) ? GPU_IS_LOST : SUCCESS;
 }
@@ -127,6 +140,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle) {
     gpu_t *gpu = &gpus[generation % GENERATIONS][index];
     gpu->generation = generation;
     gpu->number = index;
+    gpu->instance = 0;
     *handle = gpu;
     return SUCCESS;
 }
@@ -135,19 +149,30 @@ int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned int length) {
     int number, failure = known(handle, &number);
     if (failure) return failure;
     if (said("nameless", number) != NULL) return GPU_IS_LOST;
-    snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012d", number);
+    if ((failure = mig_error(handle, 8))) return failure;
+    if (instance_of(handle)) snprintf(uuid, length, "MIG-00000000-0000-0000-%04d-%012d", number, instance_of(handle));
+    else snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012d", number);
     return SUCCESS;
+}
+static int slices_of(void *handle) {
+    const gpu_t *gpu = handle;
+    return gpu->instance ? (int)instance_line(gpu->number, gpu->instance)->c : 8;
+}
+static const char *profile_of(int slices) {
+    static const char *profiles[] = {"", "1g.18gb", "2g.35gb", "3g.71gb", "4g.71gb", "", "", "7g.141gb"};
+    return profiles[slices];
 }
 int nvmlDeviceGetName(void *handle, char *name, unsigned int length) {
     int number, failure = reached(handle, &number);
-    if (failure) return failure;
-    snprintf(name, length, "NVIDIA H200");
+    if (failure || (failure = mig_error(handle, 6))) return failure;
+    if (instance_of(handle)) snprintf(name, length, "NVIDIA H200 MIG %s", profile_of(slices_of(handle)));
+    else snprintf(name, length, "NVIDIA H200");
     return SUCCESS;
 }
 int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
     int number, failure = reached(handle, &number);
-    if (failure) return failure;
-    memory->total = 143771ULL << 20;
+    if (failure || (failure = mig_error(handle, 7))) return failure;
+    memory->total = (143771ULL << 20) * slices_of(handle) / 8;
     memory->free = 143000ULL << 20;
     memory->used = 771ULL << 20;
     return SUCCESS;
@@ -199,13 +224,14 @@ int nvmlDeviceRegisterEvents(void *handle, unsigned long long types, void *event
 static int next_event(const event_set_t *set, event_t *event) {
     for (int i = 0, place = 0; i < line_count; i++) {
         const line_t *line = &lines[i];
-        int is_flood = strcmp(line->word, "flood") == 0;
-        int is_xid = is_flood || strcmp(line->word, "xid") == 0;
+        int is_flood = strcmp(line->word, "flood") == 0, is_part = strcmp(line->word, "xid_on") == 0;
+        int is_xid = is_flood || is_part || strcmp(line->word, "xid") == 0;
         if ((!is_xid && strcmp(line->word, "event") != 0) || place++ < told) continue;
         unsigned long long type = is_xid ? XID : line->b;
         if (!is_flood || ++flooded >= line->c) told = place;
         if (!(set->types[line->a] & type)) continue;
-        *event = (event_t){&gpus[generation % GENERATIONS][line->a], type, is_xid ? line->b : line->c, ~0U, ~0U};
+        *event = (event_t){&gpus[generation % GENERATIONS][line->a], type, is_xid ? line->b : line->c,
+                           is_part ? line->c : ~0U, is_part ? 0 : ~0U};
         return 1;
     }
     return 0;
@@ -228,8 +254,8 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *memory) {
     int number, failure = reached(handle, &number);
     if (failure) return failure;
     if (memory->version != (sizeof *memory | 2U << 24)) return ARGUMENT_VERSION_MISMATCH;
-    memory->total = 143771ULL << 20;
-    memory->reserved = said("reserved", number) != NULL ? said("reserved", number)->b << 20 : 771ULL << 20;
+    memory->total = (143771ULL << 20) * slices_of(handle) / 8;
+    memory->reserved = instance_of(handle) ? 0 : said("reserved", number) != NULL ? said("reserved", number)->b << 20 : 771ULL << 20;
     memory->free = 143000ULL << 20;
     memory->used = 0;
     return SUCCESS;
@@ -251,6 +277,46 @@ int nvmlDeviceGetMigMode(void *handle, unsigned int *current, unsigned int *pend
     const line_t *line = said("mig", number);
     if (line == NULL && !is("mig")) return NOT_SUPPORTED;
     *current = *pending = line != NULL ? line->b : number == 1;
+    return SUCCESS;
+}
+int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned int *most) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    if (said("mig_error", 1) != NULL) return (int)said("mig_error", 1)->b;
+    *most = SLICES;
+    return SUCCESS;
+}
+static gpu_t instances[GENERATIONS][MOST_GPUS][MOST_INSTANCES];
+/* The numbers of instances are their places: what is destroyed leaves a gap. */
+int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned int index, void **instance) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    if (index >= SLICES) return INVALID_ARGUMENT;
+    if (instance_line(number, index + 1) == NULL) return NOT_FOUND;
+    if (said("mig_error", 2) != NULL) return (int)said("mig_error", 2)->b;
+    gpu_t *made = &instances[generation % GENERATIONS][number][index];
+    *made = (gpu_t){generation, number, index + 1};
+    *instance = made;
+    return SUCCESS;
+}
+int nvmlDeviceGetGpuInstanceId(void *handle, unsigned int *id) {
+    int number, failure = reached(handle, &number);
+    if (failure || (failure = mig_error(handle, 3))) return failure;
+    *id = instance_of(handle);
+    return SUCCESS;
+}
+int nvmlDeviceGetComputeInstanceId(void *handle, unsigned int *id) {
+    int number, failure = reached(handle, &number);
+    if (failure || (failure = mig_error(handle, 4))) return failure;
+    *id = 0;
+    return SUCCESS;
+}
+int nvmlDeviceGetAttributes_v2(void *handle, attributes_t *attributes) {
+    int number, failure = reached(handle, &number);
+    if (failure || (failure = mig_error(handle, 5))) return failure;
+    memset(attributes, 0, sizeof *attributes);
+    attributes->slices = attributes->compute_slices = slices_of(handle);
+    attributes->memory_mib = 143771ULL * slices_of(handle) / 8;
     return SUCCESS;
 }
 static int common_ancestor(int one, int other) {

@@ -16,12 +16,16 @@
  *   pascal 0           its compute capability is 6.0; 9.0 unless said
  *   cuda 13000         the CUDA version of the driver; 13010 unless said
  *   mig 1 1            MIG mode of GPU 1
+ *   instance 1 3 2     GPU 1 has the GPU instance 3 with 2 slices; slices of 0 have another name than a profile's
+ *   mig_error 2 3      a call of MIG fails with error 3: 1 how many there are, 2 handle, 3 and 4 numbers of GPU and
+ *                      compute instance, 5 attributes, 6 name, 7 memory, 8 UUID
  *   events 0 0         types of events that GPU 0 can tell of; all that are there unless said
  *   fail 999           NVML as a whole fails
  *   wait_fails 15      waiting for events does
  *   wait_returns       it does not wait at all
  *   hang               no call returns until this line is gone
  *   xid 0 79           XID 79 on GPU 0; each such line is told once, by its place among them
+ *   xid_on 1 79 3      the same on the GPU instance 3 of GPU 1
  *   event 0 2 7        an event of type 2 with data 7, likewise
  *   flood 0 31 50000   XID 31 on GPU 0, so many times
  */

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin.dra.devices import devices_of
+from policies.cluster import Cluster
 from policies.contract import SharingStrategy
 from policies.sizes import Size, devices_per_gpu
 from tests.plugin.dra.gpus import Shared, gpu, shared
@@ -18,7 +19,7 @@ LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 @settings(deadline=None)
 @given(st.integers(1, 34), st.integers(0, 4), st.sampled_from(["mps", "time-slicing", "whole"]))
 def test_each_gpu_has_as_many_devices_of_a_size_as_fit(vgpus: int, count: int, strategy: SharingStrategy) -> None:
-    devices = devices_of(shared(count, strategy), vgpus_per_gpu=vgpus, kept={})
+    devices = devices_of(shared(count, strategy), parts_of=Cluster(vgpus_per_gpu=vgpus).parts, kept={})
     assert len({one.name for one in devices}) == len(devices)
     assert all(LABEL.fullmatch(one.name) for one in devices)
     on_one = [one for one in devices if len(one.gpus) == 1]
@@ -28,19 +29,19 @@ def test_each_gpu_has_as_many_devices_of_a_size_as_fit(vgpus: int, count: int, s
 
 
 def test_one_gpu_is_filled_before_the_next_and_several_come_last() -> None:
-    devices = devices_of([*reversed(shared(3, "time-slicing"))], vgpus_per_gpu=4, kept={})
+    devices = devices_of([*reversed(shared(3, "time-slicing"))], parts_of=Cluster(vgpus_per_gpu=4).parts, kept={})
     assert [one.gpus[0].index for one in devices if one.size.milli == 250] == [0] * 4 + [1] * 4 + [2] * 4
     assert [len(one.gpus) for one in devices] == sorted(len(one.gpus) for one in devices)
 
 
 def test_under_mps_no_device_has_several_gpus() -> None:
-    assert {len(one.gpus) for one in devices_of(shared(8), vgpus_per_gpu=10, kept={})} == {1}
+    assert {len(one.gpus) for one in devices_of(shared(8), parts_of=Cluster(vgpus_per_gpu=10).parts, kept={})} == {1}
 
 
 def test_several_gpus_are_next_to_the_same_cpus_where_so_many_are() -> None:
     eight = [Shared(gpu(index, numa=index // 4, root=f"pci0000:{index // 2}0"), "whole") for index in range(8)]
     groups: dict[int, list[tuple[int, ...]]] = {}
-    for one in devices_of(eight, vgpus_per_gpu=10, kept={}):
+    for one in devices_of(eight, parts_of=Cluster(vgpus_per_gpu=10).parts, kept={}):
         groups.setdefault(one.size.gpus, []).append(tuple(each.index for each in one.gpus))
     assert groups[2][:4] == [(0, 1), (2, 3), (4, 5), (6, 7)]  # below one PCIe root
     for count in (2, 3, 4):
@@ -49,7 +50,7 @@ def test_several_gpus_are_next_to_the_same_cpus_where_so_many_are() -> None:
 
 
 def test_on_a_large_node_several_gpus_are_neighbours() -> None:
-    devices = devices_of(shared(16, "whole"), vgpus_per_gpu=10, kept={})
+    devices = devices_of(shared(16, "whole"), parts_of=Cluster(vgpus_per_gpu=10).parts, kept={})
     eights = [[each.index for each in one.gpus] for one in devices if one.size.gpus == 8]
     assert eights == [list(range(start, start + 8)) for start in range(9)]
 
@@ -57,12 +58,12 @@ def test_on_a_large_node_several_gpus_are_neighbours() -> None:
 def test_a_device_that_is_held_stays_and_one_of_a_gpu_that_is_unknown_does_not() -> None:
     of_old_grid = {"gpu-00000000-300m-0": (Size("mps", 300), ("GPU-00000000",))}
     gone = {"gpu-9-100m-0": (Size("mps", 100), ("GPU-9",))}
-    devices = devices_of(shared(1), vgpus_per_gpu=4, kept=of_old_grid | gone)
+    devices = devices_of(shared(1), parts_of=Cluster(vgpus_per_gpu=4).parts, kept=of_old_grid | gone)
     assert [one.name for one in devices if one.size.milli == 300] == ["gpu-00000000-300m-0"]
     assert not [one for one in devices if one.size.milli == 100]
 
 
 @pytest.mark.parametrize("uuid", ["GPU-" + "0" * 59, "GPU-Zürich", "GPU-1_2", "GPU-" + "f" * 40 + "-"])
 def test_a_uuid_that_is_no_label_becomes_a_digest(uuid: str) -> None:
-    (one,) = devices_of([Shared(gpu(0, uuid=uuid))], vgpus_per_gpu=1, kept={})
+    (one,) = devices_of([Shared(gpu(0, uuid=uuid))], parts_of=Cluster(vgpus_per_gpu=1).parts, kept={})
     assert LABEL.fullmatch(one.name)

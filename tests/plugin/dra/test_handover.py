@@ -33,7 +33,7 @@ def held(
     settings = DraSettings(node="n", plugins_dir=directory, registrar_dir=directory, handover=handover)
     api = ApiServer("localhost", 1, credentials=directory)
     driver = DraDriver(settings, Cluster(vgpus_per_gpu=vgpus), api, boot_id="b")
-    devices = devices_of(shared(2, strategy), vgpus_per_gpu=vgpus, kept={})
+    devices = devices_of(shared(2, strategy), parts_of=Cluster(vgpus_per_gpu=vgpus).parts, kept={})
     device = next(one for one in devices if one.size.milli == milli)
     return driver._held(Wanted(request="r", device=device))
 

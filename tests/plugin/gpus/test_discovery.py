@@ -75,6 +75,21 @@ class FakeNvml:
     def nvmlDeviceGetMigMode(self, _handle: Any, /) -> Any:  # noqa: N802
         return [0, 0]
 
+    def nvmlDeviceGetMaxMigDeviceCount(self, _handle: Any, /) -> int:  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, _handle: Any, index: int, /) -> Any:  # noqa: N802
+        raise FakeError(6 + 0 * index)
+
+    def nvmlDeviceGetGpuInstanceId(self, _handle: Any, /) -> int:  # noqa: N802
+        raise NotSupported(3)
+
+    def nvmlDeviceGetComputeInstanceId(self, _handle: Any, /) -> int:  # noqa: N802
+        raise NotSupported(3)
+
+    def nvmlDeviceGetAttributes_v2(self, _handle: Any, /) -> Any:  # noqa: N802
+        raise NotSupported(3)
+
     def nvmlDeviceGetPciInfo(self, handle: Any, /) -> Any:  # noqa: N802
         return SimpleNamespace(busId=f"00000000:{handle}B:00.0".encode())
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,10 +10,13 @@ from plugin.health.inventory import GpuInventory
 from plugin.health.reports import SILENT_SECONDS, Event, Look, NvmlFailure, Probe
 from plugin.health.rules import Moment
 from plugin.health.state import ApplicationFault, NodeHealth
+from plugin.shares.strategy import resource_of
 from plugin.simulated.gpus import simulated_gpus
-from policies.contract import DEFAULT_RESOURCE_NAMES, MPS, TIME_SLICING, SharingStrategy
+from policies.cluster import Cluster
+from policies.contract import MPS, TIME_SLICING, SharingStrategy
 
 GPUS = simulated_gpus("3xH200")
+RESOURCE_OF = partial(resource_of, cluster=Cluster())
 FIRST, SECOND, THIRD = (gpu.uuid for gpu in GPUS)
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 GOOD = Look(recovery_action=0)
@@ -125,7 +129,7 @@ def test_it_is_written_down_since_when_a_gpu_is_as_it_is() -> None:
     known.take(probe(1), at(1))
     known.take(xid(7, FIRST, 79), at(7))
     known.take(xid(9, FIRST, 48), at(9))
-    first, second = known.health(DEFAULT_RESOURCE_NAMES)
+    first, second = known.health(RESOURCE_OF)
     assert (first.since, second.since) == ("at 7", "at 1")
     assert [(fault.source, fault.xid) for fault in first.faults] == [("xid", 48)]
     assert (first.resource, first.index, first.model, second.faults) == ("gpu-share.dev/vgpu", 0, "H200", ())
@@ -137,10 +141,10 @@ def test_a_new_plugin_goes_on_with_what_the_last_one_has_written() -> None:
     known.take(xid(7, FIRST, 79), at(7))
     fault = ApplicationFault(xid=31, at="then", tenants=("a/b/c",))
     known.remember(SECOND, fault)
-    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
+    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(RESOURCE_OF))
     following = inventory(before=written)
     following.take(probe(50, g0=Look(), g1=Look()), at(50))
-    first, second = following.health(DEFAULT_RESOURCE_NAMES)
+    first, second = following.health(RESOURCE_OF)
     assert (first.since, [one.xid for one in first.faults]) == ("at 7", [79])
     assert (second.since, second.application_fault) == ("at 1", fault)
 
@@ -149,11 +153,11 @@ def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin(
     known = inventory()
     known.take(probe(1), at(1))
     known.take(xid(7, FIRST, 79), at(7))
-    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(DEFAULT_RESOURCE_NAMES))
+    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(RESOURCE_OF))
     following = inventory(before=written)
     following.take(probe(50, g0=Look(recovery_action=0), g1=Look(recovery_action=1)), at(50))
     assert unhealthy(following) == [SECOND]
-    assert following.health(DEFAULT_RESOURCE_NAMES)[0].since == "at 50"
+    assert following.health(RESOURCE_OF)[0].since == "at 50"
 
 
 @pytest.mark.parametrize("source_look", [Look(problem="lost", away=True), replace(GOOD, in_mig_mode=True)])

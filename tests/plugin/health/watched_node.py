@@ -24,7 +24,7 @@ from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.process import Settings
 from plugin.shares.handover import handover_settings
-from plugin.shares.strategy import StrategyOf, strategies
+from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
 from plugin.state_files import boot_seconds
 from policies.cluster import Cluster
 from policies.nodes import NodeRule
@@ -82,6 +82,7 @@ class WatchedNode:
     state_dir: Path
     strategy: str = "time-slicing"
     rules: tuple[NodeRule, ...] = ()
+    vgpus_per_instance: dict[str, int] = field(default_factory=dict)
     mps_faults: MpsFaults = no_mps_faults
     tenants: Callable[[], tuple[Tenant, ...]] = tuple
     sysfs: Path | None = None
@@ -94,12 +95,13 @@ class WatchedNode:
     @contextmanager
     def running(self) -> Iterator["WatchedNode"]:
         reports = SimpleQueue[Report | None]()
-        monitor = Monitor(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs)
+        settings = Settings(**{**SETTINGS, "strategy": self.strategy})
+        cluster = Cluster(nodes=self.rules, vgpus_per_gpu=10, vgpus_per_instance=self.vgpus_per_instance)
+        strategy_of = strategies_of(settings, cluster)
+        check = check_of(strategy_of, cluster)
+        monitor = Monitor(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs, check=check)
         monitoring = Thread(target=monitor.run, daemon=True)
         monitoring.start()
-        settings = Settings(**{**SETTINGS, "strategy": self.strategy})
-        cluster = Cluster(nodes=self.rules, vgpus_per_gpu=10)
-        strategy_of = strategies_of(settings, cluster)
         resources = resources_of(settings, cluster, serve=self.resources.append)
         probe = first_probe(reports, strategy_of, wait=True, ended=lambda *_: False)
         assert probe is not None
@@ -116,7 +118,7 @@ class WatchedNode:
             mps_faults=self.mps_faults,
             tenants=self.tenants,
             publish=resources.publish,
-            resource_names=cluster.resource_names,
+            resource_of=partial(resource_of, cluster=cluster),
             recovery_request=partial(take, self.state_dir, boot_id=self.boot_id),
             clock=self.clock,
         )

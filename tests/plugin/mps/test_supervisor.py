@@ -39,7 +39,7 @@ def supervisor(gpu: Gpu, context: SupervisorContext) -> DaemonSupervisor:
 
 @pytest.fixture
 def node(root: Path, context: SupervisorContext, supervisor: DaemonSupervisor) -> Supervisor:
-    node = Supervisor(replace(context, tenancy=Tenancy(root / "kubelet", RESOURCE)))
+    node = Supervisor(replace(context, tenancy=Tenancy(root / "kubelet", [RESOURCE])))
     node._supervisors[UUID] = supervisor
     return node
 
