@@ -10,7 +10,7 @@ from plugin.gpus.gpu import Gpu
 from plugin.lifecycle import Threads
 from plugin.process import Settings
 from plugin.shares.strategy import Mps, TimeSlicing, Whole
-from plugin.simulated.gpus import simulated_gpus
+from plugin.simulated.gpus import simulated_gpus, simulated_node
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.cluster import Cluster
 from policies.contract import Handover, SharingStrategy
@@ -142,3 +142,17 @@ def test_a_socket_whose_path_is_too_long_is_rejected(directory: Path, resource: 
     servers = Servers(directory / ("x" * 100), Threads(on_death=lambda: None))
     with pytest.raises(SocketError):
         servers.add(resource)
+
+
+def test_each_profile_of_mig_instances_is_a_resource_with_parts_of_its_own() -> None:
+    served: list[Resource] = []
+    small, large = (simulated_node(f"1xH100:2x{profile}").instances for profile in ("1g.10gb", "3g.40gb"))
+    cluster = Cluster(vgpus_per_gpu=4, vgpus_per_instance={"1g.10gb": 2})
+    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
+    known.publish([*seen(GPUS[0]), *seen(*small), *seen(large[0]), *seen(large[1], strategy="whole")])
+    assert [(one.name, len(healthy(one)), type(one.sharing)) for one in served] == [
+        ("gpu-share.dev/vgpu", 4, Mps),
+        ("gpu-share.dev/vgpu-mig-1g.10gb", 4, Mps),
+        ("gpu-share.dev/vgpu-mig-3g.40gb", 4, Mps),
+        ("gpu-share.dev/gpu-mig-3g.40gb", 1, Whole),
+    ]

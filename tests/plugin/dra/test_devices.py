@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin.dra.devices import devices_of
+from plugin.dra.slices import slice_specs
+from plugin.simulated.gpus import simulated_node
 from policies.cluster import Cluster
 from policies.contract import SharingStrategy
 from policies.sizes import Size, devices_per_gpu
@@ -67,3 +69,23 @@ def test_a_device_that_is_held_stays_and_one_of_a_gpu_that_is_unknown_does_not()
 def test_a_uuid_that_is_no_label_becomes_a_digest(uuid: str) -> None:
     (one,) = devices_of([Shared(gpu(0, uuid=uuid))], parts_of=Cluster(vgpus_per_gpu=1).parts, kept={})
     assert LABEL.fullmatch(one.name)
+
+
+def test_the_devices_of_mig_instances_carry_their_profile_and_no_two_are_together() -> None:
+    node = simulated_node("2xH100:2x3g.40gb")
+    instances = [Shared(one) for one in node.instances]
+    devices = devices_of(instances, parts_of=Cluster(vgpus_per_gpu=2).parts, kept={})
+    assert [one.size for one in devices[:3]] == [
+        Size("mps", 500, "3g.40gb"),
+        Size("mps", 500, "3g.40gb"),
+        Size("mps", 1000, "3g.40gb"),
+    ]
+    assert len(devices) == 4 * 3
+    assert all(LABEL.fullmatch(one.name) for one in devices)
+    whole = devices_of([Shared(one, "whole") for one in node.instances], parts_of=Cluster().parts, kept={})
+    assert [(one.size.milli, len(one.gpus)) for one in whole] == [(1000, 1)] * 4
+    specs = slice_specs(whole, [Shared(one, "whole") for one in node.instances], node="n", driver_version="1")
+    first = specs[1]["devices"][0]
+    assert first["attributes"]["profile"] == {"string": "3g.40gb"}
+    assert first["attributes"]["parentUUID"] == {"string": node.gpus[0].uuid}
+    assert first["attributes"]["size"] == {"string": "1000m-whole-mig-3g.40gb"}

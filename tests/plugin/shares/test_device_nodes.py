@@ -1,8 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.shares.handover import common_nodes, nodes
 
 
@@ -39,3 +40,13 @@ def test_gpus_without_a_node_get_none_at_all() -> None:
     # A node that is not there would keep the container from starting.
     assert nodes([gpu(None)], ("/dev/nvidiactl",)) == ()
     assert nodes([gpu(0), gpu(None)], ("/dev/nvidiactl",)) == ()
+
+
+def test_a_mig_instance_has_the_node_of_its_gpu_and_those_of_its_own_capabilities() -> None:
+    placed = MigInstance(
+        profile="1g.10gb", parent_uuid="GPU-3", gpu_instance=1, compute_instance=0, capabilities=(12, 13)
+    )
+    own = ("/dev/nvidia3", "/dev/nvidia-caps/nvidia-cap12", "/dev/nvidia-caps/nvidia-cap13")
+    assert nodes([replace(gpu(3), instance=placed)], ("/dev/nvidiactl",)) == ("/dev/nvidiactl", *own)
+    # The node of its GPU alone opens no instance, and would be all that a program finds.
+    assert nodes([replace(gpu(3), instance=replace(placed, capabilities=()))], ("/dev/nvidiactl",)) == ()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -5,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.errors import AllocationError
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import MPS_SERVER_MIB, Mount, limits, memory_mib
 from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
@@ -103,3 +104,14 @@ def test_the_shares_of_a_gpu_never_add_up_to_more_than_the_gpu(data: st.DataObje
     assert sum(int(each["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) for each in told) <= 100
     assert sum(Fraction(each["GPU_SHARE_FRACTION"]) for each in told) <= 1
     assert all(int(each["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) >= 1 for each in told)
+
+
+def test_a_container_has_one_mig_instance_with_its_own_uuid_and_pipe() -> None:
+    placed = MigInstance(profile="1g.10gb", parent_uuid="GPU-a", gpu_instance=1, compute_instance=0)
+    one = replace(H200, uuid="MIG-a", memory_bytes=9728 * MIB, instance=placed)
+    received = limits(share(2, 6, one), MPS)
+    assert received.environment["NVIDIA_VISIBLE_DEVICES"] == "MIG-a"
+    assert received.environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={(9728 - MPS_SERVER_MIB) // 3}M"
+    assert received.mounts[0].host_path == "/tmp/nvidia-mps/MIG-a"
+    with pytest.raises(AllocationError, match="a program reaches one MIG instance, got 2"):
+        limits(share(1, 1, one, replace(one, uuid="MIG-b")), Whole())

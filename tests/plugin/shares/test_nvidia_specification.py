@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugin.gpus.gpu import MigInstance
 from plugin.shares.nvidia_specification import LARGEST_BYTES, NvidiaSpecification, SpecificationError, parse
 from plugin.simulated.gpus import simulated_gpus
 
@@ -152,3 +153,57 @@ def test_what_is_no_specification_is_an_error_in_one_line(content: bytes) -> Non
 def test_nothing_but_a_specification_error_comes_of_what_others_write(content: bytes) -> None:
     with suppress(SpecificationError):
         parse(content)
+
+
+def capability(number: int) -> dict[str, str]:
+    return {"path": f"/dev/nvidia-caps/nvidia-cap{number}"}
+
+
+def of_instance(name: str, minor: int, *numbers: int) -> dict[str, Any]:
+    return {"name": name, "containerEdits": {"deviceNodes": [node(minor), *map(capability, numbers)]}}
+
+
+INSTANCE = replace(
+    A,
+    uuid="MIG-c9588be7-f09d-53b6-8107-cc5c948e69fc",
+    instance=MigInstance(
+        profile="1g.10gb", parent_uuid=A.uuid, gpu_instance=1, compute_instance=0, capabilities=(12, 13)
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("devices", "name"),
+    [
+        ([of_instance("0:0", 0, 12, 13), of_instance("0:1", 0, 21, 22)], "0:0"),
+        ([of_instance("0:0", 0, 21, 22), of_instance("0:1", 0, 12, 13)], "0:1"),
+        ([of_instance("mig0:0", 0, 12, 13), of_instance(INSTANCE.uuid, 0, 12, 13)], INSTANCE.uuid),
+        ([of_instance(INSTANCE.uuid, 0, 21, 22)], None),  # of before it was made anew
+        ([of_instance("0:0", 1, 12, 13)], None),
+        ([of_instance("0:0", 0, 12)], None),
+        ([of_instance("0:0", 0, 12, 13, 21)], None),
+        ([device("0", 0), device(A.uuid, 0)], None),  # all of its GPU
+        ([of_instance("all", 0, 12, 13)], None),
+    ],
+)
+def test_the_device_of_an_instance_brings_its_own_nodes_and_no_others(
+    devices: list[dict[str, Any]], name: str | None
+) -> None:
+    assert read(specification(*devices)).device_of(INSTANCE) == name
+
+
+def test_the_device_of_a_gpu_is_none_of_its_instances() -> None:
+    found = read(specification(of_instance("0", 0, 12, 13), of_instance("0:0", 0, 12, 13)))
+    assert found.device_of(A) is None
+
+
+def test_where_the_kernel_lists_no_capabilities_the_uuid_alone_names_an_instance() -> None:
+    unknown = replace(INSTANCE, instance=replace(INSTANCE.instance, capabilities=())) if INSTANCE.instance else A
+    found = read(specification(of_instance("0:0", 0, 12, 13), of_instance(INSTANCE.uuid, 0, 12, 13)))
+    assert found.device_of(unknown) == INSTANCE.uuid
+
+
+def test_a_specification_that_gives_capabilities_to_every_container_is_none() -> None:
+    edits = {"deviceNodes": [capability(1)]}
+    with pytest.raises(SpecificationError):
+        read(specification(device("0", 0), containerEdits=edits))
