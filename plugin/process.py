@@ -25,7 +25,7 @@ from plugin.health.state import PROGRAM, NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
-from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
+from plugin.pod_resources.tenants import Matching, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.shares.handover import forget_others, handover_settings
@@ -214,15 +214,12 @@ def reconciler_context(
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
         settings.state_dir.mkdir(parents=True, exist_ok=True)
 
-    def tenants() -> tuple[Tenant, ...]:
-        ours = Matching(cluster.is_ours)
-        return read_tenants(settings.pod_resources, ours, timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
-
+    ours = Matching(cluster.is_ours)
     return ReconcilerContext(
         boot_id=boot_id(),
         state_dir=settings.state_dir,
         mps_faults=source.mps_faults,
-        tenants=tenants,
+        tenants=partial(read_tenants, settings.pod_resources, ours, timeout_seconds=_TENANTS_TIMEOUT_SECONDS),
         publish=publish,
         handover=look_for_devices,
         resource_of=partial(resource_of, cluster=cluster),

@@ -16,21 +16,21 @@ from typing import Any
 from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.simulated.faults import LostFault, NvmlFault, XidFault
 from plugin.simulated.gpus import SimulatedNode
+from plugin.simulated.nvml_errors import (
+    DRIVER_NOT_LOADED,
+    GPU_IS_LOST,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    TIMEOUT,
+    UNINITIALIZED,
+    UNKNOWN,
+    FunctionNotFoundError,
+    NotSupportedError,
+    SimulatedNvmlError,
+)
 
 _DRIVER = "simulated"
-_ERRORS = {
-    1: "Uninitialized",
-    3: "Not Supported",
-    6: "Not Found",
-    9: "Driver Not Loaded",
-    10: "Timeout",
-    13: "Function Not Found",
-    15: "GPU is lost",
-    999: "Unknown Error",
-}
-_UNINITIALIZED, _NOT_SUPPORTED, _NOT_FOUND, _DRIVER_NOT_LOADED, _TIMEOUT = list(_ERRORS)[:5]
-_FUNCTION_NOT_FOUND, _GPU_IS_LOST, _UNKNOWN = list(_ERRORS)[5:]
-_MOST_INSTANCES = 7
+_MOST_INSTANCES = 7  # of a GPU
 _XID_EVENT = 0x8
 _DOUBLE_BIT_ECC_EVENT = 0x2
 _SUPPORTED_EVENTS = _XID_EVENT | _DOUBLE_BIT_ECC_EVENT
@@ -40,22 +40,6 @@ _RESET_GPU = 1
 _APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})  # after which a driver asks for nothing
 _EARLIER_ENERGY_MJ = 10**9  # taken before the start
 _MILLIWATTS = 300_000
-
-
-class SimulatedNvmlError(Exception):
-    """What a call fails with; `value` is NVML's number."""
-
-    def __init__(self, value: int) -> None:
-        self.value = value
-        super().__init__(_ERRORS[value])
-
-
-class NotSupportedError(SimulatedNvmlError):
-    """The GPU does not know that."""
-
-
-class FunctionNotFoundError(SimulatedNvmlError):
-    """The library does not know that."""
 
 
 class SimulatedNvml:
@@ -82,14 +66,14 @@ class SimulatedNvml:
     def nvmlInit(self) -> None:
         now = self._clock()
         if any(fault.holds(now) for fault in self._node.faults if isinstance(fault, NvmlFault)):
-            raise SimulatedNvmlError(_DRIVER_NOT_LOADED)
+            raise SimulatedNvmlError(DRIVER_NOT_LOADED)
         if not self._users:
             self._since = now
         self._users += 1
 
     def nvmlShutdown(self) -> None:
         if not self._users:
-            raise SimulatedNvmlError(_UNINITIALIZED)
+            raise SimulatedNvmlError(UNINITIALIZED)
         self._users -= 1
 
     def nvmlSystemGetDriverVersion(self) -> str:
@@ -98,11 +82,11 @@ class SimulatedNvml:
 
     def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
         self._check()
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
 
     def nvmlDeviceGetCudaComputeCapability(self, handle: Gpu, /) -> Sequence[int]:
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
 
     def nvmlDeviceGetCount(self) -> int:
         self._check()
@@ -120,7 +104,7 @@ class SimulatedNvml:
 
     def nvmlDeviceGetArchitecture(self, handle: Gpu, /) -> int:
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
 
     def nvmlDeviceGetMemoryInfo(self, handle: Gpu, version: int | None = None) -> Any:  # noqa: ARG002 - it knows both
         gpu = self._reached(handle)
@@ -129,7 +113,7 @@ class SimulatedNvml:
 
     def nvmlDeviceGetMigMode(self, handle: Gpu, /) -> Any:
         if self._reached(handle).uuid not in self._node.in_mig_mode:
-            raise NotSupportedError(_NOT_SUPPORTED)
+            raise NotSupportedError(NOT_SUPPORTED)
         return [1, 1]
 
     def nvmlDeviceGetMaxMigDeviceCount(self, handle: Gpu, /) -> int:
@@ -138,7 +122,7 @@ class SimulatedNvml:
     def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Gpu, index: int, /) -> Gpu:
         instances = [one for one in self._node.instances if one.physical_uuid == self._reached(handle).uuid]
         if index >= len(instances):
-            raise SimulatedNvmlError(_NOT_FOUND)
+            raise SimulatedNvmlError(NOT_FOUND)
         return instances[index]
 
     def nvmlDeviceGetGpuInstanceId(self, handle: Gpu, /) -> int:
@@ -149,11 +133,11 @@ class SimulatedNvml:
 
     def nvmlDeviceGetAttributes_v2(self, handle: Gpu, /) -> Any:
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)  # the name says the profile
+        raise NotSupportedError(NOT_SUPPORTED)  # the name says the profile
 
     def nvmlDeviceGetPciInfo(self, handle: Gpu, /) -> Any:
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)  # or the NUMA node of a real device would be taken
+        raise NotSupportedError(NOT_SUPPORTED)  # or the NUMA node of a real device would be taken
 
     def nvmlDeviceGetMinorNumber(self, handle: Gpu, /) -> int:
         return _known(self._reached(handle).minor)
@@ -164,15 +148,15 @@ class SimulatedNvml:
     def nvmlDeviceGetTopologyCommonAncestor(self, one: Gpu, other: Gpu, /) -> int:
         self._reached(one)
         self._reached(other)
-        raise NotSupportedError(_NOT_SUPPORTED)  # what is known of them is their NUMA nodes
+        raise NotSupportedError(NOT_SUPPORTED)  # what is known of them is their NUMA nodes
 
     def nvmlDeviceGetNvLinkState(self, handle: Gpu, link: int, /) -> int:  # noqa: ARG002 - NVML's signature
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
 
     def nvmlDeviceGetNvLinkRemotePciInfo(self, handle: Gpu, link: int, /) -> Any:  # noqa: ARG002 - NVML's signature
         self._reached(handle)
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Gpu, /) -> int:
         self._reached(handle)
@@ -192,7 +176,7 @@ class SimulatedNvml:
     def nvmlDeviceRegisterEvents(self, handle: Gpu, types: int, event_set: dict[str, int], /) -> None:
         self._reached(handle)
         if types & ~_SUPPORTED_EVENTS:
-            raise NotSupportedError(_NOT_SUPPORTED)
+            raise NotSupportedError(NOT_SUPPORTED)
         event_set[handle.uuid] = types
 
     def nvmlEventSetCreate(self) -> dict[str, int]:
@@ -207,9 +191,9 @@ class SimulatedNvml:
             if event := self._event(event_set, now):
                 return event
             if any(self._lost(gpu) for gpu in self._node.gpus if gpu.uuid in event_set):
-                raise SimulatedNvmlError(_GPU_IS_LOST)
+                raise SimulatedNvmlError(GPU_IS_LOST)
             if now >= deadline:
-                raise SimulatedNvmlError(_TIMEOUT)
+                raise SimulatedNvmlError(TIMEOUT)
             begins = (fault.at_seconds for fault in self._node.faults if fault.at_seconds > now)
             self._sleep(min((deadline, *begins)) - now)
 
@@ -218,15 +202,15 @@ class SimulatedNvml:
 
     def _check(self) -> None:
         if not self._users:
-            raise SimulatedNvmlError(_UNINITIALIZED)
+            raise SimulatedNvmlError(UNINITIALIZED)
         now = self._clock()
         if any(fault.held(since=self._since, until=now) for fault in self._node.faults if isinstance(fault, NvmlFault)):
-            raise SimulatedNvmlError(_UNKNOWN)
+            raise SimulatedNvmlError(UNKNOWN)
 
     def _reached(self, gpu: Gpu) -> Gpu:
         self._check()
         if self._lost(gpu):
-            raise SimulatedNvmlError(_GPU_IS_LOST)
+            raise SimulatedNvmlError(GPU_IS_LOST)
         return gpu
 
     def _lost(self, gpu: Gpu) -> bool:
@@ -239,7 +223,7 @@ class SimulatedNvml:
 
     def _field(self, gpu: Gpu, number: int) -> Any:
         if number != _RECOVERY_ACTION_FIELD:
-            return SimpleNamespace(nvmlReturn=_NOT_SUPPORTED, valueType=_UNSIGNED_INT, value=SimpleNamespace(uiVal=0))
+            return SimpleNamespace(nvmlReturn=NOT_SUPPORTED, valueType=_UNSIGNED_INT, value=SimpleNamespace(uiVal=0))
         now = self._clock()
         needs_reset = any(fault.holds(now) and _asks_for_reset(fault) for fault in self._xids(gpu))
         value = SimpleNamespace(uiVal=_RESET_GPU if needs_reset else 0)
@@ -273,11 +257,11 @@ def _asks_for_reset(fault: XidFault) -> bool:
 
 def _instance(gpu: Gpu) -> MigInstance:
     if gpu.instance is None:
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
     return gpu.instance
 
 
 def _known(value: int | None) -> int:
     if value is None:
-        raise NotSupportedError(_NOT_SUPPORTED)
+        raise NotSupportedError(NOT_SUPPORTED)
     return value

@@ -6,7 +6,8 @@ from typing import Any
 from plugin.gpus.nvml import NvmlHealth
 from plugin.simulated.faults import ScriptedFault
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
-from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
+from plugin.simulated.nvml import SimulatedNvml
+from plugin.simulated.nvml_errors import SimulatedNvmlError
 
 GPUS = simulated_gpus("2xH200")
 FIRST, SECOND = (gpu.uuid for gpu in GPUS)

@@ -12,7 +12,8 @@ from plugin.gpus.discovery import discover
 from plugin.gpus.gpu import MigInstance
 from plugin.gpus.mig import capabilities, list_instances
 from plugin.simulated.gpus import SimulatedNode, simulated_node
-from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
+from plugin.simulated.nvml import SimulatedNvml
+from plugin.simulated.nvml_errors import SimulatedNvmlError
 
 PLACED = MigInstance(profile="1g.10gb", parent_uuid="GPU-0", gpu_instance=3, compute_instance=1)
 # As the kernel writes it: docs.nvidia.com/datacenter/tesla/mig-user-guide/device-nodes-and-capabilities.html

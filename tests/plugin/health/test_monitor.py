@@ -11,7 +11,7 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.health.reports import Event, NvmlFailure, Probe
 from plugin.simulated.faults import LostFault, NvmlFault, XidFault
-from plugin.simulated.nvml import SimulatedNvmlError
+from plugin.simulated.nvml_errors import SimulatedNvmlError
 from tests.plugin.health.simulated_time import FIRST, GPUS, HOUR, SECOND, pci_device, watched
 
 

@@ -11,7 +11,8 @@ from plugin.health.nvml_connection import KnownGpus, NvmlConnection
 from plugin.health.nvml_events import Told
 from plugin.health.reports import Event
 from plugin.simulated.gpus import SimulatedNode, simulated_gpus
-from plugin.simulated.nvml import SimulatedNvml, SimulatedNvmlError
+from plugin.simulated.nvml import SimulatedNvml
+from plugin.simulated.nvml_errors import SimulatedNvmlError
 
 GPUS = simulated_gpus("2xH200")
 FIRST, SECOND = (gpu.uuid for gpu in GPUS)

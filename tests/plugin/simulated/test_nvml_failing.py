@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plugin.gpus.nvml import NvmlHealth
 from plugin.simulated.faults import LostFault, MpsFault, NvmlFault, ScriptedFault, XidFault
-from plugin.simulated.nvml import SimulatedNvmlError
+from plugin.simulated.nvml_errors import SimulatedNvmlError
 from tests.plugin.simulated_driver import (
     FIRST,
     RECOVERY_ACTION,

@@ -1,0 +1,111 @@
+"""MIG instances of simulated GPUs: shared by MPS, whole, or left to others."""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from plugin.simulated.gpus import simulated_node
+from tests.cluster.cluster import eventually
+from tests.cluster.image import ROOT
+from tests.cluster.installation import MIG, MIG_GPUS, SIMULATED, Installation
+from tests.cluster.pods import Place, container, pod
+from tests.cluster.webhooks import decisions
+
+PROFILE = "mig-3g.40gb"
+SHARED = f"gpu-share.dev/vgpu-{PROFILE}"
+WHOLE = f"gpu-share.dev/gpu-{PROFILE}"
+DEVICE = {"gpu-share.dev/device": PROFILE}
+POLICIES = {"mig": f"devices: [gpu, {PROFILE}]\nshare: {{whole: gpus}}\n"}
+STATUS = "kubectl -n gpu-share exec daemonset/gpu-share-plugin -c plugin -- gpu-share plugin status"
+INSTANCES = simulated_node(MIG_GPUS).instances
+
+
+def with_instances(installation: Installation, how: str) -> None:
+    """Have the plugin share the instances, give them whole, or leave them."""
+    shipped = yaml.safe_load((ROOT / "policies" / "files" / "_cluster.yaml").read_text())
+    nodes = [{"offer": "mps", "mig": how}]
+    installation.write_policies(_cluster=yaml.safe_dump({**shipped, "nodes": nodes}), **POLICIES)
+    installation.apply(MIG)
+    installation.run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
+    installation.run("kubectl -n gpu-share rollout status daemonset/gpu-share-plugin")
+    installation.hurry("webhook")
+    asks = pod("0.5", annotations=DEVICE)
+    eventually(lambda: decisions(installation.cluster, asks, "mig") == {True}, what="each webhook knows the policy")
+
+
+def has(installation: Installation, **counts: str) -> bool:
+    """Whether the node has so many of the resources of instances, and of no others."""
+    (node,) = installation.nodes()
+    found = installation.allocatable(node)
+    wanted = {"shared": SHARED, "whole": WHOLE}
+    return all(found.get(wanted[name], "0") == counts.get(name, "0") for name in wanted)
+
+
+@pytest.fixture(scope="module")
+def instances(first: Installation) -> Iterator[Installation]:
+    """Give nodes with two instances on one GPU in MIG mode, and put back what was there."""
+    shipped = (ROOT / "policies" / "files" / "_cluster.yaml").read_text()
+    yield first
+    first.write_policies(_cluster=shipped, **dict.fromkeys(POLICIES))
+    first.apply(SIMULATED)
+    first.wait_until_ready()
+
+
+@pytest.fixture
+def team(instances: Installation) -> Iterator[Place]:
+    made = Place.make(instances.cluster, "mig")
+    yield made
+    made.empty()
+
+
+def test_pods_share_an_instance_and_wait_where_none_has_room(instances: Installation, team: Place) -> None:
+    with_instances(instances, "shared")
+    eventually(lambda: has(instances, shared="20"), what="two instances of ten vGPUs each")
+    for number in range(4):
+        team.started(pod("0.5", name=f"half-{number}", annotations=DEVICE))
+    found = [team.report(f"half-{number}").environment for number in range(4)]
+    uuids = [one["NVIDIA_VISIBLE_DEVICES"] for one in found]
+    assert sorted(uuids) == sorted(instance.uuid for instance in INSTANCES for _ in range(2))
+    for one in found:
+        assert one["CUDA_MPS_PIPE_DIRECTORY"] == f"/tmp/nvidia-mps/{one['NVIDIA_VISIBLE_DEVICES']}"
+        mib = ((INSTANCES[0].memory_bytes >> 20) - 64) // 2
+        assert (one["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], one["GPU_SHARE_MEMORY_MIB"]) == ("50", str(mib))
+        assert one["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={mib}M"
+    grant = team.get("half-0")
+    assert grant["spec"]["containers"][0]["resources"]["limits"] == {SHARED: "5"}
+    assert team.create(pod("0.1", name="late", annotations=DEVICE)).ok
+    eventually(lambda: team.events("FailedScheduling", "Pod"), what="the scheduler finds no room for a fifth")
+    assert any(f"Insufficient {SHARED}" in event for event in team.events("FailedScheduling", "Pod"))
+
+
+def test_what_the_policy_does_not_list_is_denied(instances: Installation, team: Place) -> None:
+    with_instances(instances, "shared")
+    other = team.create(pod("0.5", annotations={"gpu-share.dev/device": "mig-7g.80gb"}))
+    assert (other.ok, other.reason) == (False, "DeviceNotAllowed")
+    elsewhere = Place.make(instances.cluster)
+    for asks in (pod("0.5", annotations=DEVICE), pod(None, container(resources={"limits": {SHARED: "1"}}))):
+        answer = elsewhere.create(asks)
+        assert (answer.ok, answer.reason) == (False, "DeviceNotAllowed")
+    never = pod(None, container(resources={"limits": {"gpu-share.dev/vgpu-timesliced-mig-x": "1"}}))
+    assert not elsewhere.create(never).ok
+    elsewhere.remove()
+
+
+def test_whole_instances_are_one_pods_each(instances: Installation, team: Place) -> None:
+    with_instances(instances, "whole")
+    eventually(lambda: has(instances, whole="2"), what="two whole instances")
+    team.started(pod("1", annotations=DEVICE))
+    found = team.report("model").environment
+    assert found["NVIDIA_VISIBLE_DEVICES"] in {one.uuid for one in INSTANCES}
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in found
+    assert team.get("model")["spec"]["containers"][0]["resources"]["limits"] == {WHOLE: "1"}
+
+
+def test_instances_that_are_left_to_others_are_not_advertised(instances: Installation) -> None:
+    with_instances(instances, "none")
+    eventually(lambda: has(instances), what="no instance is allocatable")
+    eventually(
+        lambda: "its instances are left to NVIDIA's own plugin" in instances.cluster.attempt(STATUS).stdout,
+        what="the plugin says why it shares nothing",
+    )
