@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from plugin.simulated.gpus import simulated_node
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.image import NAME, ROOT
 from tests.cluster.pages import command, commands
@@ -30,11 +31,18 @@ DRA_DEVICES = 54  # of two simulated GPUs
 # Half a node has moved over: its first GPU is the device plugin's, its second one DRA's.
 MOVING = "manifests/overlays/moving-on-simulated-gpus"
 _MOVED = [{"offer": "mps", "indexes": [1], "allocation": "dra"}]
+# One GPU in MIG mode with two instances.
+MIG = "manifests/overlays/mig-on-simulated-gpus"
+MIG_GPUS = "1xH100:2x3g.40gb"
 LOCKED = "manifests/overlays/locked-down-on-simulated-gpus"
 _KUSTOMIZATIONS = {
     LOCKED: {"resources": ["../simulated"], "components": ["../../components/lockdown"]},
     ENVVAR: {"resources": ["../envvar"], "components": ["../simulated/gpus", "../../common"]},
     AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
+    MIG: {
+        "resources": ["../simulated"],
+        "patches": [{"target": {"kind": "DaemonSet", "name": "gpu-share-plugin"}, "path": "plugin.yaml"}],
+    },
     MOVING: {
         "resources": ["../../base", "../../certs"],
         "components": ["../simulated/gpus", "../dra/driver", "../../common"],
@@ -66,6 +74,7 @@ class Installation:
             (self.tree / overlay).mkdir()
             (self.tree / overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
         cluster = yaml.safe_load((ROOT / "policies" / "files" / "_cluster.yaml").read_text())
+        (self.tree / MIG / "plugin.yaml").write_text(yaml.safe_dump(_mig_patch()))
         (self.tree / MOVING / "_cluster.yaml").write_text(yaml.safe_dump({**cluster, "nodes": _MOVED}))
 
     def use(self, overlay: str, resource: str = VGPU) -> None:
@@ -177,6 +186,22 @@ class Installation:
         for line in commands("operations.md", "Uninstall"):
             self.run(line.replace("manifests", self.overlay) if "delete -k" in line else line)
         self.overlay = ""
+
+
+def _mig_patch() -> list[dict[str, Any]]:
+    """Have the plugin simulate the GPU in MIG mode, and the directories of its instances be there."""
+    made = "".join(f"install -d -m 755 /tmp/nvidia-mps/{one.uuid}\n" for one in simulated_node(MIG_GPUS).instances)
+    container = "/spec/template/spec/containers/0"
+    return [
+        {"op": "test", "path": f"{container}/env/2/name", "value": "GPU_SHARE_SIMULATE"},
+        {"op": "replace", "path": f"{container}/env/2/value", "value": MIG_GPUS},
+        {"op": "add", "path": f"{container}/env/-", "value": {"name": "GPU_SHARE_WAIT_FOR_GPUS", "value": "true"}},
+        {
+            "op": "replace",
+            "path": "/spec/template/spec/initContainers/0/args/0",
+            "value": f"{made}install -d -m 1777 /tmp/nvidia-mps/shm\n",
+        },
+    ]
 
 
 def _page_overlay(section: str) -> str:
