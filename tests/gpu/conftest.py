@@ -18,10 +18,22 @@ _NEEDED = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "unshare", "nsen
 
 @pytest.fixture(scope="session")
 def gpu() -> Gpu:
+    return _first(instance=False)
+
+
+@pytest.fixture(scope="session")
+def instance() -> Gpu:
+    """Give a MIG instance."""
+    return _first(instance=True)
+
+
+def _first(*, instance: bool) -> Gpu:
     try:
-        found = discover(load_nvml()).gpus[0]
+        found = next(gpu for gpu in discover(load_nvml()).gpus if bool(gpu.instance) is instance)
     except DiscoveryError as error:
         pytest.skip(f"no GPU here, so this question to real MPS stays open: {error}")
+    except StopIteration:
+        pytest.skip(f"no {'MIG instance' if instance else 'GPU outside MIG mode'} here, so this question stays open")
     missing = [program for program in _NEEDED if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
         pytest.skip(f"a GPU, but no MPS to ask: needs root and {', '.join(missing) or 'nothing else'}")

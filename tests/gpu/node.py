@@ -57,8 +57,8 @@ class Node:
         return Control("nvidia-cuda-mps-control", environment, timeout_seconds=_CLIENT_SECONDS)
 
     def environment(self, vgpus: int) -> dict[str, str]:
-        """Give what a container with that many of ten vGPUs gets from Allocate."""
-        allocation = Allocation(gpus=(self.gpu,), vgpus=vgpus, vgpus_per_gpu=VGPUS_PER_GPU)
+        """Give what a container with that many of ten vGPUs, or of those of an instance, gets from Allocate."""
+        allocation = Allocation(gpus=(self.gpu,), vgpus=vgpus, vgpus_per_gpu=vgpus_of(self.gpu))
         return limits(allocation, Mps(self.pipe_directory)).environment
 
     def start(
@@ -82,6 +82,11 @@ class Node:
         """Run a CUDA program to its end and give what it says."""
         client = self.start(*arguments, environment=environment, user=user, apart=apart)
         return said(client)
+
+
+def vgpus_of(gpu: Gpu) -> int:
+    """Count the vGPUs that a GPU is divided into here: MPS has fewer clients on a MIG instance."""
+    return min(VGPUS_PER_GPU, gpu.mps_clients or VGPUS_PER_GPU)
 
 
 def said(client: subprocess.Popen[bytes]) -> Answer:
@@ -110,7 +115,8 @@ def running(gpu: Gpu, directory: Path, *more: str, policy: str = "") -> Iterator
     policies.mkdir()
     (policies / "_cluster.yaml").write_text(
         f"mps: {{pipeDirectory: {directory / 'mps'}}}\nvgpusPerGpu: {VGPUS_PER_GPU}\n"
-        f"nodes:\n- {{indexes: [{gpu.index}], offer: mps}}\n- {{offer: none}}\n"
+        f"nodes:\n- {{indexes: [{gpu.index}], offer: mps, mig: shared}}\n- {{offer: none}}\n"
+        + (f"vgpusPerInstance: {{{gpu.profile}: {vgpus_of(gpu)}}}\n" if gpu.instance else "")
     )
     (policies / "_default.yaml").write_text(policy or "enabled: true\n")
     command = ["unshare", "--mount", sys.executable, "-m", "gpu_share", "mps", *more]
