@@ -26,6 +26,7 @@ def healthy(node: WatchedNode) -> dict[str, list[int]]:
 
 
 ALL = {"vgpu-timesliced": [10], "vgpu-mig-1g.18gb": [6, 6], "vgpu-mig-3g.71gb": [10]}
+NONE = {"vgpu-timesliced": [10], "vgpu-mig-1g.18gb": [0, 0], "vgpu-mig-3g.71gb": [0]}
 
 
 def test_each_profile_is_a_resource_and_each_instance_a_gpu_of_it(node: WatchedNode) -> None:
@@ -41,8 +42,15 @@ def test_each_profile_is_a_resource_and_each_instance_a_gpu_of_it(node: WatchedN
 
 
 def test_a_critical_error_of_the_gpu_is_one_of_all_its_instances(node: WatchedNode, script: Script) -> None:
-    script.say("recovery 1 1", "xid 1 79")
-    wait_until(lambda: healthy(node) == {"vgpu-timesliced": [10], "vgpu-mig-1g.18gb": [0, 0], "vgpu-mig-3g.71gb": [0]})
+    script.say("tells_nothing", "energy 1 5000", "xid 1 79")
+    wait_until(lambda: healthy(node) == NONE)
+    script.say("energy 1 5")  # it was reset
+    wait_until(lambda: healthy(node) == ALL)
+
+
+def test_what_the_driver_asks_for_with_the_gpu_concerns_all_its_instances(node: WatchedNode, script: Script) -> None:
+    script.say("recovery 1 1")
+    wait_until(lambda: healthy(node) == NONE)
     script.take_back("recovery 1 1")
     wait_until(lambda: healthy(node) == ALL)
 
@@ -64,7 +72,7 @@ def test_a_programs_error_on_one_instance_is_told_of_that_one(node: WatchedNode,
 @pytest.mark.parametrize("line", ["lost 1", "needs_reset 1", "nameless 1"])
 def test_a_gpu_that_is_lost_takes_its_instances_with_it_and_back(node: WatchedNode, script: Script, line: str) -> None:
     script.say(line)
-    wait_until(lambda: healthy(node) == {"vgpu-timesliced": [10], "vgpu-mig-1g.18gb": [0, 0], "vgpu-mig-3g.71gb": [0]})
+    wait_until(lambda: healthy(node) == NONE)
     assert {fault.source for gpu in node.health.gpus for fault in gpu.faults} <= {"lost", "recovery"}
     script.take_back(line)
     wait_until(lambda: healthy(node) == ALL)
