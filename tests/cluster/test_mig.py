@@ -32,6 +32,10 @@ def with_instances(installation: Installation, how: str) -> None:
     installation.hurry("webhook")
     asks = pod("0.5", annotations=DEVICE)
     eventually(lambda: decisions(installation.cluster, asks, "mig") == {True}, what="each webhook knows the policy")
+    place = Place.make(installation.cluster, "mig")  # those that end may still be asked for a moment
+    eventually(
+        lambda: all(place.create(asks, dry_run=True).ok for _ in range(10)), what="no webhook of before is asked"
+    )
 
 
 def has(installation: Installation, **counts: str) -> bool:

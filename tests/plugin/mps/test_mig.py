@@ -1,6 +1,7 @@
 """The MPS daemon of a MIG instance: its own, with the memory of the instance and the parts of its profile."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,11 @@ from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
+from plugin.pod_resources.tenants import Tenancy
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
 from tests.plugin.mps.standin import StandIn
 from tests.plugin.mps.supervised import is_now, running, said
+from tests.plugin.mps.tenants import RESOURCE, held, kubelet
 from tests.policies.pods import policies
 
 INSTANCE = "MIG-00000000-0000-0000-0000-000000000001"
@@ -26,14 +29,14 @@ def instance(gpu: Gpu) -> Gpu:
 @pytest.fixture
 def parted(context: SupervisorContext, nvml: FakeModes) -> SupervisorContext:
     nvml.modes[INSTANCE] = 0
-    return replace(context, parts_of=lambda profile: 6 if profile == "1g.10gb" else 10)
+    return context
 
 
 def test_a_daemon_is_of_its_instance_alone(
     instance: Gpu, parted: SupervisorContext, nvml: FakeModes, standin: StandIn, pipes: Path
 ) -> None:
     supervisor = DaemonSupervisor(instance, parted)
-    supervisor.ceiling_vgpus = 2
+    supervisor.ceiling = Fraction(2, 6)
     with running(supervisor):
         is_now(supervisor, "ready")
         assert (pipes / INSTANCE / "control").exists()
@@ -77,9 +80,21 @@ def test_a_gpu_that_has_no_such_mode_is_not_shared_as_before(root: Path) -> None
 def test_the_ceiling_of_an_instance_is_in_parts_of_its_profile(instance: Gpu, parted: SupervisorContext) -> None:
     node = Supervisor(parted)
     supervisor = node._supervisors[INSTANCE] = DaemonSupervisor(instance, parted)
-    supervisor.ceiling_vgpus = 1
-    node.set_ceilings(policies("devices: [mig-1g.10gb]\nshare: {maximum: '0.5'}", "vgpusPerInstance: {1g.10gb: 6}"))
-    assert supervisor.ceiling_vgpus == 3
+    supervisor.ceiling = Fraction(1, 6)
+    by = policies("devices: [mig-1g.10gb]\nshare: {maximum: '0.5'}", "vgpusPerInstance: {1g.10gb: 6}")
+    node.set_ceilings(by)
+    assert supervisor.ceiling == Fraction(3, 6)
+
+
+def test_what_tenants_hold_of_an_instance_is_in_its_own_parts(
+    instance: Gpu, parted: SupervisorContext, root: Path
+) -> None:
+    node = Supervisor(replace(parted, tenancy=Tenancy(root / "kubelet", [RESOURCE])))
+    supervisor = node._supervisors[INSTANCE] = DaemonSupervisor(instance, parted)
+    by = policies("devices: [mig-1g.10gb]\nshare: {maximum: '0.2'}", "vgpusPerInstance: {1g.10gb: 6}")
+    with kubelet(root / "kubelet", held("team/a", INSTANCE, vgpus=4)):
+        node.set_ceilings(by)
+    assert supervisor.ceiling == Fraction(4, 6)
 
 
 def test_an_instance_that_is_made_anew_has_the_limits_of_the_new_one(instance: Gpu, parted: SupervisorContext) -> None:
