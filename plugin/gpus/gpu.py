@@ -96,7 +96,8 @@ class Gpu:
 
     def facts(self) -> dict[str, object]:
         """List what a log says of it: all but the links, of which each GPU has one with each."""
-        return {name: value for name, value in asdict(self).items() if name != "links"}
+        left_out = {"links"} if self.instance else {"links", "instance"}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 # NVML's level of what two GPUs have in common, and what that weighs: the nearer, the more. The weights are those of

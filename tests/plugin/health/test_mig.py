@@ -83,6 +83,7 @@ def test_an_instance_that_vanishes_is_unhealthy_with_a_cause_and_keeps_its_ids(
 ) -> None:
     script.take_back("instance 1 2 1")
     wait_until(lambda: healthy(node) == ALL | {"vgpu-mig-1g.18gb": [6, 0]})
+    wait_until(lambda: any(gpu.faults for gpu in node.health.gpus))
     (gone,) = (gpu for gpu in node.health.gpus if gpu.faults)
     assert [(fault.source, fault.why) for fault in gone.faults] == [("gone", "NVML no longer lists it")]
     looks_often(script)
