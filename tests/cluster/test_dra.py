@@ -205,6 +205,13 @@ def test_a_claim_that_is_deleted_while_its_pod_starts_harms_no_other_pod(here: P
     started(here, "1", "all-of-the-other")
 
 
+def test_a_kubelet_may_read_a_claim_that_the_node_authorizer_has_not_heard_of(here: Place) -> None:
+    kubelet = "--as=system:node:of-no-pod --as-group=system:nodes --as-group=system:authenticated"
+    asked = f"kubectl auth can-i get resourceclaims.resource.k8s.io/of-no-pod -n {here.name} {kubelet}"
+    assert here.cluster.attempt(asked).stdout.strip() == "yes"
+    assert here.cluster.attempt(asked.replace("can-i get", "can-i delete")).stdout.startswith("no")
+
+
 def _claim(class_name: str) -> Object:
     requests = [{"name": "r", "exactly": {"deviceClassName": class_name}}]
     return {"metadata": {"name": "own"}, "spec": {"devices": {"requests": requests}}}

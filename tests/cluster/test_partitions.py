@@ -10,7 +10,7 @@ from tests.cluster.cluster import eventually
 from tests.cluster.image import ROOT
 from tests.cluster.installation import SIMULATED, Installation
 from tests.cluster.pods import Place, container, pod
-from tests.cluster.webhooks import decisions
+from tests.cluster.webhooks import decisions, ending
 
 PARTITIONS = """
 partitions:
@@ -43,6 +43,7 @@ def partitioned(first: Installation) -> Iterator[Installation]:
     first.wait_until_ready()
     first.hurry("webhook")
     eventually(lambda: decisions(first.cluster, pod("0.5"), "h100") == {False}, what="each webhook knows the policies")
+    eventually(lambda: not ending(first.cluster), what="no webhook of before answers any more")
     _advertise(first, RESOURCES)
     yield first
     _advertise(first, dict.fromkeys(RESOURCES))

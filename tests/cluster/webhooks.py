@@ -19,9 +19,17 @@ _CERTIFICATE = "import ssl; print(ssl.get_server_certificate(('127.0.0.1', 8443)
 
 def names(cluster: Cluster) -> list[str]:
     """Give the webhook's pods that are not about to end."""
+    return [one["name"] for one in _metadata(cluster) if "deletionTimestamp" not in one]
+
+
+def ending(cluster: Cluster) -> list[str]:
+    """Give those that are: until they have ended, they answer whom the API server still sends them."""
+    return [one["name"] for one in _metadata(cluster) if "deletionTimestamp" in one]
+
+
+def _metadata(cluster: Cluster) -> list[Object]:
     path, selector = "/api/v1/namespaces/gpu-share/pods", "app.kubernetes.io/component=webhook"
-    listed = [one["metadata"] for one in cluster.api.get(path, labelSelector=selector)["items"]]
-    return [one["name"] for one in listed if "deletionTimestamp" not in one]
+    return [one["metadata"] for one in cluster.api.get(path, labelSelector=selector)["items"]]
 
 
 def all_say(cluster: Cluster, words: str) -> bool:
