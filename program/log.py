@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -76,12 +77,18 @@ def write_event(message: str, fields: dict[str, object]) -> None:
 
 
 def _line(seconds: float, *, level: str, message: str, fields: dict[str, object]) -> bytes:
-    moment = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    second = int(seconds)
+    moment = f"{_text_of(second)}.{int((seconds - second) * 1000):03d}Z"
     line = {"time": moment, "level": level, "message": message} | fields
     try:
         return _encode(line) + b"\n"
     except (TypeError, ValueError):  # half a character in a file's name, for instance
         return _encode({str(name): ascii(value) for name, value in line.items()}) + b"\n"
+
+
+@lru_cache(maxsize=1)  # the lines of one second follow each other
+def _text_of(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()
 
 
 def _lost(count: int, reason: str) -> bytes:

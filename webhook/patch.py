@@ -124,7 +124,8 @@ def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, 
     path = _path(slot)
     _resources(made, granted)
     lowered: list[Change] = [one.change for one in granted.advice.own if one.change is not None]
-    lowered += [one for one in granted.literals if not _is_replaced(one, lowered)]
+    if granted.literals:
+        lowered += [one for one in granted.literals if not _is_replaced(one, lowered)]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])
     if attach:
         mount = {"name": MPS_VOLUME, "mountPath": grant.pipe_directory}
@@ -187,7 +188,8 @@ def _changes(made: list[Operation], path: str, container: Container, changes: li
                 arguments.append(text)
             case AddVariable(name, value):
                 variables.append({"name": name, "value": value})
-    made.extend(Operation("remove", f"{path}/{field}/{index}") for field, index in sorted(removed, reverse=True))
+    if removed:
+        made.extend(Operation("remove", f"{path}/{field}/{index}") for field, index in sorted(removed, reverse=True))
     _append(made, f"{path}/args", container.args, arguments)
     _append(made, f"{path}/env", container.env, variables)
 
@@ -239,8 +241,10 @@ def _append(made: list[Operation], path: str, present: list[Any] | None, items: 
         return
     if present is None:
         made.append(Operation("add", path, items))
-    else:
-        made.extend([Operation("add", f"{path}/-", item) for item in items])
+        return
+    end = f"{path}/-"
+    for item in items:
+        made.append(Operation("add", end, item))  # noqa: PERF401 - most often it is one
 
 
 def _path(slot: Slot) -> str:
