@@ -33,15 +33,19 @@ MOVING = "manifests/overlays/moving-on-simulated-gpus"
 _MOVED = [{"offer": "mps", "indexes": [1], "allocation": "dra"}]
 # One GPU in MIG mode with two instances.
 MIG = "manifests/overlays/mig-on-simulated-gpus"
+MIG_DRA = "manifests/overlays/mig-on-simulated-gpus-by-dra"
 MIG_GPUS = "1xH100:2x3g.40gb"
 LOCKED = "manifests/overlays/locked-down-on-simulated-gpus"
 _KUSTOMIZATIONS = {
     LOCKED: {"resources": ["../simulated"], "components": ["../../components/lockdown"]},
     ENVVAR: {"resources": ["../envvar"], "components": ["../simulated/gpus", "../../common"]},
     AWS: {"resources": ["../aws-resource"], "components": ["../simulated/gpus", "../../common"]},
-    MIG: {
-        "resources": ["../simulated"],
-        "patches": [{"target": {"kind": "DaemonSet", "name": "gpu-share-plugin"}, "path": "plugin.yaml"}],
+    **{
+        made: {
+            "resources": [of],
+            "patches": [{"target": {"kind": "DaemonSet", "name": "gpu-share-plugin"}, "path": "plugin.yaml"}],
+        }
+        for made, of in ((MIG, "../simulated"), (MIG_DRA, "../dra-simulated"))
     },
     MOVING: {
         "resources": ["../../base", "../../certs"],
@@ -74,7 +78,8 @@ class Installation:
             (self.tree / overlay).mkdir()
             (self.tree / overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
         cluster = yaml.safe_load((ROOT / "policies" / "files" / "_cluster.yaml").read_text())
-        (self.tree / MIG / "plugin.yaml").write_text(yaml.safe_dump(_mig_patch()))
+        for overlay in (MIG, MIG_DRA):
+            (self.tree / overlay / "plugin.yaml").write_text(yaml.safe_dump(_mig_patch()))
         (self.tree / MOVING / "_cluster.yaml").write_text(yaml.safe_dump({**cluster, "nodes": _MOVED}))
 
     def use(self, overlay: str, resource: str = VGPU) -> None:
