@@ -127,15 +127,8 @@ def by_dra(instances: Installation) -> Iterator[Place]:
     if (int(version["major"]), int(version["minor"].rstrip("+"))) < (1, 36):
         pytest.skip("DRA needs Kubernetes 1.36")
     with_instances(instances, "shared", MIG_DRA)
-    command = [
-        sys.executable,
-        "-m",
-        "gpu_share",
-        "policy",
-        "classes",
-        "--policies",
-        instances.tree / "policies" / "files",
-    ]
+    policies = str(instances.tree / "policies" / "files")
+    command = [sys.executable, "-m", "gpu_share", "policy", "classes", "--policies", policies]
     classes = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     instances.cluster.run("kubectl apply -f -", stdin=classes)
     eventually(lambda: len(instances.devices()) == DRA_DEVICES, what="the devices of two instances are published")

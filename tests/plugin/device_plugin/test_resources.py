@@ -156,3 +156,19 @@ def test_each_profile_of_mig_instances_is_a_resource_with_parts_of_its_own() -> 
         ("gpu-share.dev/vgpu-mig-3g.40gb", 4, Mps),
         ("gpu-share.dev/gpu-mig-3g.40gb", 1, Whole),
     ]
+
+
+def test_another_number_of_vgpus_divides_instances_but_for_those_with_a_number_of_their_own() -> None:
+    served: list[Resource] = []
+    small, large = (simulated_node(f"1xH100:1x{profile}").instances for profile in ("1g.10gb", "3g.40gb"))
+    cluster = Cluster(vgpus_per_gpu=4, vgpus_per_instance={"1g.10gb": 6})
+    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
+    known.publish([*seen(GPUS[0]), *seen(*small), *seen(*large), *seen(GPUS[1], strategy="whole")])
+    known.divide_by(8)
+    known.publish([*seen(GPUS[0]), *seen(*small), *seen(*large), *seen(GPUS[1], strategy="whole")])
+    assert [(one.name.rpartition("/")[2], sum(healthy(one))) for one in served] == [
+        ("vgpu", 8),
+        ("vgpu-mig-1g.10gb", 6),
+        ("vgpu-mig-3g.40gb", 8),
+        ("gpu", 1),
+    ]
