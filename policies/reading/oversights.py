@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from policies.contract import DRA, HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS
+from policies.contract import DRA, HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS, PARTITION
 from policies.errors import Problem
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
@@ -28,6 +28,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _between_vgpus(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
+    yield from _instances_without_mps(policies.default, DEFAULT_FILE)
     yield from _without_classes(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
     yield from _too_many_for_mps(policies)
     for namespace, policy in policies.namespaces.items():
@@ -39,6 +40,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
             yield from _between_vgpus(policy, policies.cluster.vgpus_per_gpu, file)
             yield from _beside(namespace, policy, file)
             yield from _above_one_gpu(policy, file)
+            yield from _instances_without_mps(policy, file)
             yield from _without_classes(policy, policies.cluster.vgpus_per_gpu, file)
     if kustomization is not None:
         yield from _unlisted(*kustomization, files)
@@ -97,6 +99,16 @@ def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
     if above and file in (source.file, policy.source("strategy").file, policy.source("share.whole").file):
         message = "a share above 1 is denied under mps, where a process reaches one GPU: write share: {whole: gpus} too"
         yield Problem(file, source.line if source.file == file else 0, "share.maximum", message)
+
+
+def _instances_without_mps(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
+    """Yield MIG instances in a policy whose shares they cannot be: all, or all that are less than one of them."""
+    rules, source = policy.policy, policy.source("devices")
+    if rules.strategy == MPS or not any(rules.profiles) or file not in (source.file, policy.source("strategy").file):
+        return
+    what = "no share is of them" if rules.strategy == PARTITION else "a share below 1 of them is denied"
+    message = f"MIG instances are shared by mps or given whole, and under {rules.strategy} {what}: write strategy: mps"
+    yield Problem(file, source.line if source.file == file else 0, "devices", message)
 
 
 def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:

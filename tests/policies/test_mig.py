@@ -11,6 +11,7 @@ from policies.cluster import Cluster
 from policies.contract import SIZE_RESOURCE_PREFIX
 from policies.device_classes import device_classes
 from policies.mig import LONGEST_PROFILE, device_name, profile_in, profile_of, read_device, resource_of
+from policies.reading.oversights import oversights
 from policies.sizes import Size, grid, read_size
 from tests.policies.pods import denied, granted, limited, pod, policies, vgpus
 from tests.policies.test_nodes import problems_of
@@ -150,3 +151,17 @@ def test_a_cluster_file_says_nothing_of_instances_that_cannot_be(text: str, fiel
     (problem,) = problems_of(text)
     assert problem.field == field
     assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        ("strategy: time-slicing\ndevices: [gpu, mig-1g.10gb]", ["a share below 1 of them is denied"]),
+        ("strategy: time-slicing\ndevices: [gpu]", []),
+        ("devices: [mig-1g.10gb]", []),
+    ],
+)
+def test_instances_in_a_policy_that_cannot_share_them_are_an_oversight(rules: str, found: list[str]) -> None:
+    told = [one.message for one in oversights(policies(rules), ["_default.yaml"], None) if one.field == "devices"]
+    assert [words for words in found if words in "".join(told)] == found
+    assert len(told) == len(found)
