@@ -6,7 +6,9 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 from wsgiref.types import WSGIApplication
 
-from webhook.http1 import Answer, Request
+from httptools import HttpParserInvalidURLError
+
+from webhook.http1 import Answer, Request, plain
 
 _OURS: Final = frozenset({"content-length", "content-type", "connection", "date"})
 
@@ -18,7 +20,10 @@ def call(application: WSGIApplication, request: Request) -> Answer:
     def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Any:
         started[:] = [int(status.partition(" ")[0]), headers]
 
-    path, query = request.path_and_query
+    try:
+        path, query = request.path_and_query
+    except HttpParserInvalidURLError:  # such as that of CONNECT
+        return plain("The target of the request is malformed.", 400)
     environ = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",

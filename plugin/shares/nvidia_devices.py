@@ -102,6 +102,7 @@ class NvidiaDevices:
             told = (
                 f"no CDI device {NVIDIA_KIND} {some} in {places}{why}: NVIDIA's container runtime must bring the driver"
             )
+        told = told.encode(errors="backslashreplace").decode()  # a file's name can be no text, and this is published
         if told != self.told:
             self.told = told
             log = _log.warning if troubles else _log.info

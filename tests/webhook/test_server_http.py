@@ -118,6 +118,14 @@ def test_what_is_no_http_is_refused_in_plain_text_and_cut_off(server: Server, he
         assert connection.recv(1) == b""
 
 
+@pytest.mark.parametrize("head", [b"CONNECT example.com:443 HTTP/1.1\r\n\r\n", b"GET /\x7f HTTP/1.1\r\n\r\n"])
+def test_a_target_that_is_none_is_no_fault_of_ours(server: Server, head: bytes) -> None:
+    with server.tls() as connection:
+        connection.sendall(head)
+        assert answer(connection)[0] == 400
+    assert not [line for line in server.all_lines() if line["level"] == "error"]
+
+
 def test_a_chunked_review_is_answered_as_the_last_of_its_connection(server: Server) -> None:
     body = review_of()
     with server.tls() as connection:

@@ -138,6 +138,13 @@ def test_what_is_no_file_does_no_harm(node: Node, make: Any) -> None:
     assert str(node.dynamic / "a.yaml") in node.devices.told
 
 
+def test_a_file_whose_name_is_no_text_is_told_of_as_one(node: Node) -> None:
+    node.has(os.fsdecode(b"\xff.yaml"), b"{")
+    node.found()
+    assert "\\udcff.yaml: no CDI specification" in node.devices.told
+    assert node.devices.told.encode().decode() == node.devices.told
+
+
 def test_a_link_to_a_specification_is_followed_as_container_runtimes_do(node: Node) -> None:
     real = node.has("nvidia.conf", both())
     (node.static / "nvidia.yaml").symlink_to(real)
