@@ -57,6 +57,20 @@ def test_kubectl_builds_the_same_with_a_component(with_gpu_operator: Path) -> No
     }
 
 
+def test_the_plugin_sees_mig_instances_that_come_later_and_may_do_no_more_than_that(tmp_path: Path) -> None:
+    (tmp_path / "gpu-share").symlink_to(ROOT)
+    kustomization = {"resources": ["gpu-share/manifests"], "components": ["gpu-share/manifests/components/mig"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    plain, added = render(MANIFESTS), render(tmp_path)
+    changed = [(before, after) for before, after in zip(plain, added, strict=True) if before != after]
+    ((before, after),) = changed
+    assert identity(after)[2] == "gpu-share-plugin"
+    (container,) = after["spec"]["template"]["spec"]["containers"]
+    assert container["env"].pop() == {"name": "NVIDIA_MIG_MONITOR_DEVICES", "value": "all"}
+    assert container["securityContext"]["capabilities"].pop("add") == ["SYS_ADMIN"]
+    assert after == before
+
+
 @pytest.mark.parametrize("component", sorted((MANIFESTS / "components").iterdir()), ids=lambda path: path.name)
 def test_every_component_is_in_the_documents(component: Path) -> None:
     assert f"manifests/components/{component.name}" in (ROOT / "docs" / "install.md").read_text()
