@@ -218,6 +218,12 @@ def recover(*, gpu: str, state_dir: Path, reason: str) -> None:
     help="Directory for the logs of NVIDIA's MPS programs, at most 32 MiB for each GPU.",
 )
 @option(
+    "--container-logs",
+    type=DIRECTORY,
+    default=Path("/var/log/containers"),
+    help="The kubelet's links to the logs of containers, whose names say which container has which ID.",
+)
+@option(
     "--control", metavar="PROGRAM", default="nvidia-cuda-mps-control", help="NVIDIA's MPS control, by name or path."
 )
 def mps(**options: Any) -> None:

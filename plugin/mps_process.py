@@ -26,6 +26,7 @@ from plugin.restart import RestartNeeded
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
+from plugin.usage.measurement import Measurement
 from policies.cluster import Cluster
 from policies.contract import MPS, SharingStrategy
 from policies.errors import PolicyError
@@ -53,6 +54,7 @@ class MpsSettings:
     pod_resources: Path  # the kubelet's socket that says who holds what
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
+    container_logs: Path  # directory of the links to the logs of all containers, whose names say which is which
     control: str  # the program nvidia-cuda-mps-control, by name or path
     multi_user: bool  # one server for the users of all tenants
     wait_for_gpus: bool  # False ends with an error where there are no GPUs
@@ -91,6 +93,7 @@ class _Process:
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
         self._restart = RestartNeeded(self._cluster, node_name=settings.node_name)
+        self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
         self._supervisor = Supervisor(_context(settings, self._cluster, timing))
 
     def serve(self, found: Discovered, ending: Ending) -> int:
@@ -104,6 +107,7 @@ class _Process:
             for acts in (
                 (self._timing.gpus, first, self._look_at_gpus),
                 (self._timing.ceilings, self._set_ceilings, self._set_ceilings),
+                (self._timing.use, self._measurement.measure, self._measurement.measure),
             ):
                 # One that hangs in the driver must not keep the process from ending.
                 Thread(target=every, args=[*acts, stopping], daemon=True).start()

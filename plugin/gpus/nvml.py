@@ -1,6 +1,6 @@
 """NVIDIA's library NVML, by its bindings nvidia-ml-py (module `pynvml`): the part of it that is used."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
@@ -98,7 +98,19 @@ class NvmlModes(NvmlRun, Protocol):
     def nvmlDeviceSetComputeMode(self, handle: Any, mode: int, /) -> None: ...  # noqa: D102, N802
 
 
-class Nvml(NvmlHealth, NvmlModes, Protocol):
+class NvmlProcesses(NvmlRun, Protocol):
+    """The processes on GPUs; handles are opaque."""
+
+    def nvmlDeviceGetCount(self) -> int: ...  # noqa: D102, N802 - NVML's own names
+    def nvmlDeviceGetHandleByIndex(self, index: int, /) -> Any: ...  # noqa: D102, N802
+    def nvmlDeviceGetUUID(self, handle: Any, /) -> str | bytes: ...  # noqa: D102, N802
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: Any, /) -> Iterable[Any]: ...  # noqa: D102, N802
+    def nvmlDeviceGetMPSComputeRunningProcesses_v3(self, handle: Any, /) -> Iterable[Any]: ...  # noqa: D102, N802
+    def nvmlDeviceGetGraphicsRunningProcesses_v3(self, handle: Any, /) -> Iterable[Any]: ...  # noqa: D102, N802
+    def nvmlDeviceGetProcessUtilization(self, handle: Any, since: int, /) -> Iterable[Any]: ...  # noqa: D102, N802
+
+
+class Nvml(NvmlHealth, NvmlModes, NvmlProcesses, Protocol):
     """All of it, as the bindings have it."""
 
 

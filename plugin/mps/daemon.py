@@ -37,6 +37,7 @@ class Timing:
     gpus: float = 30.0  # between two looks at the GPUs and their compute modes
     publish: float = 1.0  # between two looks at what is to be published
     heartbeat: float = 5.0  # between two writes, when nothing changes
+    use: float = 10.0  # between two measurements of what containers take
 
 
 TIMING = Timing()

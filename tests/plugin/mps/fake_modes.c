@@ -3,14 +3,16 @@
  *
  * FAKE_MODES names a folder: `gpus` holds a UUID on each line, `mode-<UUID>` a compute mode, 0 where there is no such
  * file, `old-<UUID>` makes it a GPU before Volta, `refuse-<UUID>` an error number for each change of it, and `down` one for each start of NVML; while there is a
- * file `hangs`, that does not return.
+ * file `hangs`, that does not return. `compute-<UUID>` and `clients-<UUID>` list processes as "PID bytes", -1 for a
+ * number that is not available, and `busy-<UUID>` samples as "PID percent microseconds"; without the second there is no
+ * such function.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, NOT_FOUND = 6, MOST = 8 };
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, MOST = 8 };
 
 typedef struct { unsigned long long total, free, used; } memory_t;
 
@@ -101,4 +103,50 @@ int nvmlDeviceSetComputeMode(void *handle, unsigned int mode) {
     snprintf(after_nvml_failure, sizeof after_nvml_failure, "%s/new-%s", getenv("FAKE_MODES"), (char *)handle);
     snprintf(seen, sizeof seen, "%s/mode-%s", getenv("FAKE_MODES"), (char *)handle);
     return rename(after_nvml_failure, seen);
+}
+
+typedef struct { unsigned int pid; unsigned long long memory; unsigned int instance, compute_instance; } process_t;
+typedef struct { unsigned int pid; unsigned long long at; unsigned int sm, memory, encoder, decoder; } sample_t;
+
+static int listed(const char *name, const char *of, unsigned int *count, process_t *processes) {
+    unsigned int found = 0, pid;
+    long long memory;
+    FILE *file = open_named(name, of, "r");
+    if (file == NULL) return NOT_SUPPORTED;
+    while (fscanf(file, "%u %lld", &pid, &memory) == 2) {
+        if (processes != NULL && found < *count) {
+            memset(&processes[found], 0, sizeof *processes);
+            processes[found].pid = pid;
+            processes[found].memory = (unsigned long long)memory;
+        }
+        found++;
+    }
+    fclose(file);
+    int fits = processes != NULL && found <= *count;
+    *count = found;
+    return found == 0 || fits ? SUCCESS : INSUFFICIENT_SIZE;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *handle, unsigned int *count, process_t *processes) {
+    int code = listed("compute-", handle, count, processes);
+    if (code == NOT_SUPPORTED) *count = 0;
+    return code == NOT_SUPPORTED ? SUCCESS : code;
+}
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *handle, unsigned int *count, process_t *processes) {
+    return listed("clients-", handle, count, processes);
+}
+int nvmlDeviceGetProcessUtilization(void *handle, sample_t *samples, unsigned int *count, unsigned long long since) {
+    unsigned int found = 0, pid, percent;
+    unsigned long long at;
+    FILE *file = open_named("busy-", handle, "r");
+    (void)since; /* a driver may give older ones, too */
+    if (file == NULL) return NOT_FOUND;
+    while (fscanf(file, "%u %u %llu", &pid, &percent, &at) == 3) {
+        if (samples != NULL && found < *count) samples[found] = (sample_t){pid, at, percent, 0, 0, 0};
+        found++;
+    }
+    fclose(file);
+    int fits = samples != NULL && found <= *count;
+    *count = found;
+    return fits ? SUCCESS : INSUFFICIENT_SIZE;
 }

@@ -12,6 +12,7 @@ from plugin.mps.daemon import TIMING
 from plugin.mps.mounts import mounts
 from plugin.mps.state import STATE_FILE
 from plugin.state_files import boot_id
+from plugin.usage.record import GpuUse, read_use
 from tests.plugin.mps.bench import A, B, Bench, Running, Start
 from tests.plugin.mps.conftest import names
 from tests.plugin.mps.isolated import ISOLATED, needs_mounts
@@ -229,3 +230,15 @@ def test_a_node_without_gpus_for_mps_says_so_once_and_idles(bench: Bench, start:
     said = [line["message"] for line in log]
     assert said.count("no GPU of this node is shared by MPS: there is nothing to do until one comes") == 1
     assert not (bench.pipes / "shm").exists()
+
+
+def test_what_containers_take_of_the_gpus_is_measured(bench: Bench, start: Start) -> None:
+    (bench.nvml / f"compute-{A}").write_text("4294967294 1048576\n")  # which has ended
+    (bench.nvml / f"clients-{A}").touch()
+    (bench.root / "containers").mkdir()
+    start()
+    bench.is_now("ready", A)
+    wait_until(lambda: read_use(bench.state_dir, boot_id=boot_id()) is not None)
+    use = read_use(bench.state_dir, boot_id=boot_id())
+    assert use is not None
+    assert use.gpus == {A: GpuUse(complete=True), B: GpuUse(complete=False)}

@@ -1,0 +1,54 @@
+"""
+In which container a process is, by its cgroup: what kubelets and container runtimes call the cgroups of pods.
+
+A process can move itself into cgroups below its container's, and call these as it likes. So the outermost pod of a path
+counts, and within it the first container.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+_LARGEST_BYTES: Final = 64 * 1024
+
+_UID = r"(?:[0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})"  # of a static pod; of any other
+_POD = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod{_UID}(?:\.slice)?")
+_CONTAINER = re.compile(r"(?:cri-containerd-|crio-|docker-|libpod-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
+# containerd under the driver cgroupfs, and a kubelet under systemd.
+_BOTH = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod{_UID}\.slice:cri-containerd:(?P<id>[0-9a-f]{{64}})")
+
+
+def container_id(text: str) -> str | None:
+    """
+    Read /proc/<PID>/cgroup, of version 1 or 2: the ID of the container of a pod that the process is in.
+
+    It is None for a process of the node itself, and empty for one of a pod in which no container is recognised.
+    """
+    for line in text.splitlines():
+        _, _, controllers_and_path = line.partition(":")
+        _, is_a_line, path = controllers_and_path.partition(":")
+        if is_a_line and (found := _in_path(path)) is not None:
+            return found
+    return None
+
+
+def container_of(pid: int, proc: Path = Path("/proc")) -> str | None:
+    """
+    Name the container that a process is in, as `container_id` does.
+
+    Raises:
+        OSError: If there is no such process any more, or it may not be seen.
+    """
+    with (proc / str(pid) / "cgroup").open("rb") as file:
+        return container_id(file.read(_LARGEST_BYTES).decode(errors="replace"))
+
+
+def _in_path(path: str) -> str | None:
+    steps = path.split("/")
+    for step, following in zip(steps, [*steps[1:], ""], strict=True):
+        if both := _BOTH.fullmatch(step):
+            return both["id"]
+        if _POD.fullmatch(step):
+            container = _CONTAINER.fullmatch(following)
+            return container["id"] if container else ""
+    return "" if "kubepods" in path else None

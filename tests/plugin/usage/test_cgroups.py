@@ -1,0 +1,91 @@
+"""In which container a process is, by what kubelets and runtimes call the cgroups of pods."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plugin.usage.cgroups import container_id, container_of
+
+UID = "3f1c7f6e-1111-4222-8333-944444444444"
+UNDER = UID.replace("-", "_")
+OTHER_UID = "00000000-1111-4222-8333-944444444444"
+ID, OTHER = "a1" * 32, "b2" * 32
+
+SHAPES = {
+    "containerd, systemd": f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UNDER}.slice/"
+    f"cri-containerd-{ID}.scope",
+    "containerd, systemd, guaranteed": f"/kubepods.slice/kubepods-pod{UNDER}.slice/cri-containerd-{ID}.scope",
+    "containerd, cgroupfs": f"/kubepods/besteffort/pod{UID}/{ID}",
+    "containerd without systemd under a kubelet with it": f"/system.slice/containerd.service/"
+    f"kubepods-burstable-pod{UNDER}.slice:cri-containerd:{ID}",
+    "CRI-O, systemd": f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UNDER}.slice/crio-{ID}.scope",
+    "CRI-O with a cgroup of its own below": f"/kubepods.slice/kubepods-pod{UNDER}.slice/crio-{ID}.scope/container",
+    "CRI-O, cgroupfs": f"/kubepods/burstable/pod{UID}/crio-{ID}",
+    "Docker by cri-dockerd": f"/kubepods.slice/kubepods-pod{UNDER}.slice/docker-{ID}.scope",
+    "kind": f"/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+    f"kubelet-kubepods-burstable-pod{UNDER}.slice/cri-containerd-{ID}.scope",
+    "kind in a container": f"/docker/{OTHER}/kubelet/kubepods/burstable/pod{UID}/{ID}",
+    "seen from another cgroup namespace": f"/../../kubepods-burstable.slice/kubepods-burstable-pod{UNDER}.slice/"
+    f"cri-containerd-{ID}.scope",
+    "a static pod": f"/kubepods/burstable/pod{'0f' * 16}/{ID}",
+    "a cgroup that the container has made": f"/kubepods/burstable/pod{UID}/{ID}/system.slice/init.scope",
+}
+
+
+@pytest.mark.parametrize("path", SHAPES.values(), ids=SHAPES.keys())
+@pytest.mark.parametrize("line", ["0::{}", "4:memory:{}", "1:name=systemd:{}"])
+def test_the_container_is_found_in_each_shape_that_a_path_has(path: str, line: str) -> None:
+    assert container_id(f"{line.format(path)}\n") == ID
+
+
+def test_of_cgroups_of_version_1_the_first_line_with_a_pod_counts() -> None:
+    text = f"12:rdma:/\n11:pids:/kubepods/burstable/pod{UID}/{ID}\n0::/system.slice/containerd.service\n"
+    assert container_id(text) == ID
+
+
+def test_a_tenant_that_calls_its_cgroups_like_those_of_another_stays_itself() -> None:
+    mine = f"/kubepods.slice/kubepods-pod{UNDER}.slice/cri-containerd-{ID}.scope"
+    theirs = f"kubepods.slice/kubepods-pod{OTHER_UID.replace('-', '_')}.slice/cri-containerd-{OTHER}.scope"
+    assert container_id(f"0::{mine}/{theirs}\n") == ID
+    assert container_id(f"0::{mine}/kubepods-pod{UNDER}.slice:cri-containerd:{OTHER}\n") == ID
+    assert container_id(f"0::{mine}/0::/kubepods/pod{OTHER_UID}/{OTHER}\n") == ID
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/kubepods/burstable/pod{UID}",
+        f"/kubepods/burstable/pod{UID}/{ID[:63]}",
+        f"/kubepods/burstable/pod{UID}/a-runtime-of-tomorrow-{ID}",
+        f"/kubepods.slice/kubepods-pod{UNDER}.slice/crio-conmon-{ID}.scope",
+        f"/kubepods/a-shape-of-tomorrow/{ID}",
+    ],
+)
+def test_a_process_of_a_pod_whose_container_is_not_recognised_is_not_one_of_the_node(path: str) -> None:
+    assert container_id(f"0::{path}\n") == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0::/\n", "0::/user.slice/user-0.slice", f"0::/docker/{ID}", "kubepods", "0:kubepods"]
+)
+def test_a_process_of_the_node_is_in_no_container_of_a_pod(text: str) -> None:
+    assert container_id(text) is None
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    found = container_id(text)
+    assert not found or len(found) == 64
+
+
+def test_a_process_that_has_ended_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        container_of(7, tmp_path)
+
+
+def test_what_is_longer_than_any_cgroup_is_not_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cgroup").write_bytes(b"0::/" + b"\xff" * 1_000_000 + f"/kubepods/pod{UID}/{ID}".encode())
+    assert container_of(7, tmp_path) is None

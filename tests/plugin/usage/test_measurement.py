@@ -1,0 +1,179 @@
+"""What containers take of the GPUs, measured over the real bindings, and added up by container."""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from plugin.state_files import boot_id
+from plugin.usage.containers import Container, containers
+from plugin.usage.measurement import Measurement
+from plugin.usage.record import ContainerUse, GpuUse, read_use
+from tests.plugin.mps.bench import A, B
+from tests.plugin.nvml_library import bound
+
+SOURCE = Path(__file__).parents[1] / "mps" / "fake_modes.c"
+UID = "3f1c7f6e-1111-4222-8333-944444444444"
+MIB = 2**20
+
+
+class Node:
+    """GPUs of a fake NVML, processes and containers, as `gpu-share mps` sees them."""
+
+    def __init__(self, root: Path) -> None:
+        self.nvml, self.proc, self.logs, self.state = (root / name for name in ("nvml", "proc", "containers", "state"))
+        for directory in (self.nvml, self.proc, self.logs, self.state):
+            directory.mkdir()
+        (self.nvml / "gpus").write_text(f"{A}\n{B}\n")
+        self.says("clients", A)
+        self.says("clients", B)
+
+    def says(self, what: str, uuid: str, *lines: str) -> None:
+        (self.nvml / f"{what}-{uuid}").write_text("".join(f"{line}\n" for line in lines))
+
+    def has(self, pod: str, *pids: int, container: str = "main", logged: bool = True) -> None:
+        """Let processes run in a container."""
+        number = f"{len(list(self.proc.iterdir())) + 1:064x}"
+        if logged:
+            (self.logs / f"{pod}_team-a_{container}-{number}.log").symlink_to("/nowhere")
+        for pid in pids:
+            (self.proc / str(pid)).mkdir()
+            (self.proc / str(pid) / "cgroup").write_text(f"0::/kubepods/burstable/pod{UID}/{number}\n")
+
+    def has_own(self, pid: int) -> None:
+        (self.proc / str(pid)).mkdir()
+        (self.proc / str(pid) / "cgroup").write_text("0::/system.slice/nvidia-persistenced.service\n")
+
+    def measured(self, library: Path) -> dict[str, GpuUse]:
+        with bound(library) as nvml:
+            Measurement(self.state, lambda: nvml, boot_id=boot_id(), logs=self.logs, proc=self.proc).measure()
+        written = read_use(self.state, boot_id=boot_id())
+        return written.gpus if written else {}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler: the NVML bindings have nothing to load")
+    path = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
+    subprocess.run([compiler, "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(path), str(SOURCE)], check=True)
+    return path
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    made = Node(tmp_path)
+    monkeypatch.setenv("FAKE_MODES", str(made.nvml))
+    return made
+
+
+def used(pod: str, memory: int | None, *, busy: float | None = None, processes: int = 1) -> ContainerUse:
+    return ContainerUse(
+        namespace="team-a", pod=pod, container="main", processes=processes, memory_bytes=memory, sm_ratio=busy
+    )
+
+
+def now(seconds_ago: float = 0) -> int:
+    return int((time.time() - seconds_ago) * 1_000_000)
+
+
+def test_memory_and_utilisation_are_added_up_by_container_and_gpu(node: Node, library: Path) -> None:
+    node.has("resnet", 11, 12)
+    node.has("bert", 21)
+    node.says("compute", A, f"11 {100 * MIB}", f"12 {50 * MIB}", f"21 {7 * MIB}")
+    node.says("compute", B, f"21 {9 * MIB}")
+    node.says("busy", A, f"11 30 {now()}", f"12 25 {now()}", f"21 10 {now(3)}", f"21 40 {now(1)}")
+    gpus = node.measured(library)
+    assert gpus[A] == GpuUse(
+        containers=(used("bert", 7 * MIB, busy=0.4), used("resnet", 150 * MIB, busy=0.55, processes=2)), complete=True
+    )
+    assert gpus[B] == GpuUse(containers=(used("bert", 9 * MIB),), complete=True)
+
+
+def test_clients_of_mps_count_once_in_whichever_list_they_are_and_the_server_is_nobodys(
+    node: Node, library: Path
+) -> None:
+    node.has("resnet", 11, 12)
+    node.has_own(99)
+    node.says("compute", A, f"99 {30 * MIB}", f"11 {100 * MIB}")
+    node.says("clients", A, f"11 {100 * MIB}", f"12 {50 * MIB}")
+    assert node.measured(library)[A] == GpuUse(containers=(used("resnet", 150 * MIB, processes=2),), complete=True)
+
+
+def test_a_driver_that_may_not_list_clients_of_mps_leaves_it_open_who_takes_nothing(node: Node, library: Path) -> None:
+    (node.nvml / f"clients-{A}").unlink()
+    gpus = node.measured(library)
+    assert (gpus[A].complete, gpus[B].complete) == (False, True)
+
+
+def test_a_sum_of_which_one_part_is_not_available_is_not_known(node: Node, library: Path) -> None:
+    node.has("resnet", 11, 12)
+    node.says("compute", A, f"11 {100 * MIB}", "12 -1")
+    assert node.measured(library)[A].containers == (used("resnet", None, processes=2),)
+
+
+@pytest.mark.parametrize(
+    ("pid", "percent", "seconds_ago"), [(11, 30, 60), (11, 30, 10**9), (11, 101, 0), (0, 30, 0), (12, 30, 0)]
+)
+def test_a_sample_that_says_nothing_of_now_is_no_utilisation(
+    node: Node, library: Path, pid: int, percent: int, seconds_ago: float
+) -> None:
+    node.has("resnet", 11)
+    node.says("compute", A, f"11 {MIB}")
+    node.says("busy", A, f"{pid} {percent} {now(seconds_ago)}")
+    assert node.measured(library)[A].containers == (used("resnet", MIB),)
+
+
+def test_several_processes_never_keep_a_gpu_busy_for_more_than_all_the_time(node: Node, library: Path) -> None:
+    node.has("resnet", 11, 12)
+    node.says("compute", A, f"11 {MIB}", f"12 {MIB}")
+    node.says("busy", A, f"11 70 {now()}", f"12 70 {now()}")
+    assert node.measured(library)[A].containers[0].sm_ratio == 1.0
+
+
+def test_a_process_that_has_ended_takes_nothing_any_more(node: Node, library: Path) -> None:
+    node.says("compute", A, f"11 {MIB}")
+    assert node.measured(library)[A] == GpuUse(complete=True)
+
+
+@pytest.mark.parametrize("unknown", ["no link", "another PID namespace"])
+def test_a_process_whose_container_is_not_known_leaves_it_open_who_takes_nothing(
+    node: Node, library: Path, unknown: str
+) -> None:
+    node.has("resnet", 11, logged=unknown != "no link")
+    node.says("compute", A, f"{11 if unknown == 'no link' else 0} {MIB}")
+    assert node.measured(library)[A] == GpuUse(complete=False)
+
+
+def test_a_driver_that_fails_writes_nothing_and_is_logged(
+    node: Node, library: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (node.nvml / "down").write_text("9")
+    assert node.measured(library) == {}
+    assert "Driver Not Loaded" in vars(caplog.records[0])["reason"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"../x_team-a_main-{'a' * 64}.log",
+        f"x_team_a_main-{'a' * 64}.log",
+        f"x_team-a_main-{'a' * 63}.log",
+        f"x_team-a_main-{'A' * 64}.log",
+        f"x_team-a_main-{'a' * 64}.log\n",
+        f"x y_team-a_main-{'a' * 64}.log",
+        "x.log",
+    ],
+)
+def test_a_name_that_no_kubelet_gives_is_no_container(tmp_path: Path, name: str) -> None:
+    if "/" not in name:
+        (tmp_path / name).touch()
+    assert containers(tmp_path) == {}
+
+
+def test_names_with_dots_and_dashes_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / f"web-0.v1_team-a_side-car-{'a' * 64}.log").touch()
+    assert containers(tmp_path) == {"a" * 64: Container("team-a", "web-0.v1", "side-car")}
