@@ -27,7 +27,7 @@ from plugin.pod_resources.tenants import Tenant
 from plugin.shares.limits import MPS_SERVER_MIB, memory_mib, thread_percentage
 from plugin.shares.offer import Offer
 from plugin.state_files import boot_id, boot_seconds
-from policies.contract import MPS
+from policies.contract import DEVICE_PLUGIN, MPS
 from program.log import WarnOnce
 
 if TYPE_CHECKING:
@@ -35,16 +35,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-Held = tuple[Tenant, Mapping[str, int]]  # by UUID: how many parts of the GPU the container holds
+Since = Callable[[str, Tenant], str | None]  # by UUID and container
 PartsOf = Callable[[str], Mapping[str, int]]  # of a device of DRA, by its name
 
 
 def occupancy(
-    offers: Sequence[Offer], tenants: Sequence[Tenant], parts_of: PartsOf, *, since: Callable[[str, Tenant], str | None]
+    offers: Sequence[Offer], tenants: Sequence[Tenant], parts_of: PartsOf, *, since: Since
 ) -> dict[str, GpuOccupancy]:
     """Add up who holds what of each GPU, and what is left of it."""
-    held = [(tenant, _parts(tenant, parts_of)) for tenant in tenants]
-    return {offer.gpu.uuid: _of_gpu(offer, held, since) for offer in offers}
+    return {offer.gpu.uuid: _of_gpu(offer, tenants, parts_of, since) for offer in offers}
 
 
 def unknown_occupancy(offers: Sequence[Offer]) -> dict[str, GpuOccupancy]:
@@ -139,30 +138,21 @@ def watch_occupancy(
     threads.start("occupancy", watch.run, stop=watch.stop, may_hang=True)
 
 
-def _parts(tenant: Tenant, parts_of: PartsOf) -> Mapping[str, int]:
-    parts: dict[str, int] = {}
-    for vgpu in tenant.vgpus:
-        parts[vgpu.gpu_uuid] = parts.get(vgpu.gpu_uuid, 0) + 1
-    for device in tenant.devices:
-        for uuid, milli in parts_of(device).items():
-            parts[uuid] = parts.get(uuid, 0) + milli
-    return parts
+def _parts(tenant: Tenant, offer: Offer, parts_of: PartsOf) -> int:
+    by_dra = sum(parts_of(device).get(offer.gpu.uuid, 0) for device in tenant.devices)
+    return min(offer.parts, by_dra + offer.parts_of(tenant.vgpus))
 
 
-def _of_gpu(offer: Offer, held: Sequence[Held], since: Callable[[str, Tenant], str | None]) -> GpuOccupancy:
-    uuid = offer.gpu.uuid
-    here = [(tenant, parts[uuid]) for tenant, parts in held if uuid in parts]
-    granted = sum(parts for _, parts in here)
-    taken = {str(vgpu) for tenant, _ in here for vgpu in tenant.vgpus}
-    hidden = len(offer.withheld - taken)
-    free = max(0, offer.parts - granted - hidden)
+def _of_gpu(offer: Offer, tenants: Sequence[Tenant], parts_of: PartsOf, since: Since) -> GpuOccupancy:
+    here = [(tenant, parts) for tenant in tenants if (parts := _parts(tenant, offer, parts_of))]
+    free, hidden = offer.free_parts(sum(parts for _, parts in here))
     return _offered(
         offer,
-        granted=min(granted, offer.parts),
+        granted=offer.parts - free - hidden,
         hidden=hidden,
         free=free,
         largest_free=offer.largest(free),
-        occupants=tuple(_occupant(offer, tenant, parts, since(uuid, tenant)) for tenant, parts in here),
+        occupants=tuple(_occupant(offer, tenant, parts, since(offer.gpu.uuid, tenant)) for tenant, parts in here),
     )
 
 
@@ -171,19 +161,20 @@ def _offered(offer: Offer, **counted: object) -> GpuOccupancy:
         strategy=offer.strategy,
         allocation=offer.allocation,
         resource=offer.resource,
+        vgpus_per_gpu=offer.vgpus_per_gpu if offer.allocation == DEVICE_PLUGIN else None,
         parts=offer.parts,
         **counted,  # type: ignore[arg-type] # the fields of what is counted
     )
 
 
 def _occupant(offer: Offer, tenant: Tenant, parts: int, since: str | None) -> Occupant:
-    allocation = offer.held(parts)
+    allocation = offer.limits_of(tenant.vgpus, parts)
     is_mps = offer.strategy == MPS
     return Occupant(
         namespace=tenant.namespace,
         pod=tenant.pod,
         container=tenant.container,
-        parts=min(parts, offer.parts),
+        parts=parts,
         memory_limit_mib=memory_mib(allocation, kept_mib=MPS_SERVER_MIB if is_mps else 0),
         thread_percentage=thread_percentage(allocation) if is_mps else None,
         since=since,

@@ -42,6 +42,9 @@ GRANT_ANNOTATION: Final = "gpu-share.dev/grant"
 SHARED_LABEL: Final = "gpu-share.dev/shared"
 MPS_VOLUME: Final = "nvidia-mps"
 
+# Namespaces with this label may scrape our pods.
+SCRAPER_LABEL: Final = "gpu-share.dev/scraper"
+
 # Shares are whole thousandths of one GPU.
 MILLI_PER_GPU: Final = 1000
 

@@ -97,8 +97,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """
     One GPU.
 
-    Shares are counted in `parts`: vGPUs where the kubelet allocates them, thousandths by DRA. Of these, `granted` are
-    held by containers, `hidden` are kept from new ones, and `free` can be allocated now: none of an unhealthy GPU.
+    Shares are counted in `parts`: vGPUs, or thousandths by DRA and while containers hold vGPUs of an earlier number. Of
+    these, `granted` are held by containers, `hidden` are kept from new ones, and `free` can be allocated now: none of
+    an unhealthy GPU.
     """
 
     uuid: Word
@@ -114,6 +115,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     mps_daemon: MpsDaemon | None = None
     memory_bytes: Count | None = None  # that shares are of
     limits_enforced_by: Word = ""  # mps, ...; empty where nothing holds a container to its share
+    vgpus_per_gpu: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None  # that it is divided into; None by DRA
     parts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
     granted: Part | None = None
     hidden: Part | None = None

@@ -70,13 +70,19 @@ class Devices:
         """Say why a GPU is unhealthy; None if it is healthy."""
         return self._faults.get(gpu_uuid)
 
-    def withheld(self) -> Mapping[str, frozenset[str]]:
-        """Name the vGPUs that the kubelet may not allocate although their GPU is healthy, by the GPU's UUID."""
+    def left(self, gpu: Gpu) -> tuple[int, int]:
+        """Count the free vGPUs of a GPU, and those of them that the kubelet may not allocate although it is healthy."""
         with self._changed:
-            kept = [one for one in self._devices if not one.healthy and one.gpu_uuid not in self._faults]
-        return {
-            uuid: frozenset(one.id for one in kept if one.gpu_uuid == uuid) for uuid in {one.gpu_uuid for one in kept}
-        }
+            free = self.free(gpu, vgpus_per_gpu=self._pool.vgpus_per_gpu)
+            held = {str(VGpuId(gpu.uuid, index)) for index in self._held.get(gpu.uuid, {})}
+            shown = sum(one.healthy and one.id not in held for one in self._devices if one.gpu_uuid == gpu.uuid)
+            return free, 0 if gpu.uuid in self._faults else max(0, free - shown)
+
+    def numbers(self, gpu: Gpu) -> dict[str, int]:
+        """Say of each held vGPU of a GPU, by its ID, into how many the GPU was divided when it was allocated."""
+        with self._changed:
+            usual, held = self._pool.vgpus_per_gpu, self._held.get(gpu.uuid, {})
+            return {str(VGpuId(gpu.uuid, index)): one.of or usual for index, one in held.items()}
 
     def set_faults(self, faults: Mapping[str, str]) -> None:
         """

@@ -50,18 +50,18 @@ class Resources:
         """Say what is offered of each GPU now; from any thread."""
         offers: list[Offer] = []
         for (strategy, _), resource in tuple(self._resources.items()):
-            pool, withheld = resource.devices.pool, resource.devices.withheld()
+            devices, per_gpu = resource.devices, resource.devices.pool.vgpus_per_gpu
             offers.extend(
                 Offer(
                     gpu=gpu,
                     strategy=strategy,
                     allocation=DEVICE_PLUGIN,
                     resource=resource.name,
-                    parts=pool.vgpus_per_gpu,
-                    vgpus_per_gpu=pool.vgpus_per_gpu,
-                    withheld=withheld.get(gpu.uuid, frozenset()),
+                    vgpus_per_gpu=per_gpu,
+                    left=devices.left(gpu),
+                    numbers=devices.numbers(gpu),
                 )
-                for gpu in pool.gpus
+                for gpu in devices.pool.gpus
             )
         return tuple(offers)
 

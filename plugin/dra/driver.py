@@ -100,7 +100,6 @@ class DraDriver:
                 strategy=one.strategy,
                 allocation=DRA,
                 resource="",
-                parts=MILLI_PER_GPU,
                 vgpus_per_gpu=self._cluster.parts(one.strategy, one.gpu.profile),
             )
             for one in self._shared

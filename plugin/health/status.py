@@ -14,7 +14,7 @@ from plugin.health.words import duration, moment_text, safe, since
 from plugin.mps import state as mps
 from plugin.pod_resources.occupancy import FRESH_SECONDS, GpuOccupancy, NodeOccupancy, read_occupancy
 from plugin.state_files import boot_seconds
-from policies.contract import DRA, MILLI_PER_GPU
+from policies.contract import MILLI_PER_GPU
 from policies.share import milli_text
 
 _ALL_HEALTHY = 0
@@ -172,7 +172,7 @@ def _more(gpu: _Gpu, now: datetime) -> Iterator[str]:
 
 def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterator[str]:
     """Say what is left of a GPU, and who has the rest."""
-    unit = "thousandths" if occupancy.allocation == DRA else "vGPUs"
+    unit = "vGPUs" if occupancy.parts == occupancy.vgpus_per_gpu else "thousandths"
     hidden = f", {occupancy.hidden} hidden" if occupancy.hidden else ""
     free, largest = (occupancy.free or 0, occupancy.largest_free or 0) if healthy else (0, 0)
     yield (

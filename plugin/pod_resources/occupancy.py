@@ -28,11 +28,12 @@ class Occupant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuOccupancy(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU, in parts: vGPUs, or thousandths by DRA."""
+    """One GPU, in parts: vGPUs, or thousandths by DRA and while vGPUs of several numbers are held."""
 
     strategy: str
     allocation: str
     resource: str = ""
+    vgpus_per_gpu: int | None = None  # that it is divided into now; None by DRA
     parts: int
     granted: int | None = None  # None if the kubelet has never said who holds what
     hidden: int | None = None

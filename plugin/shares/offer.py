@@ -1,38 +1,64 @@
-"""What a node offers of a GPU: who allocates it, in which parts, and which of these are kept back."""
+"""What a node offers of a GPU: who allocates it, in which parts, and what is left of it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.shares.allocation import Allocation
-from policies.contract import DEVICE_PLUGIN, SharingStrategy
+from plugin.shares.parts import part
+from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, SharingStrategy
 from policies.contract import Allocation as Allocator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One GPU as it can be allocated: in vGPUs by the kubelet, in thousandths by DRA."""
+    """
+    One GPU as it can be allocated.
+
+    It is counted in `parts`: vGPUs, or thousandths by DRA, and while containers hold vGPUs of an earlier number.
+    """
 
     gpu: Gpu
     strategy: SharingStrategy
     allocation: Allocator
     resource: str  # extended resource; empty where DRA allocates it
-    parts: int  # vGPUs, or thousandths
-    vgpus_per_gpu: int  # the same by the kubelet; by DRA the grid, of which each share is a multiple
-    withheld: frozenset[str] = frozenset()  # IDs of vGPUs that the kubelet may not allocate
+    vgpus_per_gpu: int  # by DRA the grid, of which each share is a multiple
+    left: tuple[int, int] = (0, 0)  # vGPUs that are free, and those of them that are hidden; not by DRA
+    numbers: Mapping[str, int] = field(default_factory=dict)  # by ID: how many to the GPU, of each held vGPU
+
+    @property
+    def parts(self) -> int:
+        """How many parts the GPU has."""
+        is_usual = self.allocation == DEVICE_PLUGIN and all(one == self.vgpus_per_gpu for one in self.numbers.values())
+        return self.vgpus_per_gpu if is_usual else MILLI_PER_GPU
+
+    def parts_of(self, vgpus: Iterable[VGpuId]) -> int:
+        """Count the parts that vGPUs of this GPU are; what is less than one is nobody's."""
+        held = part(self.numbers.get(str(vgpu), self.vgpus_per_gpu) for vgpu in vgpus if vgpu.gpu_uuid == self.gpu.uuid)
+        return min(self.parts, held * self.parts // 1)
+
+    def free_parts(self, held: int) -> tuple[int, int]:
+        """Count the free parts, those that are hidden left out, and the hidden ones, where so many are *held*."""
+        if self.allocation != DEVICE_PLUGIN:
+            return max(0, self.parts - held), 0
+        free, hidden = (Fraction(vgpus, self.vgpus_per_gpu) * self.parts // 1 for vgpus in self.left)
+        return free - hidden, hidden
 
     def largest(self, free: int) -> int:
         """Say which is the largest share that fits into so many free parts."""
-        if self.allocation == DEVICE_PLUGIN:
-            return free
         return max(size for units in range(self.vgpus_per_gpu + 1) if (size := self._size(units)) <= free)
 
-    def held(self, parts: int) -> Allocation:
-        """Say what a container holds that has so many parts, as its limits were made from it."""
-        parts = min(parts, self.parts)
-        units = -(-parts * self.vgpus_per_gpu // self.parts)
+    def limits_of(self, vgpus: Iterable[VGpuId], parts: int) -> Allocation:
+        """Say what a container holds, as its limits were made from it."""
+        own = [str(vgpu) for vgpu in vgpus if vgpu.gpu_uuid == self.gpu.uuid]
+        if own:
+            per_gpu = self.numbers.get(own[0], self.vgpus_per_gpu)
+            return Allocation(gpus=(self.gpu,), vgpus=min(len(own), per_gpu), vgpus_per_gpu=per_gpu)
+        units = -(-min(parts, self.parts) * self.vgpus_per_gpu // self.parts)
         if self._size(units) == parts:
             return Allocation(gpus=(self.gpu,), vgpus=units, vgpus_per_gpu=self.vgpus_per_gpu)
-        return Allocation(gpus=(self.gpu,), vgpus=parts, vgpus_per_gpu=self.parts)
+        return Allocation(gpus=(self.gpu,), vgpus=min(parts, self.parts), vgpus_per_gpu=self.parts)
 
     def _size(self, units: int) -> int:
         return self.parts * units // self.vgpus_per_gpu

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from plugin.health.state import FRESH_SECONDS
-from policies.contract import DEVICE_PLUGIN, MPS
+from policies.contract import MPS
 from policies.node_state import Gpu, NodeState, Tenant
 from program.metrics import Metric, Sample
 
@@ -177,8 +177,8 @@ def _of_gpu(gpu: Gpu, labels: tuple[str, str, str]) -> Iterator[Sample]:
         yield Sample(DAEMON_READY, labels, float(is_ready))
     if gpu.memory_bytes is not None:
         yield Sample(MEMORY, labels, gpu.memory_bytes)
-    if gpu.allocation == DEVICE_PLUGIN:
-        yield Sample(VGPUS, labels, gpu.parts)
+    if gpu.vgpus_per_gpu is not None:
+        yield Sample(VGPUS, labels, gpu.vgpus_per_gpu)
     counted = ((GRANTED, gpu.granted), (FREE, gpu.free), (HIDDEN, gpu.hidden), (LARGEST, gpu.largest_free))
     for metric, parts in counted:
         if parts is not None:

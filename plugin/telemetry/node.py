@@ -158,6 +158,7 @@ def _shared(gpu: Gpu, shared: GpuOccupancy, used: usage.GpuUse | None) -> Gpu:
         strategy=shared.strategy,
         allocation=shared.allocation,
         limits_enforced_by=MPS if shared.strategy == MPS else "",
+        vgpus_per_gpu=shared.vgpus_per_gpu,
         parts=shared.parts,
         granted=shared.granted,
         hidden=shared.hidden,

@@ -93,7 +93,7 @@ def _shares() -> dict[str, GpuOccupancy]:
             ("team-vision", "resnet-1", 4, 2),
         )
     )
-    shared = GpuOccupancy(strategy="mps", allocation="device-plugin", parts=10, hidden=0)
+    shared = GpuOccupancy(strategy="mps", allocation="device-plugin", vgpus_per_gpu=10, parts=10, hidden=0)
     return {
         _FAILED: msgspec.structs.replace(shared, granted=7, free=3, largest_free=3, occupants=(one, two)),
         _FINE: msgspec.structs.replace(shared, granted=4, free=6, largest_free=6, occupants=(three,)),

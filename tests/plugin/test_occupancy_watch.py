@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.holdings import Holder
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import Pool, VGpuId
 from plugin.occupancy_watch import OccupancyContext, OccupancyWatch, occupancy
@@ -16,10 +17,8 @@ from plugin.shares.offer import Offer
 from plugin.simulated.gpus import simulated_gpus
 
 GPU, OTHER = simulated_gpus("2xH200")
-BY_KUBELET = Offer(
-    gpu=GPU, strategy="mps", allocation="device-plugin", resource="gpu-share.dev/vgpu", parts=10, vgpus_per_gpu=10
-)
-BY_DRA = Offer(gpu=GPU, strategy="mps", allocation="dra", resource="", parts=1000, vgpus_per_gpu=3)
+BY_KUBELET = Offer(gpu=GPU, strategy="mps", allocation="device-plugin", resource="gpu-share.dev/vgpu", vgpus_per_gpu=10)
+BY_DRA = Offer(gpu=GPU, strategy="mps", allocation="dra", resource="", vgpus_per_gpu=3)
 
 
 def ids(*indices: int, gpu_uuid: str = GPU.uuid) -> tuple[VGpuId, ...]:
@@ -75,21 +74,29 @@ def kubelet(tmp_path: Path) -> Kubelet:
     return Kubelet(tmp_path)
 
 
-def test_what_is_left_of_a_gpu_is_what_nobody_holds() -> None:
-    found = of_gpu(BY_KUBELET, tenant("a", ids(0, 1, 2)), tenant("b", ids(5)), tenant("c", ids(0, gpu_uuid=OTHER.uuid)))
-    assert (found.granted, found.hidden, found.free, found.largest_free) == (4, 0, 6, 6)
+def test_what_is_left_of_a_gpu_is_free_or_hidden_and_the_rest_is_granted() -> None:
+    offer = replace(BY_KUBELET, left=(6, 2))
+    found = of_gpu(offer, tenant("a", ids(0, 1, 2)), tenant("b", ids(5)), tenant("c", ids(0, gpu_uuid=OTHER.uuid)))
+    assert (found.parts, found.vgpus_per_gpu) == (10, 10)
+    assert (found.granted, found.hidden, found.free, found.largest_free) == (4, 2, 4, 4)
     assert [(one.pod, one.parts, one.thread_percentage) for one in found.occupants] == [("a", 3, 30), ("b", 1, 10)]
 
 
-def test_vgpus_that_are_kept_back_are_hidden_unless_somebody_holds_them() -> None:
-    withheld = frozenset(map(str, ids(0, 1, 8, 9)))
-    found = of_gpu(replace(BY_KUBELET, withheld=withheld), tenant("a", ids(0, 1, 2)))
-    assert (found.granted, found.hidden, found.free, found.largest_free) == (3, 2, 5, 5)
+def test_vgpus_of_an_earlier_number_are_counted_in_thousandths_and_keep_their_limits() -> None:
+    numbers = {str(one): 10 for one in ids(0, 1, 2)}
+    offer = replace(BY_KUBELET, vgpus_per_gpu=7, left=(4, 1), numbers=numbers)
+    found = of_gpu(offer, tenant("a", ids(0, 1, 2)))
+    assert (found.parts, found.vgpus_per_gpu) == (1000, 7)
+    assert (found.hidden, found.free, found.largest_free) == (142, 429, 428)
+    assert [(one.parts, one.thread_percentage) for one in found.occupants] == [(300, 30)]
 
 
-def test_the_vgpus_that_a_resource_keeps_back_are_those_of_healthy_gpus_alone() -> None:
+def test_what_is_free_and_what_is_hidden_is_what_the_devices_say() -> None:
     devices = Devices(Pool(gpus=(GPU, OTHER), vgpus_per_gpu=10), faults={OTHER.uuid: "it is lost"})
-    assert devices.withheld() == {}
+    held = {index: Holder(container="a/b/c", since_seconds=0, of=5) for index in (0, 1)}
+    devices.set_held({GPU.uuid: held})
+    assert (devices.left(GPU), devices.left(OTHER)) == ((6, 0), (10, 0))
+    assert devices.numbers(GPU) == {f"{GPU.uuid}::0": 5, f"{GPU.uuid}::1": 5}
 
 
 def test_by_dra_a_share_is_in_thousandths_and_the_largest_one_is_of_the_grid() -> None:
@@ -151,7 +158,7 @@ def test_a_kubelet_that_says_nothing_any_more_leaves_what_it_said_with_its_age_a
     watch.look()
     written = kubelet.written()
     assert (written.looked_seconds, written.unknown) == (100.0, "the kubelet did not list pod resources")
-    assert written.gpus[GPU.uuid].granted == 2
+    assert [one.parts for one in written.gpus[GPU.uuid].occupants] == [2]
 
 
 def test_a_kubelet_that_has_said_nothing_yet_leaves_figures_out_and_never_0(kubelet: Kubelet) -> None:

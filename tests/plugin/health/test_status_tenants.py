@@ -17,6 +17,7 @@ OLD = Occupant(namespace="team-b", pod="bert", container="serve", parts=4)
 SHARED = GpuOccupancy(
     strategy="mps",
     allocation="device-plugin",
+    vgpus_per_gpu=10,
     parts=10,
     granted=7,
     hidden=0,
@@ -49,7 +50,15 @@ def test_by_dra_the_parts_are_thousandths_and_what_is_hidden_is_said(
     write_node_health(tmp_path, node(healthy(0)))
     one = msgspec.structs.replace(OLD, parts=333)
     by_dra = msgspec.structs.replace(
-        SHARED, allocation="dra", parts=1000, granted=333, hidden=1, free=666, largest_free=666, occupants=(one,)
+        SHARED,
+        allocation="dra",
+        vgpus_per_gpu=None,
+        parts=1000,
+        granted=333,
+        hidden=1,
+        free=666,
+        largest_free=666,
+        occupants=(one,),
     )
     said(tmp_path, by_dra)
     assert show(tmp_path, output="text") == 0
@@ -82,7 +91,7 @@ def test_that_nobody_says_any_more_who_has_which_share_is_told(
 
 def test_what_nobody_has_counted_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_node_health(tmp_path, node(healthy(0)))
-    said(tmp_path, GpuOccupancy(strategy="mps", allocation="device-plugin", parts=10))
+    said(tmp_path, GpuOccupancy(strategy="mps", allocation="device-plugin", vgpus_per_gpu=10, parts=10))
     show(tmp_path, output="text")
     assert "granted" not in capsys.readouterr().out
 

@@ -27,6 +27,7 @@ SHARED = GpuOccupancy(
     strategy="mps",
     allocation="device-plugin",
     resource="gpu-share.dev/vgpu",
+    vgpus_per_gpu=10,
     parts=10,
     granted=6,
     hidden=1,
