@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
+from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
 from threading import BoundedSemaphore, Thread
 from typing import Any, Final
 
@@ -95,7 +96,12 @@ class HttpServer(socketserver.ThreadingTCPServer):
 
     def start(self) -> None:
         """Answer in a thread, which does not keep the process alive."""
-        Thread(target=self.serve_forever, name="http", daemon=True).start()
+        # Signals are for the threads that were there before, and for those that block them in order to wait.
+        before = pthread_sigmask(SIG_BLOCK, valid_signals())
+        try:
+            Thread(target=self.serve_forever, name="http", daemon=True).start()
+        finally:
+            pthread_sigmask(SIG_SETMASK, before)
 
     def close(self) -> None:
         """Answer nobody any more; for a server that was started."""

@@ -39,6 +39,7 @@ class LineWriter:
         self._flushing: SimpleQueue[None] | None = None
         self._begun = b""  # the end of a line whose beginning is written
         self.lost = 0  # lines, as far as no line has said so yet
+        self.lost_ever = 0  # lines, in this process
         self.reason = ""  # of the last loss
 
     def write(self, line: bytes) -> None:
@@ -122,6 +123,7 @@ class LineWriter:
     def _lose(self, count: int, reason: str) -> None:
         with self._lock:
             self.lost += count
+            self.lost_ever += max(0, count)
             self.reason = reason
 
 

@@ -59,6 +59,11 @@ class WarnOnce:
             self._log.warning(message, extra={"reason": reason})
 
 
+def lines_lost() -> int:
+    """Count the lines that this process could not write."""
+    return _writer.lost_ever
+
+
 def line_of(record: logging.LogRecord) -> bytes:
     """Write *record* as one line; an exception becomes the field `traceback`, on the same line."""
     fields = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}

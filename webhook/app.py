@@ -3,6 +3,8 @@
 import logging
 import time
 import traceback
+from collections.abc import Callable
+from typing import Final
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
@@ -11,14 +13,21 @@ from policies.contract import MUTATE_PATH, MUTATE_RESTRICTED_PATH
 from policies.reading.store import PolicyStore
 from program.log import lost_lines, write_event
 from webhook import wsgi
+from webhook.counters import Labels, Page
 from webhook.http1 import Answer, Request, plain
 from webhook.review import BadCall, review
 from webhook.tls import ServingCertificate
 
 log = logging.getLogger(__name__)
 
+_INVALID: Final[Labels] = ("invalid", "", "")
+_FAILED: Final[Labels] = ("failed", "", "")
 _MOST_TOLD = 20  # problems in policy files; the log has all of them
 _RESTRICTED = {MUTATE_PATH.encode(): False, MUTATE_RESTRICTED_PATH.encode(): True}  # the routes of reviews
+
+
+def _uncounted(_labels: Labels, _seconds: float) -> None:
+    """Count nothing."""
 
 
 class Application:
@@ -26,45 +35,57 @@ class Application:
 
     def __init__(self, store: PolicyStore, certificate: ServingCertificate) -> None:
         self._store = store
-        self._flask = create_app(store, certificate)
+        self.page = Page()  # where reviews are counted; each worker has another
+        self._flask = create_app(store, certificate, count=self._count)
+
+    def _count(self, labels: Labels, seconds: float) -> None:
+        self.page.add(labels, seconds)
 
     def __call__(self, called: Request) -> Answer:
         """Answer; whatever fails is an answer too."""
         restricted = _RESTRICTED.get(called.target.partition(b"?")[0])
         if restricted is not None and called.method == "POST":
-            return answer_review(called.body, self._store, restricted=restricted)
+            return answer_review(called.body, self._store, restricted=restricted, count=self.page.add)
         try:
             return wsgi.call(self._flask, called)
         except Exception as error:  # noqa: BLE001 - the last resort; Flask's own handlers come before it
             return _unexpected(error)
 
 
-def answer_review(body: bytes, store: PolicyStore, *, restricted: bool) -> Answer:
-    """Review, and log it."""
+def answer_review(
+    body: bytes, store: PolicyStore, *, restricted: bool, count: Callable[[Labels, float], None]
+) -> Answer:
+    """Review, log and count it."""
     began = time.perf_counter()
     try:
         reviewed = review(body, store.current, restricted=restricted)
     except BadCall as error:
         log.warning("bad call", extra={"reason": str(error)})
+        count(_INVALID, time.perf_counter() - began)
         return plain(str(error), 400)
     except Exception as error:  # noqa: BLE001 - whatever it is, the pod must not be admitted
+        count(_FAILED, time.perf_counter() - began)
         return _unexpected(error)
-    milliseconds = round((time.perf_counter() - began) * 1000, 3)
-    write_event("review", reviewed.event | {"milliseconds": milliseconds})
+    seconds = time.perf_counter() - began
+    event = reviewed.event
+    write_event("review", event | {"milliseconds": round(seconds * 1000, 3)})
+    count((event["decision"], event["code"], event["policy"]), seconds)
     return Answer(200, reviewed.body, "application/json")
 
 
-def create_app(store: PolicyStore, certificate: ServingCertificate) -> Flask:
+def create_app(
+    store: PolicyStore, certificate: ServingCertificate, *, count: Callable[[Labels, float], None] = _uncounted
+) -> Flask:
     """Make the WSGI application."""
     app = Flask(__name__, static_folder=None)
 
     @app.post(MUTATE_PATH)
     def mutate() -> Response:
-        return _response(answer_review(request.get_data(), store, restricted=False))
+        return _response(answer_review(request.get_data(), store, restricted=False, count=count))
 
     @app.post(MUTATE_RESTRICTED_PATH)
     def mutate_restricted() -> Response:
-        return _response(answer_review(request.get_data(), store, restricted=True))
+        return _response(answer_review(request.get_data(), store, restricted=True, count=count))
 
     @app.get("/healthz")
     def healthz() -> Response:

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from program.front import UNUSABLE, end
-from program.options import FILE, option, policies_option
+from program.options import FILE, metrics_option, option, policies_option
 
 if TYPE_CHECKING:
     from policies.policy_set import PolicySet
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 @option("--key", required=True, type=FILE, help="Private key of the certificate, PEM.")
 @option("--bind", default="0.0.0.0:8443", metavar="HOST:PORT", help="Address and port.")
 @option("--workers", default=1, type=click.IntRange(1, 16), help="Number of worker processes.")
-def webhook(*, policies: Path, cert: Path, key: Path, bind: str, workers: int) -> None:
+@metrics_option
+def webhook(
+    *, policies: Path, cert: Path, key: Path, bind: str, workers: int, metrics_bind: tuple[str, int] | None
+) -> None:
     """Serve the mutating admission webhook over TLS."""
     from webhook.server import run
     from webhook.settings import Settings
 
-    run(Settings(policies=policies, cert=cert, key=key, bind=bind, workers=workers))
+    run(Settings(policies=policies, cert=cert, key=key, bind=bind, workers=workers, metrics_bind=metrics_bind))
 
 
 @click.command(short_help="Show what the webhook would do with pods in files.")

@@ -15,10 +15,14 @@ from gunicorn.glogging import Logger
 
 from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
-from program.log import JsonHandler, start_logging
+from program import metrics
+from program.http_server import Answer, HttpServer, serve_beside
+from program.log import JsonHandler, lines_lost, start_logging
 from webhook import settings as limits
 from webhook.app import Application
+from webhook.counters import Pages
 from webhook.listener import begin_nothing_more, listen, most_connections
+from webhook.metrics import samples
 from webhook.settings import Settings, StartError
 from webhook.tls import CertificateError, ServingCertificate
 from webhook.watch import pause_seconds, watch
@@ -76,11 +80,15 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
 
     def spawn_worker(self) -> int:
         """Fork a worker; a signal that reaches it before it can hear it is kept, and ends it then."""
+        page = self.app.pages.free(alive={*self.WORKERS})
+        self.app.application.page = page
         before = hold_signals()
         try:
-            return int(super().spawn_worker())
+            pid = int(super().spawn_worker())  # from which the worker does not return
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.app.pages.give(page, pid)
+        return pid
 
     def stop(self, graceful: bool = True) -> None:  # noqa: FBT001, FBT002 - the signature is gunicorn's
         """End the workers, after no connection begins any more that one of them would have to accept."""
@@ -99,7 +107,10 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         self._listener = listener.detach()  # gunicorn makes a socket of its own from it
         self._store = store
         self._next_look = 0.0  # seconds on the monotonic clock
+        self._scraped: HttpServer | None = None
         self.certificate = certificate
+        self.application = Application(store, certificate)
+        self.pages = Pages()
         super().__init__()
 
     def run(self) -> None:
@@ -121,7 +132,7 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
 
     def load(self) -> Application:
         """Make the application, once, before the workers are forked."""
-        return Application(self._store, self.certificate)
+        return self.application
 
     def load_config(self) -> None:
         """Set what differs from gunicorn's defaults."""
@@ -154,6 +165,8 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
     def _when_ready(self, arbiter: Any) -> None:
         host, port = arbiter.LISTENERS[0].getsockname()[:2]
         log.info("serving", extra=self._effective(f"[{host}]" if ":" in host else host, port))
+        routes = {"/metrics": lambda _query: self._metrics()}
+        self._scraped = serve_beside(self._settings.metrics_bind, routes, what="metrics")
         # What is there now stays: a collection in a worker would copy its pages.
         gc.collect()
         gc.freeze()
@@ -173,4 +186,15 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         }
 
     def _begin_watching(self, _worker: Any) -> None:
-        watch(self._store, self.certificate)
+        if self._scraped is not None:
+            self._scraped.socket.close()  # the master answers
+        page = self.application.page
+        page.take()
+        watch(
+            self._store,
+            self.certificate,
+            tell=lambda: page.tell(certificate_expires=self.certificate.expires, lines_lost=lines_lost()),
+        )
+
+    def _metrics(self) -> Answer:
+        return metrics.answer(samples(self.pages.counted(), self._store))

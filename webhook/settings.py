@@ -40,6 +40,7 @@ class Settings:
     key: Path
     bind: str = "0.0.0.0:8443"
     workers: int = 1
+    metrics_bind: tuple[str, int] | None = None  # address of /metrics; None serves none
 
     @property
     def address(self) -> tuple[str, int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from program.files import read_file
+from webhook.validity import ends_at
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class ServingCertificate:
         self._lock = Lock()  # who serves and who watches both look: neither takes the old pair while the other reads
         self._seen = self._state()
         self._context = _context(certificate, key)
+        self.expires = self._expires()  # in seconds since 1970; 0 if that cannot be read
         self.newest_error: CertificateError | None = None
 
     def refresh(self) -> bool:
@@ -61,6 +63,7 @@ class ServingCertificate:
             self.newest_error = error
             return False
         self.newest_error = None
+        self.expires = self._expires()
         log.info("new certificate in force", extra={"certificate": str(self._certificate)})
         return True
 
@@ -68,6 +71,12 @@ class ServingCertificate:
         """Context for a handshake that begins now."""
         self.refresh()
         return self._context
+
+    def _expires(self) -> float:
+        try:
+            return ends_at(read_file(self._certificate, most_bytes=_LARGEST_BYTES)) or 0.0
+        except OSError:
+            return 0.0
 
     def _state(self) -> _State | None:
         try:

@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from collections.abc import Callable
 from threading import Thread
 
 from policies.reading.store import PolicyStore
@@ -28,18 +29,23 @@ def pause_seconds(spent_seconds: float, *, has_changed: bool) -> float:
     return min(max(spent_seconds / _PART_OF_A_CORE, LOOK_EVERY_SECONDS), _LONGEST_PAUSE_SECONDS)
 
 
-def watch(store: PolicyStore, certificate: ServingCertificate) -> None:
+def _nothing() -> None:
+    """Tell nobody."""
+
+
+def watch(store: PolicyStore, certificate: ServingCertificate, tell: Callable[[], None] = _nothing) -> None:
     """
-    Look for new files now, and from now on in the background for as long as the process lives.
+    Look for new files now, and from now on in the background for as long as the process lives; *tell* after each look.
 
     Now, because a worker that takes the place of another one has what was there when the master started.
     """
     troubles = TroubleLog(log)
     look(store, certificate, troubles)
+    tell()
     # Not in the thread that serves: to parse a thousand files takes 200 ms, in which others want answers. Of the
     # interpreter it keeps half a millisecond at a time, where 5 are usual.
     sys.setswitchinterval(0.0005)
-    Thread(target=_keep_looking, args=(store, certificate, troubles), name="watch", daemon=True).start()
+    Thread(target=_keep_looking, args=(store, certificate, troubles, tell), name="watch", daemon=True).start()
 
 
 def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> bool:
@@ -56,8 +62,11 @@ def look(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleL
     return changed
 
 
-def _keep_looking(store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog) -> None:
+def _keep_looking(
+    store: PolicyStore, certificate: ServingCertificate, troubles: TroubleLog, tell: Callable[[], None]
+) -> None:
     while True:
         before, began = store.troubles, time.thread_time()
         has_changed = look(store, certificate, troubles) or store.troubles is not before
+        tell()
         time.sleep(pause_seconds(time.thread_time() - began, has_changed=has_changed))

@@ -1,0 +1,74 @@
+"""Until when a certificate is valid, read from its own bytes."""
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
+
+from webhook.validity import ends_at
+
+
+def certificate(end: datetime, *, names: int = 1, key: object = None) -> bytes:
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x" * 60)] * names)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())  # type: ignore[attr-defined] # either kind of key has one
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(end)
+    )
+    signed = built.sign(key, hashes.SHA256())  # type: ignore[arg-type] # likewise
+    return signed.public_bytes(serialization.Encoding.PEM)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        datetime(2026, 11, 22, 3, 4, 5, tzinfo=UTC),
+        datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC),
+        datetime(2050, 1, 1, tzinfo=UTC),  # from here on another form of time
+        datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
+    ],
+)
+@pytest.mark.parametrize("names", [1, 10])
+def test_the_end_is_the_one_that_a_library_reads(end: datetime, names: int) -> None:
+    assert ends_at(certificate(end, names=names)) == end.timestamp()
+
+
+def test_of_a_chain_the_first_certificate_counts(certificates: Path) -> None:
+    pem = (certificates / "tls.crt").read_bytes()
+    other = certificate(datetime(2050, 1, 1, tzinfo=UTC), key=rsa.generate_private_key(65537, 2048))
+    expected = x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+    assert ends_at(b"some text\n" + pem + other) == expected
+
+
+@pytest.mark.parametrize(
+    "pem",
+    [
+        b"",
+        b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----",
+        b"-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----",
+        b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----",
+    ],
+)
+def test_what_is_no_certificate_has_no_end(pem: bytes) -> None:
+    assert ends_at(pem) is None
+
+
+def test_no_damage_makes_it_fail() -> None:
+    chance = random.Random(1)  # noqa: S311 - the same damage in every run
+    pem = bytearray(certificate(datetime(2030, 1, 1, tzinfo=UTC)))
+    for _ in range(3000):
+        damaged = bytearray(pem)
+        for _ in range(3):
+            damaged[chance.randrange(28, len(pem) - 26)] = chance.choice(b"ABCDwxyz0189+/=")
+        found = ends_at(bytes(damaged[: chance.randrange(60, len(pem))] + b"-----END CERTIFICATE-----"))
+        assert found is None or found < 2.6e11
