@@ -7,7 +7,7 @@ import click
 
 from policies import contract
 from program.front import FAILED, end
-from program.options import DIRECTORY, option
+from program.options import DIRECTORY, metrics_option, option
 
 
 @click.group(short_help="Issue and rotate the webhook's certificates.")
@@ -42,14 +42,31 @@ def issue(*, out: Path, dns: tuple[str, ...]) -> None:
     type=click.IntRange(1, 24 * 60),
     help="Minutes between the end of a pass and the next one. Without it there is one pass.",
 )
-def ensure(*, namespace: str, service: str, settle_minutes: int, every_minutes: int | None) -> None:
+@metrics_option
+def ensure(
+    *,
+    namespace: str,
+    service: str,
+    settle_minutes: int,
+    every_minutes: int | None,
+    metrics_bind: tuple[str, int] | None,
+) -> None:
     """
     Make a pass over the certificates in the cluster: write what is missing, due or broken, and exit.
 
-    With --every-minutes it makes a pass now and others later, until one fails or it is told to end.
+    With --every-minutes it makes a pass now and others later, until one fails or it is told to end, and answers
+    scrapers meanwhile.
 
     Exits with 1 if the API server rejects a request or cannot be reached, with 2 if no cluster is configured.
     """
     from certs.ensure import run
 
-    sys.exit(run(namespace=namespace, service=service, settle_minutes=settle_minutes, every_minutes=every_minutes))
+    sys.exit(
+        run(
+            namespace=namespace,
+            service=service,
+            settle_minutes=settle_minutes,
+            every_minutes=every_minutes,
+            metrics_bind=metrics_bind,
+        )
+    )

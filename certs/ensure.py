@@ -7,10 +7,12 @@ from functools import partial
 
 from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, connect
 from certs.issuer import IssueError, check_names
+from certs.metrics import LastPass
 from certs.passes import repeated
-from certs.rotation import Settings, next_write
+from certs.rotation import Settings, State, next_write
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
 from program.front import FAILED, UNUSABLE, failed
+from program.http_server import serve_beside
 from program.log import start_logging
 
 _log = logging.getLogger(__name__)
@@ -18,7 +20,14 @@ _log = logging.getLogger(__name__)
 _MOST_READS = 30  # a first installation takes six
 
 
-def run(*, namespace: str, service: str, settle_minutes: int, every_minutes: int | None = None) -> int:
+def run(
+    *,
+    namespace: str,
+    service: str,
+    settle_minutes: int,
+    every_minutes: int | None = None,
+    metrics_bind: tuple[str, int] | None = None,
+) -> int:
     """
     Make one pass, or one every so many minutes.
 
@@ -26,18 +35,24 @@ def run(*, namespace: str, service: str, settle_minutes: int, every_minutes: int
     failed, 2 for invalid input.
     """
     start_logging(level=logging.WARNING)  # the client's own lines only when something is wrong
-    logging.getLogger("certs").setLevel(logging.INFO)
+    for ours in ("certs", "program"):
+        logging.getLogger(ours).setLevel(logging.INFO)
     name = f"{service}.{namespace}.svc"
     settings = Settings(names=(name, f"{name}.cluster.local"), settle=timedelta(minutes=settle_minutes))
-    make_pass = partial(_pass, namespace, settings)
-    return make_pass() if every_minutes is None else repeated(make_pass, pause_seconds=60.0 * every_minutes)
+    last = LastPass()
+    make_pass = partial(_pass, namespace, settings, last)
+    if every_minutes is None:
+        return make_pass()
+    serve_beside(metrics_bind, {"/metrics": lambda _query: last.answer()}, what="metrics")
+    return repeated(make_pass, pause_seconds=60.0 * every_minutes)
 
 
-def _pass(namespace: str, settings: Settings) -> int:
+def _pass(namespace: str, settings: Settings, last: LastPass) -> int:
     try:
         check_names(settings.names)
         with connect() as api:
-            ensure(Cluster(api, namespace=namespace), settings, clock=lambda: datetime.now(UTC))
+            state = ensure(Cluster(api, namespace=namespace), settings, clock=lambda: datetime.now(UTC))
+            last.note(state, datetime.now(UTC))
     except (IssueError, NoClusterError) as error:
         return failed("certs ensure", error, UNUSABLE)
     except ClusterError as error:
@@ -45,9 +60,9 @@ def _pass(namespace: str, settings: Settings) -> int:
     return 0
 
 
-def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime]) -> None:
+def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime]) -> State:
     """
-    Write until there is nothing left to write now.
+    Write until there is nothing left to write now, and return what is there then.
 
     Raises:
         ClusterError: If the API server cannot be reached or rejects a request, if there is no webhook to
@@ -63,7 +78,7 @@ def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime
                     "apply the manifests, and the next pass publishes the CA bundle"
                 )
             _log.info("nothing to write")
-            return
+            return found.state
         try:
             cluster.write(write, found)
         except ConflictError as conflict:

@@ -5,15 +5,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import urllib.request
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from policies.contract import SERVING_SECRET, WEBHOOK_CONFIGURATION
 from tests.certs.api_transports import over_http
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import configuration
+from tests.plugin.waiting import wait_until
 
 
 def ensure(*options: str, kubeconfig: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -48,6 +53,43 @@ def test_a_pass_exits_with_0_and_logs_each_reason_as_a_line_of_json(tmp_path: Pa
     assert lines[0].keys() == {"time", "level", "message", "what", "reason"}
     assert lines[0]["reason"] == "there is no CA"
     assert SERVING_SECRET in server.objects
+
+
+def test_a_process_that_stays_tells_scrapers_when_certificates_expire_and_still_ends_when_it_is_told_to(
+    tmp_path: Path,
+) -> None:
+    server = SimulatedApiServer()
+    server.put(WEBHOOK_CONFIGURATION, configuration())
+    command = [sys.executable, "-m", "gpu_share", "certs", "ensure", "--every-minutes", "60"]
+    with over_http(server) as url:
+        environment = os.environ | {"KUBECONFIG": str(kubeconfig(tmp_path, url))}
+        command += ["--metrics-bind", "127.0.0.1:0"]
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        assert process.stderr
+        with process.stderr:
+            try:
+                served = json.loads(process.stderr.readline())
+                assert served["message"] == "metrics served"
+                wait_until(lambda: "last_pass" in scraped(served["address"]), timeout_seconds=60)
+                told = scraped(served["address"])
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(10) == 0
+            finally:
+                process.kill()
+                process.wait()
+    secret = server.objects[SERVING_SECRET]["data"]["tls.crt"]
+    (certificate, *_) = x509.load_pem_x509_certificates(b64decode(secret))
+    name = "gpu_share_certificate_expiry_timestamp_seconds"
+    values = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in told.splitlines() if line[0] != "#"}
+    assert values[f'{name}{{certificate="serving"}}'] == certificate.not_valid_after_utc.timestamp()
+    assert values[f'{name}{{certificate="ca"}}'] > time.time()
+    assert values["gpu_share_certificates_last_pass_timestamp_seconds"] == pytest.approx(time.time(), abs=60)
+
+
+def scraped(address: str) -> str:
+    with urllib.request.urlopen(f"{address}/metrics", timeout=5) as answer:  # noqa: S310 - of this machine
+        text: str = answer.read().decode()
+    return text
 
 
 def test_a_process_that_stays_makes_a_pass_at_once_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
