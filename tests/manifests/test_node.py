@@ -72,6 +72,7 @@ def test_neither_daemon_set_selects_pods_of_the_other() -> None:
         (PLUGIN, "pod_resources"),
         (MPS, "state_dir"),
         (MPS, "pod_resources"),
+        (MPS, "container_logs"),
     ],
 )
 def test_a_directory_of_the_node_is_mounted_where_the_option_expects_it(

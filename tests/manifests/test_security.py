@@ -97,7 +97,7 @@ def test_a_daemon_set_mounts_of_the_host_only_what_it_needs(name: tuple[str, str
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
     read_only = {mount["name"]: mount.get("readOnly", False) for mount in container["volumeMounts"]}
     assert {path for volume, path in paths.items() if not read_only[volume]} == writable
-    only_read = {"/var/lib/kubelet/pod-resources"} | ({"/etc/cdi"} if name == PLUGIN else set())
+    only_read = {"/var/lib/kubelet/pod-resources"} | ({"/etc/cdi"} if name == PLUGIN else {"/var/log/containers"})
     assert {path for volume, path in paths.items() if read_only[volume]} == only_read
 
 
@@ -171,13 +171,43 @@ def test_no_pod_gets_the_variables_of_our_services(directory: Path) -> None:
         assert template["spec"]["enableServiceLinks"] is False, name
 
 
+SCRAPERS = [{"namespaceSelector": {"matchLabels": {contract.SCRAPER_LABEL: "true"}}}]
+TO_METRICS = {"from": SCRAPERS, "ports": [{"port": "metrics", "protocol": "TCP"}]}
+TO_STATE = {"ports": [{"port": "state", "protocol": "TCP"}]}
+INGRESS = {
+    "gpu-share-webhook": [{"ports": [{"port": "https", "protocol": "TCP"}]}, TO_METRICS],
+    "gpu-share-certs": [TO_METRICS],
+    "gpu-share-plugin": [TO_METRICS, TO_STATE],
+    "gpu-share-mps": [TO_METRICS, TO_STATE],
+}
+
+
 @each_installation
-def test_network_policies_allow_ingress_to_the_webhook_and_egress_to_the_api_server(directory: Path) -> None:
+def test_network_policies_admit_scrapers_by_label_and_to_the_webhook_and_to_state_everybody(directory: Path) -> None:
     policies = {one["metadata"]["name"]: one["spec"] for one in render(directory) if one["kind"] == "NetworkPolicy"}
+    assert {name: spec["ingress"] for name, spec in policies.items()} == {name: INGRESS[name] for name in policies}
     for spec in policies.values():
         assert spec["policyTypes"] == ["Ingress", "Egress"]
-    assert {name for name, spec in policies.items() if "ingress" in spec} == {"gpu-share-webhook"}
     assert {name for name, spec in policies.items() if "egress" in spec} <= {
         "gpu-share-certs",
         *(["gpu-share-plugin"] if is_by_dra(directory) else []),
     }
+
+
+@each_installation
+def test_every_pod_of_ours_has_a_network_policy_and_the_ports_that_it_opens(directory: Path) -> None:
+    objects = render(directory)
+    policies = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "NetworkPolicy"}
+    for (_, _, name), template in templates(objects).items():
+        ports = {port["name"] for container in containers(template) for port in container.get("ports", [])}
+        assert ports == {rule["ports"][0]["port"] for rule in policies[name]["ingress"]}
+
+
+@pytest.mark.parametrize("name", [PLUGIN, MPS], ids=["plugin", "mps"])
+def test_who_asks_for_the_state_has_to_know_the_uid_of_the_pod(name: tuple[str, str, str]) -> None:
+    (container,) = templates(BASE)[name]["spec"]["containers"]
+    variables = {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
+    ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+    assert variables["GPU_SHARE_POD_UID"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
+    assert variables["GPU_SHARE_METRICS_BIND"] == f"0.0.0.0:{ports['metrics']}"
+    assert variables["GPU_SHARE_STATE_BIND"] == f"0.0.0.0:{ports['state']}"
