@@ -140,6 +140,12 @@ class _NodeGroup(click.Group):
     default="pack",
     help="Which GPU a share goes to: the fullest that fits, or the emptiest; not with --allocation dra.",
 )
+@option(
+    "--fit-guard",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    help="Hide free vGPUs that the scheduler would allocate in vain, since no GPU has room for what it may send.",
+)
 @option("--cdi-dir", type=DIRECTORY, default=Path("/var/run/cdi"), help="Directory of CDI specifications, ours too.")
 @option(
     "--cdi-static-dir",

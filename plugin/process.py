@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Literal
 
 from plugin.allocators import Allocators, DraPlaces, LookForDevices, allocations, dividing, dra_driver, told_with_dra
 from plugin.device_plugin.held import held_vgpus
@@ -67,6 +68,7 @@ class Settings:
     kubelet_plugins_dir: Path  # directory of the kubelet's plugins, for allocation by DRA
     kubelet_registrar_dir: Path  # directory in which the kubelet looks for them
     service_account: Path  # directory of the token for the API server
+    fit_guard: Literal["on", "off"]  # hide free vGPUs that the scheduler would allocate in vain
 
 
 def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
@@ -132,6 +134,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         handover=handover,
         serve=servers.add,
         held=held,
+        fit_guard=settings.fit_guard == "on",
     )
     reports: SimpleQueue[Report | None] = SimpleQueue()
     monitor = Monitor(
@@ -163,7 +166,9 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
     context = reconciler_context(settings, source, cluster, look, allocators.publish)
-    reconciler = Reconciler(inventory, reports, replace(context, restart_needed=changes.look))
+    reconciler = Reconciler(
+        inventory, reports, replace(context, restart_needed=changes.look, fit_guard=resources.fit_guard)
+    )
     waiting.is_over = True
     tenants = TenantWatch(held)
     tenants.look()  # before the kubelet hears of what is free

@@ -1,11 +1,14 @@
 """The devices of one resource as the kubelet should see them now, and who waits for a change of them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import Condition
+from weakref import WeakSet
 
+from plugin.device_plugin.fit_guard import FitGuard, Room
 from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.subscription import Subscription
 from plugin.gpus.gpu import Gpu, Pool, VGpuId
 from plugin.shares.parts import advertised, free_vgpus
 
@@ -25,7 +28,7 @@ class Devices:
     Holds the GPUs and their vGPUs, and wakes whoever watches when one of them changes.
 
     An ID never disappears while the process lives: the kubelet may have handed it out, so a vGPU that
-    is gone is an unhealthy one.
+    is gone is an unhealthy one. One that is hidden is unhealthy in the kubelet's eyes alone: nothing is wrong with it.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class Devices:
         *,
         resource: str = "",
         faults: Mapping[str, str] | None = None,
+        guard: FitGuard | None = None,
     ) -> None:
         """Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start."""
         self.resource = resource
@@ -49,7 +53,20 @@ class Devices:
         self._counts: dict[str, tuple[object, tuple[frozenset[int], frozenset[int]]]] = {}
         self._parts: list[tuple[Device, ...]] = []
         self._devices: tuple[Device, ...] = ()
+        self._guard = guard
+        self.is_known = False  # who holds what
+        self._watches: WeakSet[Subscription] = WeakSet()
         self._make()
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether free vGPUs are hidden where they would be allocated in vain."""
+        return self._guard is not None
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """Name the vGPUs that the kubelet takes for healthy."""
+        return frozenset(device.id for device in self._devices if device.healthy)
 
     @property
     def pool(self) -> Pool:
@@ -106,11 +123,49 @@ class Devices:
             self._pool = replace(self._pool, vgpus_per_gpu=vgpus_per_gpu)
             self._publish()
 
-    def set_held(self, held: Mapping[str, Mapping[int, Holder]], *, is_blind: bool = False) -> None:
-        """Take over what is held, by UUID and index; *is_blind*: more than that may be held, so nothing is free."""
+    def set_held(
+        self, held: Mapping[str, Mapping[int, Holder]], *, is_blind: bool = False, is_known: bool = False
+    ) -> None:
+        """
+        Take over what is held, by UUID and index.
+
+        Args:
+            held: What is held.
+            is_blind: More than that may be held, so nothing is free.
+            is_known: The kubelet has said so, and nothing else is held: what is free may be hidden.
+        """
         with self._changed:
-            self._held, self._is_blind = held, is_blind
+            self._held, self._is_blind, self.is_known = held, is_blind, is_known
             self._publish()
+
+    def show_less(self) -> None:
+        """Show no more than what fits, although the scheduler has yet to hear of it."""
+        with self._changed:
+            if self._guard:
+                self._guard.show_less()
+                self._publish()
+
+    def show_again(self, ids: Collection[str]) -> None:
+        """Show the free ones of *ids* again, for a second."""
+        with self._changed:
+            if self._guard:
+                self._guard.show_again(ids)
+                self._publish()
+
+    def rooms(self) -> tuple[Room, ...]:
+        """Say what is free of each healthy GPU, and hidden; nothing where it is not known who holds what."""
+        with self._changed:
+            seen = self.seen
+            return tuple(
+                Room(gpu_uuid=uuid, free=len(ids), hidden=len(set(ids) - seen)) for uuid, ids in self._free().items()
+            )
+
+    def wait_until_told(self, *, within_seconds: float) -> bool:
+        """Wait until whoever follows the devices has been sent them as they are now; whether that was in time."""
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: all(watch.closed or watch.told is self._devices for watch in self._watches), within_seconds
+            )
 
     def free(self, gpu: Gpu, *, vgpus_per_gpu: int, but: Collection[int] = ()) -> int:
         """Count what is free of a GPU, were it divided by that number, and as if those in *but* were free too."""
@@ -120,17 +175,22 @@ class Devices:
         numbers = (one.of for index, one in held.items() if index not in but)
         return free_vgpus(numbers, vgpus_per_gpu=vgpus_per_gpu)
 
-    def watch(self) -> "Subscription":
+    def watch(self) -> Subscription:
         """Start to follow the devices: at once the ones there are, later each change."""
-        return Subscription(self)
-
-    def next_state(self, watch: "Subscription") -> tuple[Device, ...] | None:
-        """Wait until there is something that *watch* has not seen; None once it is closed."""
+        watch = Subscription(self)
         with self._changed:
+            self._watches.add(watch)
+        return watch
+
+    def next_state(self, watch: Subscription) -> tuple[Device, ...] | None:
+        """Wait until there is something that *watch* has not seen, having sent what it has; None once it is closed."""
+        with self._changed:
+            watch.told = watch.seen
+            self._changed.notify_all()
             self._changed.wait_for(lambda: watch.closed or watch.seen is not self._devices)
             return None if watch.closed else self._devices
 
-    def close(self, watch: "Subscription") -> None:
+    def close(self, watch: Subscription) -> None:
         """End *watch*, from any thread."""
         with self._changed:
             watch.closed = True
@@ -143,15 +203,18 @@ class Devices:
     def _make(self) -> bool:
         """Make the devices, and say whether they are others than before."""
         self._count()
-        parts = [self._made_of(gpu) for gpu in self._pool.gpus]
+        hidden = self._hidden()
+        parts = [self._made_of(gpu, hidden) for gpu in self._pool.gpus]
         is_news = parts != self._parts
         if is_news:
             self._parts, self._devices = parts, tuple(chain.from_iterable(parts))
         return is_news
 
-    def _made_of(self, gpu: Gpu) -> tuple[Device, ...]:
+    def _made_of(self, gpu: Gpu, hidden: Collection[str]) -> tuple[Device, ...]:
         """Make the devices of one GPU, unless they would be the same: an allocation changes one GPU of several."""
         healthy = frozenset() if gpu.uuid in self._faults else self._advertised[gpu.uuid]
+        if hidden:
+            healthy = frozenset(index for index in healthy if str(VGpuId(gpu.uuid, index)) not in hidden)
         state = (gpu.numa_node, self._pool.indexes_of(gpu), healthy)
         made = self._of_gpu.get(gpu.uuid)
         if made is None or made[0] != state:
@@ -166,6 +229,24 @@ class Devices:
             )
             made = self._of_gpu[gpu.uuid] = (state, tuple(devices))
         return made[1]
+
+    def _hidden(self) -> frozenset[str]:
+        if self._guard is None or not self.is_known:
+            return frozenset()
+        is_watched = any(not watch.closed for watch in self._watches)
+        per_gpu = self._pool.vgpus_per_gpu
+        return self._guard.hidden(self._free(), seen=self.seen, vgpus_per_gpu=per_gpu, at_once=not is_watched)
+
+    def _free(self) -> dict[str, list[str]]:
+        """List what nobody holds of each healthy GPU, by UUID, where that is known."""
+        if not self.is_known or self._is_blind:
+            return {}
+        return {
+            gpu.uuid: [str(VGpuId(gpu.uuid, index)) for index in sorted(self._advertised[gpu.uuid].difference(held))]
+            for gpu in self._pool.gpus
+            for held in [self._held.get(gpu.uuid, {})]
+            if gpu.uuid not in self._faults
+        }
 
     def _count(self) -> None:
         """Count anew which vGPUs are advertised, and keep those that ever were."""
@@ -198,22 +279,3 @@ class Devices:
             (own if holder.resource in ("", self.resource) else others)[index] = holder.of
         now = tuple(own) if self._is_blind else advertised(own, vgpus_per_gpu=per_gpu, others=others)
         return frozenset(now), frozenset(own.values()) - {per_gpu}
-
-
-class Subscription:
-    """One follower of the devices; iterate over it, close it from any thread."""
-
-    def __init__(self, devices: Devices) -> None:
-        self._of = devices
-        self.seen: tuple[Device, ...] | None = None
-        self.closed = False
-
-    def __iter__(self) -> Iterator[tuple[Device, ...]]:
-        """Yield all devices now, and all of them again after each change, until closed."""
-        while (state := self._of.next_state(self)) is not None:
-            self.seen = state
-            yield state
-
-    def close(self) -> None:
-        """End the iteration."""
-        self._of.close(self)

@@ -113,7 +113,7 @@ class HeldVgpus:
     def _tell(self) -> None:
         held = self._holdings.by_gpu()
         for devices, _ in self._followers:
-            devices.set_held(held, is_blind=self._holdings.is_blind)
+            devices.set_held(held, is_blind=self._holdings.is_blind, is_known=self._holdings.known)
 
 
 def _check_room(gpu: Gpu, allocation: Allocation, vgpus: Sequence[VGpuId], devices: Devices) -> None:

@@ -7,24 +7,26 @@ from pathlib import Path
 import msgspec
 
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.errors import HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
+from plugin.health.state import FitGuardState, GpuRoom
 from plugin.lifecycle import Threads
 from plugin.shares.handover import Delivery, HandoverSettings, look_for_devices, prepare
 from plugin.shares.offer import Offer
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, WHOLE, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, TIME_SLICING, WHOLE, SharingStrategy
 
 
 class Resources:
     """Gives each resource that appears to *serve*. One thread at a time calls."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a resource is made of
         self,
         cluster: Cluster,
         *,
@@ -32,9 +34,11 @@ class Resources:
         handover: HandoverSettings,
         serve: Callable[[Resource], None],
         held: HeldVgpus | None = None,
+        fit_guard: bool = True,
     ) -> None:
         self._cluster = cluster
         self._held = held or HeldVgpus()
+        self._is_guarded = fit_guard
         self._allocation_policy = allocation_policy
         self._handover = handover
         self._serve = serve
@@ -64,6 +68,21 @@ class Resources:
                 for gpu in devices.pool.gpus
             )
         return tuple(offers)
+
+    def fit_guard(self) -> FitGuardState | None:
+        """Say what is free of each GPU, and what of it is hidden; None without a guard. From any thread."""
+        if not self._is_guarded:
+            return None
+        guarded = [one for one in tuple(self._resources.values()) if one.devices.is_guarded]
+        rooms = [(resource.name, room) for resource in guarded for room in resource.devices.rooms()]
+        return FitGuardState(
+            gpus=tuple(
+                GpuRoom(uuid=one.gpu_uuid, resource=name, free=one.free, hidden=one.hidden) for name, one in rooms
+            ),
+            unknown=""
+            if all(one.devices.is_known for one in guarded)
+            else "the kubelet has not said yet who holds which",
+        )
 
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
@@ -127,7 +146,7 @@ class Resources:
 
     def _made(self, name: str, strategy: SharingStrategy, profile: str, gpus: tuple[Gpu, ...]) -> Resource:
         pool = Pool(gpus=gpus, vgpus_per_gpu=self._cluster.parts(strategy, profile))
-        devices = Devices(pool, resource=name, faults=self._faults)
+        devices = Devices(pool, resource=name, faults=self._faults, guard=self._guard(strategy))
         self._held.follow(devices, are_divided=self._follows(strategy, profile))
         return Resource(
             name=name,
@@ -137,6 +156,12 @@ class Resources:
             delivery=self._prepared(name, strategy, devices.pool),
             held=self._held,
         )
+
+    def _guard(self, strategy: SharingStrategy) -> FitGuard | None:
+        """Hide what fits nowhere; of whole GPUs every one fits, and under MPS no container can hold several."""
+        if strategy == WHOLE or not self._is_guarded:
+            return None
+        return FitGuard(self._allocation_policy, several=strategy == TIME_SLICING)
 
     def _prepared(self, name: str, strategy: SharingStrategy, pool: Pool) -> Delivery:
         return prepare(self._handover, name, pool, sharing_of(strategy, self._cluster))

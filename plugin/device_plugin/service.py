@@ -1,17 +1,19 @@
 """The device plugin's gRPC service: messages in, values to the rules, messages out. No rule lives here."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock
 from typing import TypeVar
 
 import grpc
 
-from plugin.device_plugin.devices import Device, Devices, Subscription
+from plugin.device_plugin.devices import Device, Devices
 from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.refusal import TOLD_SECONDS, Refusals
+from plugin.device_plugin.subscription import Subscription
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
-from plugin.errors import AllocationError
+from plugin.errors import AllocationError, NoRoomError
 from plugin.shares.allocation import Allocation
 from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
 from plugin.shares.preference import AllocationPolicy, preferred_ids
@@ -38,6 +40,8 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
 
     def __init__(self, resource: Resource, *, on_stream_end: Callable[[], None]) -> None:
         self._resource = resource
+        self._ended = Event()
+        self._refusals = Refusals(resource.devices, wait=self._ended.wait)
         self._on_stream_end = on_stream_end
         self._lock = Lock()
         self._watches: set[Subscription] = set()
@@ -49,7 +53,8 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         return bool(self._watches)
 
     def close(self) -> None:
-        """End the streams, and any that starts later."""
+        """End the streams, and any that starts later; nobody waits any more."""
+        self._ended.set()
         with self._lock:
             self._closed = True
             watches = tuple(self._watches)
@@ -91,7 +96,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         """
         Say what each container receives.
 
-        The kubelet holds its admission lock meanwhile and sets no deadline: nothing here waits.
+        The kubelet holds its admission lock meanwhile and sets no deadline: nothing waits but what `refusal` says.
         """
         return _answered(lambda: self._allocated(request), context)
 
@@ -133,11 +138,21 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
     def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
         resource = self._resource
         containers = request.container_requests
-        allocations = [resource.held.allocate(one.devices_ids, resource.devices) for one in containers]
+        allocations = [self._allocation(one.devices_ids) for one in containers]
+        resource.devices.wait_until_told(within_seconds=TOLD_SECONDS)  # before the kubelet starts another one
         answers = [answer(allocation, self._resource.sharing, self._resource.delivery) for allocation in allocations]
         for allocation in allocations:
             _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
         return api_pb2.AllocateResponse(container_responses=[_container_message(one) for one in answers])
+
+    def _allocation(self, ids: Sequence[str]) -> Allocation:
+        resource = self._resource
+        try:
+            return resource.held.allocate(ids, resource.devices)
+        except NoRoomError as error:
+            if not resource.devices.is_guarded:
+                raise
+            raise AllocationError(f"{error}; {self._refusals.refuse(len(ids))}") from error
 
 
 def _answered(call: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:

@@ -19,7 +19,7 @@ from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import Report
 from plugin.health.rules import Moment
-from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, NodeHealth, write_node_health
+from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, FitGuardState, NodeHealth, write_node_health
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.strategy import SharedGpu
@@ -46,6 +46,7 @@ class ReconcilerContext:
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
+    fit_guard: Callable[[], FitGuardState | None] = lambda: None
     clock: Callable[[], float] = boot_seconds
 
 
@@ -186,6 +187,7 @@ class Reconciler:
             skipped=self._inventory.skipped,
             handover=self._handover,
             restart_needed=self._context.restart_needed(),
+            fit_guard=self._context.fit_guard(),
         )
         if health == before and at.seconds - before.heartbeat_seconds < HEARTBEAT_SECONDS:
             return

@@ -82,6 +82,22 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
         return not self.faults
 
 
+class GpuRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """What is free of one healthy GPU."""
+
+    uuid: str
+    resource: str  # that its vGPUs are advertised as
+    free: int  # vGPUs that nobody holds
+    hidden: int  # of them, so that the scheduler does not allocate them in vain
+
+
+class FitGuardState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the guard against fragmentation does."""
+
+    gpus: tuple[GpuRoom, ...] = ()
+    unknown: str = ""  # why nothing is hidden: the kubelet does not say who holds what
+
+
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """No GPU is shared yet."""
 
@@ -101,6 +117,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     handover: str = ""  # how containers get their GPU, in words
     restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `vgpusPerGpu 10 -> 20`
     waiting: Waiting | None = None  # `gpus` are those that an earlier plugin knew then
+    fit_guard: FitGuardState | None = None  # None: there is none
     ended: bool = False  # by a signal: nobody looks at the GPUs any more
 
 

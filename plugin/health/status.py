@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from plugin.health.running import NotRunningError, running
-from plugin.health.state import GpuHealth, NodeHealth, Recovery
+from plugin.health.state import FitGuardState, GpuHealth, GpuRoom, NodeHealth, Recovery
 from plugin.health.words import duration, moment_text, safe, since
 from plugin.mps import state as mps
 from plugin.pod_resources.occupancy import FRESH_SECONDS, GpuOccupancy, NodeOccupancy, read_occupancy
@@ -113,6 +113,7 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: s
         "tenants_unknown": unknown,
         "handover": node.handover,
         "restart_needed": node.restart_needed,
+        "fit_guard": node.fit_guard,
     }
 
 
@@ -135,6 +136,7 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
     for gpu, row in zip(gpus, rows, strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from (f"  {line}" for line in _more(gpu, now))
+    yield from _fit_guard(node.fit_guard)
     if unknown:
         yield f"tenants unknown: {safe(unknown)}"
     for sentence in node.skipped:
@@ -143,6 +145,23 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
         yield f"hand-over: {safe(node.handover)}"
     if node.restart_needed:
         yield f"restart needed: _cluster.yaml changed: {', '.join(map(safe, node.restart_needed))}"
+
+
+def _fit_guard(guard: FitGuardState | None) -> Iterator[str]:
+    if guard is None or not (guard.gpus or guard.unknown):
+        return
+    if guard.unknown:
+        yield f"fit guard: no vGPU is hidden: {safe(guard.unknown)}"
+    for resource in dict.fromkeys(one.resource for one in guard.gpus):
+        gpus = [one for one in guard.gpus if one.resource == resource]
+        hidden, free = sum(one.hidden for one in gpus), sum(one.free for one in gpus)
+        why = f": with them the scheduler could send what fits on no GPU; {_most_free(gpus)}" if hidden else ""
+        yield f"fit guard: {hidden or 'none'} of {free} free {safe(resource)} hidden{why}"
+
+
+def _most_free(gpus: Sequence[GpuRoom]) -> str:
+    most = max(gpus, key=lambda one: one.free)
+    return f"the most that is free on one is {most.free}, on {safe(most.uuid)}"
 
 
 def _row(gpu: GpuHealth, now: datetime) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plugin.errors import AllocationError
+from plugin.errors import AllocationError, NoRoomError
 from plugin.gpus.gpu import Gpu, Pool, VGpuId
 
 _MOST_IDS_NAMED = 6  # in a message: it ends up in the pod's status
@@ -34,8 +34,8 @@ def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
     Bind *ids* to the GPU they belong to, or to the GPUs that they make up whole.
 
     Raises:
-        AllocationError: If there are no IDs, one comes twice, one is not of this node, or they
-            lie on several GPUs of which one is not taken whole.
+        AllocationError: If there are no IDs, one comes twice, or one is not of this node.
+        NoRoomError: If they lie on several GPUs of which one is not taken whole.
     """
     if not ids:
         raise AllocationError("a container must get at least one vGPU, got none")
@@ -53,7 +53,7 @@ def _bind(vgpus_of: Counter[str], *, ids: Sequence[str], pool: Pool) -> Allocati
     gpus = tuple(gpu for gpu in pool.gpus if gpu.uuid in vgpus_of)
     if len(gpus) > 1 and any(vgpus_of[gpu.uuid] != pool.vgpus_per_gpu for gpu in gpus):
         spread = ", ".join(f"{vgpus_of[gpu.uuid]} of {pool.vgpus_per_gpu} on {gpu.uuid}" for gpu in gpus)
-        raise AllocationError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs, got {spread}: {_named(ids)}")
+        raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs, got {spread}: {_named(ids)}")
     return Allocation(gpus=gpus, vgpus=vgpus_of[gpus[0].uuid], vgpus_per_gpu=pool.vgpus_per_gpu)
 
 

@@ -24,12 +24,13 @@ class _Candidate:
     position: int  # in the inventory
     free: tuple[str, ...]  # IDs that may be taken, by index, the included ones too
     included: int  # how many of them the container has already
+    room: int  # how many vGPUs of it nobody holds, those that must not be taken now among them
 
 
 # Which GPU comes first among those with room. A new policy is one more entry.
 _ORDER: dict[AllocationPolicy, Callable[[_Candidate], int]] = {
-    "pack": lambda candidate: len(candidate.free),
-    "spread": lambda candidate: -len(candidate.free),
+    "pack": lambda candidate: candidate.room,
+    "spread": lambda candidate: -candidate.room,
 }
 
 
@@ -45,8 +46,8 @@ def preferred_ids(  # noqa: PLR0913 - what the kubelet says, and what we know
     """
     Choose *size* of the *available* IDs, the ones in *must_include* first.
 
-    *room* says, by UUID, how many vGPUs of a GPU may be taken, where that is less than there are: some are of an
-    earlier number.
+    *room* says, by UUID, how many vGPUs of a GPU nobody holds: that is less than there are, where some are of an
+    earlier number, and more where some are hidden from the kubelet.
 
     Returns:
         Each ID once; fewer than *size* only if there are no more.
@@ -71,6 +72,7 @@ def _candidates(
             position=position,
             free=tuple(text for _, text in sorted(vgpus))[: _most(pool.gpus[position].uuid, vgpus, included, room)],
             included=sum(text in included for _, text in vgpus) if included else 0,
+            room=room.get(pool.gpus[position].uuid, len(vgpus)),
         )
         for position, vgpus in enumerate(on_gpu)
     ]

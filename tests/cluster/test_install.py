@@ -4,7 +4,7 @@ import re
 
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.image import NAME, ROOT
-from tests.cluster.installation import SIMULATED, VGPU, VGPUS, Installation
+from tests.cluster.installation import SHOWN, SIMULATED, VGPU, VGPUS, Installation
 from tests.cluster.pods import Place, container, pod
 
 POLICIES = ("gpu-share", "gpu-share-changes")
@@ -12,7 +12,8 @@ POLICIES = ("gpu-share", "gpu-share-changes")
 
 def test_every_node_advertises_its_vgpus(installed: Installation) -> None:
     for node in installed.nodes():
-        assert installed.allocatable(node)[VGPU] == VGPUS
+        assert int(installed.allocatable(node)[VGPU]) == SHOWN
+        assert installed.capacity(node)[VGPU] == VGPUS
 
 
 def test_the_api_server_finds_nothing_wrong_with_the_types_in_the_admission_policies(

@@ -83,7 +83,8 @@ def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
         def start(*arguments: str, **variables: str) -> Plugin:
             directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path))
             cdi = ("--cdi-dir", str(tmp_path / "cdi"), "--cdi-static-dir", str(tmp_path / "etc-cdi"))
-            plugin = Plugin(*directories, *cdi, *arguments, **variables)
+            kubelet = ("--pod-resources", str(directory / "pod-resources.sock"))
+            plugin = Plugin(*directories, *cdi, *kubelet, *arguments, **variables)
             stack.callback(plugin.close)
             return plugin
 

@@ -40,7 +40,7 @@ def test_no_allocation_waits_for_a_log_that_nobody_reads(directory: Path) -> Non
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # about ten lines
     options = ["--simulate", "8xH200", "--kubelet-dir", str(directory), "--state-dir", str(directory / "state")]
-    options += ["--cdi-dir", str(directory / "cdi")]
+    options += ["--cdi-dir", str(directory / "cdi"), "--pod-resources", str(directory / "pod-resources.sock")]
     with SimulatedKubelet(directory) as kubelet:
         plugin = subprocess.Popen([sys.executable, "-m", "gpu_share", "plugin", *options], stderr=writing, cwd=ROOT)
         try:

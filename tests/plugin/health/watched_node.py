@@ -58,6 +58,7 @@ SETTINGS: dict[str, Any] = {
     "kubelet_plugins_dir": Path("/nowhere"),
     "kubelet_registrar_dir": Path("/nowhere"),
     "service_account": Path("/nowhere"),
+    "fit_guard": "on",
 }
 
 
