@@ -10,6 +10,7 @@ from webhook.settings import MAX_EMPTY_BYTES
 
 # At most, of what has come and of what is sent, at a time. A connection keeps as much for as long as it lives.
 PIECE_BYTES: Final = 8 * 1024
+_RECORD_PIECES: Final = 3  # of the longest record, which is a little more than 16 KiB
 
 _ARRIVED: Final = memoryview(bytearray(PIECE_BYTES))  # of all connections: what is in it is used at once
 
@@ -69,16 +70,17 @@ class SecuredSocket:
         """
         Decrypt some of what has come; 0 at its end.
 
-        Where nothing for us is in a piece, others have their turn before the next one.
+        Where nothing for us is in a few pieces, others have their turn before the next one.
         """
         if self.has_more and (count := self._read(buffer)) is not None:
             return count
         self._send_made()  # answers to key updates
-        if not self._take():
-            return 0
-        if (count := self._read(buffer)) is None:
-            raise BlockingIOError
-        return count
+        for _ in range(_RECORD_PIECES):
+            if not self._take():
+                return 0
+            if (count := self._read(buffer)) is not None:
+                return count
+        raise BlockingIOError
 
     def write(self, data: bytes) -> None:
         """Encrypt *data*, for `send`."""
