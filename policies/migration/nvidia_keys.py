@@ -31,8 +31,8 @@ class Key(msgspec.Struct, frozen=True):
 
 
 _MIG = (
-    "gpu-share's plugin shares whole GPUs, and one in MIG mode is unhealthy to it: leave nodes with such GPUs to "
-    "NVIDIA's plugin, whose MIG instances strategy: partition grants"
+    "gpu-share shares them with mig: shared in nodes of _cluster.yaml, and offers whole ones with mig: whole (pods "
+    "name the profile then); nodes left to NVIDIA's plugin keep them, and strategy: partition grants them"
 )
 _GFD = none("gpu-share labels no nodes: GPU feature discovery can go on running as it is")
 _RUNTIME = always("the plugin finds the driver through NVIDIA's container runtime, and needs no path")

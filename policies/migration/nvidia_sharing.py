@@ -152,7 +152,8 @@ def _becomes_name(one: Resource, made: Replicated) -> Becomes:
         return same(f"these GPUs are advertised as vGPUs: strategy: {made.strategy}")
     if one.name.startswith(f"{_PREFIX}mig-"):
         told = (
-            "MIG instances are not divided here: leave them to NVIDIA's plugin; strategy: partition grants whole ones"
+            "with mig: shared in nodes of _cluster.yaml instances are shared by MPS, as gpu-share.dev/vgpu-mig-..., "
+            "and strategy: partition grants whole ones of NVIDIA's plugin"
         )
         return none(told)
     return ignored(f"NVIDIA's plugin has no devices of this name: it has {WHOLE_GPU} and {_PREFIX}mig-... alone")
