@@ -6,7 +6,7 @@ hidden can change places at once, also between two pods that start one after the
 time. But where less can be shown than before, because a container has ended on the wrong GPU, the scheduler may send
 meanwhile what fits nowhere. The kubelet rejects it without a word to us if it is hidden already, and a ReplicaSet makes
 the next pod in a tenth of a second. So the kubelet sees for a second longer what the scheduler sees, and who comes then
-is refused by us, as slowly as `refusal` says.
+is rejected by us, as slowly as `rejection` says.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

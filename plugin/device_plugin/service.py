@@ -10,7 +10,7 @@ import grpc
 
 from plugin.device_plugin.devices import Device, Devices
 from plugin.device_plugin.held import HeldVgpus
-from plugin.device_plugin.refusal import TOLD_SECONDS, Refusals
+from plugin.device_plugin.rejection import TOLD_SECONDS, Rejections
 from plugin.device_plugin.subscription import Subscription
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError, NoRoomError
@@ -41,7 +41,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
     def __init__(self, resource: Resource, *, on_stream_end: Callable[[], None]) -> None:
         self._resource = resource
         self._ended = Event()
-        self._refusals = Refusals(resource.devices, wait=self._ended.wait)
+        self._rejections = Rejections(resource.devices, wait=self._ended.wait)
         self._on_stream_end = on_stream_end
         self._lock = Lock()
         self._watches: set[Subscription] = set()
@@ -96,7 +96,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         """
         Say what each container receives.
 
-        The kubelet holds its admission lock meanwhile and sets no deadline: nothing waits but what `refusal` says.
+        The kubelet holds its admission lock meanwhile and sets no deadline: nothing waits but what `rejection` says.
         """
         return _answered(lambda: self._allocated(request), context)
 
@@ -152,7 +152,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         except NoRoomError as error:
             if not resource.devices.is_guarded:
                 raise
-            raise AllocationError(f"{error}; {self._refusals.refuse(len(ids))}") from error
+            raise AllocationError(f"{error}; {self._rejections.reject(len(ids))}") from error
 
 
 def _answered(call: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:

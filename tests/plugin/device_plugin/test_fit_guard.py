@@ -11,7 +11,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holder, Holdings
-from plugin.device_plugin.refusal import Pause, Refusals
+from plugin.device_plugin.rejection import Pause, Rejections
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import Pool
@@ -38,7 +38,7 @@ class Guarded:
         guard = FitGuard("pack", several=False, clock=lambda: self.now)
         self.devices = Devices(self.pool, resource=NAME, guard=guard)
         self.watch = self.devices.watch()
-        self.refusals = Refusals(self.devices, wait=self._wait, clock=lambda: self.now)
+        self.rejections = Rejections(self.devices, wait=self._wait, clock=lambda: self.now)
 
     def hold(self, *counts: int, known: bool = True) -> "Guarded":
         """Have so many of each GPU held from now on."""
@@ -99,18 +99,18 @@ def test_what_is_hidden_changes_place_at_once(guarded: Guarded) -> None:
 def test_a_request_that_fits_nowhere_waits_longer_each_time_while_what_fits_is_shown(guarded: Guarded) -> None:
     guarded.hold(6, 7).after(1).hold(6, 7).hold(6, 6)  # 5 of 8 are shown, and 4 fit
     assert sum(guarded.shown) == 5
-    words = guarded.refusals.refuse(5)
+    words = guarded.rejections.reject(5)
     for _ in range(4):
-        guarded.refusals.refuse(5)
+        guarded.rejections.reject(5)
     one, other = (gpu.uuid for gpu in guarded.pool.gpus)
     assert words == f"free are 4 on {one}, 4 on {other}: ask for at most 4, or make room for 5 on one GPU"
     assert guarded.waited == [0.5, 1.0, 2.0, 2.0, 2.0]
     assert guarded.shown_while_waiting == [4] * 5
 
 
-def test_after_a_refusal_the_kubelet_sees_what_it_saw_for_a_second(guarded: Guarded) -> None:
+def test_after_a_rejection_the_kubelet_sees_what_it_saw_for_a_second(guarded: Guarded) -> None:
     guarded.hold(6, 7).after(1).hold(6, 7).hold(6, 6)
-    guarded.refusals.refuse(5)
+    guarded.rejections.reject(5)
     assert sum(guarded.shown) == 5
     assert sum(guarded.after(0.9).hold(6, 6).shown) == 5
     assert sum(guarded.after(0.1).hold(6, 6).shown) == 4
@@ -118,18 +118,18 @@ def test_after_a_refusal_the_kubelet_sees_what_it_saw_for_a_second(guarded: Guar
 
 def test_a_request_for_which_there_is_room_by_now_waits_for_nothing(guarded: Guarded) -> None:
     guarded.hold(5, 6).after(1).hold(5, 6).hold(5, 4)  # what ended was on the GPU of which 4 were hidden
-    assert guarded.refusals.refuse(6) == "there is room by now: try again"
+    assert guarded.rejections.reject(6) == "there is room by now: try again"
     assert guarded.waited == []
     assert max(guarded.shown) == 6
 
 
-def test_pauses_begin_anew_when_nothing_was_refused_for_a_while() -> None:
+def test_pauses_begin_anew_when_nothing_was_rejected_for_a_while() -> None:
     pause = Pause()
     assert [pause.next(now) for now in (0, 1, 3, 32.9, 70)] == [0.5, 1.0, 2.0, 2.0, 0.5]
 
 
-def test_where_nothing_is_free_the_refusal_says_so(guarded: Guarded) -> None:
-    assert guarded.hold(10, 10).refusals.refuse(1) == "nothing is free on a healthy GPU of this node"
+def test_where_nothing_is_free_the_rejection_says_so(guarded: Guarded) -> None:
+    assert guarded.hold(10, 10).rejections.reject(1) == "nothing is free on a healthy GPU of this node"
 
 
 def test_of_many_gpus_those_with_most_room_are_named() -> None:

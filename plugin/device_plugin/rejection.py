@@ -1,5 +1,5 @@
 """
-How a request is refused that fits on no GPU: after a pause, and with what is free instead.
+How a request is rejected that fits on no GPU: after a pause, and with what is free instead.
 
 During the pause the kubelet starts no other pod, so none can fail; what must not be allocated is hidden, so that the
 node's status says so if it goes out meanwhile; and whoever makes the next pod does so that much later. Afterwards the
@@ -20,33 +20,33 @@ _MOST_GPUS_NAMED = 4  # in a message: it ends up in the pod's status
 
 
 class Pause:
-    """How long to wait before a request is refused: longer each time, where they come one after the other."""
+    """How long to wait before a request is rejected: longer each time, where they come one after the other."""
 
     def __init__(self) -> None:
         self._seconds = _FIRST_PAUSE_SECONDS
         self._last_seconds = float("-inf")
 
     def next(self, now_seconds: float) -> float:
-        """Give the seconds for a request that is refused now."""
+        """Give the seconds for a request that is rejected now."""
         again = now_seconds - self._last_seconds < _FORGOTTEN_SECONDS
         self._seconds = min(2 * self._seconds, _LONGEST_PAUSE_SECONDS) if again else _FIRST_PAUSE_SECONDS
         self._last_seconds = now_seconds
         return self._seconds
 
 
-class Refusals:
-    """Refuses the requests for one resource; the kubelet sends one at a time."""
+class Rejections:
+    """Rejects the requests for one resource; the kubelet sends one at a time."""
 
     def __init__(
         self, devices: Devices, *, wait: Callable[[float], object], clock: Callable[[], float] = monotonic
     ) -> None:
-        """Refuse requests for *devices*; *wait* lets so many seconds pass, or fewer where all ends."""
+        """Reject requests for *devices*; *wait* lets so many seconds pass, or fewer where all ends."""
         self._devices = devices
         self._clock = clock
         self._wait = wait
         self._pause = Pause()
 
-    def refuse(self, size: int) -> str:
+    def reject(self, size: int) -> str:
         """Let some time pass where *size* vGPUs fit on no GPU, and say what there is instead."""
         seen = self._devices.seen
         self._devices.show_less()
