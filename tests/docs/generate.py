@@ -10,10 +10,14 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from certs import metrics as certs_metrics
+from plugin.telemetry.metrics import MPS_METRICS, PLUGIN_METRICS
 from policies.frameworks.catalogue import BUILT_IN
 from policies.reading.reference import framework_table, table
 from tests.docs import cluster, shown
+from tests.docs.metrics_tables import metrics_table
 from tests.docs.pages import PAGES, name, with_outputs
+from webhook import metrics as webhook_metrics
 from webhook.preview.kinds import kinds_table
 
 PARTS: Mapping[str, Callable[[], str]] = {
@@ -27,6 +31,10 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "pod without a grant": shown.pod_without_a_grant,
     "fragmented pod": shown.fragmented_pod,
     "status of a node": shown.status_of_a_node,
+    "metrics of the plugin": partial(metrics_table, PLUGIN_METRICS),
+    "metrics of mps": partial(metrics_table, MPS_METRICS),
+    "metrics of the webhook": partial(metrics_table, webhook_metrics.METRICS),
+    "metrics of the certificates": partial(metrics_table, certs_metrics.METRICS),
     "top": cluster.top,
 }
 _PART = re.compile(r"^<!-- ([a-z ]+) -->\n(.*?)^<!-- end of \1 -->$", re.DOTALL | re.MULTILINE)

@@ -131,14 +131,16 @@ def _own(directory: Path, path: Path) -> Path:
 
 def _config_map(directory: Path, into: list[Object], entry: Object) -> None:
     _known(entry, {"name", "namespace", "behavior", "files", "options"}, directory)
-    _known(entry.get("options", {}), {"disableNameSuffixHash"}, directory)
+    options = entry.get("options", {})
+    _known(options, {"disableNameSuffixHash", "labels"}, directory)
+    labels = {"labels": dict(options["labels"])} if "labels" in options else {}
     data = {name: _own(directory, (directory / name).resolve()).read_text() for name in entry["files"]}
     made = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": entry["name"], "namespace": entry["namespace"]},
+        "metadata": {"name": entry["name"], "namespace": entry["namespace"], **labels},
         "data": data,
-        _WANTS_HASH: not entry.get("options", {}).get("disableNameSuffixHash"),
+        _WANTS_HASH: not options.get("disableNameSuffixHash"),
     }
     same = [one for one in into if identity(one) == identity(made)]
     match entry.get("behavior", "create"), same:

@@ -1,0 +1,45 @@
+"""The alerts of the component for Prometheus, by its own tool."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.manifests.render import MANIFESTS
+
+COMPONENT = MANIFESTS / "components" / "monitoring"
+TESTS = Path(__file__).with_name("rules_test.yaml")
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """Write the rules as Prometheus reads them, without what the Operator wants around them."""
+    if PROMTOOL is None:
+        pytest.skip("there is no promtool here: apt-get install prometheus")
+    written = tmp_path / "rules.yaml"
+    written.write_text(yaml.safe_dump(yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]))
+    shutil.copy(TESTS, tmp_path)
+    return written
+
+
+def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(PROMTOOL), *arguments], capture_output=True, text=True, check=False)
+
+
+def test_prometheus_accepts_the_rules(rules: Path) -> None:
+    checked = promtool("check", "rules", "--lint-fatal", str(rules))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_each_alert_comes_when_it_should_and_not_otherwise(rules: Path) -> None:
+    tested = promtool("test", "rules", str(rules.with_name(TESTS.name)))
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_every_alert_has_a_test() -> None:
+    rules = yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]["groups"][0]["rules"]
+    text = TESTS.read_text()
+    assert [rule["alert"] for rule in rules if rule["alert"] not in text] == []
