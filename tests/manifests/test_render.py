@@ -62,7 +62,7 @@ def test_the_overlays_are_those_of_the_documents() -> None:
 def own(tmp_path: Path) -> Path:
     """Return a directory with the kustomization that docs/install.md proposes."""
     text = (ROOT / "docs" / "install.md").read_text()
-    (example,) = re.findall(r"```yaml\n(# kustomization.yaml\n.*?)```", text, re.DOTALL)
+    example, *_ = re.findall(r"```yaml\n(# kustomization.yaml\n.*?)```", text, re.DOTALL)
     (tmp_path / "gpu-share").symlink_to(ROOT)
     (tmp_path / "kustomization.yaml").write_text(example)
     for name in ("_cluster", "_default", "team-vision"):
