@@ -17,6 +17,7 @@ _EXAMPLES = Path(__file__).parent / "policies" / "examples"
         "certs": "certs.commands:certs",
         "completion": "program.completion:completion",
         "mps": "plugin.commands:mps",
+        "doctor": "console.commands:doctor",
         "plugin": "plugin.commands:plugin",
         "policy": "policies.commands:policy",
         "preview": "webhook.commands:preview",

@@ -1,5 +1,5 @@
 """
-Requests to the API server of the user's kubeconfig, by the user's rights: bounded in time and size, and read alone.
+Requests to the API server of the user's kubeconfig, by the user's rights: bounded in time and size.
 
 A node's part answers through the API server's proxy, and may be anybody's by then: no redirect of it is followed.
 """
@@ -83,9 +83,31 @@ class ApiServer:
             raise UnseenError(f"no answer: {_short(error)}") from None
         if answer.status != _OK:
             remedy = _REMEDIES.get(answer.status)
-            said = _message(content) or f"{answer.status} {answer.reason}"
+            said = message_of(content) or f"{answer.status} {answer.reason}"
             raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
         return content
+
+    def post(self, path: str, body: object, query: Mapping[str, str] | None = None) -> tuple[int, bytes]:
+        """
+        Ask what only a POST asks, and that changes nothing; give status and answer, whatever they are.
+
+        Raises:
+            UnseenError: If there is no answer in time.
+        """
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        call = self._client.param_serialize(
+            "POST",
+            path,
+            query_params=[*(query or {}).items()],
+            auth_settings=["BearerToken"],
+            header_params={"Accept": "application/json", "Content-Type": "application/json"},
+            body=body,
+        )
+        try:
+            answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
+            return answer.status, _read(answer.response, deadline, LARGEST_BYTES)
+        except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
+            raise UnseenError(f"no answer: {_short(error)}") from None
 
     def one(self, kind: type[T], path: str) -> T:
         """
@@ -94,7 +116,7 @@ class ApiServer:
         Raises:
             UnseenError: If it cannot be had.
         """
-        return _decoded(kind, self.get(path))
+        return decoded(kind, self.get(path))
 
     def all(self, kind: type[T], path: str, **query: str) -> Iterator[T]:
         """
@@ -105,7 +127,7 @@ class ApiServer:
         """
         following = {"limit": str(_PAGE)}
         for _ in range(_MOST_PAGES):
-            page = _decoded(Page[kind], self.get(path, {**query, **following}))  # type: ignore[valid-type] # a value
+            page = decoded(Page[kind], self.get(path, {**query, **following}))  # type: ignore[valid-type] # a value
             yield from page.items or ()
             if not page.metadata.next:
                 return
@@ -171,7 +193,13 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind, dec_hook=as_shown)
 
 
-def _decoded(kind: type[T], content: bytes) -> T:
+def decoded(kind: type[T], content: bytes) -> T:
+    """
+    Read an object out of an answer.
+
+    Raises:
+        UnseenError: If it is something else.
+    """
     try:
         found: T = _decoder(cast("Any", kind)).decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
@@ -179,7 +207,7 @@ def _decoded(kind: type[T], content: bytes) -> T:
     return found
 
 
-def _message(content: bytes) -> str:
+def message_of(content: bytes) -> str:
     """Find what the API server says in its answer."""
     try:
         said = msgspec.json.decode(content[:65536])["message"]

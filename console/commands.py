@@ -1,4 +1,4 @@
-"""`gpu-share top`: what is on the GPUs of a cluster, by the user's own kubeconfig."""
+"""`gpu-share top` and `gpu-share doctor`: a cluster, by the user's own kubeconfig."""
 
 import sys
 from pathlib import Path
@@ -62,3 +62,33 @@ def _connected(kubeconfig: Path | None, context: str) -> "ApiServer":
         return connect(kubeconfig=kubeconfig, context=context)
     except NoClusterError as error:
         end(str(error), UNUSABLE)
+
+
+@click.command(short_help="Check an installation, or with --pre a cluster before it.")
+@_kubeconfig
+@_context
+@option(
+    "--namespace",
+    "-n",
+    of="doctor",
+    default="",
+    metavar="NAME",
+    help="Namespace in which a pod is tried, of which nothing is created; else that of the context.",
+)
+@click.option("--pre", is_flag=True, help="What must be so before gpu-share is installed.")
+@option("--output", "-o", of="doctor", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def doctor(
+    *, kubeconfig: Path | None, context: str, namespace: str, pre: bool, output: Literal["text", "json"]
+) -> None:
+    """
+    Say in a line for each check what is in order, what is odd, and what is wrong and how to mend it.
+
+    It changes nothing. What your rights do not show it names, with the right by which it could.
+
+    Exits with 1 if a check failed, with 2 if no cluster is configured.
+    """
+    from console.doctor.command import run
+
+    api = _connected(kubeconfig, context)
+    api.namespace = namespace or api.namespace
+    sys.exit(run(api, pre=pre, output=output))

@@ -9,8 +9,9 @@ from typing import Final, TypeVar
 import msgspec
 
 from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
-from console.objects import Event, Grant, Node, Pod
-from console.seen import Denial, Seen, SeenNode, SeenPod, Unseen
+from console.grant import Grant
+from console.objects import Event, Node, Pod
+from console.seen import COMPONENT_LABEL, Denial, Seen, SeenNode, SeenPod, Unseen
 from console.words import Shown, as_shown, moment
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
@@ -18,7 +19,6 @@ from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
 T = TypeVar("T")
 
 STATE_PORT: Final = 9407  # where a pod does not name its port `state`
-COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 PARTS: Final = ("plugin", "mps")  # of a node, in the order in which they are asked
 PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
 _DENIED_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest

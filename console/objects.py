@@ -130,6 +130,38 @@ class Container(_Part, frozen=True, kw_only=True):
     resources: Resources = Resources()
 
 
+class HostPath(_Part, frozen=True, kw_only=True):
+    """A path of the node."""
+
+    path: Shown = Shown("")
+
+
+class ConfigMapSource(_Part, frozen=True, kw_only=True):
+    """A ConfigMap in a volume."""
+
+    name: Shown = Shown("")
+
+
+class Source(_Part, frozen=True, kw_only=True):
+    """One of several sources of a volume."""
+
+    config_map: ConfigMapSource | None = None
+
+
+class Projected(_Part, frozen=True, kw_only=True):
+    """Several sources of one volume."""
+
+    sources: tuple[Source, ...] = ()
+
+
+class Volume(_Part, frozen=True, kw_only=True):
+    """A volume of a pod."""
+
+    name: str = ""
+    host_path: HostPath | None = None
+    projected: Projected | None = None
+
+
 class PodSpec(_Part, frozen=True, kw_only=True):
     """A pod as it is wanted."""
 
@@ -138,6 +170,7 @@ class PodSpec(_Part, frozen=True, kw_only=True):
     init_containers: tuple[Container, ...] = ()
     host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     scheduler_name: Shown = Shown("")
+    volumes: tuple[Volume, ...] = ()
 
 
 class Waiting(_Part, frozen=True, kw_only=True):
@@ -202,22 +235,3 @@ class Event(Object, frozen=True, kw_only=True):
     count: int | None = None
     last_timestamp: Shown | None = None
     event_time: Shown | None = None
-
-
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod was granted, as its annotation says."""
-
-    class Container(msgspec.Struct, frozen=True, kw_only=True):
-        """What one container was granted."""
-
-        share: Shown = Shown("")
-        vgpus: int | None = None
-        of: int | None = None
-        resource: Shown = Shown("")  # by DRA, and of partitions
-
-    policy: Shown = Shown("")
-    strategy: Shown = Shown("")
-    attach: Shown = Shown("")
-    resource: Shown = Shown("")
-    allocation: Shown = Shown("")
-    containers: dict[Name, Container] = {}

@@ -5,12 +5,16 @@ Texts are `Shown`, and harmless. A figure that is not known is None, never 0.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
-from console.objects import Condition, Grant, Pod, Taint
+from console.grant import Grant
+from console.objects import Condition, Pod, Taint
 from console.words import Shown
 from policies.node_state import Gpu, NodeState, Tenant
+
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"  # of our own pods
 
 
 class Unseen(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def _tenant(top: Any, namespace: str) -> Any:
 
 
 def test_who_has_the_rights_of_the_manifests_sees_gpus_tenants_what_waits_and_what_is_denied(
-    installed: Installation, place: Place, viewer: Path
+    place: Place, viewer: Path
 ) -> None:
     place.started(pod("0.3"))
     assert place.create(pod(None, container(resources={"limits": {"gpu-share.dev/vgpu": "10"}}), name="whole")).ok

@@ -27,6 +27,8 @@ class StandIn:
     uids: dict[str, str] = field(default_factory=dict)  # that a part wants to hear, likewise
     forbidden: set[str] = field(default_factory=set)  # resources that the user may not read
     raw: dict[str, Reply] = field(default_factory=dict)  # answers by path, whatever else is known of it
+    posted: dict[str, Reply] = field(default_factory=dict)  # answers to POST, by path
+    sent: list[tuple[str, Any]] = field(default_factory=list)  # by POST: path with query, and body
     asked: list[str] = field(default_factory=list)
     redirect: str = ""  # where every part of a node sends its callers
     drips: bool = False  # parts of nodes send a byte at a time
@@ -41,7 +43,7 @@ class StandIn:
             return self._proxied(path, query)
         resource = path.rpartition("/")[2]
         if resource in self.forbidden:
-            return _status(403, f'{resource} is forbidden: User "viewer" cannot list resource "{resource}"')
+            return status_of(403, f'{resource} is forbidden: User "viewer" cannot list resource "{resource}"')
         if path not in self.lists:
             return 200, json.dumps({"items": None}).encode()
         found = [one for one in self.lists[path] if _matches(one, query.get("labelSelector", [""])[0])]
@@ -52,9 +54,9 @@ class StandIn:
     def _proxied(self, path: str, query: dict[str, list[str]]) -> Reply:
         pod = path.removeprefix("/api/v1/namespaces/gpu-share/pods/").partition("/")[0]
         if "pods/proxy" in self.forbidden:
-            return _status(403, f'pods "{pod}" is forbidden: User "viewer" cannot get resource "pods/proxy"')
+            return status_of(403, f'pods "{pod}" is forbidden: User "viewer" cannot get resource "pods/proxy"')
         if pod not in self.states:
-            return _status(503, f"error trying to reach service: dial tcp: no route to {pod}")
+            return status_of(503, f"error trying to reach service: dial tcp: no route to {pod}")
         if query.get("pod", [""])[0] != self.uids.get(pod, ""):
             return 403, b"expected ?pod= with metadata.uid of this pod"
         return self.states[pod]()
@@ -95,6 +97,16 @@ def serve(known: StandIn, directory: Path) -> Iterator[Path]:
                 time.sleep(0.05)
                 yield bytes([byte])
 
+        def do_POST(self) -> None:
+            path = unquote(urlsplit(self.path).path)
+            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            known.sent.append((self.path, sent))
+            status, content = known.posted.get(path, status_of(404, f"the server has no {path}"))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
         def log_message(self, *_: object) -> None:
             pass
 
@@ -130,7 +142,7 @@ def _kubeconfig(directory: Path, port: int) -> Path:
     return path
 
 
-def _status(code: int, message: str) -> Reply:
+def status_of(code: int, message: str) -> Reply:
     return code, json.dumps({"kind": "Status", "message": message}).encode()
 
 

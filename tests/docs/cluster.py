@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 from rich.console import Console
 
+from console.doctor.report import AFTER, findings, lines
 from console.look import seen_nodes, seen_pod
 from console.objects import Node, Pod
 from console.seen import Seen
@@ -14,6 +15,7 @@ from console.top.drawing import draw
 from console.top.rows import top as rows
 from console.words import as_shown
 from policies.node_state import Use
+from tests.console.installations import fragmented
 from tests.console.objects import GIB, failed_gpu, gpu, node, pending, pod, state, tenant
 
 
@@ -38,3 +40,13 @@ def top() -> str:
     Console(file=drawn, width=118, highlight=False).print(draw(rows(seen), wide=False))
     lines = [line.rstrip() for line in re.sub(r"\d\d:\d\d:\d\d UTC", "10:24:07 UTC", drawn.getvalue()).splitlines()]
     return "\n".join(["```", "$ gpu-share top --once", *lines, "```"])
+
+
+def doctor() -> str:
+    on = fragmented()
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=125, highlight=False)
+    for line in lines(findings(on, AFTER)):
+        console.print(line, soft_wrap=True)
+    shown = [line.rstrip() for line in drawn.getvalue().splitlines()]
+    return "\n".join(["```", "$ gpu-share doctor", *shown, "```"])

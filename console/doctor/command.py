@@ -1,0 +1,29 @@
+"""`gpu-share doctor`: look, judge, and say it."""
+
+import sys
+from typing import Literal
+
+import msgspec
+from rich.console import Console
+
+from console.api_server import ApiServer
+from console.doctor.inspection import inspect
+from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines
+from program.front import FAILED
+
+
+def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
+    """
+    Make all checks, or with *pre* those before an installation.
+
+    Returns:
+        0, or 1 if a check failed.
+    """
+    found = findings(inspect(api, pre=pre), BEFORE if pre else AFTER)
+    if output == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")
+    else:
+        console = Console(highlight=False)
+        for line in lines(found):
+            console.print(line, soft_wrap=not console.is_terminal)
+    return FAILED if has_failed(found) else 0

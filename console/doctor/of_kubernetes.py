@@ -1,0 +1,100 @@
+"""Checks of the cluster itself, before an installation and after it."""
+
+import re
+from typing import Final
+
+from console.doctor.installation import Installation
+from console.doctor.verdict import Check, Verdict, fail, not_seen, unknown, warn
+from policies.contract import DRA, NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
+from policies.quantity import whole
+
+_OLDEST: Final = (1, 30)
+_OLDEST_DRA: Final = (1, 36)
+_POLICIES_API: Final = "admissionregistration.k8s.io/v1"
+_DRA_API: Final = "resource.k8s.io/v1"
+
+
+def version(on: Installation) -> Verdict:
+    """See that Kubernetes is new enough."""
+    if missing := not_seen(on, "version"):
+        return missing
+    number = _number(on)
+    if number is None:
+        return unknown(f"the API server says that it is {on.version}")
+    needed = f"{_OLDEST[0]}.{_OLDEST[1]}"
+    told = (f"Kubernetes is {on.version}, {needed} is needed",) if number < _OLDEST else ()
+    return fail(*told, hint=f"upgrade Kubernetes to {needed} or newer")
+
+
+def apis(on: Installation) -> Verdict:
+    """See that the APIs are served which the installation and the policies need."""
+    if missing := not_seen(on, "apis"):
+        return missing
+    served = on.apis or frozenset()
+    found = [f"the API server does not serve {_POLICIES_API}"] if _POLICIES_API not in served else []
+    number = _number(on)
+    if _uses_dra(on):
+        found += [f"policies say allocation: dra, and {_DRA_API} is not served"] if _DRA_API not in served else []
+        if number is not None and number < _OLDEST_DRA:
+            found.append(f"policies say allocation: dra, which needs Kubernetes 1.36, and this is {on.version}")
+    return fail(*found, hint="enable the API and its feature gates, or change the policies")
+
+
+def rights(on: Installation) -> Verdict:
+    """See that the user can install."""
+    if missing := not_seen(on, "rights"):
+        return missing
+    lacking = [resource for resource, allowed in (on.rights or {}).items() if not allowed]
+    return fail(*(f"you may not create {one}" for one in lacking), hint="install as a cluster administrator")
+
+
+def labelled(on: Installation) -> Verdict:
+    """See that some node is to share its GPUs."""
+    nodes = on.seen.nodes
+    if any(one.what == "nodes" for one in on.seen.unseen):
+        return unknown(next(one for one in on.seen.unseen if one.what == "nodes"))
+    told = () if any(one.labelled for one in nodes) else (f"no node has the label {NODE_LABEL}=true",)
+    return warn(*told, hint=f"kubectl label node NODE {NODE_LABEL}=true")
+
+
+def other_plugins(on: Installation) -> Verdict:
+    """See that nobody else hands out the same GPUs."""
+    found = []
+    for node in on.seen.nodes:
+        others = [
+            name
+            for name, amount in node.allocatable.items()
+            if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES) and (whole(amount) or 0) > 0
+        ]
+        if node.labelled and others:
+            found.append(f"{node.name} advertises {', '.join(sorted(others))} too")
+    return warn(
+        *found,
+        hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "
+        "GPUs in nodes of _cluster.yaml",
+    )
+
+
+def _number(on: Installation) -> tuple[int, int] | None:
+    found = re.match(r"v?(\d{1,4})\.(\d{1,4})", on.version or "")
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _uses_dra(on: Installation) -> bool:
+    if on.policies is None:
+        return False
+    return any(one.policy.allocation == DRA for one in (on.policies.default, *on.policies.namespaces.values()))
+
+
+KUBERNETES: Final = (
+    Check(name="kubernetes-version", says="Kubernetes is new enough", page="install.md", judge=version),
+    Check(name="apis", says="the API server serves what is needed", page="install.md", judge=apis),
+    Check(name="nodes-labelled", says="nodes are labelled", page="install.md#3-install", judge=labelled),
+    Check(
+        name="other-plugins",
+        says="no other device plugin has the GPUs",
+        page="install.md#3-install",
+        judge=other_plugins,
+    ),
+)
+RIGHTS: Final = (Check(name="rights", says="you may install", page="install.md#3-install", judge=rights),)

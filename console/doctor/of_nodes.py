@@ -1,0 +1,135 @@
+"""Checks of the nodes: whether each says how its GPUs are, and whether these can be shared now."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from console.doctor.installation import Installation
+from console.doctor.verdict import Check, Verdict, fail, unknown, warn
+from console.seen import SeenNode, Unseen
+from console.top.rows import STALE_SECONDS
+from policies.contract import DEVICE_PLUGIN
+from policies.node_state import Gpu
+from policies.quantity import whole
+
+_PAGE: Final = "troubleshooting.md#a-gpu-is-unhealthy"
+_PENDING: Final = "troubleshooting.md#a-pod-is-pending"
+
+
+def speak(on: Installation) -> Verdict:
+    """See that every node that is to share GPUs says how they are."""
+    if hidden := _hidden(on):
+        return unknown(hidden)
+    found = []
+    for node in on.seen.nodes:
+        if node.state is None:
+            why = node.silent.why if node.silent else "no part of gpu-share runs there"
+            found.append(f"{node.name}: {why}")
+        elif node.state.waiting:
+            found.append(f"{node.name} shares no GPU yet: {node.state.waiting}")
+        elif node.state.ages.health is None or node.state.ages.health > STALE_SECONDS:
+            found.append(f"{node.name}: gpu-share plugin says nothing any more")
+    missing = next((one.silent for one in on.seen.nodes if one.silent and one.silent.right), None)
+    if missing is not None:
+        return unknown(missing)
+    return fail(*found, hint="kubectl -n gpu-share get pods -o wide, and the log of gpu-share-plugin on that node")
+
+
+def healthy(on: Installation) -> Verdict:
+    """See that all GPUs are healthy."""
+    found = [
+        f"{node.name} GPU {gpu.index}: {fault.why}; recovers {fault.comes_back}"
+        for node, gpu in _gpus(on)
+        for fault in gpu.faults
+        if fault.source != "mps"
+    ]
+    return fail(*found, hint="gpu-share plugin status on the node says what the plugin waits for")
+
+
+def daemons(on: Installation) -> Verdict:
+    """See that an MPS daemon serves each GPU that is shared by MPS."""
+    found = [
+        f"{node.name} GPU {gpu.index}: {gpu.mps_daemon.why}"
+        for node, gpu in _gpus(on)
+        if gpu.mps_daemon is not None and gpu.mps_daemon.why
+    ]
+    found += [
+        f"{node.name} GPU {gpu.index}: {fault.why}"
+        for node, gpu in _gpus(on)
+        for fault in gpu.faults
+        if fault.source == "mps" and not (gpu.mps_daemon and gpu.mps_daemon.why)
+    ]
+    return fail(*found, hint="kubectl -n gpu-share logs -l app.kubernetes.io/component=mps")
+
+
+def registered(on: Installation) -> Verdict:
+    """See that each node advertises to Kubernetes what its plugin has."""
+    found = []
+    for node in on.seen.nodes:
+        if not node.capacity or not node.state or node.state.waiting:
+            continue
+        wanted: dict[str, int] = {}
+        for gpu in node.gpus:
+            if gpu.allocation == DEVICE_PLUGIN and gpu.resource:
+                parts = gpu.parts - (gpu.hidden or 0) if gpu.healthy else 0
+                wanted[gpu.resource] = wanted.get(gpu.resource, 0) + parts
+        for resource, parts in sorted(wanted.items()):
+            has = whole(node.allocatable.get(resource, "0"))
+            if has != parts:
+                found.append(f"{node.name} advertises {has} {resource}, and its plugin has {parts}")
+    return warn(
+        *found,
+        hint="wait for half a minute; if it stays, look at the log of gpu-share-plugin and at the node's kubelet",
+    )
+
+
+def shared(on: Installation) -> Verdict:
+    """See that no GPU is left out."""
+    found = [f"{node.name}: {one}" for node in on.seen.nodes if node.state for one in node.state.skipped]
+    return warn(*found, hint="list it in nodes of _cluster.yaml, or take it off the node")
+
+
+def drivers(on: Installation) -> Verdict:
+    """See that all nodes have the same driver."""
+    by_driver: dict[str, list[str]] = {}
+    for node in on.seen.nodes:
+        if node.state and node.state.driver:
+            by_driver.setdefault(node.state.driver, []).append(node.name)
+    found = [f"{driver} on {', '.join(nodes)}" for driver, nodes in sorted(by_driver.items())]
+    return warn(*(found if len(found) > 1 else ()), hint="limits of MPS depend on the driver: use one version")
+
+
+def tenants(on: Installation) -> Verdict:
+    """See that kubelets say who has which share."""
+    found = [
+        f"{node.name}: {node.state.tenants_unknown}"
+        for node in on.seen.nodes
+        if node.state and node.state.tenants_unknown
+    ]
+    return warn(*found, hint="look at the kubelet's socket pod-resources/kubelet.sock on the node")
+
+
+def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
+    return ((node, gpu) for node in on.seen.nodes if _is_fresh(node) for gpu in node.gpus)
+
+
+def _is_fresh(node: SeenNode) -> bool:
+    """Whether what a node says of its GPUs holds now."""
+    age_seconds = node.state.ages.health if node.state else None
+    return age_seconds is not None and age_seconds <= STALE_SECONDS
+
+
+def _hidden(on: Installation) -> Unseen | None:
+    return next((one for one in on.seen.unseen if one.what.startswith("the pods of gpu-share")), None)
+
+
+NODES: Final = (
+    Check(name="nodes-speak", says="every node says how its GPUs are", page=_PENDING, judge=speak),
+    Check(name="gpus-healthy", says="all GPUs are healthy", page=_PAGE, judge=healthy),
+    Check(name="mps-daemons", says="MPS daemons serve", page="operations.md#the-mps-daemons", judge=daemons),
+    Check(name="registered", says="kubelets know the plugins", page=_PENDING, judge=registered),
+    Check(name="gpus-shared", says="no GPU is left out", page="operations.md#a-nodes-gpus", judge=shared),
+    Check(name="drivers", says="nodes have the same driver", page="install.md", judge=drivers),
+    Check(
+        name="tenants-known", says="kubelets say who has which share", page="operations.md#a-nodes-gpus", judge=tenants
+    ),
+)

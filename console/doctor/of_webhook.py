@@ -1,0 +1,178 @@
+"""Checks of the installation's own pods, of the webhook and of its certificate."""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+
+from console.doctor.installation import SUCCEEDED, Installation
+from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, unknown, warn
+from console.objects import Pod
+from console.seen import COMPONENT_LABEL
+from console.words import moment
+from policies.contract import WEBHOOK_NAMES
+
+_IMAGE_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
+_OF_OUR_WEBHOOK: Final = tuple(f'admission webhook "{name}" denied the request' for name in WEBHOOK_NAMES)
+_SOON: Final = timedelta(days=7)
+_PAGE: Final = "troubleshooting.md"
+
+
+def images(on: Installation) -> Verdict:
+    """See that nodes have the image."""
+    found = []
+    for pod in on.seen.parts:
+        for status in pod.status.container_statuses:
+            waiting = status.state.waiting
+            if waiting is not None and waiting.reason in _IMAGE_REASONS:
+                found.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
+    return fail(*found, hint="push the image, and name it in manifests/common/kustomization.yaml")
+
+
+def webhook_runs(on: Installation) -> Verdict:
+    """See that a webhook pod is ready."""
+    if hidden := _parts_hidden(on):
+        return hidden
+    pods = _parts(on, "webhook")
+    ready = [one for one in pods if _is_ready(one)]
+    told = () if ready else (f"none of {len(pods)} webhook pods is ready",)
+    late = [f"{one.metadata.name} is not ready" for one in pods if not _is_ready(one)]
+    hint = "kubectl -n gpu-share describe pods -l app.kubernetes.io/component=webhook"
+    return fail(*told, hint=hint) if told else warn(*late, hint=hint)
+
+
+def configured(on: Installation) -> Verdict:
+    """See that the API server calls the webhook, and by which CA it trusts it."""
+    if missing := not_seen(on, "webhook"):
+        return missing
+    if on.webhook is None:
+        return fail("there is no MutatingWebhookConfiguration gpu-share", hint="kubectl apply -k manifests")
+    names = {str(one.name) for one in on.webhook.webhooks}
+    found = [f"the webhook {name} is missing" for name in WEBHOOK_NAMES if name not in names]
+    bundles = {one.client_config.ca_bundle for one in on.webhook.webhooks if one.name in WEBHOOK_NAMES}
+    if "" in bundles:
+        found.append("a webhook has no caBundle")
+    elif len(bundles) > 1:
+        found.append("webhooks have different caBundles")
+    elif bundles and not _expiries(_pem(next(iter(bundles)))):
+        found.append("the caBundle holds no certificate")
+    return fail(*found, hint="kubectl -n gpu-share rollout restart deployment/gpu-share-certs")
+
+
+def answers(on: Installation) -> Verdict:
+    """See that the API server calls the webhook for a pod that asks for a share: the whole way."""
+    if missing := not_seen(on, "attempt"):
+        return missing
+    if on.attempt is None:
+        return unknown("nothing was tried")
+    if any(text in on.attempt.message for text in _OF_OUR_WEBHOOK):
+        return OK
+    said = on.attempt.message or f"HTTP {on.attempt.status}"
+    if on.attempt.status in SUCCEEDED:
+        return warn(
+            f"a pod with an invalid share was admitted in namespace {on.attempt.namespace}",
+            hint="is the namespace exempt, or in mode: warn? Try another one, by a --context that names it",
+        )
+    return fail(said, hint="read the end of the message: it says why the webhook did not answer")
+
+
+def certificates(on: Installation) -> Verdict:
+    """See that neither the CA nor the certificate expires."""
+    if missing := not_seen(on, "webhook"):
+        return missing
+    bundles = [one.client_config.ca_bundle for one in on.webhook.webhooks] if on.webhook else []
+    known = [("the CA", one) for one in _expiries(_pem(bundles[0] if bundles else ""))[:1]]
+    found = _late(known, on)
+    if late := not_seen(on, "serving_certificate"):
+        return fail(*found, hint=_RENEW) if found else late
+    served = _expiries(on.serving_certificate or b"")
+    if not served:
+        found.append("the Secret gpu-share-webhook-tls holds no certificate")
+    found += _late([("the webhook's certificate", one) for one in served[:1]], on)
+    return fail(*found, hint=_RENEW)
+
+
+def renewal(on: Installation) -> Verdict:
+    """See that something renews the certificates."""
+    if hidden := _parts_hidden(on):
+        return hidden
+    pods = _parts(on, "certs")
+    if not pods:
+        return warn(
+            "no pod of gpu-share-certs runs", hint="with cert-manager that is as it should be: see its Certificates"
+        )
+    found = [f"{one.metadata.name}: {_trouble(one)}" for one in pods if not _is_ready(one)]
+    return fail(*found, hint="kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous")
+
+
+_RENEW: Final = "kubectl -n gpu-share rollout restart deployment/gpu-share-certs; its log says why none was renewed"
+
+
+def _late(known: list[tuple[str, datetime]], on: Installation) -> list[str]:
+    now = moment(on.seen.at) or datetime.now(UTC)
+    return [
+        f"{what} {'expired' if end <= now else 'expires'} at {end:%Y-%m-%d %H:%M} UTC"
+        for what, end in known
+        if end <= now + _SOON
+    ]
+
+
+def _pem(encoded: str) -> bytes:
+    try:
+        return b64decode(encoded)
+    except (Base64Error, ValueError):
+        return b""
+
+
+def _expiries(pem: bytes) -> list[datetime]:
+    """List when certificates end, the latest first; none if they cannot be read."""
+    try:
+        return sorted((one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem)), reverse=True)
+    except ValueError:
+        return []
+
+
+def _parts(on: Installation, component: str) -> list[Pod]:
+    return [one for one in on.seen.parts if one.metadata.labels.get(COMPONENT_LABEL) == component]
+
+
+def _parts_hidden(on: Installation) -> Verdict | None:
+    hidden = next((one for one in on.seen.unseen if one.what.startswith("the pods of gpu-share")), None)
+    return unknown(hidden) if hidden else None
+
+
+def _is_ready(pod: Pod) -> bool:
+    statuses = pod.status.container_statuses
+    return pod.status.phase == "Running" and bool(statuses) and all(one.ready for one in statuses)
+
+
+def _trouble(pod: Pod) -> str:
+    for status in pod.status.container_statuses:
+        for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
+            if held is not None:
+                return ": ".join(filter(None, (held.reason, held.message)))
+    return str(pod.status.phase)
+
+
+WEBHOOK: Final = (
+    Check(name="images", says="nodes have the image", page="install.md#1-the-image", judge=images),
+    Check(
+        name="webhook-runs", says="the webhook runs", page=f"{_PAGE}#the-webhook-cannot-be-called", judge=webhook_runs
+    ),
+    Check(name="webhook-configured", says="the API server knows it", page=f"{_PAGE}#certificates", judge=configured),
+    Check(
+        name="webhook-answers",
+        says="it answers the API server",
+        page=f"{_PAGE}#the-webhook-cannot-be-called",
+        judge=answers,
+    ),
+    Check(
+        name="certificates",
+        says="no certificate expires within a week",
+        page=f"{_PAGE}#certificates",
+        judge=certificates,
+    ),
+    Check(name="renewal", says="certificates are renewed", page=f"{_PAGE}#certificates", judge=renewal),
+)

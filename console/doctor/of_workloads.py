@@ -1,0 +1,114 @@
+"""Checks of the pods with a share: which wait or failed, and which can take more than their share."""
+
+from typing import Final
+
+from console.doctor.installation import Installation
+from console.doctor.verdict import OK, Check, Verdict, fail, unknown, warn
+from console.seen import SeenPod, Unseen
+from console.words import gib
+from policies.contract import MILLI_PER_GPU
+from policies.errors import ShareError
+from policies.share import Share, milli_text
+
+_MOST: Final = 10  # pods in one line each
+
+
+def running(on: Installation) -> Verdict:
+    """See that no pod with a share waits or failed."""
+    if hidden := _hidden(on):
+        return unknown(hidden)
+    found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen.pods)]
+    return warn(*_cut(found), hint="gpu-share explain POD -n NAMESPACE")
+
+
+def denied(on: Installation) -> Verdict:
+    """See that no controller's pods are denied."""
+    found = [f"{one.namespace}/{one.kind}/{one.name}: {one.message}" for one in on.seen.denials]
+    return warn(*_cut(found), hint="do what the message proposes, or change the policy that it names")
+
+
+def fits(on: Installation) -> Verdict:
+    """See that the smallest share that waits fits on one GPU, where enough is free in all."""
+    waiting = [share for one in on.seen.pods if one.phase == "Pending" if (share := _share(one)) is not None]
+    free = [(gpu, gpu.free) for node in on.seen.nodes for gpu in node.gpus if gpu.free is not None]
+    if not waiting or not free:
+        return OK
+    smallest = min(waiting)
+    largest = max(MILLI_PER_GPU * (gpu.largest_free or 0) // gpu.parts for gpu, _ in free)
+    together = sum(MILLI_PER_GPU * parts // gpu.parts for gpu, parts in free)
+    if not largest < smallest <= together:
+        return OK
+    told = (
+        f"{milli_text(together)} of GPUs is free, the largest share that fits is {milli_text(largest)}, and the "
+        f"smallest that waits is {milli_text(smallest)}: no one GPU has room for it"
+    )
+    return warn(told, hint="ask for a share that fits, delete a pod to make room, or let DRA choose the GPU")
+
+
+def within_share(on: Installation) -> Verdict:
+    """See that no tenant takes more than its share, or can because nothing holds it to that."""
+    over = [
+        f"{tenant.name} takes {gib(tenant.use.memory_bytes)} of its {gib(tenant.memory_limit_bytes)} on {node.name}"
+        for node, _, tenant in on.seen.tenants()
+        if tenant.use is not None
+        and tenant.use.memory_bytes is not None
+        and tenant.memory_limit_bytes is not None
+        and tenant.use.memory_bytes > tenant.memory_limit_bytes
+    ]
+    if over:
+        return fail(
+            *_cut(over), hint="set the framework's memory setting, or strategy: mps, which holds it to its share"
+        )
+    free = [
+        f"{tenant.name} on {node.name}: {gpu.strategy or 'nobody knows what'} limits no memory"
+        for node, gpu, tenant in on.seen.tenants()
+        if not gpu.limits_enforced_by and tenant.parts < gpu.parts
+    ]
+    return warn(*_cut(free), hint="strategy: mps holds each container to its share")
+
+
+def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:
+    return [one for one in pods if one.phase not in ("Running", "Succeeded", "Terminating")]
+
+
+def _share(pod: SeenPod) -> int | None:
+    """Give the largest share of a pod that one GPU must have room for, in thousandths."""
+    shares = []
+    for granted in pod.grant.containers.values() if pod.grant else ():
+        try:
+            shares.append(int(Share.parse(granted.share)))
+        except ShareError:
+            return None
+    return min(max(shares), MILLI_PER_GPU) if shares else None
+
+
+def _name(pod: SeenPod) -> str:
+    return f"{pod.namespace}/{pod.name}"
+
+
+def _cut(found: list[str]) -> list[str]:
+    return found if len(found) <= _MOST else [*found[:_MOST], f"and {len(found) - _MOST} more"]
+
+
+def _hidden(on: Installation) -> Unseen | None:
+    return next((one for one in on.seen.unseen if one.what.startswith("pods with a share")), None)
+
+
+WORKLOADS: Final = (
+    Check(name="pods-run", says="pods with a share run", page="troubleshooting.md#a-pod-is-pending", judge=running),
+    Check(
+        name="pods-admitted",
+        says="no controller's pods are denied",
+        page="troubleshooting.md#a-pod-is-denied",
+        judge=denied,
+    ),
+    Check(
+        name="shares-fit", says="what waits would fit on one GPU", page="troubleshooting.md#fragmentation", judge=fits
+    ),
+    Check(
+        name="within-share",
+        says="containers keep to their share",
+        page="security.md#what-limits-a-container-on-the-node",
+        judge=within_share,
+    ),
+)

@@ -1,0 +1,97 @@
+"""The result of all checks: as lines with ✓, ! and ✗, and for programs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from rich.text import Text
+
+from console.doctor.installation import Installation
+from console.doctor.of_kubernetes import KUBERNETES, RIGHTS
+from console.doctor.of_nodes import NODES
+from console.doctor.of_policies import POLICIES
+from console.doctor.of_webhook import WEBHOOK
+from console.doctor.of_workloads import WORKLOADS
+from console.doctor.verdict import Check, Status
+
+AFTER: Final = (
+    ("Kubernetes", KUBERNETES),
+    ("Webhook", WEBHOOK),
+    ("Policies", POLICIES),
+    ("Nodes", NODES),
+    ("Pods", WORKLOADS),
+)
+BEFORE: Final = (("Kubernetes", (*KUBERNETES, *RIGHTS)),)
+_SIGNS: Final[dict[Status, tuple[str, str]]] = {
+    "ok": ("✓", "green"),
+    "warning": ("!", "yellow"),
+    "failure": ("✗", "red"),
+    "unknown": ("?", "yellow"),
+}
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One line."""
+
+    section: str
+    check: str
+    says: str
+    status: Status
+    found: tuple[str, ...]
+    hint: str
+    right: str
+    page: str
+
+
+def findings(on: Installation, sections: Sequence[tuple[str, Sequence[Check]]]) -> tuple[Finding, ...]:
+    """Make all checks."""
+    return tuple(_finding(section, check, on) for section, checks in sections for check in checks)
+
+
+def has_failed(found: Sequence[Finding]) -> bool:
+    """Whether something is wrong: what is odd or not known is not."""
+    return any(one.status == "failure" for one in found)
+
+
+def lines(found: Sequence[Finding]) -> Iterator[Text]:
+    """Write a line for each check, with what was found and what to do below it."""
+    section = ""
+    for one in found:
+        if one.section != section:
+            yield Text(f"{'' if not section else chr(10)}{one.section}", "bold")
+            section = one.section
+        sign, colour = _SIGNS[one.status]
+        yield Text.assemble((f"{sign} ", colour), one.says)
+        if one.status == "ok":
+            continue
+        yield from (Text(f"    {sentence}", colour) for sentence in one.found)
+        if one.right:
+            yield Text(f"    the right to {one.right} is missing")
+        if one.hint:
+            yield Text(f"    hint: {one.hint}")
+        yield Text(f"    see docs/{one.page}", "dim")
+    counted = {status: sum(one.status == status for one in found) for status in _SIGNS}
+    told = [f"{counted[status]} {word}" for status, word in _WORDS if counted[status]]
+    yield Text(f"\n{len(found)} checks: {', '.join(told)}")
+
+
+_WORDS: Final[tuple[tuple[Status, str], ...]] = (
+    ("ok", "in order"),
+    ("warning", "to look at"),
+    ("failure", "failed"),
+    ("unknown", "not seen"),
+)
+
+
+def _finding(section: str, check: Check, on: Installation) -> Finding:
+    verdict = check.judge(on)
+    return Finding(
+        section=section,
+        check=check.name,
+        says=check.says,
+        status=verdict.status,
+        found=verdict.found,
+        hint=verdict.hint,
+        right=verdict.right,
+        page=check.page,
+    )

@@ -1,0 +1,57 @@
+"""A check and what comes of it."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from console.doctor.installation import Installation
+from console.seen import Unseen
+
+Status = Literal["ok", "warning", "failure", "unknown"]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a check found."""
+
+    status: Status
+    found: tuple[str, ...] = ()  # a sentence each, without a full stop
+    hint: str = ""  # what to do
+    right: str = ""  # by which more could be seen
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One question, and how it is answered."""
+
+    name: str  # for programs
+    says: str  # what holds if all is well
+    page: str  # of the documents, with the section
+    judge: Callable[[Installation], Verdict]
+
+
+OK = Verdict(status="ok")
+
+
+def warn(*found: str, hint: str) -> Verdict:
+    """Say that something is odd; all is well if nothing was found."""
+    return Verdict(status="warning", found=found, hint=hint) if found else OK
+
+
+def fail(*found: str, hint: str) -> Verdict:
+    """Say that something is wrong; all is well if nothing was found."""
+    return Verdict(status="failure", found=found, hint=hint) if found else OK
+
+
+def unknown(why: str | Unseen | None) -> Verdict:
+    """Say why nothing is known."""
+    if isinstance(why, Unseen):
+        return Verdict(status="unknown", found=(why.why,), right=why.right)
+    return Verdict(status="unknown", found=(why or "it cannot be seen",))
+
+
+def not_seen(installation: Installation, *fields: str) -> Verdict | None:
+    """Say why something cannot be judged, if one of *fields* is missing."""
+    for name in fields:
+        if name in installation.unseen:
+            return unknown(installation.unseen[name])
+    return None

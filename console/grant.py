@@ -1,0 +1,25 @@
+"""What a pod was granted, as the annotation of the webhook says."""
+
+import msgspec
+
+from console.words import Shown
+from policies.node_state import Name
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod was granted, as its annotation says."""
+
+    class Container(msgspec.Struct, frozen=True, kw_only=True):
+        """What one container was granted."""
+
+        share: Shown = Shown("")
+        vgpus: int | None = None
+        of: int | None = None
+        resource: Shown = Shown("")  # by DRA, and of partitions
+
+    policy: Shown = Shown("")
+    strategy: Shown = Shown("")
+    attach: Shown = Shown("")
+    resource: Shown = Shown("")
+    allocation: Shown = Shown("")
+    containers: dict[Name, Container] = {}

@@ -1,0 +1,119 @@
+"""`gpu-share doctor` against a stand-in for an API server: what it asks, what it says, and with which exit code."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.console.installations import DENIED, ca
+from tests.console.objects import cluster, gpu, part, state
+from tests.console.stand_in import StandIn, status_of
+from tests.manifests.admission import BASE
+
+Asked = Callable[..., Result]
+_HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-share"
+_SECRET = "/api/v1/namespaces/gpu-share/secrets/gpu-share-webhook-tls"  # noqa: S105 - a path
+_PODS = "/api/v1/namespaces/default/pods"
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_READY = "/api/v1/namespaces/gpu-share/pods/https:gpu-share-webhook-gpu-a:8443/proxy/readyz"
+
+
+def installed() -> StandIn:
+    """A cluster in which gpu-share is installed, and all is well."""
+    known = cluster(state(gpu(), gpu(index=1)))
+    known.lists["/api/v1/namespaces/gpu-share/pods"] += [part("gpu-a", one) for one in ("webhook", "certs")]
+    files = {"_default.yaml": "", "team-vision.yaml": "share: {maximum: '0.5'}\n"}
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"] = [
+        {"metadata": {"name": "gpu-share-policies"}, "data": files},
+        {"metadata": {"name": "gpu-share-cluster-1"}, "data": {"_cluster.yaml": ""}},
+        {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "x"}},
+    ]
+    known.lists["/api/v1/namespaces"] = [{"metadata": {"name": "default"}}]
+    (hooks,) = (one for one in BASE if one["kind"] == "MutatingWebhookConfiguration")
+    trusted = {"clientConfig": {"caBundle": b64encode(ca()).decode()}}
+    groups = ("admissionregistration.k8s.io/v1", "resource.k8s.io/v1")
+    say(known, "/version", {"gitVersion": "v1.36.2"})
+    say(known, "/apis", {"groups": [{"versions": [{"groupVersion": one}]} for one in groups]})
+    say(known, _HOOKS, {**hooks, "webhooks": [{**one, **trusted} for one in hooks["webhooks"]]})
+    say(known, _SECRET, {"data": {"tls.crt": b64encode(ca(30)).decode(), "tls.key": "c2VjcmV0"}})
+    known.raw[_READY] = (200, b"ready\n")
+    known.posted[_PODS] = status_of(403, DENIED)
+    return known
+
+
+def say(known: StandIn, path: str, content: Any) -> None:
+    known.raw[path] = (200, json.dumps(content).encode())
+
+
+def test_an_installation_in_which_all_is_well_has_a_line_for_each_check(asked: Asked) -> None:
+    ran = asked(installed(), "doctor")
+    assert ran.exit_code == 0, ran.stdout
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("✓ ")]
+    assert len(lines) >= 25
+    assert not {"!", "✗", "?"} & {line[:1] for line in ran.stdout.splitlines()}
+    assert ran.stdout.endswith(f"{len(lines)} checks: {len(lines)} in order\n")
+
+
+def test_a_failure_has_its_reason_a_hint_and_a_page_and_ends_with_1(asked: Asked) -> None:
+    known = installed()
+    known.posted[_PODS] = status_of(500, 'failed calling webhook "pods.gpu-share.dev": x509: unknown authority')
+    ran = asked(known, "doctor")
+    assert ran.exit_code == 1
+    begin = ran.stdout.index("✗ it answers the API server")
+    assert ran.stdout[begin:].splitlines()[:4] == [
+        "✗ it answers the API server",
+        '    failed calling webhook "pods.gpu-share.dev": x509: unknown authority',
+        "    hint: read the end of the message: it says why the webhook did not answer",
+        "    see docs/troubleshooting.md#the-webhook-cannot-be-called",
+    ]
+
+
+def test_a_pod_is_tried_and_none_is_created(asked: Asked) -> None:
+    known = installed()
+    asked(known, "doctor")
+    assert [path for path, _ in known.sent] == [f"{_PODS}?dryRun=All"]
+
+
+def test_what_may_not_be_seen_is_no_failure(asked: Asked) -> None:
+    known = installed()
+    known.raw[_SECRET] = status_of(403, 'secrets is forbidden: User "viewer" cannot get resource "secrets"')
+    known.posted[_PODS] = status_of(403, 'pods is forbidden: User "viewer" cannot create resource "pods"')
+    ran = asked(known, "doctor", "-o", "json")
+    assert ran.exit_code == 0
+    found = {one["check"]: one for one in json.loads(ran.stdout)}
+    assert found["certificates"]["status"] == found["webhook-answers"]["status"] == "unknown"
+    assert found["certificates"]["right"] == "get secrets in namespace gpu-share"
+    assert found["webhook-answers"]["right"] == "create pods in namespace default"
+
+
+def test_a_key_is_nowhere_in_what_is_shown(asked: Asked) -> None:
+    assert "c2VjcmV0" not in asked(installed(), "doctor", "-o", "json").stdout
+
+
+def test_a_broken_policy_is_told_with_its_line(shown: Callable[..., Any]) -> None:
+    known = installed()
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"]["team-vision.yaml"] = "\nshare: {maximum: 7.5}\n"
+    known.raw[_READY] = (200, b"ready\npolicy file broken: team-vision.yaml:2: \x1b[2J\n")
+    found = {one["check"]: one for one in shown(known, "doctor")}
+    assert found["policies-valid"]["found"][0].startswith("team-vision.yaml:2: share.maximum")
+    assert found["policies-in-force"]["found"] == [
+        "gpu-share-webhook-gpu-a: policy file broken: team-vision.yaml:2: ?[2J"
+    ]
+
+
+@pytest.mark.parametrize(("allowed", "code"), [(True, 0), (False, 1)])
+def test_before_an_installation_only_the_cluster_and_the_rights_are_looked_at(
+    asked: Asked,
+    allowed: bool,  # noqa: FBT001 - of a table
+    code: int,
+) -> None:
+    known = installed()
+    known.posted[_REVIEWS] = (201, json.dumps({"status": {"allowed": allowed}}).encode())
+    ran = asked(known, "doctor", "--pre")
+    assert ran.exit_code == code, ran.stdout
+    assert ("you may not create daemonsets" in ran.stdout) is not allowed
+    assert "Webhook" not in ran.stdout
+    assert not [path for path in known.asked if "configmaps" in path or "secrets" in path]
