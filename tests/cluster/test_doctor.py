@@ -113,12 +113,13 @@ def test_second_places_that_differ_are_told(installed: Installation) -> None:
     restricted.remove()
 
 
-def test_pods_that_fail_on_a_fragmented_node_are_told(place: Place) -> None:
+def test_a_pod_for_which_no_one_gpu_has_room_is_told(place: Place) -> None:
     for name, share in (("a", "0.7"), ("b", "0.7")):
         place.started(pod(share, name=name))
     assert place.create(pod("0.4", name="late")).ok
-    found = told("pods-run", f"{place.name}/late is Failed: UnexpectedAdmissionError")
-    assert found["status"] == "warning"
+    assert told("pods-run", f"{place.name}/late is Pending: ")["status"] == "warning"
+    fits = told("shares-fit", "and the smallest that waits is 0.4: no one GPU has room for it")
+    assert fits["status"] == "warning"
 
 
 @pytest.mark.parametrize("words", [(), ("--pre",)])
