@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 
@@ -22,7 +23,8 @@ _log = logging.getLogger(__name__)
 _ENTERED_BY_ALL = 0o755
 _LONGEST_SOCKET_BYTES = 107  # of a unix socket's path
 _LONGEST_SOCKET = "control_privileged"  # that a daemon makes
-_DEEPEST = 100_000  # directories in each other, that are removed at a time
+_AT_A_TIME = 1000  # entries of a directory: there can be millions
+_MOST_ROUNDS = 100_000  # of so many; the least of them has one entry, of directories in each other
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SELINUX = Path("/sys/fs/selinux/enforce")
 _SELINUX_ATTRIBUTE = "security.selinux"
@@ -148,29 +150,44 @@ def _take(directory: int) -> None:
 
 def _empty(directory: int) -> None:
     """
-    Remove all content, however deep it is: what lies in a directory below is moved up first.
+    Remove all content, however deep it is and however much: what lies in a directory below is moved up first.
 
     Raises:
         OSError: If something cannot be removed, or somebody puts more there all the while.
     """
-    for _ in range(_DEEPEST):
-        below = _without_files(directory)
-        if not below:
+    for _ in range(_MOST_ROUNDS):
+        found = _some(directory)
+        if not found:
             return
-        for name in below:
+        for name, is_directory in found:
+            if not is_directory:
+                _remove(name, directory)
+                continue
             with _child(directory, name) as emptied:
-                for deeper in _without_files(emptied):
-                    os.rename(deeper, token_hex(), src_dir_fd=emptied, dst_dir_fd=directory)
+                _move_up(emptied, directory)
             os.rmdir(name, dir_fd=directory)
     raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
 
 
-def _without_files(directory: int) -> list[str]:
-    """Remove all but the directories from an open one; their names."""
+def _move_up(emptied: int, directory: int) -> None:
+    """Remove the files of one open directory, and move those in it to the other one."""
+    for _ in range(_MOST_ROUNDS):
+        found = _some(emptied)
+        if not found:
+            return
+        for name, is_directory in found:
+            if is_directory:
+                os.rename(name, token_hex(), src_dir_fd=emptied, dst_dir_fd=directory)
+            else:
+                _remove(name, emptied)
+
+
+def _remove(name: str, directory: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=directory)
+
+
+def _some(directory: int) -> list[tuple[str, bool]]:
+    """List some entries of an open directory, and whether each is a directory."""
     with os.scandir(directory) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_directory in found:
-        if not is_directory:
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=directory)
-    return [name for name, is_directory in found if is_directory]
+        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, _AT_A_TIME)]

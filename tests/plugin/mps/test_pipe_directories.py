@@ -1,6 +1,7 @@
 import logging
 import os
 import socket
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -108,9 +109,24 @@ def test_a_tree_of_any_depth_is_removed_so_that_nobody_can_keep_a_gpu_from_its_d
     assert len(names(Path("/proc/self/fd"))) == before
 
 
+def test_a_directory_of_any_size_is_cleared_in_little_memory(pipes: Path) -> None:
+    for place in (pipes / UUID, pipes / UUID / "below"):
+        place.mkdir(exist_ok=True)
+        for number in range(6_000):
+            (place / f"{number:0100}").touch()
+    tracemalloc.start()
+    try:
+        clear(pipes, UUID)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert names(pipes / UUID) == []
+    assert peak_bytes < 900_000
+
+
 def test_what_cannot_be_removed_is_an_error_that_says_so(pipes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (prepare(pipes, UUID) / "a" / "b" / "c").mkdir(parents=True)
-    monkeypatch.setattr("plugin.mps.pipe_directories._DEEPEST", 2)
+    monkeypatch.setattr("plugin.mps.pipe_directories._MOST_ROUNDS", 2)
     with pytest.raises(MpsError, match="cannot be emptied: Directory not empty: empty it by hand"):
         clear(pipes, UUID)
 
