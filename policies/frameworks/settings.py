@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.framework import Framework, Override, Spelling
 from policies.pod import Container
 
-_name_of = attrgetter("name")
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
@@ -60,6 +58,7 @@ class SettingIndex:
                 self._add(Setting(framework, spelling))
             for override in framework.memory.overridden_by:
                 self._add(Setting(framework, override))
+        self._names = frozenset(self.variables)
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = _pattern(self._lengths)
@@ -79,7 +78,7 @@ class SettingIndex:
         """Whether a container is known to set nothing. The fast way for the pods that come again and again."""
         if line.hooks or not self.inert.issuperset(line.words):
             return False
-        return not container.env or self.variables.keys().isdisjoint(map(_name_of, container.env))
+        return not container.env or self._names.isdisjoint([one.name for one in container.env])
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
