@@ -122,7 +122,8 @@ class Installation:
         for line in commands("install.md", INSTALL):
             if "rollout status" in line:
                 self.run(line)
-        self.hurry("webhook")
+        for component in ("webhook", "plugin"):
+            self.hurry(component)
         limited = pod(None, container(resources={"limits": {resource: "2"}}))
         eventually(
             lambda: decisions(self.cluster, limited, "default") == {True},
