@@ -15,6 +15,7 @@ from policies.grant import Decision, Denied, Grant
 from policies.policy_set import PolicySet
 from program.terminal import for_output
 from webhook.patch import Operation, operations
+from webhook.preview.earlier import earlier_grants
 from webhook.preview.explain import explain, reasons
 from webhook.preview.objects import UnreadableError
 from webhook.preview.translated import Origin, translate
@@ -33,6 +34,7 @@ class Previewed(msgspec.Struct):
     decision: Decision
     made: list[Operation]
     patched: dict[str, Any]
+    earlier: tuple[str, ...] = ()  # what it was granted before vgpusPerGpu was changed
 
     @property
     def pod(self) -> dict[str, Any]:
@@ -70,7 +72,8 @@ def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> 
     decision = decide(workload.parsed, place, policies)
     made = operations(workload.parsed, decision) if isinstance(decision, Grant) else []
     before = workload.pod if isinstance(decision, Denied) else workload.sent
-    return Previewed(workload, place, decision, made, patch_pod(before, made))
+    earlier = tuple(earlier_grants(workload.pod, policies.cluster))
+    return Previewed(workload, place, decision, made, patch_pod(before, made), earlier)
 
 
 def examples(directory: Path, policies: PolicySet) -> Iterator[SentExample]:
@@ -105,6 +108,7 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         if one.workload.shape.note:
             yield f"  The pod is previewed {one.workload.shape.note}."
         yield from (f"  {sentence}" for sentence in one.workload.became)
+        yield from (f"  Warning: {sentence}." for sentence in one.earlier)
         yield from (f"  {line}" for line in explain(one.decision, one.made))
         yield from (
             f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.workload.oversights
@@ -226,6 +230,8 @@ def _warn(pods: list[Previewed]) -> None:
     for one in pods:
         for sentence in one.workload.became:
             click.echo(f"gpu-share: {one.title}: {sentence}", err=True)
+        for sentence in one.earlier:
+            click.echo(f"gpu-share: {one.title}: warning: {sentence}", err=True)
         if isinstance(one.decision, Denied):
             for deny in one.decision.reasons:
                 click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)

@@ -1,0 +1,51 @@
+"""Pods that wait though they were granted vGPUs of a number that is not in force any more."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from policies.cluster import Cluster
+from policies.contract import GRANT_ANNOTATION
+from policies.errors import quoted
+
+
+class _Container(msgspec.Struct):
+    vgpus: int
+    of: int
+
+
+class _Grant(msgspec.Struct):
+    containers: dict[str, _Container]
+    resource: str
+
+
+def earlier_grants(pod: dict[str, Any], cluster: Cluster) -> Iterator[str]:
+    """Yield a sentence for each container of a pod that still waits and was granted vGPUs of an earlier number."""
+    grant = _grant(pod)
+    phase = pod["status"].get("phase") if isinstance(pod.get("status"), dict) else None
+    if grant is None or phase not in (None, "Pending") or grant.resource not in _divided(cluster):
+        return
+    for name, one in grant.containers.items():
+        if one.of != cluster.vgpus_per_gpu:
+            yield (
+                f"{quoted(name, 30)} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into "
+                f"{cluster.vgpus_per_gpu} now: while the pod is Pending, a node would give it {one.vgpus} of "
+                f"{cluster.vgpus_per_gpu}: delete it, and it is granted anew"
+            )
+
+
+def _divided(cluster: Cluster) -> tuple[str, ...]:
+    """List the resources of which a GPU has as many as the number says."""
+    return tuple(name for strategy, name in cluster.resource_names.items() if strategy != "whole")
+
+
+def _grant(pod: dict[str, Any]) -> _Grant | None:
+    """Read what a pod was granted; None if nothing says so that can be read."""
+    metadata = pod.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(GRANT_ANNOTATION) if isinstance(annotations, dict) else None
+    try:
+        return msgspec.json.decode(text, type=_Grant) if isinstance(text, str) else None
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
