@@ -90,4 +90,4 @@ def test_the_command_that_hurries_a_policy_reaches_every_part_that_reads_it_whil
         r"annotate pods -l 'app\.kubernetes\.io/component in \((.*)\)' --overwrite",
         (ROOT / "docs" / "operations.md").read_text(),
     )
-    assert selected.split(", ") == ["webhook", "mps"]
+    assert selected.split(", ") == ["webhook", "plugin", "mps"]

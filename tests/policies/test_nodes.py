@@ -39,6 +39,8 @@ def offered(
         ("nodes:", 1, "nodes", "expected a list, got nothing"),
         ("nodes:\n- whole", 2, "nodes[0]", 'expected a mapping, got "whole"'),
         ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1]", "add offer, mig or allocation"),
+        ('nodes:\n- {model: "*T4*", vgpusPerGpu: 4}', 2, "nodes[0].vgpusPerGpu", "counted before they have a node"),
+        ("nodes: [{offer: mps, vgpusPerGpu: 4}]", 1, "nodes[0].vgpusPerGpu", "is one number for all GPUs"),
         ("nodes: [{mig: split}]", 1, "nodes[0].mig", "expected shared, whole or none"),
         ("nodes:\n- node: a\n  offer: vgpus", 3, "nodes[0].offer", "expected mps, time-slicing, whole or none"),
         ("nodes: [{offer: null, mig: none}]", 1, "nodes[0]", "add offer, mig or allocation"),
