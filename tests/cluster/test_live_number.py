@@ -139,7 +139,12 @@ def test_the_number_goes_up_and_down_under_load_and_no_pod_that_runs_notices(
     assert {name: place.report(name) for name in kept} == reports
     assert [one["metadata"]["uid"] for one in installed.pods("plugin")] == plugins
     requested = sum(request(one) for one in place.all())
-    left = [1 - part for part in held_parts(place, list(kept)).values()]
-    free = sum(int(part * 10 // 1) for part in left) + 10 * (2 - len(left))
+    left = [int((1 - part) * 10 // 1) for part in held_parts(place, list(kept)).values()]
+    left += [10] * (2 - len(left))
     (node,) = installed.nodes()
-    eventually(lambda: int(installed.allocatable(node)[VGPU]) - requested == free, what=f"{free} vGPUs are free")
+
+    def seen() -> int:
+        return int(installed.allocatable(node)[VGPU]) - requested
+
+    # The guard may hide some, never those of the GPU with most.
+    eventually(lambda: max(left) <= seen() <= sum(left), what=f"of {left} vGPUs the scheduler sees those that fit")
