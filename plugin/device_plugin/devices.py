@@ -231,7 +231,7 @@ class Devices:
         return made[1]
 
     def _hidden(self) -> frozenset[str]:
-        if self._guard is None or not self.is_known:
+        if self._guard is None:
             return frozenset()
         is_watched = any(not watch.closed for watch in self._watches)
         per_gpu = self._pool.vgpus_per_gpu

@@ -103,7 +103,7 @@ def test_where_the_scheduler_hears_too_late_few_pods_fail_and_none_after_the_nex
     assert max(count for count, _ in seen) <= MOST_FAILED
     assert max(seconds for _, seconds in seen) <= PERIOD_SECONDS + 2
     remove(place, "small-4")
-    place.one_running("app=model")
+    eventually(lambda: "Running" in phases(place), what="the share runs once it fits")
 
 
 def test_what_fits_runs_a_period_later_at_most_and_nothing_fails(place: Place) -> None:

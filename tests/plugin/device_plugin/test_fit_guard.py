@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from time import monotonic
 
 import pytest
 
@@ -12,17 +13,15 @@ from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holder, Holdings
 from plugin.device_plugin.rejection import Pause, Rejections
-from plugin.device_plugin.service import Resource
+from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import Pool
 from plugin.shares.fit import Fit
 from plugin.shares.strategy import Mps
-from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
-from plugin.simulated.kubelet import SimulatedKubelet
-from tests.plugin.conftest import StartPlugin
+from plugin.simulated.device_manager import PluginCallError
 from tests.plugin.device_plugin.guarded_node import GuardedNode
 from tests.plugin.device_plugin.test_service import allocate_request, ids, served
-from tests.plugin.device_plugin.walk import NAME
+from tests.plugin.device_plugin.walk import NAME, ServiceAsPlugin
 
 
 @dataclass
@@ -94,6 +93,12 @@ def test_what_is_hidden_changes_place_at_once(guarded: Guarded) -> None:
     assert guarded.hold(0, 0).shown == (10, 2)
     guarded.watch = guarded.devices.watch()
     assert guarded.hold(6, 0).shown == (0, 10)
+
+
+def test_what_need_not_change_stays_shown(guarded: Guarded) -> None:
+    guarded.watch.close()
+    seen = guarded.hold(0, 0).devices.seen
+    assert guarded.hold(0, 0).devices.seen == seen
 
 
 def test_a_request_that_fits_nowhere_waits_longer_each_time_while_what_fits_is_shown(guarded: Guarded) -> None:
@@ -168,16 +173,15 @@ def test_the_kubelet_is_sent_what_an_allocation_changes_before_its_answer(direct
         stream.cancel()
 
 
-def test_a_session_that_ends_lets_nobody_wait(kubelet: SimulatedKubelet, start_plugin: StartPlugin, pool: Pool) -> None:
+def test_a_session_that_ends_lets_nobody_wait(pool: Pool) -> None:
     devices = Devices(pool, resource=NAME, guard=FitGuard("pack", several=False))
-    kubelet.start()
-    server = start_plugin(Resource(name=NAME, devices=devices, sharing=Mps("/p"), allocation_policy="pack"))
-    kubelet.wait_for(NAME)  # nothing is known of the tenants, so nothing is hidden
-    for number in range(2):
-        kubelet.allocate(Request(pod=f"team/{number}", container="main", resource=NAME, count=6))
-    server.stop()
-    with pytest.raises(UnexpectedAdmissionError):
-        kubelet.allocate(Request(pod="team/large", container="main", resource=NAME, count=5))
+    resource = Resource(name=NAME, devices=devices, sharing=Mps("/p"), allocation_policy="pack")
+    service = DevicePluginService(resource, on_stream_end=lambda: None)
+    service.close()
+    begin = monotonic()
+    with pytest.raises(PluginCallError, match="nothing is free"):
+        ServiceAsPlugin(service).allocate([*ids(pool, 0, 0), *ids(pool, 1, 0)])
+    assert monotonic() - begin < 0.4
 
 
 def _healthy(message: api_pb2.ListAndWatchResponse) -> int:

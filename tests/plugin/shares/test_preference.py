@@ -56,6 +56,13 @@ def test_a_share_goes_to_one_gpu(
     assert len(chosen) == size
 
 
+@pytest.mark.parametrize(("policy", "gpu"), [("pack", "b"), ("spread", "a")])
+def test_what_is_free_and_hidden_counts_for_which_gpu_is_the_fullest(policy: AllocationPolicy, gpu: str) -> None:
+    room = {"GPU-a": 4, "GPU-b": 3, "GPU-c": 0}  # of the first one, two are hidden
+    chosen = preferred_ids(available=free(2, 3, 0), must_include=(), size=2, pool=POOL, policy=policy, room=room)
+    assert gpus_of(chosen) == gpu
+
+
 def test_what_must_be_included_comes_first_and_pulls_the_rest_to_its_gpu() -> None:
     assert preferred(free(1, 4, 3), 3, "GPU-b::2") == ["GPU-b::2", "GPU-b::0", "GPU-b::1"]
     assert gpus_of(preferred(free(4, 4, 4), 8, "GPU-c::0")) == "ac"
