@@ -8,6 +8,7 @@ from policies.changes import ReplaceArgument
 from policies.pod import Container, commands_beside
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
+POSIX_SHELLS = SHELLS - {"fish", "csh", "tcsh", "zsh"}  # the others have expansions of their own
 # Programs that run what follows their own words, and those of their options that take a word of their own.
 _WRAPPERS: dict[str, frozenset[str]] = {
     name: frozenset(options.split())

@@ -26,6 +26,8 @@ MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one po
 MOST_TOKENS: Final = 1000  # of shells' texts, in one pod
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
+_MOST_PREFIXES = 16  # of envFrom that are looked at
+_KEY = re.compile(r"[-._A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
@@ -97,12 +99,12 @@ class Allowance:
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_has_env_from", "_texts", "_values")
+    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_values")
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
         self._allowance = allowance
-        self._has_env_from = bool(container.env_from)
+        self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []
 
@@ -118,12 +120,19 @@ class Variables:
     def of(self, name: str) -> str | None:
         """Return the value of the variable *name*; None if nobody sets it, as far as the pod says."""
         if is_reserved(name):  # the pod's own is denied or removed, and the device plugin sets it
-            if self._has_env_from:
+            if self._may_come_from_all(name):
                 return ANYTHING
             return TOLD if name == SHARE_FRACTION else A_VALUE
         self._read()
         assert self._values is not None  # noqa: S101 - for the type checker
-        return self._values.get(name, ANYTHING if self._has_env_from else None)
+        value = self._values.get(name)
+        return ANYTHING if value is None and self._may_come_from_all(name) else value
+
+    def _may_come_from_all(self, name: str) -> bool:
+        """Whether an envFrom may set *name*: a key of a ConfigMap or Secret behind its prefix."""
+        if len(self._prefixes) > _MOST_PREFIXES:
+            return True
+        return any(name.startswith(one) and _KEY.fullmatch(name, len(one)) for one in self._prefixes)
 
     def in_shell(self, name: str) -> str | None:
         """Return what a shell makes of $NAME; None if nobody sets it, as far as the pod says."""
@@ -143,11 +152,12 @@ class Variables:
         if self._values is not None:
             return
         values: dict[str, str] = {}
-        unset = ANYTHING if self._has_env_from else None
         for variable in self._container.env or ():
             text = variable.value or ""
             if "$(" in text or "$$" in text:
-                text = self._expand(text, lambda name: values.get(name, unset))
+                text = self._expand(
+                    text, lambda name: values.get(name, ANYTHING if self._may_come_from_all(name) else None)
+                )
             elif not text:
                 text = _source(variable)
             self._texts.append(text)

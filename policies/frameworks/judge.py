@@ -33,7 +33,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     fix: str = ""  # what to do about it, where that is nothing usual
 
 
-_MARK = re.compile(f"{UNREAD}[\1-\5]?")
+_MARK = re.compile(f"{UNREAD}[\1-\6]?")
 _LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
 
+DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
 GIVEN: Final = "\0\4"  # a word that stands elsewhere in the text or on the command line: $1, or a variable set twice
 _DEEPEST: Final = 12  # substitutions, quotes and texts in one another
 
@@ -176,7 +177,7 @@ class ExpansionReader:
         if length:
             return A_VALUE
         if operator is None:
-            return ANYTHING  # a part of the value
+            return self._part_of(self._shell.value(name), rest) if name and rest else ANYTHING
         if array:
             return self._shell.value(f"{name}[")
         value = self._shell.value(name) if name else GIVEN if position else A_VALUE
@@ -193,6 +194,12 @@ class ExpansionReader:
                 if operator[-1] == "=" and name:
                     self._shell.assign(name, Word(result))
                 return result
+
+    @staticmethod
+    def _part_of(value: str, pattern: str) -> str:
+        if ANYTHING in value + pattern or GIVEN in value or _SPACES.search(value + pattern) or pattern[0] in "[@":
+            return ANYTHING
+        return A_VALUE if pattern == "##*-" else DASHED  # what is behind the last dash has none
 
     @staticmethod
     def _either(one: str, other: str) -> str:

@@ -14,7 +14,8 @@ from policies.frameworks.shell_words import BARE, BLANK, WordReader
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
-_JOINED = re.compile(r"[^\s]\\\n[^\s]")  # dash joins names and operators so, bash does not
+# Dash joins names and operators at such an end of a line, and bash does not.
+_JOINED = re.compile(r"(?:(?<=[^\s\\])|\\\\)(?:\\\\)*+\\\n\S")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=", re.ASCII)
 _DELIMITER = re.compile(r"[ \t]*([^\s;&|()<>$`]+)")

@@ -1,10 +1,14 @@
 """Programs that take no memory setting and start no other program: what they get is harmless."""
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
+from policies.frameworks.expansion import UNREAD
+
 _BUILT_IN = """
-. : [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
-pushd pwd read readarray return shift source test times true type ulimit umask unalias unset wait
+: [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
+pushd pwd read readarray return shift test times true type ulimit umask unalias unset wait
 """
 _OF_FILES = """
 b2sum base32 base64 basename bunzip2 bzip2 cat chgrp chmod chown cksum cmp comm cp csplit cut dd df diff dirname du
@@ -19,8 +23,8 @@ nvidia-smi openssl passwd pgrep ping pkill printenv ps pwgen sleep ss tput tty u
 whoami
 """
 _OF_NETWORKS = """
-aws az azcopy curl dig gcloud gh git git-lfs gsutil hf host huggingface-cli mc nc netcat nslookup oras rclone s3cmd
-s5cmd scp sftp wandb wget
+aws az azcopy curl dig gcloud gh git git-lfs gsutil hf host huggingface-cli mc nc netcat nslookup ollama oras rclone
+s3cmd s5cmd scp sftp wandb wget
 """
 _OF_PACKAGES = "apk apt apt-get conda dnf mamba micromamba pip pip3 yum"
 
@@ -29,7 +33,8 @@ TOOLS: Final = frozenset(
 )
 
 # What they write cannot begin an option, and has no space: a number, or a name of the system.
-NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
+_NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
+_DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
 
 
@@ -37,3 +42,22 @@ def tool(program: str) -> str:
     """Return the name of a tool that *program* starts; "" if it may be anything else."""
     directory, slash, name = program.rpartition("/")
     return name if name in TOOLS and f"{directory}{slash}" in _DIRECTORIES else ""
+
+
+def writes_a_value(words: Sequence[str]) -> bool:
+    """Whether what a tool writes cannot begin an option and has no space."""
+    operands = words[1:]
+    match words[0].rpartition("/")[2]:
+        case "date":
+            return all(map(_DATE.fullmatch, operands))
+        case "mktemp":
+            return all(one in ("-d", "-q") for one in operands)
+        case name:
+            return name in _NUMBERING and not any(UNREAD in one for one in operands)
+
+
+def variables_set(words: Sequence[str]) -> Sequence[str]:
+    """Return the names of the variables that a tool sets to what it reads or writes."""
+    if words[0] in ("read", "mapfile", "readarray", "getopts"):
+        return [one for one in words[1:] if not one.startswith("-")]
+    return words[2:3] if words[:2] == ["printf", "-v"] else ()

@@ -9,23 +9,27 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from policies.frameworks.command_line import SHELLS, unwrapped
+from policies.frameworks.command_line import POSIX_SHELLS, SHELLS, unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD, UnreadableError, Variables
 from policies.frameworks.settings import SettingIndex
-from policies.frameworks.shell_expansions import GIVEN, Word
+from policies.frameworks.shell_expansions import DASHED, GIVEN, Word
 from policies.frameworks.shell_lexer import Lexer
 from policies.frameworks.shell_text import OF_EVERY_SHELL, in_plain_words, unread_options
-from policies.frameworks.shell_tools import NUMBERING, tool
+from policies.frameworks.shell_tools import tool, variables_set, writes_a_value
 
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _MOST_MADE: Final = 64 * 1024  # characters that variables make in one text
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD})+")
+_SPLITS_NO_NAMES = frozenset(" \t\n,:;|/=")  # which those that cannot begin an option have not before a dash
+_UNREADABLE: Final = "("
+_LONG_WITH_WORD = frozenset({"--rcfile", "--init-file"})
 _OPERAND = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.ASCII | re.DOTALL)
 _DECLARES = frozenset({"export", "readonly", "local", "declare", "typeset"})
-_COMPUTED = re.compile(r"[$`#{]")
+_COMPUTED = re.compile(r"[$`]")
+_UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _LOOPS: Final = ("for", "while", "until")
-_LOOKED_AT: Final = (UNREAD, "$", "`", "#", "{", "xargs")
+_LOOKED_AT: Final = (UNREAD, "$", "`", "#", "{", "(", "xargs")
 _SPACE = re.compile(r"\s")
 
 
@@ -75,9 +79,9 @@ class UnreadWords:
 
     def value(self, name: str) -> str:
         """Return what a shell makes of $NAME."""
-        value = self._values.get(name)
+        value = " " if name == "IFS" else self._values.get(name)
         if value is None:
-            value = " " if name == "IFS" else self._variables.of(name)
+            value = self._variables.of(name)
         if value is None or (value == ANYTHING and name in OF_EVERY_SHELL):
             return A_VALUE
         self._made += len(value)
@@ -90,7 +94,7 @@ class UnreadWords:
         array = name.endswith("[")
         text = value.text
         self._seen.append(f"{name.rstrip('[')}={text}")
-        if name == "IFS":
+        if name == "IFS" and not _SPLITS_NO_NAMES.issuperset(text):
             raise UnreadableError
         before = self._values.get(name)
         if appends:
@@ -115,7 +119,7 @@ class UnreadWords:
         program = command[0].text if command else ""
         if self._tool(program):
             return
-        if program.rpartition("/")[2] in SHELLS and not is_computed:
+        if program.rpartition("/")[2] in (*SHELLS, ".", "source") and not is_computed:
             self._run(body)
         elif ANYTHING in body:
             self._find("")
@@ -133,20 +137,21 @@ class UnreadWords:
         name = program.rpartition("/")[2]
         if takes_text:
             self._run(" ".join(texts[at:]).partition(" ")[2] if program.startswith("-") else program)
-        elif known := self._tool(program):
-            self._reads_into(known, texts[at + 1 :])
-            return A_VALUE if known in NUMBERING and not any(UNREAD in one for one in texts) else self._computed
+        elif self._tool(program):
+            self._reads_into(texts[at:])
+            return A_VALUE if writes_a_value(texts[at:]) else self._computed
         elif program in _DECLARES:
             self._declare(words[at + 1 :])
         elif program in ("eval", "trap"):
             self._run(" ".join(texts[at + 1 :]) if program == "eval" else "".join(texts[at + 1 : at + 2]))
-        elif name in SHELLS and not self._is_script(words[at + 1 :]):
+        elif name in SHELLS and not self._is_script(name, words[at + 1 :]):
             pass
         else:
             self._may_be_framework(words[at:] or words)
-        if "xargs" in texts[:at] and self._runs and program:
+        if any(one.rpartition("/")[2] == "xargs" for one in texts[:at]) and self._runs and program:
             self._find("")
-        return self._computed
+        # $(NAME) that the kubelet leaves alone, since nobody sets it yet: as good as $NAME.
+        return A_VALUE if len(words) == 1 and _UPPER_CASE.fullmatch(program) else self._computed
 
     # What a command does with its words.
 
@@ -162,35 +167,37 @@ class UnreadWords:
             self._functions.add("alias")
         for one in words:
             text = _KNOWN_MARKS.sub("", one.text, count=1) if one.text.startswith(UNREAD) else one.text
-            if one.splits or text.startswith(ANYTHING):
+            if one.splits or text.startswith((ANYTHING, DASHED)):
                 self._find("")
             elif match := _PART_UNREAD.match(text):
                 self._find(match[0])
-            elif _SPACE.search(text) and (_COMPUTED.search(text) or ANYTHING in text):
+            elif _SPACE.search(text) and (_COMPUTED.search(text) or ANYTHING in text or "{" in text):
                 self._may_be_text(text)
 
     def _may_be_text(self, text: str) -> None:
         """Look at a word that its program may run."""
-        if ANYTHING in text or not self._run(text, is_text=False):
+        is_read = ANYTHING not in text and _COMPUTED.search(text) and self._run(text, is_text=False)
+        if not is_read:
             for start in unread_options(self.plain(text)):
                 self._find(start)
 
-    def _is_script(self, words: list[Word]) -> bool:
+    def _is_script(self, name: str, words: list[Word]) -> bool:
         """Look at what a shell is started with; returns whether it is a script and its words."""
-        for at, one in enumerate(words):
-            if not one.text.startswith(("-", "+")) or one.text == "--":
-                return True
-            if "c" in one.text and not one.text.startswith("--"):
-                following = words[at + 1 :]
-                while following and following[0].text.startswith("-"):
-                    following = following[1:]
-                if following:
-                    if following[0].splits:
-                        self._find("")
-                    self._run(following[0].text)
-                    self._may_be_framework([Word(""), *following[1:]])
-                return False
-        self._reads_input = True
+        at, has_text = 0, False
+        while at < len(words) and words[at].text.startswith(("-", "+")) and words[at].text != "--":
+            option = words[at].text
+            is_long = option.startswith("--")
+            has_text |= not is_long and "c" in option
+            at += 2 if option in _LONG_WITH_WORD or (not is_long and option[-1] in "oO") else 1
+        if at == len(words):
+            self._reads_input = True
+            return False
+        if not has_text:
+            return True
+        if words[at].splits:
+            self._find("")
+        self._run(words[at].text, reads=name in POSIX_SHELLS)
+        self._may_be_framework([Word(""), *words[at + 1 :]])
         return False
 
     def _declare(self, words: list[Word]) -> None:
@@ -201,28 +208,25 @@ class UnreadWords:
             elif UNREAD in one.text or (one.text.startswith("-") and "n" in one.text):
                 self._find("")
 
-    def _reads_into(self, name: str, words: list[str]) -> None:
+    def _reads_into(self, words: list[str]) -> None:
         """Take note of the variables that a tool sets."""
-        named: Sequence[str] = ()
-        if name in ("read", "mapfile", "readarray", "getopts"):
-            named = [one for one in words if not one.startswith("-")]
-        elif name == "printf" and words[:1] == ["-v"]:
-            named = words[1:2]
-        for one in named:
+        for one in variables_set(words):
             self._values[one] = ANYTHING
-        if any(UNREAD in one for one in named):
-            self._find("")
+            if UNREAD in one:
+                self._find("")
 
-    def _run(self, text: str, *, is_text: bool = True) -> bool:
-        """Read a text that a shell runs, or may run; returns whether it can be read."""
+    def _run(self, text: str, *, is_text: bool = True, reads: bool = True) -> bool:
+        """Read a text that a shell runs, or may run; returns whether it can be read, by what *reads* POSIX."""
         outer = self._seen, self.depth, self._computed
         self._runs += is_text
-        if not is_text:  # or it would be said of every text that has something in backquotes
+        if not is_text and not any(
+            name in text for name in self._index.names
+        ):  # or it would be said of every text that has something in backquotes
             self._computed = A_VALUE
         self.depth += 1
         try:
             self._seen = []
-            Lexer(text, self).read()
+            Lexer(text if reads else _UNREADABLE, self).read()
             if self._functions or any(loop in text for loop in _LOOPS):  # what is used may be set later
                 self._seen = []
                 Lexer(text, self).read()
@@ -232,6 +236,8 @@ class UnreadWords:
             if is_text:
                 self._plain[text] = self._computed_in(text)
                 joined = text.replace("\\\n", "")  # dash joins names so, bash does not
+                if not reads and "(" in text:  # fish's substitution
+                    self._find("")
                 if ANYTHING in self._plain[text] or (joined != text and ANYTHING in self._computed_in(joined)):
                     self._find("")
             return False

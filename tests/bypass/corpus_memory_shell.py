@@ -64,6 +64,24 @@ REACHING = (
     "echo '#'; vllm serve m $EXTRA",
     "true \\# ; vllm serve m $EXTRA",
     "coproc vllm serve m $EXTRA",
+    "vllm serve m --port=${PORT/0/$EXTRA}",
+    'A[0]="$EXTRA"; vllm serve m --port=${A[0]}',
+    ". /dev/stdin <<'EOF'\nvllm serve m $EXTRA\nEOF",
+    ". ./run.sh $EXTRA",
+    "bash -euo pipefail -c 'vllm serve m $(cat /x)'",
+    "bash -ceo pipefail 'vllm serve m $(cat /x)'",
+    "flock /x -c 'vllm serve m $(cat /x)'",
+    "flock /x -c 'vllm serve m --gpu-memory-{utilization=0.95,x}'",
+    "cat /x | /usr/bin/xargs vllm serve m",
+    "fish -c 'vllm serve m (cat /x)'",
+    "zsh -c 'vllm serve m $~EXTRA'",
+    "IFS=x; vllm serve m $EXTRA",
+    "vllm serve m ${PORT#80}",
+    "N=${POD_NAME#x}; vllm serve m $N 0.95",
+    "vllm serve m $(date +%n--gpu)",
+    "vllm serve m $(mktemp x)",
+    "{ cat /x; echo a; } | xargs vllm serve m",
+    'printf "%s" "$EXTRA" | xargs -I {} vllm serve {}',
     "vllm serve m $EX\\\nTRA",
     'A\\\n="$EXTRA"; vllm serve m $A',
     "cat <\\\n<E\n'\nE\nvllm serve m $EXTRA # '",
@@ -95,6 +113,16 @@ HARMLESS = (
     "pip install --index-url https://$TOKEN@pypi.example/simple y && python train.py",
     'mkdir -p "/a/$EXTRA" && cd "/a/$EXTRA" && python train.py',
     'python train.py "--data=$EXTRA"',
+    "echo llama3 $TOKEN | xargs -n1 /bin/ollama pull",
+    "python train.py --out /out/run-$(date +%Y%m%d-%H) --host=$(hostname)",
+    "N=${HOSTNAME##*-}\ntorchrun --node_rank=$N --nnodes=2 train.py",
+    "D=$(mktemp -d); python train.py $D",
+    f'while IFS= read -r line; do echo "$line"; done < /x; {SERVE}',
+    f"bash -euo pipefail -c 'curl -d $TOKEN x; {SERVE}'",
+    "python x.py --dist-init-addr $(LWS_LEADER_ADDRESS):20000",
+    """exec vllm serve --port 8200 --kv-transfer-config '{"kv_connector":"N", "kv_role":"kv_both"}' m --gp=0.2""",
+    """vllm serve m --gp=0.2 --limits '[{"image": 1,"video":2}, {"a":3,"b":4}]'""",
+    "python x.py \\\n  --seed=$PORT \\\n  --name 'a \\\\'",
 )
 
 
@@ -111,6 +139,11 @@ def shell_texts() -> Iterator[Greedy]:
     yield Greedy("a probe with a reference", probe | {"env": UNREAD}, "warned", "denied")
     tool = {"command": ["curl", "-H", "$(TOKEN)"], "env": UNREAD}
     yield Greedy("a tool with a reference", tool, "kept", "kept")
+    piped = ["sh", "-ec", 'p=$(mktemp -d) && x "$(command -v pip)" "$0" "$@"', "sh", "--a={}"]
+    all_of_map = {"command": ["launch", "--", *piped], "envFrom": [{"configMapRef": {"name": "a"}}]}
+    yield Greedy("a command in a text beside envFrom", all_of_map, "kept", "kept")
+    prefixed = [{"prefix": "command -v ", "configMapRef": {"name": "a"}}]
+    yield Greedy("the same with a prefix of that name", all_of_map | {"envFrom": prefixed}, "warned", "denied")
     image = {"args": ["curl", "-H", "$(TOKEN)"], "env": UNREAD}
     yield Greedy("words like a tool's for an unknown program", image, "warned", "denied")
 
