@@ -60,7 +60,7 @@ class SettingIndex:
             for override in framework.memory.overridden_by:
                 self._add(Setting(framework, override))
         self._names = frozenset(self.variables)
-        self.names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
+        self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = _pattern(self._lengths)

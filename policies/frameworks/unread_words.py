@@ -220,7 +220,7 @@ class UnreadWords:
         outer = self._seen, self.depth, self._computed
         self._runs += is_text
         if not is_text and not any(
-            name in text for name in self._index.names
+            name in text for name in self._index.framework_names
         ):  # or it would be said of every text that has something in backquotes
             self._computed = A_VALUE
         self.depth += 1
