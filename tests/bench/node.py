@@ -196,7 +196,7 @@ def _node(directory: Path) -> Iterator[SimulatedKubelet]:
 def _plugin(directory: Path, gpus: str | None, *more: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     arguments = ["--simulate", gpus] if gpus else []
     arguments += ["--kubelet-dir", str(directory), "--state-dir", str(directory / "state"), *more]
-    arguments += ["--cdi-dir", str(directory / "cdi")]
+    arguments += ["--cdi-dir", str(directory / "cdi"), "--pod-resources", str(directory / "pod-resources.sock")]
     process = subprocess.Popen(
         [sys.executable, "-m", "gpu_share", "plugin", *arguments],
         env=os.environ | environment,

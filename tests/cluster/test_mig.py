@@ -10,7 +10,7 @@ import yaml
 from plugin.simulated.gpus import simulated_node
 from tests.cluster.cluster import eventually
 from tests.cluster.image import ROOT
-from tests.cluster.installation import DRA_DEVICES, MIG, MIG_DRA, MIG_GPUS, SIMULATED, Installation
+from tests.cluster.installation import DRA_DEVICES, MIG, MIG_DRA, MIG_GPUS, SHOWN, SIMULATED, Installation
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.webhooks import decisions
 
@@ -70,7 +70,7 @@ def team(instances: Installation) -> Iterator[Place]:
 
 def test_pods_share_an_instance_and_wait_where_none_has_room(instances: Installation, team: Place) -> None:
     with_instances(instances, "shared")
-    eventually(lambda: has(instances, shared="20"), what="two instances of ten vGPUs each")
+    eventually(lambda: has(instances, shared=str(SHOWN)), what="two instances of ten vGPUs each, some hidden")
     for number in range(4):
         team.started(pod("0.5", name=f"half-{number}", annotations=DEVICE))
     found = [team.report(f"half-{number}").environment for number in range(4)]

@@ -115,6 +115,7 @@ def node(stack: ExitStack, directory: Path) -> list[str]:
     options = {"kubelet-dir": directory, "state-dir": state, "cdi-dir": directory / "cdi", "node-name": "worker-1"}
     options |= {"cdi-static-dir": directory / "etc", "pod-resources": directory / "pods.sock"}
     options |= {"simulate": "2xH200", "metrics-bind": "127.0.0.1:0"}
+    options |= {"fit-guard": "off"}  # both tenants on one GPU, and nothing hidden
     plugin = Plugin(*(f"--{name}={value}" for name, value in options.items()))
     stack.callback(plugin.close)
     address = str(plugin.logged("metrics served")["address"])

@@ -106,6 +106,7 @@ class Node:
     def __init__(self, bench: Bench, start: Start, kubelet: SimulatedKubelet, directory: Path, nvml: str) -> None:
         self.bench, self.start, self.kubelet = bench, start, kubelet
         options = {"policies": bench.policies, "state-dir": bench.state_dir, "kubelet-dir": directory}
+        options["pod-resources"] = directory / "pod-resources.sock"  # not that of a kubelet of this machine
         self._arguments = [f"--{name}={value}" for name, value in options.items()]
         self._nvml = nvml
         self.stack = ExitStack()
