@@ -13,10 +13,11 @@ import yaml
 from policies.decision import decide
 from policies.grant import Decision, Denied, Grant
 from policies.policy_set import PolicySet
+from policies.reasons import reasons
 from program.terminal import for_output
 from webhook.patch import Operation, operations
 from webhook.preview.earlier import earlier_grants
-from webhook.preview.explain import explain, reasons
+from webhook.preview.explain import explain
 from webhook.preview.objects import UnreadableError
 from webhook.preview.translated import Origin, translate
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
