@@ -18,6 +18,7 @@ _EXAMPLES = Path(__file__).parent / "policies" / "examples"
         "completion": "program.completion:completion",
         "mps": "plugin.commands:mps",
         "doctor": "console.commands:doctor",
+        "explain": "console.commands:explain",
         "plugin": "plugin.commands:plugin",
         "policy": "policies.commands:policy",
         "preview": "webhook.commands:preview",

@@ -1,4 +1,4 @@
-"""`gpu-share top` and `gpu-share doctor`: a cluster, by the user's own kubeconfig."""
+"""`gpu-share top`, `gpu-share doctor` and `gpu-share explain`: a cluster, by the user's own kubeconfig."""
 
 import sys
 from pathlib import Path
@@ -92,3 +92,28 @@ def doctor(
     api = _connected(kubeconfig, context)
     api.namespace = namespace or api.namespace
     sys.exit(run(api, pre=pre, output=output))
+
+
+@click.command(short_help="Explain a pod: what led to it as it is, and what to do.")
+@click.argument("name", metavar="POD|KIND/NAME")
+@_kubeconfig
+@_context
+@option("--namespace", "-n", of="explain", default="", metavar="NAME", help="Namespace; else that of the context.")
+@option("--output", "-o", of="explain", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def explain(
+    *, name: str, kubeconfig: Path | None, context: str, namespace: str, output: Literal["text", "json"]
+) -> None:
+    """
+    Say what led to a pod as it is: what it asked for, what it was granted and why, and what is wrong with it.
+
+    That is: on which GPU it is and with whom, what holds it to its share and what it takes, why it waits or failed.
+
+    A Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob stands for its pods, or for the denial if there are
+    none.
+
+    Exits with 1 if there is no such pod, with 2 if no cluster is configured.
+    """
+    from console.explain.command import run
+
+    api = _connected(kubeconfig, context)
+    sys.exit(run(api, name, namespace=namespace or api.namespace, output=output))

@@ -1,35 +1,30 @@
 """Look at an installation: what the checks of `gpu-share doctor` judge. Nothing in the cluster is changed."""
 
-import tempfile
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from console.api_server import ApiServer, UnseenError, decoded, message_of, path_of
-from console.doctor.installation import SUCCEEDED, Attempt, ConfigMap, Installation, Namespace, WebhookConfiguration
+from console.cluster_policies import read_policies
+from console.doctor.installation import SUCCEEDED, Attempt, Installation, Namespace, WebhookConfiguration
 from console.look import look, unseen
 from console.objects import Pod
 from console.seen import COMPONENT_LABEL, Seen, Unseen
 from console.words import Shown
 from policies.contract import (
     NAMESPACE,
-    POLICIES_CONFIG_MAP,
     SERVING_SECRET,
     SHARE_ANNOTATION,
     WEBHOOK_CONFIGURATION,
 )
-from policies.errors import PolicyError
-from policies.reading.store import PolicyStore
 
 _WEBHOOK_PORT: Final = 8443
 _NOT_FOUND: Final = 404
 _FORBIDDEN: Final = 403
-_CLUSTER_FILE_MAP: Final = "gpu-share-cluster"  # and a hash of its content
 # What an installation creates, and by which rights: group, resource, whether it is in our namespace.
 _CREATES: Final = (
     ("", "namespaces", False),
@@ -172,27 +167,8 @@ def _serving(api: ApiServer) -> Found:
 
 
 def _policies(api: ApiServer) -> Found:
-    """Read the policies as the webhook does: the files of the ConfigMaps, as one directory."""
-    listed = [*api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))]
-    clusters = [one for one in listed if one.metadata.name.startswith(_CLUSTER_FILE_MAP)]
-    newest = max(clusters, key=lambda one: one.metadata.creation_timestamp or "", default=None)
-    own = next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None)
-    if own is None:
-        return {"policy_problems": (f"there is no ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}",)}
-    return in_force({**own.data, **(newest.data if newest else {})})
-
-
-def in_force(files: Mapping[str, str]) -> Found:
-    """Say what is in force by policy files, and what is wrong with them."""
-    with tempfile.TemporaryDirectory() as directory:
-        for name, text in files.items():
-            (Path(directory) / Path(name).name).write_text(text)
-        try:
-            store = PolicyStore(Path(directory))
-        except PolicyError as error:
-            return {"policy_problems": tuple(Shown(str(one).replace(f"{directory}/", "")) for one in error.problems)}
-        problems = tuple(Shown(str(one).replace(f"{directory}/", "")) for one in store.troubles)
-        return {"policies": store.current, "policy_problems": problems}
+    policies, problems = read_policies(api)
+    return {"policies": policies, "policy_problems": problems}
 
 
 def _namespaces(api: ApiServer) -> dict[str, dict[str, str]]:

@@ -54,13 +54,6 @@ class WebhookConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: tuple[Webhook, ...] = ()
 
 
-class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
-    """A ConfigMap."""
-
-    metadata: Metadata = Metadata()
-    data: dict[str, str] = {}
-
-
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace."""
 

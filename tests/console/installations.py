@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from certs.issuer import CA_LIFETIME, new_ca
-from console.doctor.inspection import in_force
+from console.cluster_policies import in_force
 from console.doctor.installation import Attempt, Installation, WebhookConfiguration
 from console.look import seen_nodes, seen_pod
 from console.objects import Node, Pod
@@ -26,7 +26,8 @@ CLUSTER = "exemptNamespaces: [kube-system]\n"
 def policies(cluster: str = CLUSTER, **files: str) -> dict[str, Any]:
     """What becomes of policy files."""
     texts = {"_cluster.yaml": cluster, "_default.yaml": "", **{f"{name}.yaml": text for name, text in files.items()}}
-    return in_force(texts)
+    made, problems = in_force(texts)
+    return {"policies": made, "policy_problems": problems}
 
 
 def webhook(**changes: Any) -> WebhookConfiguration:

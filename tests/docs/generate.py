@@ -37,6 +37,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "metrics of the certificates": partial(metrics_table, certs_metrics.METRICS),
     "top": cluster.top,
     "doctor": cluster.doctor,
+    "explain": cluster.explain,
 }
 _PART = re.compile(r"^<!-- ([a-z ]+) -->\n(.*?)^<!-- end of \1 -->$", re.DOTALL | re.MULTILINE)
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d+ ?s(?= ago)")

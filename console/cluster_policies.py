@@ -1,0 +1,56 @@
+"""The policies of a cluster: the ConfigMaps that its webhook reads, read as it does."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from console.api_server import ApiServer, path_of
+from console.objects import Metadata
+from console.words import Shown
+from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from policies.errors import PolicyError
+from policies.policy_set import PolicySet
+from policies.reading.store import PolicyStore
+
+RIGHT: Final = f"list configmaps in namespace {NAMESPACE}"
+_CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"  # and a hash of its content
+
+Read = tuple[PolicySet | None, tuple[str, ...]]  # what is in force, and what is wrong with the files
+
+
+class ConfigMap(msgspec.Struct, frozen=True, kw_only=True):
+    """A ConfigMap."""
+
+    metadata: Metadata = Metadata()
+    data: dict[str, str] = {}
+
+
+def read_policies(api: ApiServer) -> Read:
+    """
+    Read the policies, and every problem in them.
+
+    Raises:
+        UnseenError: If the ConfigMaps cannot be read.
+    """
+    listed = [*api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))]
+    clusters = [one for one in listed if one.metadata.name.startswith(_CLUSTER_CONFIG_MAP)]
+    newest = max(clusters, key=lambda one: one.metadata.creation_timestamp or "", default=None)
+    own = next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None)
+    if own is None:
+        return None, (f"there is no ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}",)
+    return in_force({**own.data, **(newest.data if newest else {})})
+
+
+def in_force(files: Mapping[str, str]) -> Read:
+    """Say what is in force by the texts of policy files, and what is wrong with them."""
+    with tempfile.TemporaryDirectory() as directory:
+        for name, text in files.items():
+            (Path(directory) / Path(name).name).write_text(text)
+        try:
+            store = PolicyStore(Path(directory))
+        except PolicyError as error:
+            return None, tuple(Shown(str(one).replace(f"{directory}/", "")) for one in error.problems)
+        return store.current, tuple(Shown(str(one).replace(f"{directory}/", "")) for one in store.troubles)

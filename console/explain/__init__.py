@@ -1,0 +1,1 @@
+"""`gpu-share explain`: all that led to a pod as it is."""

@@ -1,0 +1,184 @@
+"""`gpu-share explain` against a stand-in for an API server."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import Result
+
+from console.explain.remedies import REMEDIES
+from policies.node_state import ApplicationFault, Use
+from tests.console.objects import GIB, cluster, denial, failed_gpu, gpu, node, pending, pod, state, tenant
+from tests.console.stand_in import Object, StandIn, status_of
+from tests.docs.pages import ROOT, anchors
+
+Asked = Callable[..., Result]
+_OURS = "/api/v1/namespaces/team-vision"
+
+
+def known(*pods: Object, **more: Any) -> StandIn:
+    """A node with two GPUs, and pods in team-vision."""
+    held = (
+        tenant("resnet-0", 2, use=Use(memory_bytes=3 * GIB, sm_ratio=0.25, processes=1)),
+        tenant("bert-0", 5, namespace="team-language"),
+    )
+    made = cluster(more.get("state") or state(gpu(*held, hidden=1), failed_gpu()))
+    made.lists[f"{_OURS}/pods"] = list(pods)
+    made.lists[f"{_OURS}/events"] = []
+    files = {"_default.yaml": "", "team-vision.yaml": "share:\n  maximum: '0.5'\n"}
+    made.lists["/api/v1/namespaces/gpu-share/configmaps"] = [
+        {"metadata": {"name": "gpu-share-policies"}, "data": files}
+    ]
+    made.raw[_OURS] = (200, b'{"metadata": {"name": "team-vision"}}')
+    return made
+
+
+def explain(asked: Asked, on: StandIn, *words: str) -> str:
+    ran = asked(on, "explain", "-n", "team-vision", *words)
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
+
+
+def owned(one: Object, kind: str, name: str) -> Object:
+    one["metadata"]["ownerReferences"] = [{"kind": kind, "name": name}]
+    return one
+
+
+def test_a_pod_that_runs_is_explained_from_its_request_to_its_neighbours(asked: Asked) -> None:
+    text = explain(asked, known(pod("resnet-0")), "resnet-0")
+    for line in (
+        "Pod team-vision/resnet-0: Running on gpu-a for 5 min",
+        "    annotation gpu-share: 0.2",
+        "    by the policy team-vision: strategy mps, attached in the pod, gpu-share.dev/vgpu",
+        '    container "main": 0.2 of a GPU, 2 of 10 vGPUs',
+        "    Policy: team-vision.yaml.",
+        '    Container "main" asks for 0.2 of a GPU by gpu-share; 0.001 (built-in default) to 0.5 (team-vision.yaml:2)',
+        "      0.2 x 10 vGPUs per GPU = 2: 2 x gpu-share.dev/vgpu.",
+        '    container "main": 0.2 of NVIDIA H200 GPU-0 (GPU 0 of gpu-a)',
+        "      memory limit 28.0 GiB, threads -, enforced by mps",
+        "      takes now: memory 3.0 GiB, SM 25%, processes 1",
+        "      with team-language/bert-0/main (0.5)",
+    ):
+        assert line in text, text
+    assert "Not seen" not in text
+
+
+def test_a_pod_that_waits_is_told_of_each_node_why(asked: Asked) -> None:
+    on = known(pending("late", "0.4", "0/3 nodes are available: 1 Insufficient gpu-share.dev/vgpu."))
+    on.lists["/api/v1/nodes"] += [node("gpu-new"), node("gpu-off")]
+    on.lists["/api/v1/nodes"][2]["spec"] = {"unschedulable": True, "taints": [{"key": "x/y", "effect": "NoSchedule"}]}
+    on.lists[f"{_OURS}/pods"][0]["spec"]["nodeSelector"] = {"disk": "fast"}
+    text = explain(asked, on, "late")
+    for line in (
+        "    0/3 nodes are available: 1 Insufficient gpu-share.dev/vgpu.",
+        "    what to do: wait, ask for less, or add a node (docs/troubleshooting.md#a-pod-is-pending)",
+        "    gpu-a: it lacks the label disk=fast; no GPU has 0.4 free: GPU 0 has 0.2, 0.1 hidden, GPU 1 is unhealthy",
+        "    gpu-new: it lacks the label disk=fast; it has no GPU to share: no part of gpu-share runs there",
+        "gpu-off: it is cordoned; it lacks the label disk=fast; the pod does not tolerate its taint x/y; it has no GPU",
+    ):
+        assert line in text, text
+
+
+def test_a_node_with_room_is_not_blamed(asked: Asked) -> None:
+    text = explain(asked, known(pending("late", "0.2", "no")), "late")
+    assert "gpu-a: it has room for it: wait for the scheduler" in text
+
+
+def test_a_pod_that_failed_is_told_what_happened_and_what_to_do(asked: Asked) -> None:
+    failed = pod(
+        "p", phase="Failed", reason="UnexpectedAdmissionError", message="4 vGPUs must lie on one GPU, got 3 and 1"
+    )
+    text = explain(asked, known(failed), "p")
+    assert "    UnexpectedAdmissionError: 4 vGPUs must lie on one GPU, got 3 and 1" in text
+    assert "what to do: no one GPU had that many vGPUs free" in text
+    assert "docs/troubleshooting.md#fragmentation" in text
+
+
+def test_policies_that_would_deny_a_pod_by_now_are_told(asked: Asked) -> None:
+    text = explain(asked, known(pod("big", "0.8")), "big")
+    assert "    They would deny the pod, were it created now:" in text
+    assert "The pod is denied with ShareAboveMaximum" in text
+    assert "(team-vision.yaml:2)" in text
+
+
+def test_a_fault_that_may_have_hit_a_container_is_told(asked: Asked) -> None:
+    fault = ApplicationFault(xid=31, at="2026-01-01T00:00:00Z", tenants=("team-vision/resnet-0/main",))
+    on = known(pod("resnet-0"), state=state(gpu(tenant("resnet-0", 2), application_fault=fault)))
+    text = explain(asked, on, "resnet-0")
+    assert "a program on this GPU had a fault, XID 31" in text
+    assert "what it takes now is not known" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "owner"),
+    [
+        ("deploy/resnet", "apps/v1/namespaces/team-vision/deployments/resnet", ("ReplicaSet", "resnet-5d")),
+        ("resnet", "apps/v1/namespaces/team-vision/deployments/resnet", ("ReplicaSet", "resnet-5d")),
+        ("job/train", "batch/v1/namespaces/team-vision/jobs/train", ("Job", "train")),
+        ("statefulsets/db", "apps/v1/namespaces/team-vision/statefulsets/db", ("StatefulSet", "db")),
+    ],
+)
+def test_what_makes_pods_stands_for_them(asked: Asked, name: str, path: str, owner: tuple[str, str]) -> None:
+    other = owned(pod("other"), "ReplicaSet", "other-1")
+    on = known(owned(pod("resnet-0"), *owner), owned(pod("resnet-1"), *owner), other)
+    _only(on, path)
+    text = explain(asked, on, name)
+    assert [line for line in text.splitlines() if line.startswith("Pod ")] == [
+        f"Pod team-vision/{one}: Running on gpu-a for 5 min" for one in ("resnet-0", "resnet-1")
+    ]
+
+
+def test_without_pods_there_is_the_denial(asked: Asked) -> None:
+    on = known()
+    _only(on, "apps/v1/namespaces/team-vision/deployments/resnet")
+    on.lists[f"{_OURS}/events"] = [denial('admission webhook "pods.gpu-share.dev" denied the request: too much')]
+    text = explain(asked, on, "deployment/resnet")
+    assert text.startswith("Deployment team-vision/resnet: no pods\n")
+    assert 'ReplicaSet resnet-5d, 9 times: admission webhook "pods.gpu-share.dev" denied the request: too much' in text
+
+
+@pytest.mark.parametrize("name", ["none", "pod/none", "deployment/none", "secret/x", "\x1b[2J"])
+def test_what_is_not_there_is_one_sentence(asked: Asked, name: str) -> None:
+    on = known()
+    _only(on, "")
+    ran = asked(on, "explain", "-n", "team-vision", name)
+    assert ran.exit_code == 1
+    assert ran.stderr.startswith("gpu-share explain: ")
+    assert len(ran.stderr.splitlines()) == 1
+    assert "\x1b" not in ran.stderr
+
+
+def test_policies_that_may_not_be_read_leave_the_rest(asked: Asked) -> None:
+    on = known(pod("resnet-0"))
+    on.forbidden = {"configmaps"}
+    text = explain(asked, on, "resnet-0")
+    assert 'container "main": 0.2 of NVIDIA H200' in text
+    assert "the right to list configmaps in namespace gpu-share, and get namespaces is missing" in text
+
+
+def test_no_word_of_a_pod_writes_on_the_terminal(asked: Asked) -> None:
+    odd = pod("resnet-0", phase="Failed", message="\x1b[2J")
+    odd["metadata"]["annotations"]["gpu-share.dev/framework"] = "\x1b]0;x\x07"
+    odd["spec"]["containers"][0]["args"] = ["\x1b[31m"]
+    text = explain(asked, known(odd), "resnet-0")
+    assert "gpu-share.dev/framework" in text
+    assert not set(text) & set("\x1b\x07")
+
+
+def test_every_remedy_leads_to_a_section_of_the_documents() -> None:
+    for one in REMEDIES:
+        page, _, anchor = one.page.partition("#")
+        assert anchor in anchors((ROOT / "docs" / page).read_text()), one.page
+
+
+def _only(on: StandIn, path: str) -> None:
+    """Have one object that makes pods, and no other."""
+    for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):
+        for name in ("resnet", "db", "none", "\x1b[2J"):
+            on.raw[f"/apis/apps/v1/namespaces/team-vision/{kind}/{name}"] = status_of(404, "not found")
+    for kind in ("jobs", "cronjobs"):
+        for name in ("none", "train", "\x1b[2J"):
+            on.raw[f"/apis/batch/v1/namespaces/team-vision/{kind}/{name}"] = status_of(404, "not found")
+    if path:
+        on.raw[f"/apis/{path}"] = (200, msgspec.json.encode({"metadata": {"name": path.rpartition("/")[2]}}))
