@@ -1,26 +1,17 @@
 """The devices of one resource as the kubelet should see them now, and who waits for a change of them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from threading import Condition
 from weakref import WeakSet
 
+from plugin.device_plugin.counts import Counts
 from plugin.device_plugin.fit_guard import FitGuard, Room
 from plugin.device_plugin.holdings import Holder
-from plugin.device_plugin.subscription import Subscription
+from plugin.device_plugin.subscription import Device, Subscription
 from plugin.gpus.gpu import Gpu, Pool, VGpuId
-from plugin.shares.parts import advertised, free_vgpus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """One vGPU in the kubelet's eyes."""
-
-    id: str
-    gpu_uuid: str
-    numa_node: int | None
-    healthy: bool = True
+from plugin.shares.parts import free_vgpus
 
 
 class Devices:
@@ -48,20 +39,16 @@ class Devices:
         self._is_blind = False
         self._advertised: dict[str, frozenset[int]] = {}  # by UUID: the indexes
         self._known: dict[str, frozenset[int]] = {}  # those that ever were
-        # By UUID: what was made, or counted, and of what.
+        # By UUID: what was made, and of what.
         self._of_gpu: dict[str, tuple[object, tuple[Device, ...]]] = {}
-        self._counts: dict[str, tuple[object, tuple[frozenset[int], frozenset[int]]]] = {}
+        self._counts = Counts(resource)
         self._parts: list[tuple[Device, ...]] = []
         self._devices: tuple[Device, ...] = ()
         self._guard = guard
+        self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
         self.is_known = False  # who holds what
         self._watches: WeakSet[Subscription] = WeakSet()
         self._make()
-
-    @property
-    def is_guarded(self) -> bool:
-        """Whether free vGPUs are hidden where they would be allocated in vain."""
-        return self._guard is not None
 
     @property
     def seen(self) -> frozenset[str]:
@@ -126,14 +113,7 @@ class Devices:
     def set_held(
         self, held: Mapping[str, Mapping[int, Holder]], *, is_blind: bool = False, is_known: bool = False
     ) -> None:
-        """
-        Take over what is held, by UUID and index.
-
-        Args:
-            held: What is held.
-            is_blind: More than that may be held, so nothing is free.
-            is_known: The kubelet has said so, and nothing else is held: what is free may be hidden.
-        """
+        """Take over what is held, by UUID and index: all of it if *is_known*, and perhaps not all if *is_blind*."""
         with self._changed:
             self._held, self._is_blind, self.is_known = held, is_blind, is_known
             self._publish()
@@ -253,7 +233,10 @@ class Devices:
         indexes, earlier = {}, {}
         usual = frozenset(range(self._pool.vgpus_per_gpu))
         for gpu in self._pool.gpus:
-            now, numbers = self._counted(gpu)
+            held = self._held.get(gpu.uuid, {})
+            now, numbers = self._counts.of(
+                gpu.uuid, held, is_blind=self._is_blind, vgpus_per_gpu=self._pool.vgpus_per_gpu
+            )
             known = self._known.get(gpu.uuid, now) | now
             self._advertised[gpu.uuid], self._known[gpu.uuid] = now, known
             if known != usual:
@@ -262,20 +245,3 @@ class Devices:
                 earlier[gpu.uuid] = numbers
         if (indexes, earlier) != (self._pool.indexes, self._pool.earlier):
             self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
-
-    def _counted(self, gpu: Gpu) -> tuple[frozenset[int], frozenset[int]]:
-        """Say which vGPUs of a GPU are advertised, and by which earlier numbers some are held; likewise."""
-        per_gpu = self._pool.vgpus_per_gpu
-        state = (self._held.get(gpu.uuid, {}), self._is_blind, per_gpu)
-        counted = self._counts.get(gpu.uuid)
-        if counted is None or counted[0] != state:
-            counted = self._counts[gpu.uuid] = (state, self._counted_anew(gpu, per_gpu))
-        return counted[1]
-
-    def _counted_anew(self, gpu: Gpu, per_gpu: int) -> tuple[frozenset[int], frozenset[int]]:
-        own: dict[int, int] = {}
-        others: dict[int, int] = {}
-        for index, holder in self._held.get(gpu.uuid, {}).items():
-            (own if holder.resource in ("", self.resource) else others)[index] = holder.of
-        now = tuple(own) if self._is_blind else advertised(own, vgpus_per_gpu=per_gpu, others=others)
-        return frozenset(now), frozenset(own.values()) - {per_gpu}

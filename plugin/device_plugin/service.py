@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import grpc
 
-from plugin.device_plugin.devices import Device, Devices
+from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.rejection import TOLD_SECONDS, Rejections
-from plugin.device_plugin.subscription import Subscription
+from plugin.device_plugin.subscription import Device, Subscription
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError, NoRoomError
 from plugin.shares.allocation import Allocation

@@ -6,12 +6,12 @@ from pathlib import Path
 from random import Random
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.devices import Device, Devices
+from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.service import DevicePluginService, Resource
-from plugin.device_plugin.subscription import Subscription
+from plugin.device_plugin.subscription import Device, Subscription
 from plugin.gpus.gpu import Pool, VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.fit import Fit

@@ -2,8 +2,9 @@
 
 import pytest
 
-from plugin.device_plugin.devices import Device, Devices
+from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.subscription import Device
 from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
 
