@@ -169,15 +169,19 @@ def test_a_change_that_is_taken_up_at_a_start_alone_ends_it_to_be_started_anew(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
     folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
-    with SimulatedKubelet(directory) as kubelet:
-        plugin = start("--simulate", "1xL4", "--policies", folder)
+    options = ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options)
         kubelet.wait_for(NAME)
+        kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
         policies(tmp_path / "policies", _cluster="resourceNames: {mps: example.com/vgpu}")
         told = plugin.logged("restart needed")
         assert told["changed"] == ["resourceNames.mps gpu-share.dev/vgpu -> example.com/vgpu"]
         assert plugin.ends()[0] == 0
-        start("--simulate", "1xL4", "--policies", folder).logged("starting")
-        assert kubelet.wait_for("example.com/vgpu") == 10
+        start(*options).logged("starting")
+        assert kubelet.wait_for("example.com/vgpu") == 7  # 3 are held by the earlier name
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource="example.com/vgpu", count=7))
+        assert rest.environment["GPU_SHARE_FRACTION"] == "0.7"
 
 
 def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from random import Random
 
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.service import DevicePluginService, Resource
@@ -49,6 +50,7 @@ class LiveNode:
     random: Random
     directory: Path
     number: int = 10
+    is_guarded: bool = False
     steps: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -168,7 +170,9 @@ class LiveNode:
         socket = self.directory / "kubelet.sock"
         holdings = Holdings(self._tenants, kubelet=socket, checkpoint=checkpoint, clock=lambda: self._now_seconds)
         self._held = HeldVgpus(holdings)
-        self.devices = Devices(Pool(gpus=self.gpus, vgpus_per_gpu=self.number), resource=NAME, faults=self._faults)
+        pool = Pool(gpus=self.gpus, vgpus_per_gpu=self.number)
+        guard = FitGuard("pack", several=False, clock=lambda: self._now_seconds) if self.is_guarded else None
+        self.devices = Devices(pool, resource=NAME, faults=self._faults, guard=guard)
         self._held.follow(self.devices, are_divided=True)
         resource = Resource(
             name=NAME,

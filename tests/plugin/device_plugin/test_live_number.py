@@ -19,3 +19,19 @@ def test_changes_pods_faults_and_restarts_in_any_order_break_no_promise(tmp_path
             if not node._faults:
                 assert node.allocatable - node.requested == sum(node.room().values())
     assert min(node.steps[kind] for kind in ("allocated", "several numbers", "rejected", "pending", "kill")) > 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_beside_the_guard_the_scheduler_sees_no_more_than_is_free_and_all_that_fits_on_one_gpu(
+    tmp_path: Path, seed: int
+) -> None:
+    node = LiveNode(gpus=simulated_gpus("3xL4"), random=Random(seed), directory=tmp_path, is_guarded=True)  # noqa: S311 - as above
+    for number in range(500):
+        node.step()
+        if number % 50 == 49:
+            node.settle()
+            node.settle()  # what is hidden takes effect after a second
+            if not node._faults:
+                room = node.room().values()
+                assert max(room) <= node.allocatable - node.requested <= sum(room)
+    assert min(node.steps[kind] for kind in ("allocated", "several numbers", "pending", "kill")) > 5
