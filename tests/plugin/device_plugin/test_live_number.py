@@ -35,3 +35,43 @@ def test_beside_the_guard_the_scheduler_sees_no_more_than_is_free_and_all_that_f
                 room = node.room().values()
                 assert max(room) <= node.allocatable - node.requested <= sum(room)
     assert min(node.steps[kind] for kind in ("allocated", "several numbers", "pending", "kill")) > 5
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> LiveNode:
+    return LiveNode(gpus=simulated_gpus("2xL4"), random=Random(1), directory=tmp_path)  # noqa: S311 - as above
+
+
+def fill_one(node: LiveNode) -> None:
+    """Have pods on the first GPU of the two, and none on the other."""
+    while len(node._running) < 2:
+        node.schedule()
+        node.settle()
+    assert sorted(node.room().values())[1] == 10
+
+
+def test_where_the_checkpoint_is_lost_nothing_is_free_beside_what_is_held(node: LiveNode, tmp_path: Path) -> None:
+    fill_one(node)
+    (tmp_path / "gpu-share" / "vgpus.json").write_text("{")
+    node.start_plugin()
+    assert set(node.devices.room().values()) == {0}  # who holds what is not known at all
+    node._held.refresh()
+    assert set(node.devices.room().values()) == {0}  # a kubelet that starts names one pod after the other
+    node.settle()
+    assert sorted(node.devices.room().values()) == [0, 10]
+    for name in [*node._running]:
+        node.end(name)
+    node.settle()
+    assert set(node.devices.room().values()) == {10}
+
+
+def test_the_number_stays_where_what_is_held_cannot_be_written(node: LiveNode, tmp_path: Path) -> None:
+    fill_one(node)
+    file = tmp_path / "gpu-share" / "vgpus.json"
+    file.unlink()
+    file.mkdir()
+    assert "cannot be written" in node._held.divide_by(20)
+    assert node.devices.pool.vgpus_per_gpu == 10
+    file.rmdir()
+    assert node._held.divide_by(20) == ""
+    assert node.devices.pool.vgpus_per_gpu == 20
