@@ -16,7 +16,7 @@ from policies.policy_set import PolicySet
 from policies.reading.store import PolicyStore
 
 RIGHT: Final = f"list configmaps in namespace {NAMESPACE}"
-_CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"  # and a hash of its content
+_CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"  # earlier versions added a hash of its content
 
 Read = tuple[PolicySet | None, tuple[str, ...]]  # what is in force, and what is wrong with the files
 
@@ -37,7 +37,11 @@ def read_policies(api: ApiServer) -> Read:
     """
     listed = [*api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))]
     clusters = [one for one in listed if one.metadata.name.startswith(_CLUSTER_CONFIG_MAP)]
-    newest = max(clusters, key=lambda one: one.metadata.creation_timestamp or "", default=None)
+    newest = max(
+        clusters,
+        key=lambda one: (one.metadata.name == _CLUSTER_CONFIG_MAP, one.metadata.creation_timestamp or ""),
+        default=None,
+    )
     own = next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None)
     if own is None:
         return None, (f"there is no ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}",)
