@@ -6,7 +6,7 @@ from itertools import chain
 from threading import Condition
 from weakref import WeakSet
 
-from plugin.device_plugin.counts import Counts
+from plugin.device_plugin.counts import Counts, Free, device_id
 from plugin.device_plugin.fit_guard import FitGuard, Room
 from plugin.device_plugin.holdings import Holder
 from plugin.device_plugin.subscription import Device, Subscription
@@ -44,16 +44,13 @@ class Devices:
         self._counts = Counts(resource)
         self._parts: list[tuple[Device, ...]] = []
         self._devices: tuple[Device, ...] = ()
+        self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
+        self._vacant = Free()
         self._guard = guard
         self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
         self.is_known = False  # who holds what
         self._watches: WeakSet[Subscription] = WeakSet()
         self._make()
-
-    @property
-    def seen(self) -> frozenset[str]:
-        """Name the vGPUs that the kubelet takes for healthy."""
-        return frozenset(device.id for device in self._devices if device.healthy)
 
     @property
     def pool(self) -> Pool:
@@ -137,7 +134,8 @@ class Devices:
         with self._changed:
             seen = self.seen
             return tuple(
-                Room(gpu_uuid=uuid, free=len(ids), hidden=len(set(ids) - seen)) for uuid, ids in self._free().items()
+                Room(gpu_uuid=uuid, free=len(ids), hidden=len(set(ids.values()) - seen))
+                for uuid, ids in self._free().items()
             )
 
     def wait_until_told(self, *, within_seconds: float) -> bool:
@@ -188,19 +186,20 @@ class Devices:
         is_news = parts != self._parts
         if is_news:
             self._parts, self._devices = parts, tuple(chain.from_iterable(parts))
+            self.seen = frozenset(device.id for device in self._devices if device.healthy)
         return is_news
 
     def _made_of(self, gpu: Gpu, hidden: Collection[str]) -> tuple[Device, ...]:
         """Make the devices of one GPU, unless they would be the same: an allocation changes one GPU of several."""
         healthy = frozenset() if gpu.uuid in self._faults else self._advertised[gpu.uuid]
         if hidden:
-            healthy = frozenset(index for index in healthy if str(VGpuId(gpu.uuid, index)) not in hidden)
+            healthy = frozenset(index for index in healthy if device_id(gpu.uuid, index) not in hidden)
         state = (gpu.numa_node, self._pool.indexes_of(gpu), healthy)
         made = self._of_gpu.get(gpu.uuid)
         if made is None or made[0] != state:
             devices = (
                 Device(
-                    id=str(VGpuId(gpu.uuid, index)),
+                    id=device_id(gpu.uuid, index),
                     gpu_uuid=gpu.uuid,
                     numa_node=gpu.numa_node,
                     healthy=index in healthy,
@@ -214,17 +213,17 @@ class Devices:
         if self._guard is None:
             return frozenset()
         is_watched = any(not watch.closed for watch in self._watches)
+        free = {uuid: tuple(ids.values()) for uuid, ids in self._free().items()}
         per_gpu = self._pool.vgpus_per_gpu
-        return self._guard.hidden(self._free(), seen=self.seen, vgpus_per_gpu=per_gpu, at_once=not is_watched)
+        return self._guard.hidden(free, seen=self.seen, vgpus_per_gpu=per_gpu, at_once=not is_watched)
 
-    def _free(self) -> dict[str, list[str]]:
-        """List what nobody holds of each healthy GPU, by UUID, where that is known."""
+    def _free(self) -> dict[str, Mapping[int, str]]:
+        """Give what nobody holds of each healthy GPU, by UUID and index, where that is known."""
         if not self.is_known or self._is_blind:
             return {}
         return {
-            gpu.uuid: [str(VGpuId(gpu.uuid, index)) for index in sorted(self._advertised[gpu.uuid].difference(held))]
+            gpu.uuid: self._vacant.of(gpu.uuid, self._advertised[gpu.uuid], self._held.get(gpu.uuid, {}))
             for gpu in self._pool.gpus
-            for held in [self._held.get(gpu.uuid, {})]
             if gpu.uuid not in self._faults
         }
 

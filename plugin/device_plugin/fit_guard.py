@@ -68,10 +68,11 @@ class FitGuard:
         counts = [len(ids) for ids in free.values()]
         shown = sum(text in seen for ids in free.values() for text in ids)
         total = self._total(fit.most_shown(counts), shown, at_once=at_once)
-        hidden: set[str] = set()
+        hidden: list[str] = []
         for ids, count in zip(free.values(), fit.shown(counts, total), strict=True):
-            # Those that are shown already stay so: what need not change does not.
-            hidden.update(sorted(ids, key=lambda text: text not in seen)[count:])
+            if count < len(ids):
+                # Those that are shown already stay so: what need not change does not.
+                hidden += sorted(ids, key=lambda text: text not in seen)[count:]
         return frozenset(hidden)
 
     def _total(self, most: int, shown: int, *, at_once: bool) -> int:
