@@ -2,7 +2,8 @@
 A small HTTP server beside the work of a program: for scrapers and probes, in threads of its own, by GET alone.
 
 Nobody who connects can keep it for long: each connection has one request and one deadline, from its beginning to the
-last byte of the answer, and there are a few at a time. The answers come from what is known already.
+last byte of the answer, and there are a few at a time, of which the oldest makes room for a new one.
+The answers come from what is known already.
 """
 
 import logging
@@ -21,8 +22,10 @@ from threading import BoundedSemaphore, Thread
 from typing import Any, Final
 
 DEADLINE_SECONDS: Final = 5.0
-MOST_CONNECTIONS: Final = 16  # at a time; more are closed at once
+MOST_CONNECTIONS: Final = 16  # at a time; for one more the first of them ends
 LARGEST_HEAD_BYTES: Final = 16 * 1024
+
+_END_SECONDS: Final = 0.2  # that a connection may take to end, if it has to make room
 
 _PLAIN: Final = "text/plain; charset=utf-8"
 _END: Final = (b"\r\n\r\n", b"\n\n")
@@ -80,6 +83,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
         self.address_family = socket.AF_INET6 if ":" in bind[0] else socket.AF_INET
         self.routes = routes
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
+        self._open: dict[Any, None] = {}  # connections, in their order
         super().__init__(bind, _Handler)
 
     @property
@@ -110,13 +114,14 @@ class HttpServer(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer one connection in a thread, unless there are too many."""
-        if self._free.acquire(blocking=False):
-            try:
-                super().process_request(request, client_address)
-            except RuntimeError:  # no more threads can be had
-                self._free.release()
-                self.shutdown_request(request)
-        else:
+        if not self._free.acquire(blocking=False) and not self._makes_room():
+            self.shutdown_request(request)
+            return
+        self._open[request] = None
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no more threads can be had
+            self._forget(request)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -124,7 +129,17 @@ class HttpServer(socketserver.ThreadingTCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._forget(request)
+
+    def _forget(self, request: Any) -> None:
+        self._open.pop(request, None)
+        self._free.release()
+
+    def _makes_room(self) -> bool:
+        """End the connection that is the oldest, so that nobody keeps others away by silence; False if that fails."""
+        with suppress(OSError, RuntimeError, StopIteration):  # one has ended at this moment
+            next(iter(self._open)).shutdown(socket.SHUT_RDWR)
+        return self._free.acquire(timeout=_END_SECONDS)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the signature is socketserver's
         """Say nothing of callers that are gone or too slow, and log what is our fault."""
