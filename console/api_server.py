@@ -82,9 +82,12 @@ class ApiServer:
         except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
             raise UnseenError(f"no answer: {_short(error)}") from None
         if answer.status != _OK:
-            remedy = _REMEDIES.get(answer.status)
-            said = message_of(content) or f"{answer.status} {answer.reason}"
-            raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
+            said, remedy = message_of(content), _REMEDIES.get(answer.status)
+            if said:
+                raise UnseenError(f"{said}{f': {remedy}' if remedy else ''}", status=answer.status)
+            # No answer of the API server, but of what is behind its proxy.
+            told = content[:200].decode(errors="replace")
+            raise UnseenError(f"HTTP {answer.status} {answer.reason}: {told}", status=answer.status)
         return content
 
     def post(self, path: str, body: object, query: Mapping[str, str] | None = None) -> tuple[int, bytes]:

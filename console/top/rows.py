@@ -158,7 +158,7 @@ def _row(
         sm_ratio=_sum(one.use.sm_ratio if one.use else None for one in tenants),
         processes=_sum(one.use.processes if one.use else None for one in tenants),
         created=pod.pod.metadata.creation_timestamp if pod else next((one.since for one in tenants), None),
-        why=pod.why if pod and pod.phase != "Running" else "",
+        why=pod.why if pod else "",
     )
 
 

@@ -101,6 +101,15 @@ def test_a_node_that_says_nothing_of_use_is_named_with_the_reason(
     assert second.state == B
 
 
+def test_what_a_node_itself_rejects_is_no_missing_right(connected: Connected) -> None:
+    known = cluster(A)
+    known.uids["gpu-share-plugin-gpu-a:9407"] = "another"
+    (seen,) = look(connected(known)).nodes
+    assert seen.silent is not None
+    assert "HTTP 403 Forbidden: expected ?pod= with metadata.uid" in seen.silent.why
+    assert seen.silent.right == ""
+
+
 def test_a_redirect_of_a_node_is_not_followed(connected: Connected) -> None:
     known = cluster(A)
     known.redirect = "/api/v1/namespaces/kube-system/secrets"

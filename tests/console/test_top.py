@@ -156,6 +156,12 @@ def test_a_cluster_of_which_nothing_is_seen_is_a_failure(asked: Asked) -> None:
     assert asked(known, "top", "--once").exit_code == 1
 
 
+def test_a_container_that_crashes_in_a_pod_that_runs_is_told(asked: Asked) -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+    known = cluster(state(gpu()), pods=(pod("p", containerStatuses=[{"name": "main", "state": waiting}]),))
+    assert "! team-vision/p is Running: CrashLoopBackOff: back-off 5m0s" in asked(known, "top", "--once").stdout
+
+
 def test_no_name_writes_on_the_terminal(asked: Asked) -> None:
     hostile = "\u001b]0;x\u0007[red]\u202e"
     known = busy()
