@@ -197,8 +197,8 @@ def test_the_shipped_policies_and_the_selectors_exempt_the_same_namespaces() -> 
 def test_ports_agree_from_the_webhook_configuration_to_the_process() -> None:
     (port,) = named("Service", contract.WEBHOOK_SERVICE)["spec"]["ports"]
     (container,) = containers(templates(BASE)["Deployment", contract.NAMESPACE, "gpu-share-webhook"])
-    (opened,) = container["ports"]
-    (bind,) = (one["value"] for one in container["env"] if one["name"] == "GPU_SHARE_BIND")
+    opened, metrics = container["ports"]
+    environment = {one["name"]: one.get("value") for one in container["env"]}
     for name, webhook in webhooks(BASE).items():
         restricted = name == contract.RESTRICTED_WEBHOOK_NAME
         assert webhook["clientConfig"]["service"] == {
@@ -208,9 +208,12 @@ def test_ports_agree_from_the_webhook_configuration_to_the_process() -> None:
             "port": port["port"],
         }
     assert port["targetPort"] == opened["name"]
-    assert bind == f"0.0.0.0:{opened['containerPort']}"
-    ((allowed,),) = (rule["ports"] for rule in named("NetworkPolicy", "gpu-share-webhook")["spec"]["ingress"])
-    assert allowed["port"] == opened["name"]
+    assert environment["GPU_SHARE_BIND"] == f"0.0.0.0:{opened['containerPort']}"
+    assert environment["GPU_SHARE_METRICS_BIND"].rpartition(":")[2] == str(metrics["containerPort"])
+    (of_all,), (of_scrapers,) = (
+        rule["ports"] for rule in named("NetworkPolicy", "gpu-share-webhook")["spec"]["ingress"]
+    )
+    assert (of_all["port"], of_scrapers["port"]) == (opened["name"], metrics["name"])
 
 
 def test_the_file_modes_are_octal() -> None:
