@@ -9,6 +9,8 @@ from policies.contract import MILLI_PER_GPU
 from policies.policy import Policy
 from policies.share import PATTERN, Headroom, Share
 
+# Of an entry of `nodes` one of these must be there, and not be what it is by itself.
+_ONE_OF_A_NODE = (("offer", None), ("mig", "none"), ("allocation", None))
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -19,7 +21,13 @@ def policy_schema() -> dict[str, Any]:
 
 def cluster_schema() -> dict[str, Any]:
     """Describe `_cluster.yaml`."""
-    return _schema(Cluster, "gpu-share settings of the cluster")
+    schema = _schema(Cluster, "gpu-share settings of the cluster")
+    schema["$defs"]["NodeRule"]["anyOf"] = [_has(name, unless) for name, unless in _ONE_OF_A_NODE]
+    return schema
+
+
+def _has(name: str, unless: str | None) -> dict[str, Any]:
+    return {"required": [name], "properties": {name: {"not": {"const": unless}}}}
 
 
 def _schema(model: type[msgspec.Struct], title: str) -> dict[str, Any]:

@@ -117,6 +117,8 @@ def test_the_schema_refuses_what_the_check_refuses(text: str, tmp_path: Path) ->
         "mps: {pipeDirectory: x}",
         "resourceNames: {mps: x}",
         "nodes: [{node: a}]",
+        "nodes: [{mig: none}]",
+        "nodes: [{offer: null, node: a}]",
         "nodes: [{offer: mig}]",
         "nodes: [{offer: none, node: ''}]",
         "nodes: [{offer: none, indexes: []}]",

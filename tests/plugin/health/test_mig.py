@@ -119,7 +119,7 @@ def test_mig_mode_that_is_switched_off_takes_the_instances_and_brings_the_gpu(
     script.take_back("mig 1 1")
     wait_until(lambda: healthy(node)["vgpu-timesliced"] == [10, 10])
     wait_until(lambda: healthy(node)["vgpu-mig-1g.18gb"] == [0, 0])
-    assert {fault.source for gpu in node.health.gpus for fault in gpu.faults} == {"gone"}
+    wait_until(lambda: {fault.source for gpu in node.health.gpus for fault in gpu.faults} == {"gone"})
 
 
 def test_by_default_instances_are_left_to_others(start: StartNode, nvml: Nvml, script: Script) -> None:
