@@ -51,7 +51,7 @@ class Lexer(WordReader):
         Raises:
             UnreadableError: If the text cannot be read. What was given until then counts.
         """
-        if len(self._text) > _LONGEST_TEXT or _JOINED.search(self._text):
+        if len(self._text) > _LONGEST_TEXT or ("\\\n" in self._text and _JOINED.search(self._text)):
             raise UnreadableError
         written = self._list(until="")
         if self._at < len(self._text) or self._here:

@@ -16,14 +16,15 @@ BETWEEN: Final = "\x7f"  # stands between the words of a command line that are r
 # $NAME and ${NAME}; then what else a shell computes, cut at what opens it so that the words inside are read.
 _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", re.ASCII | re.DOTALL)
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
-_NAMED = re.compile(r"\b(?:for|read|export|local)\s+([A-Za-z_]\w*)", re.ASCII)
+_NAMING: Final = ("for", "read", "export", "local")
+_NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
 OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
 _SPLITS = frozenset({"IFS"})
 _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
 _SPACED = str.maketrans("()}[];&|<>{", " " * 10 + UNREAD, "'\"\\")
 # An option whose name is partly unread, and a word that begins with what may be an option.
-_PART_UNREAD = re.compile(r"-(?<![\w-]-)(?:[\w-]*+\x00(?=[\x01-\x03])|-*+\w[\w-]*+\x00)")
+_PART_UNREAD = re.compile(r"-(?<![\w-]-)([\w-]*+)\x00([\x01-\x03]?)")
 _MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f]\x00\x01)")
 
 
@@ -48,7 +49,8 @@ def unread_options(text: str) -> Iterator[str]:
         if count == _MOST_UNREAD:
             yield ""  # more of them than in any real text, and each costs time: one may be anything
             return
-        yield match[0].removesuffix(UNREAD)
+        if match[2] or match[1].strip("-"):
+            yield f"-{match[1]}"
 
 
 def _substituted(text: str, variables: Variables, computed: str) -> str:
@@ -56,7 +58,9 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
     if "$" not in text:
         return text
     variables.read(text)
-    assigned = {*_ASSIGNED.findall(text), *_NAMED.findall(text)}
+    assigned = set(_ASSIGNED.findall(text)) if "=" in text else set()
+    if any(word in text for word in _NAMING):
+        assigned.update(_NAMED.findall(text))
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]

@@ -178,7 +178,8 @@ class UnreadWords:
         """Look at a word that its program may run."""
         is_read = ANYTHING not in text and _COMPUTED.search(text) and self._run(text, is_text=False)
         if not is_read:
-            for start in unread_options(self.plain(text)):
+            plain = self._plain[text] = self.plain(text)
+            for start in unread_options(plain):
                 self._find(start)
 
     def _is_script(self, name: str, words: list[Word]) -> bool:
