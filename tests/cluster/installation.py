@@ -204,9 +204,10 @@ def _mig_patch() -> list[dict[str, Any]]:
     """Have the plugin simulate the GPU in MIG mode, and the directories of its instances be there."""
     made = "".join(f"install -d -m 755 /tmp/nvidia-mps/{one.uuid}\n" for one in simulated_node(MIG_GPUS).instances)
     container = "/spec/template/spec/containers/0"
+    (written, *_) = yaml.safe_load((ROOT / SIMULATED / "gpus" / "plugin.yaml").read_text())
+    position = [one["name"] for one in written["value"]].index("GPU_SHARE_SIMULATE")
     return [
-        {"op": "test", "path": f"{container}/env/2/name", "value": "GPU_SHARE_SIMULATE"},
-        {"op": "replace", "path": f"{container}/env/2/value", "value": MIG_GPUS},
+        {"op": "replace", "path": f"{container}/env/{position}/value", "value": MIG_GPUS},
         {"op": "add", "path": f"{container}/env/-", "value": {"name": "GPU_SHARE_WAIT_FOR_GPUS", "value": "true"}},
         {
             "op": "replace",
