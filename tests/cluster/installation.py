@@ -87,6 +87,8 @@ class Installation:
         """Have *overlay* installed and all of it ready; nothing happens if it is."""
         if self.overlay != overlay:
             self.apply(overlay)
+            # The plugin starts anew by itself where it must, within a minute: until then pods may still be its own.
+            self.run("kubectl -n gpu-share rollout restart daemonset/gpu-share-plugin")
             self.wait_until_ready(resource)
 
     def use_dra(self, overlay: str, *, devices: int = DRA_DEVICES) -> None:

@@ -93,4 +93,5 @@ def test_a_pod_of_the_aws_plugin_has_its_share(first: Installation, cluster: Clu
 def test_another_overlay_in_its_place_leaves_no_plugin_with_the_old_resource(first: Installation) -> None:
     first.use(AWS, AWS_VGPU)
     first.apply(SIMULATED)
-    first.wait_until_ready(seconds=15)
+    # The plugin ends by itself, and the kubelet waits longer each time before it starts a container again.
+    first.wait_until_ready(seconds=120)

@@ -83,9 +83,9 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
     return Installation(**{**values, **changes})
 
 
-def fragmented() -> Installation:
-    """One in which enough is free for a pod that waits, and on no one GPU."""
-    used = (gpu(tenant("a", 7)), gpu(tenant("b", 8), index=1))
+def fragmented(*, hidden: int = 0) -> Installation:
+    """One in which enough is free for a pod that waits, and on no one GPU; some of it is *hidden* for that reason."""
+    used = (gpu(tenant("a", 7)), gpu(tenant("b", 8), index=1, hidden=hidden))
     return installation(
         seen(
             **nodes(state(*used, on="gpu-0")),

@@ -203,6 +203,7 @@ WRONG: list[tuple[str, str, str, Made]] = [
     ),
     ("pods-admitted", "warning", "team-vision/ReplicaSet/r", lambda: installation(seen(denials=(DENIAL,)))),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share that fits is 0.3", fragmented),
+    ("shares-fit", "warning", "0.5 of GPUs is free, the largest share", lambda: fragmented(hidden=2)),
     ("within-share", "failure", "takes 60.0 GiB of its 28.0 GiB", over),
     ("within-share", "warning", "time-slicing limits no memory", sliced),
 ]
