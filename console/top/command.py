@@ -1,5 +1,6 @@
 """`gpu-share top`: once or live, as a picture or as JSON."""
 
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -44,13 +45,23 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
 
 
 def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, every_seconds: float) -> None:
+    is_over = False
+
+    def end(*_: object) -> None:
+        nonlocal is_over
+        is_over = True  # since Python drops what is raised while it collects garbage
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, end)
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            while True:
+            while not is_over:
                 live.update(draw(top(see(), node=node), wide=wide), refresh=True)
                 time.sleep(every_seconds)
     except KeyboardInterrupt:  # as one leaves it
         return
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _code(seen: Seen) -> int:

@@ -22,6 +22,7 @@ POLICIES = {
     "mig": f"devices: [gpu, {PROFILE}]\nshare: {{whole: gpus}}\n",
     "mig-by-dra": f"devices: [{PROFILE}]\nallocation: dra\n",
 }
+PLUGIN_SECONDS = 180  # until the plugin has started anew: the kubelet waits longer before each start
 STATUS = "kubectl -n gpu-share exec daemonset/gpu-share-plugin -c plugin -- gpu-share plugin status"
 INSTANCES = simulated_node(MIG_GPUS).instances
 
@@ -35,6 +36,7 @@ def with_instances(installation: Installation, how: str, overlay: str = MIG) -> 
     installation.run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
     installation.run("kubectl -n gpu-share rollout status daemonset/gpu-share-plugin")
     installation.hurry("webhook")
+    installation.hurry("plugin")
     asks = pod("0.5", annotations=DEVICE)
     eventually(lambda: decisions(installation.cluster, asks, "mig") == {True}, what="each webhook knows the policy")
     place = Place.make(installation.cluster, "mig")  # those that end may still be asked for a moment
@@ -113,7 +115,7 @@ def test_whole_instances_are_one_pods_each(instances: Installation, team: Place)
 
 def test_instances_that_are_left_to_others_are_not_advertised(instances: Installation) -> None:
     with_instances(instances, "none")
-    eventually(lambda: has(instances), what="no instance is allocatable")
+    eventually(lambda: has(instances), seconds=PLUGIN_SECONDS, what="no instance is allocatable")
     eventually(
         lambda: "its instances are left to NVIDIA's own plugin" in instances.cluster.attempt(STATUS).stdout,
         what="the plugin says why it shares nothing",

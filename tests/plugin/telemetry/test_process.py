@@ -57,7 +57,7 @@ def test_a_node_tells_its_gpus_and_tenants_as_metrics_and_as_one_document(
     with SimulatedKubelet(directory, pod_resources=pod_resources) as kubelet:
         plugin = start(
             *("--simulate", "2xH200", "--node-name", "worker-1", "--pod-resources", str(pod_resources)),
-            *("--pod-uid", UID, *BINDS),
+            *("--pod-uid", UID, *BINDS, "--fit-guard", "off"),  # two pods on one GPU, while another one is empty
         )
         metrics, document = address(plugin, "metrics"), address(plugin, "state")
         kubelet.wait_for(NAME)
@@ -70,7 +70,7 @@ def test_a_node_tells_its_gpus_and_tenants_as_metrics_and_as_one_document(
         assert [now.node, now.part, now.tenants_unknown, now.waiting] == ["worker-1", "plugin", "", ""]
         assert (first.healthy, first.strategy, first.allocation, first.resource) == (True, "mps", "device-plugin", NAME)
         assert (first.parts, first.granted, first.largest_free) == (10, 7, first.free)
-        assert (first.free or 0) + (first.hidden or 0) == 3  # the other GPU is empty, so some are hidden
+        assert (first.free, first.hidden) == (3, 0)
         assert (second.granted, second.free, second.largest_free, len(second.tenants)) == (0, 10, 10, 0)
         assert [(one.name, one.parts, one.use) for one in first.tenants] == [
             ("team-a/resnet/main", 3, None),
