@@ -3,7 +3,7 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, fail, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, unknown, warn
 from console.seen import SeenPod, Unseen
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
@@ -44,6 +44,24 @@ def fits(on: Installation) -> Verdict:
         f"smallest that waits is {milli_text(smallest)}: no one GPU has room for it"
     )
     return warn(told, hint="ask for a share that fits, delete a pod to make room, or let DRA choose the GPU")
+
+
+def numbers(on: Installation) -> Verdict:
+    """See that no pod waits with a grant of an earlier vgpusPerGpu: it would get as many vGPUs of the one of now."""
+    if missing := not_seen(on, "policies"):
+        return missing
+    if on.policies is None:
+        return OK
+    now = on.policies.cluster.vgpus_per_gpu
+    divided = {name for strategy, name in on.policies.cluster.resource_names.items() if strategy != "whole"}
+    found = [
+        f"{_name(pod)}: {container} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {now} now"
+        for pod in on.seen.pods
+        if pod.phase == "Pending" and pod.grant is not None and pod.grant.resource in divided
+        for container, one in pod.grant.containers.items()
+        if one.of not in (None, now)
+    ]
+    return warn(*_cut(found), hint="delete the pod, and it is granted anew")
 
 
 def within_share(on: Installation) -> Verdict:
@@ -105,6 +123,12 @@ WORKLOADS: Final = (
     ),
     Check(
         name="shares-fit", says="what waits would fit on one GPU", page="troubleshooting.md#fragmentation", judge=fits
+    ),
+    Check(
+        name="numbers-agree",
+        says="what waits was granted by the vgpusPerGpu of now",
+        page="operations.md#change-vgpuspergpu",
+        judge=numbers,
     ),
     Check(
         name="within-share",

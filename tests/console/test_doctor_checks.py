@@ -204,6 +204,12 @@ WRONG: list[tuple[str, str, str, Made]] = [
     ("pods-admitted", "warning", "team-vision/ReplicaSet/r", lambda: installation(seen(denials=(DENIAL,)))),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share that fits is 0.3", fragmented),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share", lambda: fragmented(hidden=2)),
+    (
+        "numbers-agree",
+        "warning",
+        "team-vision/late: main was granted 4 of 10 vGPUs, and a GPU is divided into 20 now",
+        lambda: installation(seen(**pods(pending("late", "0.4", "no room"))), **policies("vgpusPerGpu: 20\n")),
+    ),
     ("within-share", "failure", "takes 60.0 GiB of its 28.0 GiB", over),
     ("within-share", "warning", "time-slicing limits no memory", sliced),
 ]
