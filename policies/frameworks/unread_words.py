@@ -190,7 +190,7 @@ class UnreadWords:
             is_long = option.startswith("--")
             has_text |= not is_long and "c" in option
             at += 2 if option in _LONG_WITH_WORD or (not is_long and option[-1] in "oO") else 1
-        if at == len(words):
+        if at >= len(words):  # what an option at the end asks for is not there
             self._reads_input = True
             return False
         if not has_text:

@@ -175,6 +175,8 @@ def test_no_text_at_all_is_an_error(text: str) -> None:
 
 
 @given(SIGNS | PIECES)
+@example("sh -cdo ")
+@example("bash --rcfile")
 def test_what_is_read_is_read_to_its_end_and_within_its_bound(text: str) -> None:
     allowance = Allowance()
     recorder = Recorder(allowance)
