@@ -52,7 +52,7 @@ def dra_driver(
     if places.default != DRA and all(rule.allocation != DRA for rule in cluster.nodes_of(places.node)):
         return None
     from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
-    from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415
+    from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415 - likewise
 
     settings = DraSettings(
         node=places.node, plugins_dir=places.plugins_dir, registrar_dir=places.registrar_dir, handover=handover

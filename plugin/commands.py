@@ -167,7 +167,8 @@ def plugin(context: click.Context, /, **options: Any) -> None:
         if options:
             end(f"put the options after the command: gpu-share plugin {context.invoked_subcommand} ...", UNUSABLE)
         return
-    from plugin.process import Settings, run
+    from plugin.process import run
+    from plugin.settings import Settings
 
     telemetry = _telemetry(options)
     sys.exit(run(Settings(**options), telemetry))

@@ -5,11 +5,10 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal
 
 from plugin.allocators import Allocators, DraPlaces, LookForDevices, allocations, dividing, dra_driver, told_with_dra
 from plugin.device_plugin.held import held_vgpus
@@ -29,13 +28,12 @@ from plugin.occupancy_watch import watch_occupancy
 from plugin.pod_resources.tenants import Matching, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
+from plugin.settings import Settings
 from plugin.shares.handover import forget_others, handover_settings
-from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
 from policies.cluster import Cluster
-from policies.contract import Allocation, SharingStrategy
 from policies.errors import PolicyError
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
@@ -46,29 +44,6 @@ from program.log import start_logging
 _log = logging.getLogger(__name__)
 
 _TENANTS_TIMEOUT_SECONDS = 0.5  # a kubelet that hangs must not hold up the news of a fault
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The options of `gpu-share plugin`."""
-
-    policies: Path  # directory of policy files; the plugin needs _cluster.yaml of it
-    simulate: str | None  # "2xH200" or a file; None advertises NVML's GPUs
-    kubelet_dir: Path  # directory of the kubelet's socket and of ours
-    state_dir: Path  # directory in which this node's parts publish their state
-    cdi_dir: Path  # directory of CDI specifications, ours among them
-    cdi_static_dir: Path  # another one, in which nothing is written
-    pod_resources: Path  # the kubelet's socket that says who holds what
-    allocation_policy: AllocationPolicy
-    strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
-    node_name: str  # as `nodes` in _cluster.yaml names it
-    application_xids: frozenset[int]  # XIDs that are an application's fault and leave the GPU healthy
-    wait_for_gpus: bool  # False ends with an error where there are no GPUs
-    allocation: Allocation  # of a GPU whose entry of `nodes` in _cluster.yaml does not say, or that has none
-    kubelet_plugins_dir: Path  # directory of the kubelet's plugins, for allocation by DRA
-    kubelet_registrar_dir: Path  # directory in which the kubelet looks for them
-    service_account: Path  # directory of the token for the API server
-    fit_guard: Literal["on", "off"]  # hide free vGPUs that the scheduler would allocate in vain
 
 
 def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:

@@ -21,14 +21,7 @@ from policies.changes import (
     ReplaceArgument,
     ReplaceVariable,
 )
-from policies.contract import (
-    DRA,
-    GRANT_ANNOTATION,
-    HIDES,
-    MPS_VOLUME,
-    PARTITION,
-    SHARED_LABEL,
-)
+from policies.contract import DRA, GRANT_ANNOTATION, HIDES, MPS_VOLUME, PARTITION, SHARED_LABEL
 from policies.grant import Added, ContainerGrant, Grant, Hidden
 from policies.paths import normal
 from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration

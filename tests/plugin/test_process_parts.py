@@ -13,7 +13,8 @@ from plugin.gpu_source import gpu_source
 from plugin.health.reconciler import Reconciler
 from plugin.health.reports import Look, Probe
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
-from plugin.process import Settings, reconciler_context, restored_inventory
+from plugin.process import reconciler_context, restored_inventory
+from plugin.settings import Settings
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
 from policies.cluster import Cluster

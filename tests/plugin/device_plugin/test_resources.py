@@ -8,7 +8,7 @@ from plugin.device_plugin.service import Resource
 from plugin.errors import HandoverError, SocketError
 from plugin.gpus.gpu import Gpu
 from plugin.lifecycle import Threads
-from plugin.process import Settings
+from plugin.settings import Settings
 from plugin.shares.strategy import Mps, TimeSlicing, Whole
 from plugin.simulated.gpus import simulated_gpus, simulated_node
 from plugin.simulated.kubelet import SimulatedKubelet

@@ -11,7 +11,7 @@ from plugin.health.inventory import GpuInventory
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.reports import Event, Look, Probe, Report
 from plugin.pod_resources.tenants import Tenant
-from plugin.process import Settings
+from plugin.settings import Settings
 from plugin.shares.strategy import resource_of
 from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster

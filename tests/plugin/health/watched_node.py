@@ -22,7 +22,7 @@ from plugin.health.reports import Report, first_probe
 from plugin.health.state import NodeHealth, read_node_health
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
-from plugin.process import Settings
+from plugin.settings import Settings
 from plugin.shares.handover import handover_settings
 from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
 from plugin.state_files import boot_seconds
