@@ -41,6 +41,17 @@ static int is(const char *scenario) {
     return given != NULL && strcmp(given, scenario) == 0;
 }
 
+/* A test of a node that is misspelt would be one of a healthy node. */
+static void know_the_scenario(void) {
+    const char *known[] = {"healthy", "uninitialized", "empty", "lost", "mig", "unknown", "broken"};
+    const char *given = getenv("FAKE_NVML");
+    for (size_t i = 0; given != NULL && i < sizeof known / sizeof *known; i++)
+        if (strcmp(given, known[i]) == 0) return;
+    if (given == NULL) return;
+    fprintf(stderr, "FAKE_NVML=%s is not known\n", given);
+    abort();
+}
+
 static void note(const char *call) {
     const char *path = getenv("FAKE_NVML_CALLS");
     FILE *file = path != NULL ? fopen(path, "a") : NULL;
@@ -101,6 +112,7 @@ static int reached(void *handle, int *number) {
 
 int nvmlInitWithFlags(unsigned int flags) {
     (void)flags;
+    know_the_scenario();
     note("init");
     int failure = entered();
     if (failure) return failure;

@@ -135,12 +135,9 @@ def test_a_kubelet_that_does_not_say_who_holds_what_leaves_figures_out_and_says_
 
 def test_a_node_that_waits_for_gpus_answers_and_says_for_what(start: Start, tmp_path: Path) -> None:
     load_nvml()
-    library, script = build(tmp_path), Script(tmp_path)
-    script.say("down")
-    environment = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": "no_driver", **script.environment}
-    plugin = start("--wait-for-gpus", *BINDS, **environment)
+    plugin = start("--wait-for-gpus", *BINDS, LD_LIBRARY_PATH=str(build(tmp_path).parent), FAKE_NVML="uninitialized")
     document = address(plugin, "state")
-    wait_until(lambda: "NVML" in state(document, "").waiting)
+    wait_until(lambda: "Driver Not Loaded" in state(document, "").waiting)
     assert state(document, "").gpus == ()
 
 
