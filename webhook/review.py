@@ -1,4 +1,4 @@
-"""AdmissionReview v1 to values and back: what the API server sends, what it gets, what the log says of it."""
+"""From an AdmissionReview to its answer, and what the log says of it."""
 
 from base64 import b64encode
 from typing import Any, Final
@@ -13,6 +13,7 @@ from policies.grant import Added, Decision, Denied, Grant, Untouched
 from policies.pod import Pod
 from policies.policy_set import PolicySet
 from policies.size import check_separators
+from webhook.admission_review import AdmissionReview, ChangeReview, PodReview, Request, Response, Status
 from webhook.nesting import DEEPEST, is_too_deep
 from webhook.patch import Operation, hiding, operations
 from webhook.warning_lines import printable
@@ -24,77 +25,6 @@ LONGEST_ANSWER: Final = 1024 * 1024  # bytes; what it is made of is bounded by p
 
 class BadCall(GpuShareError):  # noqa: N818 - the name says what it is: the call is bad, not the pod
     """An invalid call: HTTP 400, with this sentence."""
-
-
-class Kind(msgspec.Struct, frozen=True, gc=False):
-    """What the object is."""
-
-    kind: str
-    group: str = ""
-
-
-class Request(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The fields of an admission request that are needed."""
-
-    uid: str
-    kind: Kind
-    namespace: str = ""
-    operation: str = "CREATE"
-    sub_resource: str = ""
-
-
-class PodRequest(Request, frozen=True, gc=False, rename="camel", kw_only=True):
-    """A request with a pod in it."""
-
-    object: Pod
-
-
-class ChangeRequest(PodRequest, frozen=True, gc=False, rename="camel", kw_only=True):
-    """A request with a pod in it, as it is to be and as it is."""
-
-    old_object: Pod
-
-
-class AdmissionReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A call, whatever it is about."""
-
-    api_version: str
-    kind: str
-    request: Request
-
-
-class PodReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A call about a pod."""
-
-    api_version: str
-    kind: str
-    request: PodRequest
-
-
-class ChangeReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A call about the change of a pod."""
-
-    request: ChangeRequest
-
-
-class Status(msgspec.Struct, frozen=True, gc=False):
-    """Why a pod is denied, as the user sees it."""
-
-    code: int
-    reason: str
-    message: str
-
-
-class Response(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
-    """The answer."""
-
-    uid: str
-    allowed: bool
-    patch_type: str | None = None
-    patch: str | None = None  # base64
-    status: Status | None = None
-    warnings: list[str] | None = None
-    audit_annotations: dict[str, str] | None = None
 
 
 class Reviewed(msgspec.Struct, frozen=True, gc=False):
