@@ -154,6 +154,12 @@ class _NodeGroup(click.Group):
     help="Another directory of CDI specifications, which is only read.",
 )
 @option(
+    "--toolkit-config",
+    type=FILE,
+    default=Path("/etc/nvidia-container-runtime/config.toml"),
+    help="Configuration of NVIDIA's container toolkit, of which `gpu-share doctor` is told.",
+)
+@option(
     "--application-xids",
     metavar="XID,...",
     type=Several(_xid, "XID numbers"),

@@ -31,6 +31,7 @@ from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.settings import Settings
 from plugin.shares.handover import forget_others, handover_settings
 from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
+from plugin.shares.toolkit import ToolkitConfiguration
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
 from policies.cluster import Cluster
@@ -141,9 +142,9 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
     context = reconciler_context(settings, source, cluster, look, allocators.publish)
-    reconciler = Reconciler(
-        inventory, reports, replace(context, restart_needed=changes.look, fit_guard=resources.fit_guard)
-    )
+    toolkit = ToolkitConfiguration(settings.toolkit_config, handover)
+    watched = replace(context, restart_needed=changes.look, fit_guard=resources.fit_guard, toolkit=toolkit.look)
+    reconciler = Reconciler(inventory, reports, watched)
     waiting.is_over = True
     tenants = TenantWatch(held)
     tenants.look()  # before the kubelet hears of what is free

@@ -18,6 +18,7 @@ class Settings:
     state_dir: Path  # directory in which this node's parts publish their state
     cdi_dir: Path  # directory of CDI specifications, ours among them
     cdi_static_dir: Path  # another one, in which nothing is written
+    toolkit_config: Path  # file of the settings of NVIDIA's container toolkit
     pod_resources: Path  # the kubelet's socket that says who holds what
     allocation_policy: AllocationPolicy
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits

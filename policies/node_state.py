@@ -37,6 +37,11 @@ Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 
 
+# Of `Gpu.compute_mode`, by NVML's names (nvml.h, nvmlComputeMode_t).
+DEFAULT_MODE: Final = "default"
+EXCLUSIVE_PROCESS: Final = "exclusive-process"
+
+
 class NodeStateError(GpuShareError):
     """An answer that is not the state of a node, or of a version that cannot be read; the sentence says which."""
 
@@ -113,6 +118,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     faults: Annotated[tuple[Fault, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()
     application_fault: ApplicationFault | None = None  # the last one
     mps_daemon: MpsDaemon | None = None
+    compute_mode: Word = ""  # default, exclusive-process, prohibited, ...; empty where the driver does not say
     memory_bytes: Count | None = None  # that shares are of
     limits_enforced_by: Word = ""  # mps, ...; empty where nothing holds a container to its share
     vgpus_per_gpu: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None  # that it is divided into; None by DRA
@@ -137,6 +143,13 @@ class Ages(msgspec.Struct, frozen=True, kw_only=True):
     use: Seconds | None = None
 
 
+class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
+    """How NVIDIA's container toolkit treats the variable NVIDIA_VISIBLE_DEVICES, by which containers can get GPUs."""
+
+    accepts_variable: bool | None = None  # of containers that are not privileged; None where it is not known
+    variable_needed: bool | None = None  # without it some containers with a share have no GPU
+
+
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """All that a part of a node knows of the node."""
 
@@ -151,6 +164,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     gpus: Annotated[tuple[Gpu, ...], msgspec.Meta(max_length=_MOST_GPUS)] = ()
     skipped: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # GPUs that cannot be shared
     handover: Text = ""  # how containers get their GPU
+    toolkit: Toolkit | None = None
     restart_needed: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # changes of _cluster.yaml
 
 

@@ -81,6 +81,7 @@ class NvmlHealth(NvmlTopology, Protocol):
     Of field values `nvmlReturn`, `valueType` and `value` are read, of events `device`, `eventType` and `eventData`.
     """
 
+    def nvmlDeviceGetComputeMode(self, handle: Any, /) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Any, /) -> int: ...  # noqa: D102, N802
     def nvmlDeviceGetFieldValues(self, handle: Any, fields: Sequence[int], /) -> Sequence[Any]: ...  # noqa: D102, N802
     def nvmlDeviceGetSupportedEventTypes(self, handle: Any, /) -> int: ...  # noqa: D102, N802

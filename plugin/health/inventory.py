@@ -20,8 +20,11 @@ from plugin.health.rules import (
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery
 from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
+from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS
 
 _MIB = 1024 * 1024
+# NVML's numbers (nvml.h, nvmlComputeMode_t).
+_COMPUTE_MODES = {0: DEFAULT_MODE, 1: "exclusive-thread", 2: "prohibited", 3: EXCLUSIVE_PROCESS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class Entry:
     since: str  # ISO 8601, UTC: when it became healthy or unhealthy
     application_fault: ApplicationFault | None
     recovery: Recovery | None = None  # the last one that was asked for
+    compute_mode: str = ""  # empty where it is not known
 
     @property
     def why(self) -> str:
@@ -140,6 +144,7 @@ class GpuInventory:
                 faults=entry.state.faults,
                 application_fault=entry.application_fault,
                 recovery=entry.recovery,
+                compute_mode=entry.compute_mode,
             )
             for entry in self._entries.values()
         )
@@ -156,6 +161,7 @@ class GpuInventory:
             look = probe.looks.get(uuid)
             state = after_look(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
+            self._entries[uuid] = replace(self._entries[uuid], compute_mode=_compute_mode(look))
 
     def _get_to_know(self, gpu: Gpu, look: Look | None, at: Moment) -> None:
         """Decide how a GPU is shared; that stays, though its number can become another's."""
@@ -195,3 +201,9 @@ class GpuInventory:
         entry = self._entries[uuid]
         changed = bool(state.open) != bool(entry.state.open)
         self._entries[uuid] = replace(entry, state=state, since=at.text if changed else entry.since)
+
+
+def _compute_mode(look: Look | None) -> str:
+    """Name the compute mode of a GPU; a number that is newer than this program's names is not named."""
+    number = look.compute_mode if look is not None else None
+    return "" if number is None else _COMPUTE_MODES.get(number, "")

@@ -128,6 +128,7 @@ class NvmlConnection:
                 in_mig_mode=bool(if_answered(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
                 recovery_action=action,
                 events_failure=events_failure if action is None else "",
+                compute_mode=if_answered(self._nvml, lambda: self._nvml.nvmlDeviceGetComputeMode(handle)),
                 energy_mj=if_answered(self._nvml, lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
             )
         except self._nvml.NVMLError as error:
@@ -151,7 +152,8 @@ class NvmlConnection:
         for index, instances in listed_of.items():
             look = looks[uuids[index]]
             for one in instances.listed:
-                looks[one.uuid] = replace(look, in_mig_mode=False, remade_as=self._remade_as(one))
+                remade_as = self._remade_as(one)
+                looks[one.uuid] = replace(look, in_mig_mode=False, remade_as=remade_as, compute_mode=None)
         return listed_of
 
     def _remade_as(self, one: ListedInstance) -> str:

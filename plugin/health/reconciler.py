@@ -25,6 +25,7 @@ from plugin.pod_resources.tenants import Tenant
 from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_seconds
 from policies.contract import MPS
+from policies.node_state import Toolkit
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class ReconcilerContext:
     resource_of: Callable[[SharedGpu], str]
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
+    toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
     clock: Callable[[], float] = boot_seconds
@@ -186,6 +188,7 @@ class Reconciler:
             gpus=self._inventory.health(self._context.resource_of),
             skipped=self._inventory.skipped,
             handover=self._handover,
+            toolkit=self._context.toolkit(),
             restart_needed=self._context.restart_needed(),
             fit_guard=self._context.fit_guard(),
         )

@@ -21,6 +21,7 @@ class Look:
     remade_as: str = ""  # the profile of another MIG instance that has its UUID now
     recovery_action: int | None = None  # NVML's number, 0 for none; None if the driver does not say
     events_failure: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
+    compute_mode: int | None = None  # NVML's number; None if the driver does not say
     energy_mj: int | None = None  # total since the driver was loaded or the GPU reset; None if it does not count
 
 

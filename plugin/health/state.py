@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from plugin.state_files import read_json, write_reserved
+from policies.node_state import Toolkit
 
 NODE_FILE = "plugin.json"
 PROGRAM = "plugin"  # as its lock is named
@@ -75,6 +76,7 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[Fault, ...] = ()
     application_fault: ApplicationFault | None = None  # the last one
     recovery: Recovery | None = None  # the last one that was asked for
+    compute_mode: str = ""  # as `policies.node_state` names it; empty where the driver does not say
 
     @property
     def healthy(self) -> bool:
@@ -115,6 +117,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuHealth, ...] = ()
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
+    toolkit: Toolkit | None = None
     restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `vgpusPerGpu 10 -> 20`
     waiting: Waiting | None = None  # `gpus` are those that an earlier plugin knew then
     fit_guard: FitGuardState | None = None  # None: there is none

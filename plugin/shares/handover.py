@@ -45,6 +45,11 @@ class HandoverSettings:
     cdi_dir: Path  # directory of CDI specifications
     nvidia: NvidiaDevices = field(default_factory=lambda: NvidiaDevices(()))  # what NVIDIA's toolkit has made of them
 
+    @property
+    def needs_variable(self) -> bool:
+        """Whether NVIDIA_VISIBLE_DEVICES brings the GPU to some containers, by NVIDIA's container runtime."""
+        return "envvar" in self.ways or ("cdi" in self.ways and not self.nvidia.complete)
+
 
 def handover_settings(ways: Iterable[Handover], *, cdi_dir: Path, static_dir: Path) -> HandoverSettings:
     """Make the settings of a node; *static_dir* is the other directory in which container runtimes look."""

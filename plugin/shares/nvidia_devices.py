@@ -46,6 +46,7 @@ class NvidiaDevices:
         self._troubles: tuple[str, ...] = ()
         self._files: tuple[tuple[_File, ...], ...] = ()  # by directory
         self.names: Mapping[str, str] = {}  # fully qualified, by UUID of the GPU; replaced as a whole
+        self.complete = False  # there is one of each GPU
         self.told = ""  # which are there, in a sentence
 
     def look(self, gpus: Sequence[Gpu], *, driver: str) -> None:
@@ -56,6 +57,7 @@ class NvidiaDevices:
             self._state = state  # of before: what was changed meanwhile is read by the next look
         names, troubles = self._resolved(gpus, driver)
         self.names = names
+        self.complete = all(gpu.uuid in names for gpu in gpus)
         if gpus:
             self._tell(gpus, [*self._troubles, *troubles])
 

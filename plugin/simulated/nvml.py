@@ -158,6 +158,10 @@ class SimulatedNvml:
         self._reached(handle)
         raise NotSupportedError(NOT_SUPPORTED)
 
+    def nvmlDeviceGetComputeMode(self, handle: Gpu, /) -> int:
+        self._reached(handle)
+        raise NotSupportedError(NOT_SUPPORTED)  # no program runs on it that a mode could keep off
+
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Gpu, /) -> int:
         self._reached(handle)
         now = self._clock()

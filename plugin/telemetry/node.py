@@ -80,6 +80,7 @@ def node_state(facts: Facts, *, part: str, node: str) -> NodeState:
         gpus=tuple(_gpu(gpu, facts) for gpu in known.gpus) if known and not waits else (),
         skipped=tuple(map(printable, known.skipped)) if known else (),
         handover=printable(known.handover) if known else "",
+        toolkit=known.toolkit if known else None,
         restart_needed=tuple(map(printable, known.restart_needed)) if known else (),
     )
 
@@ -137,6 +138,7 @@ def _gpu(gpu: health.GpuHealth, facts: Facts) -> Gpu:
         if last
         else None,
         mps_daemon=_daemon(gpu.uuid, facts),
+        compute_mode=gpu.compute_mode,
         memory_bytes=gpu.memory_mib * _MIB or None,
     )
     return made if shared is None else _shared(made, shared, _used(gpu.uuid, facts))

@@ -39,12 +39,23 @@ def selectors(objects: list[Object]) -> dict[str, object]:
     }
 
 
+def toolkit(objects: list[Object]) -> dict[str, str]:
+    """Give the path of the node at which the plugin reads the settings of NVIDIA's toolkit."""
+    (plugin,) = (template for name, template in templates(objects).items() if name[2] == "gpu-share-plugin")
+    (volume,) = (one for one in plugin["spec"]["volumes"] if one["name"] == "toolkit")
+    path: dict[str, str] = volume["hostPath"]
+    return path
+
+
 def test_the_gpu_operator_takes_the_node_pods_away_while_it_replaces_the_driver(with_gpu_operator: Path) -> None:
     plain, added = render(MANIFESTS), render(with_gpu_operator)
     of_plain = {"gpu-share.dev/node": "true"}
     of_added = of_plain | {CLIENT: "true"}
     assert selectors(plain) == {"gpu-share-plugin": of_plain, "gpu-share-mps": of_plain}
     assert selectors(added) == {"gpu-share-plugin": of_added, "gpu-share-mps": of_added, "other": None}
+    assert toolkit(plain) == {"path": "/etc/nvidia-container-runtime", "type": "DirectoryOrCreate"}
+    assert toolkit(added)["path"] == "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime"
+    toolkit(added)["path"] = toolkit(plain)["path"]
     assert [one for one in added if identity(one)[2] != "other"] == plain
 
 

@@ -83,8 +83,9 @@ def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
         def start(*arguments: str, **variables: str) -> Plugin:
             directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path))
             cdi = ("--cdi-dir", str(tmp_path / "cdi"), "--cdi-static-dir", str(tmp_path / "etc-cdi"))
+            toolkit = ("--toolkit-config", str(tmp_path / "config.toml"))
             kubelet = ("--pod-resources", str(directory / "pod-resources.sock"))
-            plugin = Plugin(*directories, *cdi, *kubelet, *arguments, **variables)
+            plugin = Plugin(*directories, *cdi, *toolkit, *kubelet, *arguments, **variables)
             stack.callback(plugin.close)
             return plugin
 

@@ -209,6 +209,13 @@ int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *millij
     return SUCCESS;
 }
 
+int nvmlDeviceGetComputeMode(void *handle, unsigned int *mode) {
+    int number, failure = reached(handle, &number);
+    if (failure) return failure;
+    *mode = said("compute_mode", number) != NULL ? said("compute_mode", number)->b : 0;
+    return SUCCESS;
+}
+
 int nvmlEventSetCreate(void **events) {
     int failure = initialised();
     if (failure) return failure;

@@ -10,6 +10,7 @@
  *   recovery_type 5    NVML's number for the type of that; unsigned int unless said
  *   tells_nothing      the driver does not know that question
  *   energy 0 123       what the counter of GPU 0 shows; 5000000 unless said
+ *   compute_mode 0 3   NVML's number for the compute mode of GPU 0; 0 unless said
  *   reserved 0 1024    MiB of its memory that the driver keeps; 771 unless said
  *   ancestor 0 1 10    NVML's level of what GPUs 0 and 1 have in common; not supported unless said
  *   nvlink 0 1 4       4 links that are up between GPUs 0 and 1; with -1 in place of 1, to a switch

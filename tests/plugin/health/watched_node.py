@@ -48,6 +48,7 @@ SETTINGS: dict[str, Any] = {
     "state_dir": Path("/nowhere"),
     "cdi_dir": Path("/nowhere"),
     "cdi_static_dir": Path("/nowhere"),
+    "toolkit_config": Path("/nowhere"),
     "pod_resources": Path("/nowhere"),
     "allocation_policy": "pack",
     "strategy": "time-slicing",

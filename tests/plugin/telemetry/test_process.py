@@ -15,7 +15,7 @@ from plugin.gpus.nvml import load_nvml
 from plugin.simulated.device_manager import Request
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
-from policies.node_state import NodeState, read
+from policies.node_state import NodeState, Toolkit, read
 from tests.plugin.health.published import status
 from tests.plugin.nvml_library import Script, build
 from tests.plugin.plugin_process import Plugin, Start
@@ -170,3 +170,16 @@ def test_an_address_that_is_none_is_said_in_one_line(start: Start, bind: str) ->
     assert code == 2
     assert written.count("\n") == 1
     assert "expected HOST:PORT" in written
+
+
+def test_compute_modes_and_the_settings_of_the_toolkit_are_told_and_followed(start: Start, tmp_path: Path) -> None:
+    library, script = build(tmp_path), Script(tmp_path)
+    script.say("compute_mode 0 3", "compute_mode 1 99")
+    plugin = start("--pod-uid", UID, *BINDS, LD_LIBRARY_PATH=str(library.parent), **script.environment)
+    document = address(plugin, "state")
+    wait_until(lambda: [one.compute_mode for one in state(document).gpus] == ["exclusive-process", ""])
+    assert state(document).toolkit == Toolkit(variable_needed=True)
+    script.take_back("compute_mode 0 3")
+    (tmp_path / "config.toml").write_text("accept-nvidia-visible-devices-envvar-when-unprivileged = false")
+    wait_until(lambda: state(document).gpus[0].compute_mode == "default", timeout_seconds=15)
+    assert state(document).toolkit == Toolkit(accepts_variable=False, variable_needed=True)
