@@ -6,13 +6,11 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException
+from httptools import HttpParserInvalidURLError
 
 from policies.contract import MUTATE_PATH, MUTATE_RESTRICTED_PATH
 from policies.reading.store import PolicyStore
 from program.log import lost_lines, write_event
-from webhook import wsgi
 from webhook.counters import Labels, Page
 from webhook.http1 import Answer, Request, plain
 from webhook.review import BadCall, review
@@ -22,34 +20,52 @@ log = logging.getLogger(__name__)
 
 _INVALID: Final[Labels] = ("invalid", "", "")
 _FAILED: Final[Labels] = ("failed", "", "")
-_MOST_TOLD = 20  # problems in policy files; the log has all of them
-_RESTRICTED = {MUTATE_PATH.encode(): False, MUTATE_RESTRICTED_PATH.encode(): True}  # the routes of reviews
+_MOST_TOLD: Final = 20  # problems in policy files; the log has all of them
 
-
-def _uncounted(_labels: Labels, _seconds: float) -> None:
-    """Count nothing."""
+_RESTRICTED: Final = {MUTATE_PATH.encode(): False, MUTATE_RESTRICTED_PATH.encode(): True}  # the routes of reviews
+_HEALTH: Final = b"/healthz"
+_READINESS: Final = b"/readyz"
+_METHODS: Final = {
+    **dict.fromkeys(_RESTRICTED, ("POST",)),
+    **dict.fromkeys((_HEALTH, _READINESS), ("GET", "HEAD")),
+}
+_HERE: Final = "POST /mutate, GET /healthz and GET /readyz are here."
 
 
 class Application:
-    """Answers reviews itself, which is most of the time of a usual review, and lets Flask answer all else."""
+    """Answers each request, by its path and its method."""
 
     def __init__(self, store: PolicyStore, certificate: ServingCertificate) -> None:
         self._store = store
+        self._certificate = certificate
         self.page = Page()  # where reviews are counted; each worker has another
-        self._flask = create_app(store, certificate, count=self._count)
-
-    def _count(self, labels: Labels, seconds: float) -> None:
-        self.page.add(labels, seconds)
 
     def __call__(self, called: Request) -> Answer:
         """Answer; whatever fails is an answer too."""
-        restricted = _RESTRICTED.get(called.target.partition(b"?")[0])
-        if restricted is not None and called.method == "POST":
-            return answer_review(called.body, self._store, restricted=restricted, count=self.page.add)
         try:
-            return wsgi.call(self._flask, called)
-        except Exception as error:  # noqa: BLE001 - the last resort; Flask's own handlers come before it
+            return self._answer(called)
+        except HttpParserInvalidURLError:  # such as that of CONNECT
+            return plain("The target of the request is malformed.", 400)
+        except Exception as error:  # noqa: BLE001 - the last resort
             return _unexpected(error)
+
+    def _answer(self, called: Request) -> Answer:
+        path = called.target.partition(b"?")[0]
+        if path not in _METHODS:
+            path = called.path  # of a target in another form
+        methods = _METHODS.get(path)
+        if methods is None:
+            return plain(f"Not Found: {_HERE}", 404)
+        if called.method not in methods:
+            return plain(f"Method Not Allowed: {_HERE}", 405)._replace(headers=(("Allow", ", ".join(methods)),))
+        restricted = _RESTRICTED.get(path)
+        if restricted is not None:
+            return answer_review(called.body, self._store, restricted=restricted, count=self.page.add)
+        answer = plain("ok") if path == _HEALTH else self._readiness()
+        return answer._replace(body=b"", length=len(answer.body)) if called.method == "HEAD" else answer
+
+    def _readiness(self) -> Answer:
+        return plain("\n".join(["ready", *_troubles(self._store, self._certificate)]))
 
 
 def answer_review(
@@ -73,33 +89,6 @@ def answer_review(
     return Answer(200, reviewed.body, "application/json")
 
 
-def create_app(
-    store: PolicyStore, certificate: ServingCertificate, *, count: Callable[[Labels, float], None] = _uncounted
-) -> Flask:
-    """Make the WSGI application."""
-    app = Flask(__name__, static_folder=None)
-
-    @app.post(MUTATE_PATH)
-    def mutate() -> Response:
-        return _response(answer_review(request.get_data(), store, restricted=False, count=count))
-
-    @app.post(MUTATE_RESTRICTED_PATH)
-    def mutate_restricted() -> Response:
-        return _response(answer_review(request.get_data(), store, restricted=True, count=count))
-
-    @app.get("/healthz")
-    def healthz() -> Response:
-        return _response(plain("ok"))
-
-    @app.get("/readyz")
-    def readyz() -> Response:
-        return _response(plain("\n".join(["ready", *_troubles(store, certificate)])))
-
-    app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(Exception, lambda error: _response(_unexpected(error)))
-    return app
-
-
 def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
     """What an administrator should mend although reviews go on."""
     broken = store.troubles
@@ -111,18 +100,6 @@ def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
     if lost := lost_lines():
         troubles.append(lost)
     return troubles
-
-
-def _response(answer: Answer) -> Response:
-    return Response(answer.body, answer.status, content_type=answer.content_type)
-
-
-def _http_error(error: HTTPException) -> Response:
-    response = _response(
-        plain(f"{error.name}: POST /mutate, GET /healthz and GET /readyz are here.", error.code or 400)
-    )
-    response.headers.extend([(name, value) for name, value in error.get_headers() if name == "Allow"])
-    return response
 
 
 def _unexpected(error: Exception) -> Answer:

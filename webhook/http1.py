@@ -26,10 +26,14 @@ class Request(NamedTuple):
     is_last: bool  # of its connection, because the caller says so, or because its end is not known by its length
 
     @property
-    def path_and_query(self) -> tuple[bytes, bytes]:
-        """Take the target apart."""
-        url = parse_url(self.target)
-        return url.path or b"/", url.query or b""
+    def path(self) -> bytes:
+        """
+        The path of the target, in whichever of HTTP's forms that is.
+
+        Raises:
+            HttpParserInvalidURLError: If it has none.
+        """
+        return parse_url(self.target).path or b"/"
 
 
 class Answer(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 from policies.reading.store import PolicyStore
 from policies.reading.troubles import TroubleLog
 from tests.webhook.serving import review_of
-from webhook.app import Application, create_app
+from webhook.app import Application
 from webhook.http1 import Request
 from webhook.settings import Settings
 from webhook.tls import ServingCertificate
@@ -44,15 +44,15 @@ def test_a_fault_of_ours_is_a_refusal_and_the_log_says_where_without_its_words(
 
 
 @pytest.mark.parametrize(("path", "restricted"), [("/mutate", False), ("/mutate/restricted", True)])
-def test_flask_and_the_way_past_it_answer_a_review_alike(
-    policies: Path, certificates: Path, path: str, *, restricted: bool
+@pytest.mark.parametrize("form", ["{}", "{}?timeout=10s", "https://gpu-share-webhook.gpu-share.svc:443{}?timeout=10s"])
+def test_a_review_is_answered_in_whichever_form_its_target_is(
+    policies: Path, certificates: Path, path: str, form: str, *, restricted: bool
 ) -> None:
-    store = PolicyStore(policies)
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
-    behind = create_app(store, certificate).test_client().post(path, data=review_of())
-    before = Application(store, certificate)(Request("POST", path.encode(), review_of(), is_last=False))
-    assert (behind.status_code, behind.data, behind.content_type) == (before.status, before.body, before.content_type)
-    assert (b"hostIPC" in b64decode(json.loads(before.body)["response"]["patch"])) == (not restricted)
+    called = Request("POST", form.format(path).encode(), review_of(), is_last=False)
+    answer = Application(PolicyStore(policies), certificate)(called)
+    assert (answer.status, answer.content_type) == (200, "application/json")
+    assert (b"hostIPC" in b64decode(json.loads(answer.body)["response"]["patch"])) == (not restricted)
 
 
 @pytest.fixture(autouse=True)

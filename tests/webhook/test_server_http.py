@@ -79,17 +79,27 @@ def test_a_bad_call_is_a_400_with_one_sentence_and_the_connection_goes_on(server
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [("GET", "/", 404), ("POST", "/mutate/x", 404), ("GET", "/mutate", 405), ("POST", "/readyz", 405)],
+    ("method", "path", "status", "allowed"),
+    [
+        ("GET", "/", 404, None),
+        ("POST", "/mutate/x", 404, None),
+        ("POST", "/mutate/", 404, None),
+        ("GET", "/mutate", 405, "POST"),
+        ("PUT", "/mutate/restricted", 405, "POST"),
+        ("POST", "/readyz", 405, "GET, HEAD"),
+        ("OPTIONS", "/healthz?verbose", 405, "GET, HEAD"),
+    ],
 )
-def test_anything_else_is_refused_in_plain_text(server: Server, method: str, path: str, status: int) -> None:
+def test_anything_else_is_refused_in_plain_text(
+    server: Server, method: str, path: str, status: int, allowed: str | None
+) -> None:
     with server.caller() as caller:
-        caller.connection.request(method, path, b"{}" if method == "POST" else None)
+        caller.connection.request(method, path, b"{}" if method in ("POST", "PUT") else None)
         response = caller.connection.getresponse()
         assert response.status == status
         assert response.headers.get_content_type() == "text/plain"
         assert b"<" not in response.read()
-        assert (status == 405) == ("Allow" in response.headers)
+        assert response.headers["Allow"] == allowed
 
 
 def test_health_and_readiness_are_plain(server: Server) -> None:
