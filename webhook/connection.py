@@ -146,10 +146,12 @@ class Connection:
 
     def _await_request(self) -> None:
         self._step = Connection._receive
-        (self._loop.requests if self._parser.has_begun else self._loop.idle).enter(self)
+        self._loop.idle.enter(self)
         self._loop.wait_for(self, select.EPOLLIN)
         if self._socket.has_more:
             self._loop.proceed_later(self)
+        if self._parser.has_begun:
+            self._hold()
 
     def _receive(self) -> None:
         parser = self._parser
@@ -165,6 +167,8 @@ class Connection:
             self._hold()
             if self._step is not Connection._receive:
                 return
+            if self._socket.is_slow:
+                break
         if self._socket.has_more:
             self._loop.proceed_later(self)
 
@@ -206,7 +210,7 @@ class Connection:
         try:
             self._socket.send()
         except ssl.SSLWantWriteError:
-            self._account(self._socket.unsent_bytes)
+            self._account(self._socket.kept_bytes)
             if self._step is Connection._send:
                 raise
             return

@@ -7,7 +7,6 @@ import select
 import socket
 import ssl
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
@@ -48,7 +47,7 @@ class EventLoop:
         self._next_look = 0.0  # seconds on the monotonic clock
         self._connections: dict[int, Connection] = {}
         self._most_connections = most_connections
-        self._later: deque[Connection] = deque()
+        self._later: dict[Connection, None] = {}  # in their order, each once
         self._wakers: set[int] = set()
         self._listeners = {one.fileno(): one for one in listeners}
         self._is_accepting = True
@@ -70,16 +69,18 @@ class EventLoop:
 
     def turn(self) -> None:
         """Let every connection go on that can; if none can, wait for one, but not for long."""
-        for descriptor, _ in self._epoll.poll(0 if self._later else _LOOK_SECONDS):
+        found = self._epoll.poll(0 if self._later else _LOOK_SECONDS)
+        later, self._later = self._later, {}
+        for descriptor, _ in found:
             connection = self._connections.get(descriptor)
             if connection is not None:
+                later.pop(connection, None)  # twice now would be three times in the next turn
                 self._guarded(connection, connection.proceed)
             elif descriptor in self._listeners:
                 self._accept(self._listeners[descriptor])
             elif descriptor in self._wakers:
                 _empty(descriptor)
-        for _ in range(len(self._later)):
-            connection = self._later.popleft()
+        for connection in later:
             self._guarded(connection, connection.proceed)
         now = time.monotonic()
         if now >= self._next_look:
@@ -113,7 +114,7 @@ class EventLoop:
 
     def proceed_later(self, connection: Connection) -> None:
         """Let *connection* go on in the next turn."""
-        self._later.append(connection)
+        self._later[connection] = None
 
     def make_room(self) -> None:
         """Give up the longest of requests that are not complete and answers that are not taken: no usual review's."""

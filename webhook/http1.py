@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
-from webhook.settings import MAX_BODY_BYTES, MAX_HEAD_BYTES
+from webhook.settings import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_WAITING_REQUESTS
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PLAIN: Final = "text/plain; charset=utf-8"
@@ -162,7 +162,8 @@ class RequestParser:
         version = self._parser.get_http_version()
         if version not in ("1.1", "1.0"):
             self.reject(400, "The request is malformed: expected HTTP/1.1")
-        if version == "1.0" or not self._parser.should_keep_alive():
+        # What follows a request for another protocol is not parsed, although we answer in this one.
+        if version == "1.0" or not self._parser.should_keep_alive() or self._parser.should_upgrade():
             self._is_last = True
         if self._expects and self._expects != b"100-continue":
             self.reject(417, "Of the expectations, 100-continue can be met.")
@@ -187,6 +188,8 @@ class RequestParser:
         """Keep the request."""
         self._was_told = True
         self.has_begun = False
+        if len(self.requests) >= MAX_WAITING_REQUESTS:
+            self.reject(400, f"More than {MAX_WAITING_REQUESTS} requests came before they could be answered.")
         if not self.is_over:
             method = self._parser.get_method().decode("ascii")
             self.requests.append(Request(method, self._url, bytes(self._body), self._is_last))

@@ -41,8 +41,8 @@ def listen(settings: Settings) -> socket.socket:
             exit_code=1,
         ) from None
     # For all connections: what the kernel keeps for a caller counts as our memory, and can be megabytes otherwise.
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        made.setsockopt(socket.SOL_SOCKET, option, limits.SOCKET_BUFFER_BYTES)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.RECEIVE_BUFFER_BYTES)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.SEND_BUFFER_BYTES)
     return made
 
 

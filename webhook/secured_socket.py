@@ -2,15 +2,19 @@
 
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from webhook.settings import MAX_EMPTY_BYTES
+from webhook.settings import MAX_EMPTY_BYTES, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES
 
 # At most, of what has come and of what is sent, at a time. A connection keeps as much for as long as it lives.
 PIECE_BYTES: Final = 8 * 1024
 _RECORD_PIECES: Final = 3  # of the longest record, which is a little more than 16 KiB
+_SLOW_PIECE_BYTES: Final = 1024
+_SLOW_SECONDS: Final = 0.00025  # of the processor, for a piece: ten times the usual; key updates take 16 ms
+_KERNEL_BYTES: Final = 2 * (RECEIVE_BUFFER_BYTES + SEND_BUFFER_BYTES)
 
 _ARRIVED: Final = memoryview(bytearray(PIECE_BYTES))  # of all connections: what is in it is used at once
 
@@ -23,13 +27,14 @@ class SecuredSocket:
     and nobody else would have a turn. Other errors are OSErrors.
     """
 
-    __slots__ = ("_empty_bytes", "_has_begun", "_incoming", "_outgoing", "_socket", "_tls", "_unsent")
+    __slots__ = ("_empty_bytes", "_has_begun", "_incoming", "_outgoing", "_socket", "_tls", "_unsent", "is_slow")
 
     def __init__(self, accepted: socket.socket) -> None:
         self._socket = accepted
         self._has_begun = False
         self._unsent: bytes | memoryview = b""  # of the records that were made
         self._empty_bytes = 0  # that have come since there was something for us in them
+        self.is_slow = False  # because of what the caller sends: others have their turn after every small piece of it
 
     def begin(self, new_context: Callable[[], ssl.SSLContext]) -> bool:
         """
@@ -75,7 +80,7 @@ class SecuredSocket:
         if self.has_more and (count := self._read(buffer)) is not None:
             return count
         self._send_made()  # answers to key updates
-        for _ in range(_RECORD_PIECES):
+        for _ in range(1 if self.is_slow else _RECORD_PIECES):
             if not self._take():
                 return 0
             if (count := self._read(buffer)) is not None:
@@ -101,9 +106,10 @@ class SecuredSocket:
             self._unsent = memoryview(self._unsent)[sent:] if sent < len(self._unsent) else b""
 
     @property
-    def unsent_bytes(self) -> int:
-        """Size of what is encrypted and could not be sent yet."""
-        return len(self._unsent)
+    def kept_bytes(self) -> int:
+        """What an answer takes that could not be sent yet: all of it until its end is sent, and the kernel's part."""
+        whole = memoryview(memoryview(self._unsent).obj)  # of which `_unsent` is the end
+        return whole.nbytes + _KERNEL_BYTES
 
     def say_goodbye(self) -> None:
         """Send TLS's last record and TCP's, if that can be done at once."""
@@ -124,6 +130,7 @@ class SecuredSocket:
             self._socket.close()
 
     def _read(self, buffer: memoryview) -> int | None:
+        began = time.thread_time()
         try:
             count = self._tls.read(len(buffer), buffer)
         except ssl.SSLWantReadError:
@@ -131,6 +138,9 @@ class SecuredSocket:
         except ssl.SSLError:
             self._send_if_possible()
             raise
+        finally:
+            if time.thread_time() - began > _SLOW_SECONDS:
+                self.is_slow = True
         self._empty_bytes = 0
         return int(count)
 
@@ -144,7 +154,7 @@ class SecuredSocket:
         self.send()
 
     def _take(self) -> int:
-        count = self._socket.recv_into(_ARRIVED)
+        count = self._socket.recv_into(_ARRIVED, _SLOW_PIECE_BYTES if self.is_slow else PIECE_BYTES)
         self._incoming.write(_ARRIVED[:count])
         self._empty_bytes += count
         if self._empty_bytes > MAX_EMPTY_BYTES:

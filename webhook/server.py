@@ -90,6 +90,10 @@ class Master(Arbiter):  # type: ignore[misc] # gunicorn is published without typ
         self.app.pages.give(page, pid)
         return pid
 
+    def handle_usr2(self) -> None:
+        """Start no second master beside this one, as gunicorn does for its own way to upgrade."""
+        log.warning("SIGUSR2 ignored", extra={"reason": "another version is started as another process"})
+
     def stop(self, graceful: bool = True) -> None:  # noqa: FBT001, FBT002 - the signature is gunicorn's
         """End the workers, after no connection begins any more that one of them would have to accept."""
         for listener in self.LISTENERS:

@@ -19,6 +19,10 @@ class CertificateError(Exception):
     """A certificate and key that cannot be served: one line that names the file and what to do."""
 
 
+class UnreadableError(CertificateError):
+    """A file that could not be read, such as for want of descriptors."""
+
+
 class ServingCertificate:
     """
     The pair of files in force.
@@ -43,8 +47,8 @@ class ServingCertificate:
         """
         Look at the files, and say whether a new pair is in force.
 
-        Costs two `stat` calls (4 µs, a hundredth of a handshake) while nothing changes, so it is
-        asked at every handshake. A pair that is not good is left alone until it changes again.
+        Costs two `stat` calls (4 µs, a hundredth of a handshake) while nothing changes, so it is asked at every
+        handshake. A pair that is not good is left alone until it changes again; one that cannot be read is tried again.
         """
         with self._lock:
             return self._refreshed()
@@ -61,6 +65,8 @@ class ServingCertificate:
             if str(error) != str(self.newest_error):
                 log.warning("new certificate ignored", extra={"error": str(error)})
             self.newest_error = error
+            if isinstance(error, UnreadableError):
+                self._seen = None  # it may be readable at the next look, and nothing of it different
             return False
         self.newest_error = None
         self.expires = self._expires()
@@ -108,7 +114,7 @@ def _check_readable(option: str, path: Path) -> None:
         content = read_file(path, most_bytes=_LARGEST_BYTES + 1)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise CertificateError(f"{option} {path}: {reason}: give the path of a PEM file") from None
+        raise UnreadableError(f"{option} {path}: {reason}: give the path of a PEM file") from None
     if len(content) > _LARGEST_BYTES:
         raise CertificateError(
             f"{option} {path}: larger than {_LARGEST_BYTES // 1024} KiB: give the path of a PEM file"

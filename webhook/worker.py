@@ -11,16 +11,17 @@ from webhook.event_loop import EventLoop
 from webhook.settings import ACCEPT_SHUTDOWN_SECONDS, IDLE_SHUTDOWN_SECONDS, SHUTDOWN_SECONDS
 
 _NOTIFY_SECONDS: Final = 1.0  # far below the time after which gunicorn kills a worker
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
 
 
 class Worker(GunicornWorker):  # type: ignore[misc] # gunicorn is published without types
     """Serves the connections of one process."""
 
     def init_signals(self) -> None:
-        """Leave Ctrl-C, which reaches the whole process group, to the master, which passes it on once."""
+        """Leave what reaches the whole process group, such as Ctrl-C, to the master, which passes on what is for us."""
         super().init_signals()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for one in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+            signal.signal(one, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def run(self) -> None:

@@ -2,10 +2,13 @@
 
 import socket
 import ssl
+import threading
 import time
+from pathlib import Path
 
 from webhook.event_loop import EventLoop
-from webhook.http1 import plain
+from webhook.http1 import Answer, Request, plain
+from webhook.tls import ServingCertificate
 
 
 def test_a_listener_that_others_still_have_does_not_wake_who_has_closed_it() -> None:
@@ -22,3 +25,42 @@ def test_a_listener_that_others_still_have_does_not_wake_who_has_closed_it() -> 
             began = time.monotonic()
             loop.turn()
             assert time.monotonic() - began > 0.2
+
+
+def test_a_connection_has_one_turn_in_each_however_many_requests_it_has_sent(certificates: Path) -> None:
+    answered = 0
+
+    def answer(_: Request) -> Answer:
+        nonlocal answered
+        answered += 1
+        return plain("ok")
+
+    def flood() -> None:
+        trusted = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+        with (
+            socket.create_connection(address) as connection,
+            trusted.wrap_socket(connection, server_hostname="localhost") as caller,
+        ):
+            for _ in range(40):
+                caller.sendall(b"GET / HTTP/1.1\r\n\r\n" * 30)
+            while not is_over.wait(0.01):
+                pass
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    address, is_over = listener.getsockname(), threading.Event()
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    loop = EventLoop([listener], answer=answer, new_tls_context=certificate.newest, most_connections=4)
+    caller = threading.Thread(target=flood)
+    caller.start()
+    try:
+        turns = []
+        while answered < 40 * 30:
+            before = answered
+            loop.turn()
+            turns.append(answered - before)
+        assert max(turns) == 1
+    finally:
+        is_over.set()
+        caller.join()
+        loop.stop_accepting()
+        loop.end_idle()

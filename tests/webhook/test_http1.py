@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.http1 import Answer, Request, RequestParser, plain
-from webhook.settings import MAX_BODY_BYTES, MAX_HEAD_BYTES
+from webhook.settings import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_WAITING_REQUESTS
 
 POST = b"POST /mutate?timeout=3s HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n{1,2}"
 GET = b"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -106,7 +106,7 @@ def test_a_body_beyond_the_limit_is_rejected_before_its_end_and_not_kept(sent: b
         (b"GET / HTTP/1.0\r\n\r\n", True),
         (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", True),
         (b"GET / HTTP/1.1\r\nConnection: keep-alive\r\n\r\n", False),
-        (b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", False),
+        (b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", True),
     ],
 )
 def test_the_last_request_of_a_connection_is_known_as_such(head: bytes, *, is_last: bool) -> None:
@@ -170,3 +170,10 @@ def test_an_answer_says_its_length_and_whether_it_is_the_last() -> None:
     assert b"\r\nContent-Length: 3" in head
     assert head.endswith(b"\r\nConnection: close")
     assert b"Connection" not in Answer(200, b"").written(is_last=False)
+
+
+def test_requests_that_come_before_they_can_be_answered_have_a_bound() -> None:
+    parser = parsed(GET * (MAX_WAITING_REQUESTS + 1) * 2)
+    assert len(parser.requests) == MAX_WAITING_REQUESTS
+    assert parser.rejection is not None
+    assert parser.rejection.status == 400

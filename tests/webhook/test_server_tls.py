@@ -61,6 +61,24 @@ def test_key_updates_without_end_hold_up_nobody_and_end_their_connection(
     assert not [line for line in server.all_lines() if line["level"] == "error"]
 
 
+def test_key_updates_with_a_byte_of_a_request_now_and_then_hold_up_nobody(server: Server, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        sent = []
+        for number in range(8):
+            connection, maker = stack.enter_context(sender(server, tmp_path / f"keys-{number}"))
+            pieces = [maker.record(b"POST /mutate HTTP/1.1\r\nHost: l\r\nContent-Length: 9000\r\n\r\n")]
+            for _ in range(10):  # as many updates in a row as are allowed
+                pieces += [*(maker.key_update(asks=False) for _ in range(850)), maker.record(b"{")]
+            sent.append((connection, b"".join(pieces)))
+        with watched(server) as seconds:
+            sending = [threading.Thread(target=connection.sendall, args=(data,)) for connection, data in sent]
+            for one in sending:
+                one.start()
+            for one in sending:
+                one.join()
+        assert max(seconds) < 0.3
+
+
 def test_key_updates_between_requests_are_taken(server: Server, tmp_path: Path) -> None:
     with sender(server, tmp_path / "keys") as (connection, maker):
         for _ in range(500):
@@ -88,12 +106,15 @@ def resident_bytes(pid: int) -> int:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_answers_that_nobody_takes_have_a_bound_together(start: Start, policies: Path, certificates: Path) -> None:
+@pytest.mark.parametrize(("callers", "uid_bytes"), [(200, 128 * 1024), (400, 16 * 1024)])
+def test_answers_that_nobody_takes_have_a_bound_together(
+    start: Start, policies: Path, certificates: Path, *, callers: int, uid_bytes: int
+) -> None:
     server = start(policies, certificates)
-    body = review_of("0.9", uid="\1" * 128 * 1024)  # six bytes each, in the answer too
+    body = review_of("0.9", uid="\1" * uid_bytes)  # six bytes each, in the answer too
     before = resident_bytes(server.workers[0])
     with contextlib.ExitStack() as stack:
-        for _ in range(200):
+        for _ in range(callers):
             plain = stack.enter_context(socket.socket())
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             plain.connect(("127.0.0.1", server.port))
