@@ -8,30 +8,17 @@ import pytest
 
 from plugin.health.state import Fault, write_node_health
 from plugin.health.status import show
-from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, Occupant, write_occupancy
-from plugin.state_files import boot_id, boot_seconds
-from tests.plugin.health.published import ago, healthy, node, status
+from plugin.pod_resources.occupancy import GpuOccupancy, write_occupancy
+from plugin.state_files import boot_seconds
+from tests.plugin.health.published import ago, healthy, node, occupancy, occupant, occupied, status
 
-TENANT = Occupant(namespace="team-a", pod="resnet", container="main", parts=3, since=ago(hours=5.5))
-OLD = Occupant(namespace="team-b", pod="bert", container="serve", parts=4)
-SHARED = GpuOccupancy(
-    strategy="mps",
-    allocation="device-plugin",
-    vgpus_per_gpu=10,
-    parts=10,
-    granted=7,
-    hidden=0,
-    free=3,
-    largest_free=3,
-    occupants=(TENANT, OLD),
-)
+TENANT = occupant("resnet", 3, since=ago(hours=5.5))
+OLD = occupant("bert", 4, namespace="team-b", container="serve")
+SHARED = occupied(TENANT, OLD)
 
 
 def said(directory: Path, shared: GpuOccupancy, *, unknown: str = "", seconds_ago: float = 0) -> None:
-    occupancy = NodeOccupancy(
-        boot_id=boot_id(), looked_seconds=boot_seconds() - seconds_ago, unknown=unknown, gpus={"GPU-0": shared}
-    )
-    write_occupancy(directory, occupancy)
+    write_occupancy(directory, occupancy(shared, unknown=unknown, looked_seconds=boot_seconds() - seconds_ago))
 
 
 def test_a_gpu_says_what_is_left_of_it_and_who_has_the_rest(tmp_path: Path) -> None:

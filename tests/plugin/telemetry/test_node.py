@@ -7,38 +7,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from plugin.health.state import ApplicationFault, Fault, GpuHealth, NodeHealth, Waiting, write_node_health
+from plugin.health.state import ApplicationFault, Fault, Waiting, write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
-from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, Occupant, write_occupancy
+from plugin.pod_resources.occupancy import write_occupancy
 from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import Facts, node_state, read_facts
-from plugin.usage.record import ContainerUse, GpuUse, NodeUse, write_use
+from plugin.usage.record import GpuUse, NodeUse, write_use
 from policies.node_state import NodeState, Use, read, write
+from tests.plugin.health.published import healthy, node, occupancy, occupant, occupied, taken, use
 
 MOMENT = "2026-01-01T00:00:00+00:00"
-GPU = GpuHealth(uuid="GPU-1", index=0, model="H200", resource="gpu-share.dev/vgpu", since=MOMENT, memory_mib=1000)
+GPU = healthy(0, since=MOMENT, memory_mib=1000)
 LOST = Fault(source="lost", why="the GPU is lost", since=MOMENT, comes_back="once it answers")
-HEALTH = NodeHealth(boot_id="one", heartbeat_seconds=99, pid=7, driver="580.95.05", gpus=(GPU,))
-A, B = (
-    Occupant(namespace="team-a", pod=pod, container="main", parts=3, memory_limit_mib=300, thread_percentage=30)
-    for pod in ("a", "b")
-)
-SHARED = GpuOccupancy(
-    strategy="mps",
-    allocation="device-plugin",
-    resource="gpu-share.dev/vgpu",
-    vgpus_per_gpu=10,
-    parts=10,
-    granted=6,
-    hidden=1,
-    free=3,
-    largest_free=3,
-    occupants=(A, B),
-)
-OCCUPANCY = NodeOccupancy(boot_id="one", looked_seconds=98, gpus={"GPU-1": SHARED})
-READY = MpsState(boot_id="one", gpus={"GPU-1": MpsGpu(state="ready", since=MOMENT, checked_seconds=97)})
-OF_A = ContainerUse(namespace="team-a", pod="a", container="main", processes=2, memory_bytes=2**20, sm_ratio=0.5)
-USE = NodeUse(boot_id="one", measured_seconds=96, gpus={"GPU-1": GpuUse(containers=(OF_A,), complete=True)})
+HEALTH = node(GPU, boot_id="one", heartbeat_seconds=99)
+A, B = (occupant(pod, 3, memory_limit_mib=300, thread_percentage=30) for pod in ("a", "b"))
+OCCUPANCY = occupancy(occupied(A, B, hidden=1, free=3, largest_free=3), boot_id="one", looked_seconds=98)
+READY = MpsState(boot_id="one", gpus={GPU.uuid: MpsGpu(state="ready", since=MOMENT, checked_seconds=97)})
+OF_A = taken(A, processes=2, sm_ratio=0.5)
+USE = use(GpuUse(containers=(OF_A,), complete=True), boot_id="one", measured_seconds=96)
 FACTS = Facts(boot_id="one", now_seconds=100, health=HEALTH, occupancy=OCCUPANCY, mps=READY, use=USE)
 
 
@@ -65,13 +51,13 @@ def test_what_each_part_has_written_is_one_document_with_the_age_of_each() -> No
 
 
 def test_a_container_of_which_no_process_is_known_takes_nothing_only_if_all_processes_are_known() -> None:
-    use = msgspec.structs.replace(USE, gpus={"GPU-1": GpuUse(containers=(OF_A,), complete=False)})
-    assert told(use=use).gpus[0].tenants[1].use is None
+    partly = msgspec.structs.replace(USE, gpus={GPU.uuid: GpuUse(containers=(OF_A,), complete=False)})
+    assert told(use=partly).gpus[0].tenants[1].use is None
 
 
-@pytest.mark.parametrize("use", [None, msgspec.structs.replace(USE, measured_seconds=50)])
-def test_what_was_measured_too_long_ago_is_left_out(use: NodeUse | None) -> None:
-    state = told(use=use)
+@pytest.mark.parametrize("old", [None, msgspec.structs.replace(USE, measured_seconds=50)])
+def test_what_was_measured_too_long_ago_is_left_out(old: NodeUse | None) -> None:
+    state = told(use=old)
     assert [one.use for one in state.gpus[0].tenants] == [None, None]
     assert "gpu_share_memory_used_bytes" not in names(state)
     assert "gpu_share_granted_ratio" in names(state)
@@ -125,7 +111,7 @@ def test_what_a_driver_or_a_file_says_cannot_make_the_document_unreadable() -> N
 
 def test_a_daemon_that_is_not_ready_says_why() -> None:
     failed = MpsState(
-        boot_id="one", gpus={"GPU-1": MpsGpu(state="failed", since=MOMENT, checked_seconds=99, why="it hangs")}
+        boot_id="one", gpus={GPU.uuid: MpsGpu(state="failed", since=MOMENT, checked_seconds=99, why="it hangs")}
     )
     daemon = told(mps=failed).gpus[0].mps_daemon
     assert daemon is not None
