@@ -49,7 +49,11 @@ def read_policies(api: ApiServer) -> Read:
 
 
 def in_force(files: Mapping[str, str]) -> Read:
-    """Say what is in force by the texts of policy files, and what is wrong with them."""
+    """
+    Say what would be in force by the texts of policy files alone, and what is wrong with them.
+
+    Where a file is broken, a webhook may go on by the last good one, which is nowhere to be read.
+    """
     with tempfile.TemporaryDirectory() as directory:
         for name, text in files.items():
             (Path(directory) / Path(name).name).write_text(text)
@@ -57,4 +61,4 @@ def in_force(files: Mapping[str, str]) -> Read:
             store = PolicyStore(Path(directory))
         except PolicyError as error:
             return None, tuple(Shown(str(one).replace(f"{directory}/", "")) for one in error.problems)
-        return store.current, tuple(Shown(str(one).replace(f"{directory}/", "")) for one in store.troubles)
+        return store.current, tuple(Shown(str(one.problem).replace(f"{directory}/", "")) for one in store.troubles)

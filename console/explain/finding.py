@@ -132,6 +132,9 @@ def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision 
         return None, unseen("the policies", error, f"{RIGHT}, and get namespaces")
     if policies is None:
         return None, Unseen(what="the policies", why="; ".join(problems))
+    if policies.of(namespace).broken is not None:
+        kept = "a webhook keeps the policy that it had, and one that has started since denies"
+        return None, Unseen(what="the policy of the namespace", why=f"{'; '.join(problems)}: {kept}")
     try:
         pod = msgspec.json.decode(content, type=rules.Pod)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:

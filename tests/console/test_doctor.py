@@ -98,7 +98,8 @@ def test_a_broken_policy_is_told_with_its_line(shown: Callable[..., Any]) -> Non
     known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"]["team-vision.yaml"] = "\nshare: {maximum: 7.5}\n"
     known.raw[_READY] = (200, b"ready\npolicy file broken: team-vision.yaml:2: \x1b[2J\n")
     found = {one["check"]: one for one in shown(known, "doctor")}
-    assert found["policies-valid"]["found"][0].startswith("team-vision.yaml:2: share.maximum")
+    (told,) = found["policies-valid"]["found"]
+    assert told == 'team-vision.yaml:2: share.maximum: expected a share in quotes, got 7.5: write "7.5"'
     assert found["policies-in-force"]["found"] == [
         "gpu-share-webhook-gpu-a: policy file broken: team-vision.yaml:2: ?[2J"
     ]

@@ -157,6 +157,16 @@ def test_policies_that_may_not_be_read_leave_the_rest(asked: Asked) -> None:
     assert "the right to list configmaps in namespace gpu-share, and get namespaces is missing" in text
 
 
+def test_of_a_broken_policy_its_line_is_told_and_nothing_is_decided_by_it(asked: Asked) -> None:
+    on = known(pod("resnet-0"))
+    files = {"_default.yaml": "", "team-vision.yaml": "share:\n  maximum: 7.5\n"}
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"] = files
+    text = explain(asked, on, "resnet-0")
+    assert "would deny" not in text
+    assert "the policy of the namespace: team-vision.yaml:2: share.maximum: expected a share in quotes, got 7.5" in text
+    assert text.endswith(": a webhook keeps the policy that it had, and one that has started since denies\n")
+
+
 def test_no_word_of_a_pod_writes_on_the_terminal(asked: Asked) -> None:
     odd = pod("resnet-0", phase="Failed", message="\x1b[2J")
     odd["metadata"]["annotations"]["gpu-share.dev/framework"] = "\x1b]0;x\x07"
