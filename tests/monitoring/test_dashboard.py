@@ -1,6 +1,7 @@
 """The dashboard over a real Prometheus, which scrapes a simulated node, a webhook and a certificate controller."""
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -166,6 +167,23 @@ def certificates(stack: ExitStack, directory: Path) -> str:
 def test_every_query_of_the_dashboard_returns_data(scraping: Prometheus, title: str, query: str) -> None:
     wait_until(lambda: bool(scraping.value(query)), timeout_seconds=30)
     assert title
+
+
+def variables() -> list[tuple[str, str]]:
+    """List what the choices at the top of the dashboard are asked from: metric and label."""
+    listed = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    queries = [one["query"]["query"] for one in listed if one["type"] == "query"]
+    return [
+        (found[1], found[2]) for query in queries if (found := re.fullmatch(r"label_values\((\w+), (\w+)\)", query))
+    ]
+
+
+@pytest.mark.parametrize(("metric", "label"), variables())
+def test_every_choice_of_the_dashboard_has_values(scraping: Prometheus, metric: str, label: str) -> None:
+    chosen = {"node": ["worker-1"], "namespace": ["team-a", "team-b"]}
+    wait_until(
+        lambda: scraping.ask(f"label/{label}/values", **{"match[]": metric}) == chosen[label], timeout_seconds=30
+    )
 
 
 def test_what_the_queries_return_is_what_the_node_has(scraping: Prometheus) -> None:

@@ -1,5 +1,6 @@
 """The alerts of the component for Prometheus, by its own tool."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from certs import metrics as certs_metrics
+from plugin.telemetry.metrics import MPS_METRICS, PLUGIN_METRICS
 from tests.manifests.render import MANIFESTS
+from webhook import metrics as webhook_metrics
 
 COMPONENT = MANIFESTS / "components" / "monitoring"
 TESTS = Path(__file__).with_name("rules_test.yaml")
@@ -43,3 +47,15 @@ def test_every_alert_has_a_test() -> None:
     rules = yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]["groups"][0]["rules"]
     text = TESTS.read_text()
     assert [rule["alert"] for rule in rules if rule["alert"] not in text] == []
+
+
+def test_alerts_and_dashboard_ask_for_metrics_that_a_part_has() -> None:
+    listed = (*PLUGIN_METRICS, *MPS_METRICS, *webhook_metrics.METRICS, *certs_metrics.METRICS)
+    known = {one.name for one in listed} | {f"{one.name}_bucket" for one in listed if one.kind == "histogram"}
+    asked = {
+        name
+        for path in (COMPONENT / "rules.yaml", COMPONENT / "gpu-share.json")
+        for name in re.findall(r"\bgpu_share_[a-z_]+(?=[{)[, ])", path.read_text())
+    }
+    assert asked >= {"gpu_share_gpu_healthy", "gpu_share_reviews_total"}
+    assert asked <= known
