@@ -1,6 +1,7 @@
 """The commands of the view, as a user of the cluster runs them."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -9,14 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import Cluster, eventually
+
+log = logging.getLogger(__name__)
 
 
 def view(*words: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command of `gpu-share`."""
     command = [sys.executable, "-m", "gpu_share", *words]
     environment = os.environ | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    if "json" not in words:
+        log.info("$ gpu-share %s\n%s%s", " ".join(words), ran.stdout, ran.stderr)
+    return ran
 
 
 def shown(*words: str, kubeconfig: Path | None = None) -> Any:
@@ -24,6 +30,27 @@ def shown(*words: str, kubeconfig: Path | None = None) -> Any:
     ran = view(*words, "-o", "json", kubeconfig=kubeconfig)
     assert ran.stdout, ran.stderr
     return json.loads(ran.stdout)
+
+
+def explained(name: str, namespace: str) -> dict[str, str]:
+    """Give the sections of the explanation of one pod, or of an object without pods, and its title under ""."""
+    (one,) = shown("explain", name, "-n", namespace)
+    return {"": one["title"], **{section["title"]: "\n".join(section["lines"]) for section in one["sections"]}}
+
+
+def says(name: str, namespace: str, section: str, text: str) -> dict[str, str]:
+    """Wait until the explanation of a pod says something."""
+
+    def look() -> dict[str, str] | None:
+        found = explained(name, namespace)
+        return found if text in found.get(section, "") else None
+
+    return eventually(look, what=f"explain {name} says {text}")
+
+
+def is_well() -> bool:
+    """Whether doctor finds nothing wrong with the installation; a node's status may be ten seconds old."""
+    return view("doctor").returncode == 0
 
 
 @contextmanager
