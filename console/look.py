@@ -189,6 +189,7 @@ def _seen_node(node: Node, *, labelled: bool) -> SeenNode:
         taints=node.spec.taints,
         conditions=node.status.conditions,
         kubelet=node.status.node_info.kubelet_version,
+        runtime=node.status.node_info.container_runtime_version,
         labels=node.metadata.labels,
         capacity=node.status.capacity,
         allocatable=node.status.allocatable,

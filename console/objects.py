@@ -81,6 +81,7 @@ class NodeInfo(_Part, frozen=True, kw_only=True):
     """Versions on a node."""
 
     kubelet_version: Shown = Shown("")
+    container_runtime_version: Shown = Shown("")
 
 
 class NodeStatus(_Part, frozen=True, kw_only=True):
@@ -119,6 +120,13 @@ class Resources(_Part, frozen=True, kw_only=True):
     limits: dict[str, str] = {}
 
 
+class Mount(_Part, frozen=True, kw_only=True):
+    """Where a container has a volume."""
+
+    name: str = ""
+    mount_path: Shown = Shown("")
+
+
 class Container(_Part, frozen=True, kw_only=True):
     """A container of a pod."""
 
@@ -128,6 +136,7 @@ class Container(_Part, frozen=True, kw_only=True):
     env: tuple[Variable, ...] = ()
     ports: tuple[Port, ...] = ()
     resources: Resources = Resources()
+    volume_mounts: tuple[Mount, ...] = ()
 
 
 class HostPath(_Part, frozen=True, kw_only=True):

@@ -17,6 +17,9 @@ from policies.node_state import Gpu, NodeState, Tenant
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"  # of our own pods
 
 
+STALE_SECONDS: Final = 20.0  # health that is older is not known any more, as in the metrics of a node
+
+
 class Unseen(msgspec.Struct, frozen=True, kw_only=True):
     """Something that could not be seen."""
 
@@ -35,6 +38,7 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     conditions: tuple[Condition, ...] = ()
     kubelet: str = ""
+    runtime: str = ""  # and its version: containerd://2.1.4
     labels: dict[str, str] = {}
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
@@ -45,6 +49,12 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     def gpus(self) -> tuple[Gpu, ...]:
         """Its GPUs, as far as it tells of them."""
         return self.state.gpus if self.state else ()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether what it says of its GPUs holds now."""
+        age_seconds = self.state.ages.health if self.state else None
+        return age_seconds is not None and age_seconds <= STALE_SECONDS
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):

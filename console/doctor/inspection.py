@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import msgspec
 
-from console.api_server import ApiServer, UnseenError, decoded, message_of, path_of
+from console.api_server import ApiServer, UnseenError, message_of, path_of
 from console.cluster_policies import read_policies
-from console.doctor.installation import SUCCEEDED, Attempt, Installation, Namespace, WebhookConfiguration
+from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
+from console.doctor.installation import Attempt, Installation
+from console.doctor.served import apis, classes, gates, rights, slices, toolkits, version
 from console.look import look, unseen
-from console.objects import Pod
+from console.objects import Metadata, Object, Pod
 from console.seen import COMPONENT_LABEL, Seen, Unseen
 from console.words import Shown
 from policies.contract import (
@@ -22,35 +24,30 @@ from policies.contract import (
     WEBHOOK_CONFIGURATION,
 )
 
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _WEBHOOK_PORT: Final = 8443
 _NOT_FOUND: Final = 404
 _FORBIDDEN: Final = 403
-# What an installation creates, and by which rights: group, resource, whether it is in our namespace.
-_CREATES: Final = (
-    ("", "namespaces", False),
-    ("apps", "deployments", True),
-    ("apps", "daemonsets", True),
-    ("", "configmaps", True),
-    ("rbac.authorization.k8s.io", "roles", True),
-    ("rbac.authorization.k8s.io", "clusterroles", False),
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", False),
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies", False),
-)
-
 Found = dict[str, Any]  # fields of Installation
 
 
 def inspect(api: ApiServer, *, pre: bool) -> Installation:
     """Look at all of it, or with *pre* at what is there before an installation."""
     looks: dict[str, tuple[str, Callable[[], Found]]] = {
-        "version": ("get /version", lambda: {"version": _version(api)}),
-        "apis": ("get /apis", lambda: {"apis": _apis(api)}),
+        "version": ("get /version", lambda: {"version": version(api)}),
+        "apis": ("get /apis", lambda: {"apis": apis(api)}),
+        "gates": ("get /metrics of the API server", lambda: {"gates": gates(api)}),
+        "slices": ("list resourceslices", lambda: {"slices": slices(api)}),
     }
     if pre:
-        looks["rights"] = ("create selfsubjectaccessreviews", lambda: {"rights": _rights(api)})
+        looks["rights"] = ("create selfsubjectaccessreviews", lambda: {"rights": rights(api)})
     else:
         looks |= {
+            "classes": ("list deviceclasses", lambda: {"classes": classes(api)}),
+            "toolkits": ("list pods", lambda: {"toolkits": toolkits(api)}),
             "webhook": ("get mutatingwebhookconfigurations", lambda: _webhook(api)),
+            "admission_policies": ("list validatingadmissionpolicies", lambda: {"admission_policies": _policed(api)}),
+            "bindings": ("list validatingadmissionpolicybindings", lambda: {"bindings": _bindings(api)}),
             "attempt": (f"create pods in namespace {api.namespace}", lambda: {"attempt": _attempt(api)}),
             "serving_certificate": (f"get secrets in namespace {NAMESPACE}", lambda: _serving(api)),
             "policies": (f"list configmaps in namespace {NAMESPACE}", lambda: _policies(api)),
@@ -77,58 +74,23 @@ def _look(name: str, right: str, read_it: Callable[[], Found]) -> Found | Unseen
         return unseen(name, error, right)
 
 
-def _version(api: ApiServer) -> Shown:
-    class _Version(msgspec.Struct, frozen=True):
-        gitVersion: Shown = Shown("")  # noqa: N815 - as the API server spells it
-
-    return api.one(_Version, "/version").gitVersion
-
-
-def _apis(api: ApiServer) -> frozenset[str]:
-    class _GroupVersion(msgspec.Struct, frozen=True):
-        groupVersion: str = ""  # noqa: N815 - likewise
-
-    class _Group(msgspec.Struct, frozen=True):
-        versions: tuple[_GroupVersion, ...] = ()
-
-    class _Groups(msgspec.Struct, frozen=True):
-        groups: tuple[_Group, ...] = ()
-
-    return frozenset(one.groupVersion for group in api.one(_Groups, "/apis").groups for one in group.versions)
-
-
-def _rights(api: ApiServer) -> dict[str, bool]:
-    """Ask which rights to install the user has."""
-
-    class _Answer(msgspec.Struct, frozen=True):
-        allowed: bool = False
-
-    class _Review(msgspec.Struct, frozen=True):
-        status: _Answer = _Answer()
-
-    rights = {}
-    for group, resource, is_ours in _CREATES:
-        attributes = {"verb": "create", "group": group, "resource": resource, "namespace": NAMESPACE if is_ours else ""}
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        status, content = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
-        if status not in SUCCEEDED:
-            raise UnseenError(message_of(content), status=status)
-        rights[resource] = decoded(_Review, content).status.allowed
-    return rights
-
-
 def _webhook(api: ApiServer) -> Found:
-    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    path = f"{_ADMISSION}/mutatingwebhookconfigurations/{WEBHOOK_CONFIGURATION}"
     try:
-        return {"webhook": api.one(WebhookConfiguration, f"{path}/{WEBHOOK_CONFIGURATION}"), "has_webhook": True}
+        return {"webhook": api.one(WebhookConfiguration, path), "has_webhook": True}
     except UnseenError as error:
         if error.status == _NOT_FOUND:
             return {"has_webhook": False}
         raise
+
+
+def _policed(api: ApiServer) -> dict[str, AdmissionPolicy]:
+    found = api.all(AdmissionPolicy, f"{_ADMISSION}/validatingadmissionpolicies")
+    return {str(one.metadata.name): one for one in found if one.metadata.name.startswith(NAMESPACE)}
+
+
+def _bindings(api: ApiServer) -> tuple[Binding, ...]:
+    return tuple(api.all(Binding, f"{_ADMISSION}/validatingadmissionpolicybindings"))
 
 
 def _attempt(api: ApiServer) -> Attempt:
@@ -171,8 +133,8 @@ def _policies(api: ApiServer) -> Found:
     return {"policies": policies, "policy_problems": problems}
 
 
-def _namespaces(api: ApiServer) -> dict[str, dict[str, str]]:
-    return {str(one.metadata.name): one.metadata.labels for one in api.all(Namespace, "/api/v1/namespaces")}
+def _namespaces(api: ApiServer) -> dict[str, Metadata]:
+    return {str(one.metadata.name): one.metadata for one in api.all(Object, "/api/v1/namespaces")}
 
 
 def _ready(api: ApiServer, seen: Seen) -> dict[str, str]:

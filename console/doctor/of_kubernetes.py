@@ -1,17 +1,20 @@
 """Checks of the cluster itself, before an installation and after it."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.installation import Installation
+from console.doctor.of_dra import is_used
 from console.doctor.verdict import Check, Verdict, fail, not_seen, unknown, warn
-from policies.contract import DRA, NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
+from policies.contract import NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
 from policies.quantity import whole
 
 _OLDEST: Final = (1, 30)
 _OLDEST_DRA: Final = (1, 36)
 _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
 _DRA_API: Final = "resource.k8s.io/v1"
+_NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dra-driver-gpu
 
 
 def version(on: Installation) -> Verdict:
@@ -33,10 +36,10 @@ def apis(on: Installation) -> Verdict:
     served = on.apis or frozenset()
     found = [f"the API server does not serve {_POLICIES_API}"] if _POLICIES_API not in served else []
     number = _number(on)
-    if _uses_dra(on):
-        found += [f"policies say allocation: dra, and {_DRA_API} is not served"] if _DRA_API not in served else []
+    if is_used(on):
+        found += [f"allocation: dra is used, and {_DRA_API} is not served"] if _DRA_API not in served else []
         if number is not None and number < _OLDEST_DRA:
-            found.append(f"policies say allocation: dra, which needs Kubernetes 1.36, and this is {on.version}")
+            found.append(f"allocation: dra is used, which needs Kubernetes 1.36, and this is {on.version}")
     return fail(*found, hint="enable the API and its feature gates, or change the policies")
 
 
@@ -58,16 +61,10 @@ def labelled(on: Installation) -> Verdict:
 
 
 def other_plugins(on: Installation) -> Verdict:
-    """See that nobody else hands out the same GPUs."""
-    found = []
-    for node in on.seen.nodes:
-        others = [
-            name
-            for name, amount in node.allocatable.items()
-            if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES) and (whole(amount) or 0) > 0
-        ]
-        if node.labelled and others:
-            found.append(f"{node.name} advertises {', '.join(sorted(others))} too")
+    """See that nobody else advertises the same GPUs."""
+    found = [*_advertised(on), *_published(on)]
+    if missing := None if found else not_seen(on, "slices"):
+        return missing
     return warn(
         *found,
         hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "
@@ -75,15 +72,27 @@ def other_plugins(on: Installation) -> Verdict:
     )
 
 
+def _advertised(on: Installation) -> Iterator[str]:
+    for node in on.seen.nodes:
+        others = [
+            name
+            for name, amount in node.allocatable.items()
+            if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES) and (whole(amount) or 0) > 0
+        ]
+        if node.labelled and others:
+            yield f"{node.name} advertises {', '.join(sorted(others))} too"
+
+
+def _published(on: Installation) -> Iterator[str]:
+    theirs = {one.spec.node_name for one in on.slices or () if one.spec.driver == _NVIDIA_DRA_DRIVER}
+    for node in on.seen.nodes:
+        if node.labelled and node.name in theirs:
+            yield f"{node.name} has devices of the DRA driver {_NVIDIA_DRA_DRIVER} too"
+
+
 def _number(on: Installation) -> tuple[int, int] | None:
     found = re.match(r"v?(\d{1,4})\.(\d{1,4})", on.version or "")
     return (int(found[1]), int(found[2])) if found else None
-
-
-def _uses_dra(on: Installation) -> bool:
-    if on.policies is None:
-        return False
-    return any(one.policy.allocation == DRA for one in (on.policies.default, *on.policies.namespaces.values()))
 
 
 KUBERNETES: Final = (

@@ -6,7 +6,6 @@ from typing import Final
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, fail, unknown, warn
 from console.seen import SeenNode, Unseen
-from console.top.rows import STALE_SECONDS
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu
 from policies.quantity import whole
@@ -26,7 +25,7 @@ def speak(on: Installation) -> Verdict:
             found.append(f"{node.name}: {why}")
         elif node.state.waiting:
             found.append(f"{node.name} shares no GPU yet: {node.state.waiting}")
-        elif node.state.ages.health is None or node.state.ages.health > STALE_SECONDS:
+        elif not node.is_fresh:
             found.append(f"{node.name}: gpu-share plugin says nothing any more")
     missing = next((one.silent for one in on.seen.nodes if one.silent and one.silent.right), None)
     if missing is not None:
@@ -88,16 +87,6 @@ def shared(on: Installation) -> Verdict:
     return warn(*found, hint="list it in nodes of _cluster.yaml, or take it off the node")
 
 
-def drivers(on: Installation) -> Verdict:
-    """See that all nodes have the same driver."""
-    by_driver: dict[str, list[str]] = {}
-    for node in on.seen.nodes:
-        if node.state and node.state.driver:
-            by_driver.setdefault(node.state.driver, []).append(node.name)
-    found = [f"{driver} on {', '.join(nodes)}" for driver, nodes in sorted(by_driver.items())]
-    return warn(*(found if len(found) > 1 else ()), hint="limits of MPS depend on the driver: use one version")
-
-
 def tenants(on: Installation) -> Verdict:
     """See that kubelets say who has which share."""
     found = [
@@ -109,13 +98,7 @@ def tenants(on: Installation) -> Verdict:
 
 
 def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
-    return ((node, gpu) for node in on.seen.nodes if _is_fresh(node) for gpu in node.gpus)
-
-
-def _is_fresh(node: SeenNode) -> bool:
-    """Whether what a node says of its GPUs holds now."""
-    age_seconds = node.state.ages.health if node.state else None
-    return age_seconds is not None and age_seconds <= STALE_SECONDS
+    return ((node, gpu) for node in on.seen.nodes if node.is_fresh for gpu in node.gpus)
 
 
 def _hidden(on: Installation) -> Unseen | None:
@@ -128,7 +111,6 @@ NODES: Final = (
     Check(name="mps-daemons", says="MPS daemons serve", page="operations.md#the-mps-daemons", judge=daemons),
     Check(name="registered", says="kubelets know the plugins", page=_PENDING, judge=registered),
     Check(name="gpus-shared", says="no GPU is left out", page="operations.md#a-nodes-gpus", judge=shared),
-    Check(name="drivers", says="nodes have the same driver", page="install.md", judge=drivers),
     Check(
         name="tenants-known", says="kubelets say who has which share", page="operations.md#a-nodes-gpus", judge=tenants
     ),

@@ -3,14 +3,12 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, unknown, warn
 from console.seen import SeenPod, Unseen
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
 from policies.share import Share, milli_text
-
-_MOST: Final = 10  # pods in one line each
 
 
 def running(on: Installation) -> Verdict:
@@ -18,13 +16,13 @@ def running(on: Installation) -> Verdict:
     if hidden := _hidden(on):
         return unknown(hidden)
     found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen.pods)]
-    return warn(*_cut(found), hint="gpu-share explain POD -n NAMESPACE")
+    return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")
 
 
 def denied(on: Installation) -> Verdict:
     """See that no controller's pods are denied."""
     found = [f"{one.namespace}/{one.kind}/{one.name}: {one.message}" for one in on.seen.denials]
-    return warn(*_cut(found), hint="do what the message proposes, or change the policy that it names")
+    return warn(*cut(found), hint="do what the message proposes, or change the policy that it names")
 
 
 def fits(on: Installation) -> Verdict:
@@ -61,7 +59,7 @@ def numbers(on: Installation) -> Verdict:
         for container, one in pod.grant.containers.items()
         if one.of not in (None, now)
     ]
-    return warn(*_cut(found), hint="delete the pod, and it is granted anew")
+    return warn(*cut(found), hint="delete the pod, and it is granted anew")
 
 
 def within_share(on: Installation) -> Verdict:
@@ -76,14 +74,14 @@ def within_share(on: Installation) -> Verdict:
     ]
     if over:
         return fail(
-            *_cut(over), hint="set the framework's memory setting, or strategy: mps, which holds it to its share"
+            *cut(over), hint="set the framework's memory setting, or strategy: mps, which holds it to its share"
         )
     free = [
         f"{tenant.name} on {node.name}: {gpu.strategy or 'nobody knows what'} limits no memory"
         for node, gpu, tenant in on.seen.tenants()
         if not gpu.limits_enforced_by and tenant.parts < gpu.parts
     ]
-    return warn(*_cut(free), hint="strategy: mps holds each container to its share")
+    return warn(*cut(free), hint="strategy: mps holds each container to its share")
 
 
 def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:
@@ -103,10 +101,6 @@ def _share(pod: SeenPod) -> int | None:
 
 def _name(pod: SeenPod) -> str:
     return f"{pod.namespace}/{pod.name}"
-
-
-def _cut(found: list[str]) -> list[str]:
-    return found if len(found) <= _MOST else [*found[:_MOST], f"and {len(found) - _MOST} more"]
 
 
 def _hidden(on: Installation) -> Unseen | None:

@@ -7,21 +7,25 @@ import msgspec
 from rich.text import Text
 
 from console.doctor.installation import Installation
+from console.doctor.of_dra import DEVICES, GATES, GATES_FOR_LATER
 from console.doctor.of_kubernetes import KUBERNETES, RIGHTS
 from console.doctor.of_nodes import NODES
 from console.doctor.of_policies import POLICIES
+from console.doctor.of_runtimes import RUNTIMES
+from console.doctor.of_second_places import SECOND_PLACES
 from console.doctor.of_webhook import WEBHOOK
 from console.doctor.of_workloads import WORKLOADS
 from console.doctor.verdict import Check, Status
 
 AFTER: Final = (
-    ("Kubernetes", KUBERNETES),
+    ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
-    ("Policies", POLICIES),
-    ("Nodes", NODES),
+    ("Policies", (*POLICIES, *SECOND_PLACES)),
+    ("Nodes", (*NODES, *DEVICES)),
+    ("Drivers and runtimes", RUNTIMES),
     ("Pods", WORKLOADS),
 )
-BEFORE: Final = (("Kubernetes", (*KUBERNETES, *RIGHTS)),)
+BEFORE: Final = (("Kubernetes", (*KUBERNETES, *GATES_FOR_LATER, *RIGHTS)),)
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {
     "ok": ("✓", "green"),
     "warning": ("!", "yellow"),

@@ -1,12 +1,14 @@
 """A check and what comes of it."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from console.doctor.installation import Installation
 from console.seen import Unseen
+
+_MOST: Final = 10  # sentences of one check
 
 Status = Literal["ok", "warning", "failure", "unknown"]
 
@@ -40,6 +42,11 @@ def warn(*found: str, hint: str) -> Verdict:
 def fail(*found: str, hint: str) -> Verdict:
     """Say that something is wrong; all is well if nothing was found."""
     return Verdict(status="failure", found=found, hint=hint) if found else OK
+
+
+def cut(found: list[str]) -> list[str]:
+    """Leave out what is too much to read."""
+    return found if len(found) <= _MOST else [*found[:_MOST], f"and {len(found) - _MOST} more"]
 
 
 def unknown(why: str | Unseen | None) -> Verdict:

@@ -5,13 +5,11 @@ from typing import TypeVar
 
 import msgspec
 
-from console.seen import Denial, Seen, SeenNode, SeenPod, Unseen
+from console.seen import STALE_SECONDS, Denial, Seen, SeenNode, SeenPod, Unseen
 from policies.node_state import Ages, Gpu, Tenant
 
 T = TypeVar("T", int, float)
 Held = tuple[SeenNode, Gpu, Tenant]  # what a container has of a GPU
-
-STALE_SECONDS = 20.0  # health that is older is not known any more, as in the metrics of a node
 
 
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,16 +86,11 @@ def _node_row(node: SeenNode) -> NodeRow:
         driver=state.driver or None if state else None,
         program=state.program if state else None,
         ages=state.ages if state else None,
-        health_known=_is_health_known(node),
+        health_known=node.is_fresh,
         trouble=_trouble(node),
         notes=(*state.skipped, *(f"restart needed: {one}" for one in state.restart_needed)) if state else (),
         gpus=node.gpus,
     )
-
-
-def _is_health_known(node: SeenNode) -> bool:
-    age_seconds = node.state.ages.health if node.state else None
-    return age_seconds is not None and age_seconds <= STALE_SECONDS
 
 
 def _trouble(node: SeenNode) -> str:

@@ -9,10 +9,13 @@ import pytest
 
 from tests.cluster.cluster import eventually
 from tests.cluster.installation import Installation
+from tests.cluster.node import Node
 from tests.cluster.pods import Place, pod
 from tests.cluster.view import account, shown, view
 
-_HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-share"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_HOOKS = f"{_ADMISSION}/mutatingwebhookconfigurations/gpu-share"
+_NAMESPACES = "/spec/matchConstraints/namespaceSelector/matchExpressions"
 
 
 def checks(*words: str) -> dict[str, Any]:
@@ -35,7 +38,8 @@ def test_an_installation_is_in_order(installed: Installation) -> None:
 
     in_order = (
         *("kubernetes-version", "apis", "webhook-answers", "webhook-configured", "certificates", "renewal"),
-        *("policies-valid", "policies-in-force", "exempt-namespaces", "resource-names", "nodes-speak", "registered"),
+        *("policies-valid", "policies-in-force", "admission-policies", "exempt-namespaces", "resource-names"),
+        *("pipe-directory", "host-paths", "warn-mode", "nodes-speak", "registered", "drivers", "cdi", "feature-gates"),
     )
 
     def look() -> bool:  # a node's status may be ten seconds old
@@ -100,11 +104,57 @@ def test_second_places_that_differ_are_told(installed: Installation) -> None:
     labelled = Place.make(installed.cluster, labels={"gpu-share.dev/mode": "warn"})
     assert told("warn-mode", f"{labelled.name} has the label")["status"] == "warning"
     labelled.remove()
+    annotated = Place.make(installed.cluster, annotations={"gpu-share.dev/host-paths": "/data/models"})
+    assert told("host-paths", f"{annotated.name}: its policy lacks /data/models")["status"] == "warning"
+    annotated.remove()
     restricted = Place.make(
         installed.cluster, "attach-pod", labels={"pod-security.kubernetes.io/enforce": "restricted"}
     )
     assert told("pod-security", "attach-pod enforces restricted, and says attach: pod")["status"] == "failure"
     restricted.remove()
+
+
+def test_admission_policies_that_are_missing_or_differ_are_told(installed: Installation) -> None:
+    """Those of updates alone: the others are put back before anything is created."""
+    run, policy = installed.cluster.run, "validatingadmissionpolicies/gpu-share-changes"
+    before = installed.cluster.api.get(f"{_ADMISSION}/{policy}")
+    pipes = next(n for n, one in enumerate(before["spec"]["variables"]) if one["name"] == "pipes")
+    changes = [
+        {"op": "replace", "path": f"/spec/variables/{pipes}/expression", "value": "'^/elsewhere'"},
+        {"op": "add", "path": f"{_NAMESPACES}/0/values/-", "value": "test-of-doctor"},
+    ]
+    binding = f"{_ADMISSION}/validatingadmissionpolicybindings/gpu-share-changes"
+    bound = installed.cluster.api.get(binding)
+    try:
+        installed.cluster.api.ask("PATCH", f"{_ADMISSION}/{policy}", changes)
+        run("kubectl delete validatingadmissionpolicybinding gpu-share-changes")
+        assert told("admission-policies", "no binding has the ValidatingAdmissionPolicy gpu-share-changes deny")
+        assert told("pipe-directory", "the variable pipes of the policy gpu-share-changes is not a pattern for")
+        assert told("exempt-namespaces", "the policy gpu-share-changes is not called for test-of-doctor")
+    finally:
+        restored = [
+            {"op": "replace", "path": "/spec/variables", "value": before["spec"]["variables"]},
+            {
+                "op": "replace",
+                "path": _NAMESPACES,
+                "value": before["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"],
+            },
+        ]
+        installed.cluster.api.ask("PATCH", f"{_ADMISSION}/{policy}", restored)
+        again = {"metadata": {"name": bound["metadata"]["name"]}, "spec": bound["spec"]}
+        installed.cluster.api.ask("POST", binding.rpartition("/")[0], again)
+    eventually(lambda: checks()["admission-policies"]["status"] == "ok", what="the policies are as before")
+
+
+def test_a_toolkit_that_rejects_the_variable_by_which_containers_get_their_gpu_is_told(installed: Installation) -> None:
+    config = "/host/etc/nvidia-container-runtime/config.toml"
+    with Node.reached(installed.cluster) as node:
+        node.run(f"echo 'accept-nvidia-visible-devices-envvar-when-unprivileged = false' > {config}")
+        try:
+            found = told("toolkit-settings", "and containers get their GPU by the variable there")
+        finally:
+            node.run(f"rm -f {config}")
+    assert found["status"] == "failure"
 
 
 def test_a_pod_for_which_no_one_gpu_has_room_is_told(place: Place) -> None:

@@ -1,6 +1,7 @@
 """Installations as `gpu-share doctor` sees them: one in which all is well, and what can be wrong with it."""
 
 from base64 import b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,18 +9,25 @@ import msgspec
 
 from certs.issuer import CA_LIFETIME, new_ca
 from console.cluster_policies import in_force
-from console.doctor.installation import Attempt, Installation, WebhookConfiguration
+from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
+from console.doctor.installation import Attempt, Installation
+from console.dra_objects import DeviceClass, ResourceSlice
 from console.look import seen_nodes, seen_pod
-from console.objects import Node, Pod
+from console.objects import Metadata, Node, Pod
 from console.seen import Seen
 from console.words import Shown, as_shown
-from policies.node_state import NodeState
+from policies.device_classes import device_classes
+from policies.node_state import Gpu, NodeState
 from tests.console.objects import gpu, node, part, pending, state, tenant
 from tests.console.stand_in import Object
 from tests.manifests.admission import BASE
 
+# The name of a check, the status that it comes to, a part of what it finds, and in which installation.
+Wrong = tuple[str, str, str, Callable[[], Installation]]
+
 _WAITS = "0/1 nodes are available: 1 Insufficient gpu-share.dev/vgpu."
 DENIED = 'admission webhook "pods.gpu-share.dev" denied the request: "doctor" is no share'
+PARTS = ("plugin", "mps", "webhook", "certs")
 CLUSTER = "exemptNamespaces: [kube-system]\n"
 
 
@@ -38,6 +46,30 @@ def webhook(**changes: Any) -> WebhookConfiguration:
     return msgspec.convert({"metadata": made["metadata"], "webhooks": hooks}, WebhookConfiguration, dec_hook=as_shown)
 
 
+def admission_policies() -> dict[str, Any]:
+    """The admission policies of the manifests, and their bindings."""
+    made = [parsed(one, AdmissionPolicy) for one in BASE if one["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = tuple(parsed(one, Binding) for one in BASE if one["kind"] == "ValidatingAdmissionPolicyBinding")
+    return {"admission_policies": {one.metadata.name: one for one in made}, "bindings": bindings}
+
+
+def namespace(name: str, *, labels: dict[str, str] | None = None, **annotations: str) -> dict[str, Any]:
+    """A namespace alone, with *labels*, and annotations of gpu-share with _ for -."""
+    made = {f"gpu-share.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {"namespaces": {name: Metadata(labels=labels or {}, annotations=made)}}
+
+
+def dra(**changes: Any) -> dict[str, Any]:
+    """What is there for DRA: the classes of the sizes, and a slice of gpu-0, with *changes*."""
+    spec = {"driver": "gpu-share.dev", "nodeName": "gpu-0", "sharedCounters": [{"name": "0"}], **changes}
+    made = policies(x="allocation: dra\n")
+    return {
+        "classes": tuple(parsed(one, DeviceClass) for one in device_classes(made["policies"].cluster)),
+        "slices": (parsed({"spec": spec}, ResourceSlice),),
+        **made,
+    }
+
+
 def ca(days: float = 365) -> bytes:
     """The certificate of a CA that ends in so many days."""
     return new_ca(now=datetime.now(UTC) - CA_LIFETIME + timedelta(days=days)).pair.certificate_pem
@@ -50,13 +82,33 @@ def nodes(*said: NodeState | None, **changes: Any) -> dict[str, Any]:
     return {"nodes": seen_nodes(listed, states)}
 
 
+def with_node(*gpus: Gpu, **more: Any) -> Installation:
+    """An installation whose only node has *gpus*, and says *more*."""
+    return installation(seen(**nodes(state(*gpus, on="gpu-0", **more))))
+
+
+def parts(component: str, **status: Any) -> Installation:
+    """An installation in which one part is as *status* says."""
+    made = [part("gpu-0", one) for one in PARTS]
+    for one in made:
+        if one["metadata"]["labels"]["app.kubernetes.io/component"] == component:
+            one["status"] = {**one["status"], **status}
+    return installation(seen(parts=tuple(parsed(one, Pod) for one in made)))
+
+
+def waiting(reason: str) -> list[Object]:
+    """The status of a container that waits."""
+    held = {"waiting": {"reason": reason, "message": "no such image"}}
+    return [{"name": "main", "ready": False, "state": held}]
+
+
 def seen(**changes: Any) -> Seen:
     """A cluster in which all is well."""
     values: dict[str, Any] = {
         "context": "here",
         "at": datetime.now(UTC).isoformat(),
         **nodes(state(gpu(), gpu(index=1), on="gpu-0")),
-        "parts": tuple(parsed(part("gpu-0", one), Pod) for one in ("plugin", "mps", "webhook", "certs")),
+        "parts": tuple(parsed(part("gpu-0", one), Pod) for one in PARTS),
     }
     return Seen(**{**values, **changes})
 
@@ -71,13 +123,18 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
         "seen": on or seen(),
         "version": Shown("v1.36.2"),
         "apis": frozenset({"admissionregistration.k8s.io/v1", "resource.k8s.io/v1"}),
+        "gates": {},
+        "classes": (),
+        "slices": (),
+        "toolkits": {"gpu-0": "1.17.8"},
         "rights": {"namespaces": True},
         "webhook": webhook(),
         "has_webhook": True,
         "attempt": Attempt(namespace="default", status=403, message=Shown(DENIED)),
         "ready": {"gpu-share-webhook-1": "ready"},
         "serving_certificate": ca(30),
-        "namespaces": {"team-vision": {}, "gpu-share": {}},
+        "namespaces": {"team-vision": Metadata(), "gpu-share": Metadata()},
+        **admission_policies(),
         **policies(),
     }
     return Installation(**{**values, **changes})

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from policies.node_state import VERSION, Ages, Fault, Gpu, NodeState, Tenant, Use, write
+from policies.node_state import VERSION, Ages, Fault, Gpu, NodeState, Tenant, Toolkit, Use, write
 from tests.console.stand_in import Object, StandIn
 
 GIB = 1024**3
@@ -20,7 +20,13 @@ def node(name: str = "gpu-a", *, labelled: bool = True, **status: Any) -> Object
     vgpus = {"gpu-share.dev/vgpu": "20"}
     return {
         "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": vgpus, "allocatable": vgpus, "conditions": conditions, **status},
+        "status": {
+            "capacity": vgpus,
+            "allocatable": vgpus,
+            "conditions": conditions,
+            "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4"},
+            **status,
+        },
     }
 
 
@@ -101,6 +107,7 @@ def gpu(*tenants: Tenant, index: int = 0, parts: int = 10, hidden: int = 0, **mo
         "healthy": True,
         "memory_bytes": 140 * GIB,
         "limits_enforced_by": "mps",
+        "compute_mode": "exclusive-process",
         "parts": parts,
         "granted": granted,
         "hidden": hidden,
@@ -117,10 +124,12 @@ def failed_gpu(*tenants: Tenant, index: int = 1) -> Gpu:
 
 
 def state(*gpus: Gpu, on: str = "gpu-a", **more: Any) -> NodeState:
-    ages = more.pop("ages", Ages(health=1.0, tenants=2.0))
-    return NodeState(
-        version=VERSION, part="plugin", program="0.1.0", node=on, driver="580.65", ages=ages, gpus=gpus, **more
-    )
+    values: dict[str, Any] = {
+        "driver": "580.65",
+        "ages": Ages(health=1.0, tenants=2.0),
+        "toolkit": Toolkit(accepts_variable=True, variable_needed=True),
+    }
+    return NodeState(version=VERSION, part="plugin", program="0.1.0", node=on, gpus=gpus, **{**values, **more})
 
 
 def cluster(*states: NodeState, pods: tuple[Object, ...] = (), events: tuple[Object, ...] = ()) -> StandIn:

@@ -10,11 +10,13 @@ from click.testing import Result
 
 from tests.console.installations import DENIED, ca
 from tests.console.objects import cluster, gpu, part, state
-from tests.console.stand_in import StandIn, status_of
+from tests.console.stand_in import Object, StandIn, status_of
 from tests.manifests.admission import BASE
 
 Asked = Callable[..., Result]
-_HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/gpu-share"
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_HOOKS = f"{_ADMISSION}/mutatingwebhookconfigurations/gpu-share"
+_DRA = "/apis/resource.k8s.io/v1"
 _SECRET = "/api/v1/namespaces/gpu-share/secrets/gpu-share-webhook-tls"  # noqa: S105 - a path
 _PODS = "/api/v1/namespaces/default/pods"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -32,7 +34,10 @@ def installed() -> StandIn:
         {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "x"}},
     ]
     known.lists["/api/v1/namespaces"] = [{"metadata": {"name": "default"}}]
-    (hooks,) = (one for one in BASE if one["kind"] == "MutatingWebhookConfiguration")
+    known.lists["/api/v1/pods"] = [toolkit("v1.17.8-ubuntu20.04")]
+    known.lists[f"{_ADMISSION}/validatingadmissionpolicies"] = of_kind("ValidatingAdmissionPolicy")
+    known.lists[f"{_ADMISSION}/validatingadmissionpolicybindings"] = of_kind("ValidatingAdmissionPolicyBinding")
+    (hooks,) = of_kind("MutatingWebhookConfiguration")
     trusted = {"clientConfig": {"caBundle": b64encode(ca()).decode()}}
     groups = ("admissionregistration.k8s.io/v1", "resource.k8s.io/v1")
     say(known, "/version", {"gitVersion": "v1.36.2"})
@@ -42,6 +47,20 @@ def installed() -> StandIn:
     known.raw[_READY] = (200, b"ready\n")
     known.posted[_PODS] = status_of(403, DENIED)
     return known
+
+
+def of_kind(kind: str) -> list[Object]:
+    return [one for one in BASE if one["kind"] == kind]
+
+
+def toolkit(tag: str) -> Object:
+    """The pod by which NVIDIA's GPU Operator installs its container toolkit on gpu-a."""
+    image = f"nvcr.io/nvidia/k8s/container-toolkit:{tag}"
+    labels = {"app": "nvidia-container-toolkit-daemonset"}
+    return {
+        "metadata": {"name": "toolkit", "namespace": "gpu-operator", "labels": labels},
+        "spec": {"nodeName": "gpu-a", "containers": [{"name": "toolkit", "image": image}]},
+    }
 
 
 def say(known: StandIn, path: str, content: Any) -> None:
@@ -103,6 +122,43 @@ def test_a_broken_policy_is_told_with_its_line(shown: Callable[..., Any]) -> Non
     assert found["policies-in-force"]["found"] == [
         "gpu-share-webhook-gpu-a: policy file broken: team-vision.yaml:2: ?[2J"
     ]
+
+
+def test_feature_gates_are_those_of_the_api_servers_metrics(shown: Callable[..., Any]) -> None:
+    known = installed()
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"]["team-vision.yaml"] = "allocation: dra\n"
+    gates = {"DRAExtendedResource": 0, "DRAPartitionableDevices": 1}
+    lines = [f'kubernetes_feature_enabled{{name="{name}",stage="BETA"}} {value}' for name, value in gates.items()]
+    known.raw["/metrics"] = (200, "\n".join(("# TYPE kubernetes_feature_enabled gauge", *lines, "")).encode())
+    found = {one["check"]: one for one in shown(known, "doctor")}
+    assert found["feature-gates"]["found"] == ["the feature gate DRAExtendedResource is disabled"]
+
+
+def test_without_the_right_to_metrics_gates_are_unknown_with_the_right_that_is_missing(
+    shown: Callable[..., Any],
+) -> None:
+    known = installed()
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"]["team-vision.yaml"] = "allocation: dra\n"
+    known.raw["/metrics"] = status_of(403, 'forbidden: User "viewer" cannot get path "/metrics"')
+    found = {one["check"]: one for one in shown(known, "doctor")}
+    assert (found["feature-gates"]["status"], found["feature-gates"]["right"]) == (
+        "unknown",
+        "get /metrics of the API server",
+    )
+
+
+def test_a_cluster_that_does_not_serve_dra_has_none_of_its_objects(shown: Callable[..., Any]) -> None:
+    known = installed()
+    for resource in ("deviceclasses", "resourceslices"):
+        known.raw[f"{_DRA}/{resource}"] = status_of(404, "the server could not find the requested resource")
+    assert {one["status"] for one in shown(known, "doctor")} == {"ok"}
+
+
+def test_an_old_toolkit_is_known_by_the_image_of_the_gpu_operator(shown: Callable[..., Any]) -> None:
+    known = installed()
+    known.lists["/api/v1/pods"] = [toolkit("v1.16.2-ubi8")]
+    found = {one["check"]: one for one in shown(known, "doctor")}
+    assert found["toolkit-version"]["found"] == ["gpu-a: 1.16.2, 1.17.8 or newer is expected"]
 
 
 @pytest.mark.parametrize(("allowed", "code"), [(True, 0), (False, 1)])

@@ -1,0 +1,94 @@
+"""What the API server asks and checks at admission for gpu-share, as it has been configured."""
+
+import msgspec
+
+from console.objects import Metadata
+from console.words import Shown
+
+
+class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the API server reaches a webhook."""
+
+    ca_bundle: str = ""  # base64
+
+
+class Expression(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition on labels."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[Shown, ...] = ()
+
+
+class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Conditions on labels."""
+
+    match_expressions: tuple[Expression, ...] = ()
+
+
+class MatchCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition on a request, in CEL."""
+
+    expression: str = ""
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A webhook."""
+
+    name: Shown = Shown("")
+    client_config: ClientConfig = ClientConfig()
+    namespace_selector: Selector = Selector()
+    match_conditions: tuple[MatchCondition, ...] = ()
+
+
+class WebhookConfiguration(msgspec.Struct, frozen=True, kw_only=True):
+    """The webhooks of gpu-share, as the API server has them."""
+
+    metadata: Metadata = Metadata()
+    webhooks: tuple[Webhook, ...] = ()
+
+
+class Variable(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that an admission policy computes, in CEL."""
+
+    name: str = ""
+    expression: str = ""
+
+
+class MatchConstraints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which requests an admission policy is for."""
+
+    namespace_selector: Selector = Selector()
+
+
+class AdmissionPolicySpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an admission policy says."""
+
+    match_constraints: MatchConstraints = MatchConstraints()
+    match_conditions: tuple[MatchCondition, ...] = ()
+    variables: tuple[Variable, ...] = ()
+
+
+class AdmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A ValidatingAdmissionPolicy."""
+
+    metadata: Metadata = Metadata()
+    spec: AdmissionPolicySpec = AdmissionPolicySpec()
+
+    def variable(self, name: str) -> str:
+        """Give the expression of a variable; empty if there is none."""
+        return next((one.expression for one in self.spec.variables if one.name == name), "")
+
+
+class BindingSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a binding says."""
+
+    policy_name: Shown = Shown("")
+    validation_actions: tuple[str, ...] = ()
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True):
+    """A ValidatingAdmissionPolicyBinding: without one, a policy checks nothing."""
+
+    metadata: Metadata = Metadata()
+    spec: BindingSpec = BindingSpec()

@@ -1,0 +1,96 @@
+"""Checks of allocation by DRA, where policies or nodes say so: what Kubernetes needs for it, and what must be there."""
+
+from typing import Final
+
+from console.doctor.installation import Installation
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, unknown, warn
+from policies.contract import DRA, DRIVER
+from policies.device_classes import device_classes
+
+_PAGE: Final = "install.md#by-dra-on-kubernetes-136"
+# The table of docs/install.md.
+_GATES: Final = ("DRAExtendedResource", "DRAPartitionableDevices", "DRADeviceTaints")
+_ENABLE: Final = "enable them in API server, scheduler and kubelets, or use allocation: device-plugin"
+
+
+def is_used(on: Installation) -> bool:
+    """Whether a policy or a node says that the scheduler allocates GPUs."""
+    if any(gpu.allocation == DRA for node in on.seen.nodes for gpu in node.gpus):
+        return True
+    policies = (on.policies.default, *on.policies.namespaces.values()) if on.policies else ()
+    return any(one.policy.allocation == DRA for one in policies)
+
+
+def gates_for_later(on: Installation) -> Verdict:
+    """See before an installation whether shares by DRA are possible."""
+    if missing := not_seen(on, "gates"):
+        return missing
+    return warn(*_disabled(on), hint=f"{_ENABLE}: it needs none of them")
+
+
+def gates(on: Installation) -> Verdict:
+    """See that the feature gates are enabled: by what the API server says of them, else by what it has kept."""
+    if not is_used(on):
+        return OK
+    if on.gates:
+        return fail(*_disabled(on), hint=_ENABLE)
+    ours = [one for one in on.classes or () if one.metadata.name.endswith(f".{DRIVER}")]
+    slices = [one for one in on.slices or () if one.spec.driver == DRIVER]
+    dropped = []
+    if ours and not any(one.spec.extended_resource_name for one in ours):
+        dropped.append(f"the API server dropped extendedResourceName from DeviceClasses: {_GATES[0]} is disabled")
+    if slices and not any(one.spec.shared_counters for one in slices):
+        dropped.append(f"the API server dropped sharedCounters from ResourceSlices: {_GATES[1]} is disabled")
+    if dropped:
+        return fail(*dropped, hint=_ENABLE)
+    return not_seen(on, "gates") or unknown("the API server does not say which feature gates are enabled")
+
+
+def classes(on: Installation) -> Verdict:
+    """See that each size of a share has its DeviceClass."""
+    if not is_used(on):
+        return OK
+    if missing := not_seen(on, "policies", "classes"):
+        return missing
+    if on.policies is None:
+        return unknown("there are no valid policies")
+    there = {str(one.metadata.name): one.spec.extended_resource_name for one in on.classes or ()}
+    found = []
+    for one in device_classes(on.policies.cluster, on.policies.profiles):
+        name, resource = one["metadata"]["name"], one["spec"]["extendedResourceName"]
+        if name not in there:
+            found.append(f"there is no DeviceClass {name}: pods that are granted {resource} stay Pending")
+        elif there[name] != resource:
+            found.append(f"the DeviceClass {name} is for {there[name] or 'no extended resource'}, expected {resource}")
+    return fail(*cut(found), hint="gpu-share policy classes --policies DIRECTORY | kubectl apply -f -")
+
+
+def slices(on: Installation) -> Verdict:
+    """See that the scheduler knows the GPUs of each node that it allocates."""
+    by_dra = [node for node in on.seen.nodes if any(gpu.allocation == DRA for gpu in node.gpus)]
+    if not by_dra:
+        return OK
+    if missing := not_seen(on, "slices"):
+        return missing
+    there = {one.spec.node_name for one in on.slices or () if one.spec.driver == DRIVER}
+    found = [
+        f"{node.name} has no ResourceSlice of {DRIVER}; its plugin says: {node.state.handover}"
+        for node in by_dra
+        if node.state is not None and node.name not in there
+    ]
+    return fail(
+        *cut(found), hint="the log of gpu-share-plugin on that node says which right or feature gate is missing"
+    )
+
+
+def _disabled(on: Installation) -> list[str]:
+    return [f"the feature gate {one} is disabled" for one in _GATES if (on.gates or {}).get(one) is False]
+
+
+_LATER: Final = "feature gates that are needed are enabled"
+GATES_FOR_LATER: Final = (Check(name="feature-gates", says=_LATER, page=_PAGE, judge=gates_for_later),)
+GATES: Final = (Check(name="feature-gates", says=_LATER, page=_PAGE, judge=gates),)
+DEVICES: Final = (
+    Check(name="device-classes", says="sizes that DRA allocates have their DeviceClasses", page=_PAGE, judge=classes),
+    Check(name="slices", says="the scheduler knows the GPUs that it allocates", page=_PAGE, judge=slices),
+)

@@ -1,0 +1,156 @@
+"""Checks of what lies below the containers on a node: compute modes, driver, NVIDIA's toolkit, CDI."""
+
+import re
+from typing import Final
+
+from console.doctor.installation import Installation
+from console.doctor.of_dra import is_used
+from console.doctor.verdict import OK, Check, Status, Verdict, cut, fail, not_seen, unknown, warn
+from console.seen import SeenNode
+from policies.contract import CDI, MPS
+from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
+
+_PAGE: Final = "install.md#driver-and-toolkit"
+_RUNTIMES: Final = "install.md#container-runtimes-cdi-or-variables"
+_OLDEST_DRIVER: Final = (550,)
+# NVIDIA's bulletin 5659 of July 2025, CVE-2025-23266: a container's image becomes root on the node.
+_OLDEST_TOOLKIT: Final = (1, 17, 8)
+_CONTAINERD_WITH_CDI: Final = (1, 7)
+_CONTAINERD_ENABLED: Final = (2,)  # unless it is told otherwise
+_CRIO_WITH_CDI_LAST: Final = (1, 34)  # sets the variables of the device after those of the pod
+_VERSION: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})", re.ASCII)
+_VARIABLE: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+_MODES: Final[dict[str, tuple[str, ...]]] = {
+    MPS: (EXCLUSIVE_PROCESS,),
+    "time-slicing": (DEFAULT_MODE,),
+    "whole": (DEFAULT_MODE, EXCLUSIVE_PROCESS),
+}
+
+
+def compute_modes(on: Installation) -> Verdict:
+    """See that the compute mode of each GPU lets those on it that its strategy allows, and no others."""
+    found = []
+    silent = []
+    for node in on.seen.nodes:
+        if not node.is_fresh:
+            continue
+        for gpu in node.gpus:
+            allowed = _MODES.get(gpu.strategy, ())
+            if gpu.compute_mode and allowed and gpu.compute_mode not in allowed:
+                expected = " or ".join(allowed)
+                found.append(f"{node.name} GPU {gpu.index}: {gpu.compute_mode}, {gpu.strategy} needs {expected}")
+            elif _should_say(node, gpu):
+                silent.append(f"{node.name} does not say the compute mode of GPU {gpu.index}: its gpu-share is older")
+    if found:
+        hint = "gpu-share mps sets the mode of GPUs under MPS, see its log; the others: nvidia-smi -i N -c DEFAULT"
+        return fail(*cut(found), hint=hint)
+    return unknown("; ".join(cut(silent))) if silent else OK
+
+
+def drivers(on: Installation) -> Verdict:
+    """See that all nodes have the same driver, and one that is new enough."""
+    by_driver: dict[str, list[str]] = {}
+    for node in on.seen.nodes:
+        if node.state and node.state.driver:
+            by_driver.setdefault(node.state.driver, []).append(node.name)
+    told = [f"{driver} on {', '.join(nodes)}" for driver, nodes in sorted(by_driver.items())]
+    old = [driver for driver in by_driver if (number := _number(driver)) and number < _OLDEST_DRIVER]
+    found = told if len(told) > 1 else []
+    found += [f"{driver} is older than {_OLDEST_DRIVER[0]}, with which gpu-share begins" for driver in sorted(old)]
+    return warn(*found, hint="limits of MPS depend on the driver: use one version")
+
+
+def toolkits(on: Installation) -> Verdict:
+    """See that NVIDIA's container toolkit is new enough, where something tells its version."""
+    known = on.toolkits or {}
+    needed = ".".join(map(str, _OLDEST_TOOLKIT))
+    old = [
+        f"{node}: {version}, {needed} or newer is expected"
+        for node, version in sorted(known.items())
+        if (number := _number(version)) and number < _OLDEST_TOOLKIT
+    ]
+    if old:
+        return warn(
+            *cut(old), hint="upgrade it: with this version the image of a container can become root on the node"
+        )
+    silent = [node.name for node in on.seen.nodes if _has_nvidia_driver(node) and node.name not in known]
+    if not silent:
+        return OK
+    look = f"look at nvidia-ctk --version on {', '.join(cut(silent))}: {needed} or newer is expected"
+    return not_seen(on, "toolkits") or unknown(f"only pods of NVIDIA's GPU Operator tell the toolkit's version: {look}")
+
+
+def toolkit_settings(on: Installation) -> Verdict:
+    """See that the toolkit accepts NVIDIA_VISIBLE_DEVICES where containers need it, and nowhere else."""
+    broken, open_to_all, silent = [], [], []
+    for node in on.seen.nodes:
+        toolkit = node.state.toolkit if node.state else None
+        if toolkit is not None and toolkit.accepts_variable is not None:
+            if toolkit.variable_needed and not toolkit.accepts_variable:
+                broken.append(f"{node.name}: {_VARIABLE} = false, and containers get their GPU by the variable there")
+            elif toolkit.variable_needed is False and toolkit.accepts_variable:
+                open_to_all.append(f"{node.name}: any pod gets the GPUs that it names in NVIDIA_VISIBLE_DEVICES")
+        elif _has_nvidia_driver(node):
+            silent.append(node.name)
+    if broken:
+        return fail(*cut(broken), hint=f"set {_VARIABLE} = true, or have NVIDIA's toolkit make its CDI devices")
+    if open_to_all:
+        return warn(*cut(open_to_all), hint=f"set {_VARIABLE} = false: containers with a share do without it there")
+    if silent:
+        return unknown(f"no settings of NVIDIA's toolkit can be read on {', '.join(cut(silent))}: look at {_VARIABLE}")
+    return OK
+
+
+def cdi(on: Installation) -> Verdict:
+    """See that container runtimes have CDI where containers get their GPU by it, as far as their version tells."""
+    if missing := not_seen(on, "policies"):
+        return missing
+    if on.policies is None:
+        return unknown("there are no valid policies")
+    if not is_used(on) and set(on.policies.cluster.handover) != {CDI}:
+        return OK
+    told = [_cdi_of(node) for node in on.seen.nodes]
+    if without := [sentence for status, sentence in told if status == "failure"]:
+        return fail(*cut(without), hint="upgrade the container runtime, or say handover: [envvar] in _cluster.yaml")
+    if perhaps := [sentence for status, sentence in told if status == "warning"]:
+        return warn(*cut(perhaps), hint="containerd config dump on the node, or env in a container with a share, tells")
+    silent = [sentence for status, sentence in told if status == "unknown"]
+    return unknown("; ".join(cut(silent))) if silent else OK
+
+
+def _cdi_of(node: SeenNode) -> tuple[Status, str]:
+    """Judge the container runtime of a node by its version: the table of docs/install.md."""
+    name, _, version = node.runtime.partition("://")
+    number = _number(version)
+    if number is None or name not in ("containerd", "cri-o"):
+        return "unknown", f"{node.name}: nothing is known of CDI in {node.runtime or 'its container runtime'}"
+    if name == "cri-o" and number < _CRIO_WITH_CDI_LAST:
+        return "warning", f"{node.name}: CRI-O {version} sets a pod's variables after those of the share"
+    if name == "containerd" and number < _CONTAINERD_WITH_CDI:
+        return "failure", f"{node.name}: containerd {version} has no CDI"
+    if name == "containerd" and number < _CONTAINERD_ENABLED:
+        return "warning", f"{node.name}: containerd {version} has CDI only if it is told enable_cdi = true"
+    return "ok", ""
+
+
+def _should_say(node: SeenNode, gpu: Gpu) -> bool:
+    """Whether a compute mode is missing: MIG instances of older drivers have none."""
+    return not gpu.compute_mode and not gpu.uuid.startswith("MIG-") and _has_nvidia_driver(node)
+
+
+def _has_nvidia_driver(node: SeenNode) -> bool:
+    return node.state is not None and _number(node.state.driver) is not None
+
+
+def _number(version: str) -> tuple[int, ...] | None:
+    found = _VERSION.match(version)
+    return tuple(map(int, found[1].split("."))) if found else None
+
+
+RUNTIMES: Final = (
+    Check(name="compute-mode", says="GPUs are in the compute mode of their strategy", page=_PAGE, judge=compute_modes),
+    Check(name="drivers", says="nodes have one driver, and it is new enough", page=_PAGE, judge=drivers),
+    Check(name="toolkit-version", says="NVIDIA's toolkit is new enough", page=_PAGE, judge=toolkits),
+    Check(name="toolkit-settings", says="NVIDIA's toolkit is set up for shares", page=_PAGE, judge=toolkit_settings),
+    Check(name="cdi", says="container runtimes have CDI", page=_RUNTIMES, judge=cdi),
+)

@@ -1,0 +1,115 @@
+"""What the API server serves, whatever is installed. Each function raises UnseenError for what may not be seen."""
+
+import re
+from typing import Final, TypeVar
+
+import msgspec
+
+from console.api_server import ApiServer, UnseenError, decoded, message_of
+from console.doctor.installation import SUCCEEDED
+from console.dra_objects import DeviceClass, ResourceSlice
+from console.objects import Pod
+from console.words import Shown
+from policies.contract import NAMESPACE
+
+T = TypeVar("T")
+
+_NOT_FOUND: Final = 404
+_DRA: Final = "/apis/resource.k8s.io/v1"
+_GATE: Final = re.compile(rb'^kubernetes_feature_enabled\{name="(\w{1,100})"[^}]{0,100}\} ([01])$', re.MULTILINE)
+# The pods of NVIDIA's GPU Operator that install its container toolkit; the tag of their image is its version.
+_TOOLKIT_LABEL: Final = "app=nvidia-container-toolkit-daemonset"
+_TOOLKIT_IMAGE: Final = re.compile(r".*/container-toolkit:v?([0-9]+(?:\.[0-9]+){1,3}).*", re.ASCII)
+# What an installation creates, and by which rights: group, resource, whether it is in our namespace.
+_CREATES: Final = (
+    ("", "namespaces", False),
+    ("apps", "deployments", True),
+    ("apps", "daemonsets", True),
+    ("", "configmaps", True),
+    ("rbac.authorization.k8s.io", "roles", True),
+    ("rbac.authorization.k8s.io", "clusterroles", False),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", False),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", False),
+)
+
+
+def version(api: ApiServer) -> Shown:
+    """Read which Kubernetes it says that it is."""
+
+    class _Version(msgspec.Struct, frozen=True):
+        gitVersion: Shown = Shown("")  # noqa: N815 - as the API server spells it
+
+    return api.one(_Version, "/version").gitVersion
+
+
+def apis(api: ApiServer) -> frozenset[str]:
+    """Read which versions of which groups it serves."""
+
+    class _GroupVersion(msgspec.Struct, frozen=True):
+        groupVersion: str = ""  # noqa: N815 - likewise
+
+    class _Group(msgspec.Struct, frozen=True):
+        versions: tuple[_GroupVersion, ...] = ()
+
+    class _Groups(msgspec.Struct, frozen=True):
+        groups: tuple[_Group, ...] = ()
+
+    return frozenset(one.groupVersion for group in api.one(_Groups, "/apis").groups for one in group.versions)
+
+
+def rights(api: ApiServer) -> dict[str, bool]:
+    """Ask which rights to install the user has."""
+
+    class _Answer(msgspec.Struct, frozen=True):
+        allowed: bool = False
+
+    class _Review(msgspec.Struct, frozen=True):
+        status: _Answer = _Answer()
+
+    found = {}
+    for group, resource, is_ours in _CREATES:
+        attributes = {"verb": "create", "group": group, "resource": resource, "namespace": NAMESPACE if is_ours else ""}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        status, content = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        if status not in SUCCEEDED:
+            raise UnseenError(message_of(content), status=status)
+        found[resource] = decoded(_Review, content).status.allowed
+    return found
+
+
+def gates(api: ApiServer) -> dict[str, bool]:
+    """Read which feature gates of the API server are enabled; those of schedulers and kubelets nobody is told here."""
+    return {name.decode(): value == b"1" for name, value in _GATE.findall(api.get("/metrics"))}
+
+
+def classes(api: ApiServer) -> tuple[DeviceClass, ...]:
+    """List the DeviceClasses; none where DRA is not served."""
+    return _if_served(api, DeviceClass, "deviceclasses")
+
+
+def slices(api: ApiServer) -> tuple[ResourceSlice, ...]:
+    """List what drivers have on which node; none where DRA is not served."""
+    return _if_served(api, ResourceSlice, "resourceslices")
+
+
+def toolkits(api: ApiServer) -> dict[str, str]:
+    """Find which version of NVIDIA's container toolkit its GPU Operator has installed on which node."""
+    found = {}
+    for pod in api.all(Pod, "/api/v1/pods", labelSelector=_TOOLKIT_LABEL):
+        for container in pod.spec.containers:
+            if named := _TOOLKIT_IMAGE.fullmatch(container.image):
+                found[str(pod.spec.node_name)] = named[1]
+    return found
+
+
+def _if_served(api: ApiServer, kind: type[T], resource: str) -> tuple[T, ...]:
+    try:
+        return tuple(api.all(kind, f"{_DRA}/{resource}"))
+    except UnseenError as error:
+        if error.status == _NOT_FOUND:
+            return ()
+        raise

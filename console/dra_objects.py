@@ -1,0 +1,44 @@
+"""Objects of Dynamic Resource Allocation as far as the view needs them; what is not known of them is ignored."""
+
+import msgspec
+
+from console.objects import Metadata
+from console.words import Shown
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an object."""
+
+
+class DeviceClassSpec(_Part, frozen=True, kw_only=True):
+    """What a class says."""
+
+    extended_resource_name: Shown = Shown("")
+
+
+class DeviceClass(_Part, frozen=True, kw_only=True):
+    """A DeviceClass: ours is a size of a share."""
+
+    metadata: Metadata = Metadata()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class CounterSet(_Part, frozen=True, kw_only=True):
+    """What devices share."""
+
+    name: Shown = Shown("")
+
+
+class ResourceSliceSpec(_Part, frozen=True, kw_only=True):
+    """Which devices of a node a driver has."""
+
+    driver: Shown = Shown("")
+    node_name: Shown = Shown("")
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(_Part, frozen=True, kw_only=True):
+    """A ResourceSlice."""
+
+    metadata: Metadata = Metadata()
+    spec: ResourceSliceSpec = ResourceSliceSpec()

@@ -1,0 +1,62 @@
+"""Clusters in which a check of Kubernetes itself fails."""
+
+import msgspec
+
+from console.dra_objects import DeviceClass, DeviceClassSpec, ResourceSlice
+from console.words import Shown
+from tests.console.installations import Wrong, dra, installation, nodes, parsed, policies, seen
+from tests.console.objects import gpu, state
+
+
+def of_nvidia() -> ResourceSlice:
+    made: ResourceSlice = parsed({"spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-0"}}, ResourceSlice)
+    return made
+
+
+def without_resources() -> tuple[DeviceClass, ...]:
+    """The classes of the sizes as an API server keeps them for which they have no extended resource."""
+    return tuple(msgspec.structs.replace(one, spec=DeviceClassSpec()) for one in dra()["classes"])
+
+
+WRONG: list[Wrong] = [
+    ("kubernetes-version", "failure", "1.29.4, 1.30 is needed", lambda: installation(version=Shown("v1.29.4"))),
+    ("apis", "failure", "does not serve admissionreg", lambda: installation(apis=frozenset({"resource.k8s.io/v1"}))),
+    (
+        "apis",
+        "failure",
+        "needs Kubernetes 1.36",
+        lambda: installation(version=Shown("v1.35.0"), **policies(x="allocation: dra\n")),
+    ),
+    ("nodes-labelled", "warning", "no node has the label", lambda: installation(seen(nodes=()))),
+    (
+        "other-plugins",
+        "warning",
+        "gpu-0 advertises nvidia.com/gpu too",
+        lambda: installation(seen(**nodes(state(gpu(), on="gpu-0"), allocatable={"nvidia.com/gpu": "2"}))),
+    ),
+    (
+        "other-plugins",
+        "warning",
+        "gpu-0 has devices of the DRA driver gpu.nvidia.com too",
+        lambda: installation(slices=(of_nvidia(),)),
+    ),
+    (
+        "feature-gates",
+        "failure",
+        "the feature gate DRAPartitionableDevices is disabled",
+        lambda: installation(**dra(), gates={"DRAExtendedResource": True, "DRAPartitionableDevices": False}),
+    ),
+    (
+        "feature-gates",
+        "failure",
+        "dropped sharedCounters from ResourceSlices",
+        lambda: installation(**dra(sharedCounters=[])),
+    ),
+    (
+        "feature-gates",
+        "failure",
+        "dropped extendedResourceName from DeviceClasses",
+        lambda: installation(**{**dra(), "classes": without_resources()}),
+    ),
+    ("feature-gates", "unknown", "does not say which feature gates", lambda: installation(**dra())),
+]

@@ -1,0 +1,43 @@
+"""Installations in which a check of a node fails."""
+
+from policies.node_state import Ages, Gpu, MpsDaemon
+from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
+from tests.console.objects import failed_gpu, gpu
+
+
+def late_daemon() -> Gpu:
+    return gpu(mps_daemon=MpsDaemon(state="starting", since="2026-01-01T00:00:00Z", why="it has not answered yet"))
+
+
+WRONG: list[Wrong] = [
+    ("nodes-speak", "failure", "no part of gpu-share runs", lambda: installation(seen(**nodes(None)))),
+    ("nodes-speak", "failure", "says nothing any more", lambda: with_node(gpu(), ages=Ages(health=99))),
+    ("gpus-healthy", "failure", "XID 79; recovers by a reset", lambda: with_node(gpu(), failed_gpu())),
+    ("mps-daemons", "failure", "it has not answered yet", lambda: with_node(late_daemon())),
+    (
+        "registered",
+        "warning",
+        "advertises 20 gpu-share.dev/vgpu, and its plugin has 10",
+        lambda: with_node(gpu()),
+    ),
+    ("gpus-shared", "warning", "GPU 3 is in MIG mode", lambda: with_node(gpu(), skipped=("GPU 3 is in MIG mode",))),
+    ("tenants-known", "warning", "no socket", lambda: with_node(gpu(), tenants_unknown="no socket")),
+    (
+        "device-classes",
+        "failure",
+        "there is no DeviceClass share-100m.gpu-share.dev: pods that are granted gpu-share.dev/share-100m stay Pending",
+        lambda: installation(**{**dra(), "classes": ()}),
+    ),
+    (
+        "device-classes",
+        "failure",
+        "share-50m.gpu-share.dev",
+        lambda: installation(**{**dra(), **policies("vgpusPerGpu: 20\n", x="allocation: dra\n")}),
+    ),
+    (
+        "slices",
+        "failure",
+        "gpu-0 has no ResourceSlice of gpu-share.dev; its plugin says: cdi; allocation by DRA: no right",
+        lambda: with_node(gpu(allocation="dra"), handover="cdi; allocation by DRA: no right"),
+    ),
+]

@@ -1,0 +1,52 @@
+"""Installations in which a check of the policies fails."""
+
+from typing import Any
+
+from console.doctor.installation import Installation
+from console.objects import Pod
+from tests.console.installations import Wrong, installation, namespace, parsed, policies, seen, with_node
+from tests.console.objects import gpu, part
+
+
+def read_by(name: str) -> dict[str, Any]:
+    """A volume with the policies, from a ConfigMap of this name."""
+    return {"name": "policies", "projected": {"sources": [{"configMap": {"name": name}}]}}
+
+
+def that_read_others() -> Installation:
+    made = [part("gpu-0", "plugin"), part("gpu-0", "webhook")]
+    made[0]["spec"]["volumes"] = [read_by("gpu-share-cluster-1")]
+    made[1]["spec"]["volumes"] = [read_by("gpu-share-cluster-2")]
+    return installation(seen(parts=tuple(parsed(one, Pod) for one in made)))
+
+
+WRONG: list[Wrong] = [
+    ("policies-valid", "failure", "x.yaml:1", lambda: installation(**policies(x="strategi: mps\n"))),
+    (
+        "policies-in-force",
+        "failure",
+        "policy file broken: a.yaml",
+        lambda: installation(ready={"w": "ready\npolicy file broken: a.yaml:3"}),
+    ),
+    (
+        "policies-same",
+        "warning",
+        "webhook read gpu-share-cluster-2",
+        that_read_others,
+    ),
+    (
+        "policies-same",
+        "warning",
+        "a restart for vgpusPerGpu",
+        lambda: with_node(gpu(), restart_needed=("vgpusPerGpu",)),
+    ),
+    (
+        "pod-security",
+        "failure",
+        "a enforces restricted, and says attach: pod (a.yaml:1)",
+        lambda: installation(
+            **namespace("a", labels={"pod-security.kubernetes.io/enforce": "restricted"}),
+            **policies(a="mps: {attach: pod}\n"),
+        ),
+    ),
+]

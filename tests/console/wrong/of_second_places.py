@@ -1,0 +1,120 @@
+"""Installations in which a setting is not the same in its second place."""
+
+from typing import Any
+
+import msgspec
+
+from console.doctor.installation import Installation
+from console.objects import Pod
+from tests.console.installations import (
+    CLUSTER,
+    Wrong,
+    admission_policies,
+    installation,
+    namespace,
+    parsed,
+    policies,
+    seen,
+    webhook,
+)
+from tests.console.objects import part
+
+PIPES = "/tmp/nvidia-mps"
+
+
+def mps_with(*, path: str = PIPES, at: str = PIPES) -> Installation:
+    """An installation whose `gpu-share mps` has its pipes in *path* of the node, and *at* that in its container."""
+    made = part("gpu-0", "mps")
+    made["spec"]["volumes"] = [{"name": "pipes", "hostPath": {"path": path}}]
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "pipes", "mountPath": at}]
+    return installation(seen(parts=(parsed(made, Pod),)))
+
+
+def elsewhere() -> Installation:
+    return installation(**policies(CLUSTER + "mps: {pipeDirectory: /run-mps/a.b}\n"))
+
+
+def without_denying() -> Installation:
+    """One whose bindings only warn."""
+    bindings = admission_policies()["bindings"]
+    warning = [msgspec.structs.replace(one.spec, validation_actions=("Warn",)) for one in bindings]
+    changed = zip(bindings, warning, strict=True)
+    return installation(bindings=tuple(msgspec.structs.replace(one, spec=spec) for one, spec in changed))
+
+
+def with_other_names() -> Installation:
+    """One whose webhook has the names of `_cluster.yaml`, and whose admission policies have not."""
+    names = {"expression": "'a.b/gpu' 'gpu-share.dev/vgpu-timesliced' 'gpu-share.dev/gpu'"}
+    named: dict[str, Any] = policies("resourceNames: {mps: a.b/gpu}\n")
+    return installation(webhook=webhook(matchConditions=(names,)), **named)
+
+
+WRONG: list[Wrong] = [
+    (
+        "exempt-namespaces",
+        "failure",
+        "is called for batch, which is exempt",
+        lambda: installation(**policies("exemptNamespaces: [kube-system, batch]\n")),
+    ),
+    (
+        "resource-names",
+        "failure",
+        "lack example.com/vgpu",
+        lambda: installation(**policies("resourceNames: {mps: example.com/vgpu}\n")),
+    ),
+    (
+        "pipe-directory",
+        "failure",
+        "serves in /other",
+        lambda: mps_with(path="/other"),
+    ),
+    ("warn-mode", "warning", "lacks the label", lambda: installation(**policies(**{"team-vision": "mode: warn\n"}))),
+    (
+        "warn-mode",
+        "warning",
+        "does not say mode: warn",
+        lambda: installation(**namespace("a", labels={"gpu-share.dev/mode": "warn"})),
+    ),
+    (
+        "admission-policies",
+        "failure",
+        "no ValidatingAdmissionPolicy gpu-share:",
+        lambda: installation(admission_policies={}),
+    ),
+    (
+        "admission-policies",
+        "failure",
+        "no binding has the ValidatingAdmissionPolicy gpu-share",
+        without_denying,
+    ),
+    (
+        "exempt-namespaces",
+        "failure",
+        "the policy gpu-share-changes is not called for kube-system, which is not exempt",
+        lambda: installation(**policies("exemptNamespaces: []\n")),
+    ),
+    ("resource-names", "failure", "the conditions of the policy gpu-share lack a.b/gpu", with_other_names),
+    (
+        "resource-names",
+        "failure",
+        "the variable resources of the policy gpu-share is not ['a.b",
+        with_other_names,
+    ),
+    ("pipe-directory", "failure", "has the pipes at /other", lambda: mps_with(at="/other")),
+    (
+        "pipe-directory",
+        "failure",
+        "the variable pipes of the policy gpu-share-changes is not a pattern for /run-mps/a.b",
+        elsewhere,
+    ),
+    ("pipe-directory", "failure", "the variable never of the policy gpu-share lacks /run-mps/a.b", elsewhere),
+    (
+        "host-paths",
+        "warning",
+        "a: its annotation lacks /data/models, which its policy lists a: its policy lacks /data, /models:rw, which",
+        lambda: installation(
+            **namespace("a", host_paths="/data, /models:rw,/scratch:rw"),
+            **policies(a="hostPaths: [{path: /data/models}, {path: /scratch, writable: true}]\n"),
+        ),
+    ),
+]

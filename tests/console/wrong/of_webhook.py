@@ -1,0 +1,46 @@
+"""Installations in which a check of the webhook, or of its certificate, fails."""
+
+from base64 import b64encode
+
+from console.doctor.installation import Attempt, Installation
+from console.words import Shown
+from tests.console.installations import Wrong, ca, installation, parts, waiting, webhook
+
+
+def attempt(message: str, status: int = 500) -> Installation:
+    return installation(attempt=Attempt(namespace="default", status=status, message=Shown(message)))
+
+
+WRONG: list[Wrong] = [
+    (
+        "images",
+        "failure",
+        "ErrImagePull: no such image",
+        lambda: parts("plugin", containerStatuses=waiting("ErrImagePull")),
+    ),
+    ("webhook-runs", "failure", "none of 1 webhook pods", lambda: parts("webhook", phase="Pending")),
+    ("webhook-configured", "failure", "there is no Mutating", lambda: installation(webhook=None, has_webhook=False)),
+    ("webhook-configured", "failure", "has no caBundle", lambda: installation(webhook=webhook(clientConfig={}))),
+    (
+        "webhook-configured",
+        "failure",
+        "holds no certificate",
+        lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(b"none").decode()})),
+    ),
+    ("webhook-answers", "failure", "x509: unknown", lambda: attempt('failed calling webhook: "x509: unknown"')),
+    ("webhook-answers", "warning", "was admitted in namespace default", lambda: attempt("", 201)),
+    (
+        "certificates",
+        "failure",
+        "the CA expires at",
+        lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(ca(2)).decode()})),
+    ),
+    ("certificates", "failure", "webhook's certificate expired", lambda: installation(serving_certificate=ca(-1))),
+    ("certificates", "failure", "holds no certificate", lambda: installation(serving_certificate=b"")),
+    (
+        "renewal",
+        "failure",
+        "CrashLoopBackOff",
+        lambda: parts("certs", containerStatuses=waiting("CrashLoopBackOff")),
+    ),
+]
