@@ -166,7 +166,8 @@ def _pod(row: PodRow, owners: Owners, now: datetime, *, wide: bool) -> Iterator[
 def _denied(denied: Sequence[Denial], now: datetime) -> Iterator[RenderableType]:
     for one in denied:
         where = f"{one.namespace}/{one.kind}/{one.name}"
-        yield Text(f"✗ {where}: denied {one.count} times, last {age(one.last, now)} ago: {one.message}", "red")
+        often = several(one.count, "time")
+        yield Text(f"✗ {where}: denied {often}, last {age(one.last, now)} ago: {one.message}", "red")
 
 
 def _unseen(unseen: Sequence[Unseen]) -> Iterator[RenderableType]:

@@ -74,6 +74,12 @@ def test_a_picture_has_gpus_tenants_pods_and_reasons(asked: Asked) -> None:
     assert row[4:] == ["0.5", "70.0", "GiB", "-", "-", "5", "min", "Running"]
 
 
+def test_a_single_denial_is_one_time(asked: Asked) -> None:
+    on = busy()
+    on.lists["/api/v1/events"][0]["count"] = 1
+    assert "resnet-5d: denied 1 time, last 1 min ago: " in asked(on, "top", "--once").stdout
+
+
 def test_wide_adds_uuids_and_where_pods_are(asked: Asked) -> None:
     text = asked(busy(), "top", "--once", "-o", "wide").stdout
     assert "GPU-0" in text
