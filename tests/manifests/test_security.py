@@ -172,6 +172,7 @@ def test_no_pod_gets_the_variables_of_our_services(directory: Path) -> None:
         assert template["spec"]["enableServiceLinks"] is False, name
 
 
+# A cluster accepts them even where its network enforces none, so they are compared here and tried nowhere.
 SCRAPERS = [{"namespaceSelector": {"matchLabels": {contract.SCRAPER_LABEL: "true"}}}]
 TO_METRICS = {"from": SCRAPERS, "ports": [{"port": "metrics", "protocol": "TCP"}]}
 TO_STATE = {"ports": [{"port": "state", "protocol": "TCP"}]}
