@@ -3,7 +3,8 @@ A small HTTP server beside the work of a program: for scrapers and probes, in th
 
 Nobody who connects can keep it for long: each connection has one request and one deadline, from its beginning to the
 last byte of the answer, and there are a few at a time, of which the oldest makes room for a new one.
-The answers come from what is known already.
+The answers come from what is known already. Nor can many callers keep the program from its work: so many connections
+a second are taken, and the others wait.
 """
 
 import logging
@@ -18,11 +19,13 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
 from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, Final
 
 DEADLINE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 16  # at a time; for one more the first of them ends
+MOST_A_SECOND: Final = 50  # connections, after as many at once as there may be at a time
+KEPT_SECONDS: Final = 1.0
 LARGEST_HEAD_BYTES: Final = 16 * 1024
 
 _END_SECONDS: Final = 0.2  # that a connection may take to end, if it has to make room
@@ -43,6 +46,24 @@ class Answer:
 
 
 Routes = Mapping[str, Callable[[str], Answer]]  # by path; each is given the query, the text behind "?"
+
+
+class KeptAnswer:
+    """An answer that is made by one caller at a time, and given to all who ask within the next second."""
+
+    def __init__(self, make: Callable[[], Answer], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._make = make
+        self._clock = clock
+        self._lock = Lock()
+        self._kept: tuple[float, Answer] | None = None  # until when, and what
+
+    def __call__(self) -> Answer:
+        """Give the answer; what *make* raises passes through."""
+        with self._lock:
+            if self._kept is None or self._clock() >= self._kept[0]:
+                answer = self._make()
+                self._kept = (self._clock() + KEPT_SECONDS, answer)
+            return self._kept[1]
 
 
 def serve_beside(bind: tuple[str, int] | None, routes: Routes, *, what: str) -> "HttpServer | None":
@@ -84,6 +105,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
         self.routes = routes
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
         self._open: dict[Any, None] = {}  # connections, in their order
+        self._next_seconds = 0.0  # on the monotonic clock: when one more would be on time
         super().__init__(bind, _Handler)
 
     @property
@@ -113,7 +135,8 @@ class HttpServer(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer one connection in a thread, unless there are too many."""
+        """Answer one connection in a thread, when it is its turn, unless there are too many."""
+        self._wait_for_its_turn()
         if not self._free.acquire(blocking=False) and not self._makes_room():
             self.shutdown_request(request)
             return
@@ -130,6 +153,11 @@ class HttpServer(socketserver.ThreadingTCPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._forget(request)
+
+    def _wait_for_its_turn(self) -> None:
+        now = time.monotonic()
+        self._next_seconds = max(self._next_seconds, now - MOST_CONNECTIONS / MOST_A_SECOND) + 1 / MOST_A_SECOND
+        time.sleep(max(0.0, self._next_seconds - now))
 
     def _forget(self, request: Any) -> None:
         self._open.pop(request, None)

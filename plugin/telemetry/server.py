@@ -20,7 +20,7 @@ from plugin.telemetry.node import node_state, read_facts
 from policies import node_state as schema
 from policies.node_state import NodeState
 from program import metrics
-from program.http_server import Answer, HttpServer, serve_beside
+from program.http_server import Answer, HttpServer, KeptAnswer, serve_beside
 from program.metrics import Sample
 
 _SAMPLES: dict[str, Callable[[NodeState], Iterable[Sample]]] = {"plugin": plugin_samples, "mps": mps_samples}
@@ -43,9 +43,13 @@ NOBODY_LOOKS: Final = TelemetrySettings()
 def serve(settings: TelemetrySettings, *, part: str, node: str, state_dir: Path) -> list[HttpServer]:
     """Answer from now on what the files in *state_dir* say, in threads that end with the process."""
     now = partial(_now, part, node, state_dir, boot_id())
+    samples = KeptAnswer(lambda: metrics.answer(_SAMPLES[part](now())))
+    state = KeptAnswer(lambda: Answer(schema.write(now()), "application/json"))
     servers = (
-        serve_beside(settings.metrics_bind, {"/metrics": lambda _query: _metrics(now(), part)}, what="metrics"),
-        serve_beside(settings.state_bind, {"/state": lambda query: _state(query, settings.pod_uid, now)}, what="state"),
+        serve_beside(settings.metrics_bind, {"/metrics": lambda _query: samples()}, what="metrics"),
+        serve_beside(
+            settings.state_bind, {"/state": lambda query: _state(query, settings.pod_uid, state)}, what="state"
+        ),
     )
     return [server for server in servers if server is not None]
 
@@ -54,12 +58,8 @@ def _now(part: str, node: str, state_dir: Path, boot: str) -> NodeState:
     return node_state(read_facts(state_dir, boot_id=boot), part=part, node=node)
 
 
-def _metrics(state: NodeState, part: str) -> Answer:
-    return metrics.answer(_SAMPLES[part](state))
-
-
-def _state(query: str, pod_uid: str, now: Callable[[], NodeState]) -> Answer:
+def _state(query: str, pod_uid: str, state: Callable[[], Answer]) -> Answer:
     if pod_uid and not compare_digest(query.encode(errors="replace"), f"pod={pod_uid}".encode()):
         body = b"expected ?pod= with metadata.uid of this pod, which `kubectl get pod -o yaml` shows\n"
         return Answer(body, status=HTTPStatus.FORBIDDEN)
-    return Answer(schema.write(now()), "application/json")
+    return state()

@@ -5,12 +5,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from itertools import count
 
 import pytest
 
 from program import http_server
-from program.http_server import LARGEST_HEAD_BYTES, MOST_CONNECTIONS, Answer, HttpServer, serve_beside
+from program.http_server import (
+    KEPT_SECONDS,
+    LARGEST_HEAD_BYTES,
+    MOST_A_SECOND,
+    MOST_CONNECTIONS,
+    Answer,
+    HttpServer,
+    KeptAnswer,
+    serve_beside,
+)
 
 
 def broken(_query: str) -> Answer:
@@ -139,6 +150,36 @@ def test_who_holds_all_connections_and_says_nothing_keeps_no_scraper_away(server
         assert get(server, "/metrics") == (200, "up 1\n")
         assert ends_after(first) < 0.3
         assert time.monotonic() - began < 0.5  # before any deadline
+
+
+def test_who_calls_without_a_pause_is_answered_at_a_pace(server: HttpServer) -> None:
+    calls = MOST_CONNECTIONS + 20
+    began = time.monotonic()
+    assert [get(server, "/metrics")[0] for _ in range(calls)] == [200] * calls
+    assert time.monotonic() - began > 19 / MOST_A_SECOND
+
+
+def test_an_answer_is_made_once_for_all_who_ask_within_a_moment() -> None:
+    number, now = count(1), [100.0]
+
+    def make() -> Answer:
+        time.sleep(0.05)
+        return Answer(b"%d" % next(number))
+
+    kept = KeptAnswer(make, clock=lambda: now[0])
+    with ThreadPoolExecutor(8) as callers:
+        assert {one.body for one in callers.map(lambda _: kept(), range(8))} == {b"1"}
+    now[0] += KEPT_SECONDS
+    assert kept().body == b"2"
+
+
+def test_a_failure_is_not_kept() -> None:
+    known: dict[str, Answer] = {}
+    kept = KeptAnswer(lambda: known["/metrics"])
+    with pytest.raises(KeyError):
+        kept()
+    known["/metrics"] = Answer(b"up 1\n")
+    assert kept().body == b"up 1\n"
 
 
 def test_an_address_that_is_taken_is_logged_and_costs_nothing_else(
