@@ -200,8 +200,8 @@ def _cause(session: Session, *, kubelet: SocketIdentity | None, known_to: Socket
     """Say why the session is over; None if it is not."""
     if not session.owns_socket:
         return "our socket was removed or replaced"
-    if session.stream_ended:
-        return "the kubelet ended the stream"
+    if session.over_because:
+        return session.over_because
     if known_to and kubelet and kubelet != known_to:
         return "the kubelet made a new socket"
     return None

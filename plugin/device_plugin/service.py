@@ -21,6 +21,7 @@ from plugin.shares.strategy import Sharing
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
+MOST_STREAMS = 4  # a kubelet has one, and for a moment a second; each holds a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +39,11 @@ class Resource:
 class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
     """Answers one kubelet for one resource, from one registration to the end of its stream."""
 
-    def __init__(self, resource: Resource, *, on_stream_end: Callable[[], None]) -> None:
+    def __init__(self, resource: Resource, *, on_end: Callable[[str], None]) -> None:
         self._resource = resource
         self._ended = Event()
         self._rejections = Rejections(resource.devices, wait=self._ended.wait)
-        self._on_stream_end = on_stream_end
+        self._on_end = on_end  # called with the reason
         self._lock = Lock()
         self._watches: set[Subscription] = set()
         self._closed = False
@@ -74,11 +75,20 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         request: api_pb2.Empty,  # noqa: ARG002 - the protocol's signature
         context: grpc.ServicerContext,
     ) -> Iterator[api_pb2.ListAndWatchResponse]:
-        """Send all devices at once, and again after each change, until either side ends it."""
+        """
+        Send all devices at once, and again after each change, until either side ends it.
+
+        Which of them is the kubelet's cannot be seen. So too many end the session: the kubelet hears of the next one,
+        and is served by it.
+        """
         watch = self._resource.devices.watch()
         with self._lock:
             self._watches.add(watch)
-            closed = self._closed
+            closed, streams = self._closed, len(self._watches)
+        if streams > MOST_STREAMS:
+            self._on_end(
+                f"more than {MOST_STREAMS} streams are open on {self._resource.name}'s socket, not by the kubelet"
+            )
         if closed or not context.add_callback(lambda: self._end(watch)):
             self._end(watch)
         for devices in watch:
@@ -114,7 +124,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
             self._watches.discard(watch)
             unwatched = not self._watches
         if unwatched:
-            self._on_stream_end()
+            self._on_end("the kubelet ended the stream")
 
     def _preferred(self, request: api_pb2.PreferredAllocationRequest) -> api_pb2.PreferredAllocationResponse:
         answers = [self._preferred_ids(container) for container in request.container_requests]

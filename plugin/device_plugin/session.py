@@ -15,12 +15,12 @@ from typing import Self
 
 import grpc
 
-from plugin.device_plugin.service import DevicePluginService, Resource
+from plugin.device_plugin.service import MOST_STREAMS, DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2_grpc
 from plugin.errors import SocketError
 from plugin.sockets import identify, target
 
-_THREADS = 8  # each open ListAndWatch holds one
+_THREADS = 2 * MOST_STREAMS  # each open ListAndWatch holds one
 _STOP_GRACE_SECONDS = 0.5  # for calls under way; they take milliseconds
 _OWNER_ONLY = 0o600
 
@@ -36,8 +36,8 @@ class Session:
     def __init__(self, resource: Resource, socket: Path, *, wake: Event) -> None:
         self._socket = socket
         self._wake = wake
-        self.stream_ended = False
-        self._service = DevicePluginService(resource, on_stream_end=self._end_stream)
+        self.over_because = ""  # empty while it is not
+        self._service = DevicePluginService(resource, on_end=self._end)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="grpc")
         self._server = grpc.server(self._threads)
         api_pb2_grpc.add_DevicePluginServicer_to_server(self._service, self._server)
@@ -77,8 +77,8 @@ class Session:
         """Whether a kubelet follows the devices."""
         return self._service.is_watched
 
-    def _end_stream(self) -> None:
-        self.stream_ended = True
+    def _end(self, why: str) -> None:
+        self.over_because = self.over_because or why
         self._wake.set()
 
     def _close(self) -> None:

@@ -40,7 +40,7 @@ def test_with_two_plugins_at_once_the_end_of_the_first_stream_disconnects_the_se
             assert call_register(directory, "a.sock") is None
             assert call_register(directory, "b.sock") is None
             wait_until(lambda: second.is_watched)
-        wait_until(lambda: second.stream_ended)
+        wait_until(lambda: bool(second.over_because))
         assert kubelet.allocatable(NAME) == 0
 
 

@@ -81,7 +81,7 @@ class GuardedNode:
             allocation_policy=self.fit.policy,
             held=self.held,
         )
-        service = DevicePluginService(resource, on_stream_end=lambda: None)
+        service = DevicePluginService(resource, on_end=lambda _: None)
         service.close()  # nobody waits here
         self.plugin = ServiceAsPlugin(service)
         self.kubelet = Heard(self.devices)

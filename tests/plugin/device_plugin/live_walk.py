@@ -182,7 +182,7 @@ class LiveNode:
             delivery=Delivery(ways=frozenset({"cdi", "envvar"}), cdi_kind="gpu-share.dev/vgpu"),
             held=self._held,
         )
-        self._service = DevicePluginService(resource, on_stream_end=lambda: None)
+        self._service = DevicePluginService(resource, on_end=lambda _: None)
         self._tell()
 
     def check(self) -> None:

@@ -176,7 +176,7 @@ def test_the_kubelet_is_sent_what_an_allocation_changes_before_its_answer(direct
 def test_a_session_that_ends_lets_nobody_wait(pool: Pool) -> None:
     devices = Devices(pool, resource=NAME, guard=FitGuard("pack", several=False))
     resource = Resource(name=NAME, devices=devices, sharing=Mps("/p"), allocation_policy="pack")
-    service = DevicePluginService(resource, on_stream_end=lambda: None)
+    service = DevicePluginService(resource, on_end=lambda _: None)
     service.close()
     begin = monotonic()
     with pytest.raises(PluginCallError, match="nothing is free"):

@@ -130,7 +130,7 @@ class RandomNode:
         resource = Resource(
             name=NAME, devices=self._devices, sharing=Mps("/tmp/nvidia-mps"), allocation_policy=self.policy
         )
-        self._service = DevicePluginService(resource, on_stream_end=lambda: None)
+        self._service = DevicePluginService(resource, on_end=lambda _: None)
         self._tell()
 
     def _tell(self) -> None:
