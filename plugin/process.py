@@ -19,7 +19,7 @@ from plugin.gpu_source import GpuSource, gpu_source
 from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
-from plugin.health.recovery_request import take
+from plugin.health.recovery_request import RecoveryRequests
 from plugin.health.reports import Probe, Report, first_probe
 from plugin.health.state import PROGRAM, NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
@@ -204,7 +204,7 @@ def reconciler_context(
         publish=publish,
         handover=look_for_devices,
         resource_of=partial(resource_of, cluster=cluster),
-        recovery_request=partial(take, settings.state_dir, boot_id=boot_id()),
+        recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
     )
 
 

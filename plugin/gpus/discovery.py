@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from plugin.errors import DiscoveryError
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.mig import list_instances, shareable_instances
-from plugin.gpus.nvml import NvmlGpus, explained, if_answered, initialised, raise_if_nvml_failed, text_of
+from plugin.gpus.nvml import NvmlGpus, count_of, explained, if_answered, initialised, raise_if_nvml_failed, text_of
 from plugin.gpus.reading import (
     SYSFS,
     Check,
@@ -99,7 +99,7 @@ def wait_for_gpus(
 
 def listed(nvml: NvmlGpus) -> Listed:
     """List all GPUs; fails only where NVML as a whole does."""
-    found = Listed(count=nvml.nvmlDeviceGetCount())
+    found = Listed(count=count_of(nvml))
     for index in range(found.count):
         try:
             found.handles[index] = nvml.nvmlDeviceGetHandleByIndex(index)

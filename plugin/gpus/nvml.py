@@ -11,6 +11,9 @@ NO_PERMISSION = 4
 AWAY = frozenset({15, 16})  # of a GPU: lost, waits for a reset
 ALL_FAIL = frozenset({1, 9, 12, 18})  # not initialised, no driver, no library, another driver's library
 
+MOST_GPUS = 256  # of a node; NVIDIA's driver knows 32
+_UNKNOWN = 999
+
 # Error number to what an administrator can do.
 _FIXES = {
     NO_PERMISSION: "run this container with access to /dev/nvidia*",
@@ -144,7 +147,23 @@ def initialised(nvml: NvmlRun) -> Iterator[None]:
 def explained(error: Exception, *, changing: bool = False) -> str:
     """Say what an error of NVML is and what to do about it; *changing* says that something was to be changed."""
     fixes = _FIXES_OF_CHANGES if changing else _FIXES
-    return f"NVML: {error}: {fixes.get(number_of(error) or 0, 'see nvidia-smi')}"
+    told = "; ".join([str(error), *getattr(error, "__notes__", ())])
+    return f"NVML: {told}: {fixes.get(number_of(error) or 0, 'see nvidia-smi')}"
+
+
+def count_of(nvml: NvmlGpus | NvmlProcesses) -> int:
+    """
+    Ask for the number of GPUs.
+
+    Raises:
+        nvml.NVMLError: If NVML as a whole fails, or tells a number that no node has.
+    """
+    count = nvml.nvmlDeviceGetCount()
+    if not 0 <= count <= MOST_GPUS:
+        error = nvml.NVMLError(_UNKNOWN)
+        error.add_note(f"it tells of {count} GPUs, where at most {MOST_GPUS} can be")
+        raise error
+    return count
 
 
 def number_of(error: Exception) -> int | None:

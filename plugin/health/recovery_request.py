@@ -55,17 +55,28 @@ class _IgnoredError(Exception):
     """A file that is no request that counts."""
 
 
-def take(state_dir: Path, *, boot_id: str) -> RecoveryRequest | None:
-    """Take the request that is there; None if there is none that counts. Whatever it is, it is gone then."""
-    path = state_dir / _FILE
-    try:
-        return _taken(path, boot_id)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError, _IgnoredError) as error:  # ValueError: not what `submit` has written
-        withdraw(state_dir)
-        _log.warning("recovery request ignored", extra={"file": str(path), "reason": str(error)})
-        return None
+class RecoveryRequests:
+    """Takes the requests that are put in *state_dir*."""
+
+    def __init__(self, state_dir: Path, *, boot_id: str) -> None:
+        self._state_dir = state_dir
+        self._boot_id = boot_id
+        self._said = ""  # of what could not be removed, such as a directory, and is found each time
+
+    def take(self) -> RecoveryRequest | None:
+        """Take the request that is there; None if there is none that counts. Whatever can be removed is gone then."""
+        path, taken, reason = self._state_dir / _FILE, None, ""
+        try:
+            taken = _taken(path, self._boot_id)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, RecursionError, _IgnoredError) as error:  # ValueError: not what `submit` writes
+            withdraw(self._state_dir)
+            reason = str(error)
+            if reason != self._said:
+                _log.warning("recovery request ignored", extra={"file": str(path), "reason": reason})
+        self._said = reason if os.path.lexists(path) else ""
+        return taken
 
 
 def _taken(path: Path, boot_id: str) -> RecoveryRequest:

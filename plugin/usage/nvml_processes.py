@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plugin.gpus.nvml import ALL_FAIL, NvmlProcesses, number_of, text_of
+from plugin.gpus.nvml import ALL_FAIL, NvmlProcesses, count_of, number_of, text_of
 
 _MOST_PERCENT: Final = 100
 _MICROSECONDS: Final = 1_000_000
@@ -42,7 +42,7 @@ def read_processes(nvml: NvmlProcesses, *, since_seconds: float) -> dict[str, On
         nvml.NVMLError: If NVML as a whole fails.
     """
     found: dict[str, OnGpu] = {}
-    for index in range(nvml.nvmlDeviceGetCount()):
+    for index in range(count_of(nvml)):
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             found[text_of(nvml.nvmlDeviceGetUUID(handle))] = _on_gpu(nvml, handle, since_seconds)

@@ -227,6 +227,7 @@ def test_one_gpu_that_cannot_be_shared_does_not_take_down_the_others(
         ({"nvmlInit": fails_with(FakeError(999))}, "error 999: see nvidia-smi"),
         ({"nvmlDeviceGetCount": fails_with(FakeError(18))}, "error 18: .*reboot the node"),
         ({"nvmlDeviceGetCount": lambda: 0}, "NVML sees no GPU"),
+        ({"nvmlDeviceGetCount": lambda: 2**32 - 1}, "it tells of 4294967295 GPUs, where at most 256 can be: see"),
         ({"nvmlDeviceGetUUID": fails_with(FakeError(15))}, "GPU 0 of 2 .*error 15; GPU 1 of 2 .*error 15"),
     ],
 )

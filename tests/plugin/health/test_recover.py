@@ -9,7 +9,7 @@ import pytest
 
 from plugin.gpus.nvml import Nvml
 from plugin.health.recover import chosen, recover
-from plugin.health.recovery_request import TAKEN_WITHIN_SECONDS, RecoveryRequest, submit, take
+from plugin.health.recovery_request import TAKEN_WITHIN_SECONDS, RecoveryRequest, RecoveryRequests, submit
 from plugin.health.state import read_node_health, write_node_health
 from plugin.state_files import boot_id, boot_seconds
 from tests.plugin.health.conftest import StartNode
@@ -102,7 +102,7 @@ def test_a_plugin_that_does_not_answer_leaves_no_request_behind(
     write_node_health(tmp_path, node(healthy(0)))
     assert recover(tmp_path, "0", reason=REASON, within_seconds=0.1) == 1
     assert "has not answered" in capsys.readouterr().err
-    assert take(tmp_path, boot_id=boot_id()) is None
+    assert RecoveryRequests(tmp_path, boot_id=boot_id()).take() is None
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_without_a_plugin_nothing_is_asked(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_request_is_taken_once(tmp_path: Path) -> None:
     submit(tmp_path, request())
-    assert take(tmp_path, boot_id=boot_id()) is not None
-    assert take(tmp_path, boot_id=boot_id()) is None
+    assert RecoveryRequests(tmp_path, boot_id=boot_id()).take() is not None
+    assert RecoveryRequests(tmp_path, boot_id=boot_id()).take() is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -164,9 +164,24 @@ def test_what_root_alone_cannot_have_written_is_removed_and_ignored(
         pytest.skip("needs root")
     submit(tmp_path, request())
     change(tmp_path / "recover.json")
-    assert take(tmp_path, boot_id=boot_id()) is None
+    assert RecoveryRequests(tmp_path, boot_id=boot_id()).take() is None
     assert not (tmp_path / "recover.json").exists()
     assert len(logged(caplog, "recovery request ignored")) == 1
+
+
+def test_what_cannot_be_removed_is_said_once_for_each_time_it_is_put_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    requests = RecoveryRequests(tmp_path, boot_id=boot_id())
+    for said in (1, 2):
+        (tmp_path / "recover.json").mkdir()
+        for _ in range(3):
+            assert requests.take() is None
+        assert len(logged(caplog, "recovery request ignored")) == said
+        (tmp_path / "recover.json").rmdir()
+        assert requests.take() is None
+    submit(tmp_path, request())
+    assert requests.take() is not None
 
 
 @pytest.mark.parametrize(
@@ -175,10 +190,10 @@ def test_what_root_alone_cannot_have_written_is_removed_and_ignored(
 )
 def test_a_request_of_another_time_is_removed_and_ignored(tmp_path: Path, replaced: dict[str, object]) -> None:
     submit(tmp_path, request(**replaced))
-    assert take(tmp_path, boot_id=boot_id()) is None
+    assert RecoveryRequests(tmp_path, boot_id=boot_id()).take() is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_in_the_place_of_a_request_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "recover.json").mkdir()
-    assert take(tmp_path, boot_id=boot_id()) is None
+    assert RecoveryRequests(tmp_path, boot_id=boot_id()).take() is None

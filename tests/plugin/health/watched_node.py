@@ -17,7 +17,7 @@ from plugin.gpus.nvml import Nvml
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
-from plugin.health.recovery_request import take
+from plugin.health.recovery_request import RecoveryRequests
 from plugin.health.reports import Report, first_probe
 from plugin.health.state import NodeHealth, read_node_health
 from plugin.mps.state import MpsFaults
@@ -121,7 +121,7 @@ class WatchedNode:
             tenants=self.tenants,
             publish=resources.publish,
             resource_of=partial(resource_of, cluster=cluster),
-            recovery_request=partial(take, self.state_dir, boot_id=self.boot_id),
+            recovery_request=RecoveryRequests(self.state_dir, boot_id=self.boot_id).take,
             clock=self.clock,
         )
         reconciler = Reconciler(inventory, reports, context)
