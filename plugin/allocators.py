@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugin.gpus.gpu import Gpu
+from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_id
@@ -41,7 +42,12 @@ class DraPlaces:
 
 
 def dra_driver(
-    cluster: Cluster, handover: HandoverSettings, places: DraPlaces, *, environment: Mapping[str, str]
+    cluster: Cluster,
+    division: Division,
+    handover: HandoverSettings,
+    places: DraPlaces,
+    *,
+    environment: Mapping[str, str],
 ) -> "DraDriver | None":
     """
     Make the driver of DRA, if a GPU of this node can be allocated by it.
@@ -49,7 +55,8 @@ def dra_driver(
     Raises:
         PluginError: If it cannot be served here, or nobody knows who holds what.
     """
-    if places.default != DRA and all(rule.allocation != DRA for rule in cluster.nodes_of(places.node)):
+    rules = cluster.nodes_of(places.node)
+    if places.default != DRA and all(rule.allocation != DRA for rule in rules):
         return None
     from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
     from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415 - likewise
@@ -57,8 +64,11 @@ def dra_driver(
     settings = DraSettings(
         node=places.node, plugins_dir=places.plugins_dir, registrar_dir=places.registrar_dir, handover=handover
     )
+    own = [rule.vgpus_per_gpu for rule in rules if (rule.allocation or places.default) == DRA]
+    for number in (cluster.vgpus_per_gpu, *cluster.vgpus_per_instance.values(), *own):
+        DraDriver.check_grid(number or cluster.vgpus_per_gpu)
     api = ApiServer.from_environment(environment, credentials=places.service_account)
-    return DraDriver(settings, cluster, api, boot_id=boot_id())
+    return DraDriver(settings, cluster, division, api, boot_id=boot_id())
 
 
 def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDevices:
@@ -75,8 +85,6 @@ def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Ca
         if driver is not None:
             driver.check_grid(vgpus_per_gpu)
         divide_by(vgpus_per_gpu)
-        if driver is not None:
-            driver.set_vgpus_per_gpu(vgpus_per_gpu)
 
     return divide
 

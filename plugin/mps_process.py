@@ -23,6 +23,7 @@ from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import Matching, Tenancy
 from plugin.presence import alone
 from plugin.restart import RestartNeeded
+from plugin.shares.division import Division
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
@@ -88,7 +89,8 @@ class _Process:
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it
         self._strategy_of = strategies(self._cluster, node_name=settings.node_name, default=settings.strategy)
-        self.check = check_of(self._strategy_of, self._cluster)
+        division = Division(self._cluster, node_name=settings.node_name)
+        self.check = check_of(self._strategy_of, division.parts)
         self._timing = timing
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
@@ -168,6 +170,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
         tenancy=Tenancy(settings.pod_resources, Matching(partial(cluster.is_of, MPS))),
         timing=timing,
+        node_name=settings.node_name,
     )
 
 

@@ -16,11 +16,12 @@ from plugin.device_plugin.resources import Resources, Servers
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, SocketError, StateDirectoryError
 from plugin.gpu_source import GpuSource, gpu_source
+from plugin.gpus.gpu import Gpu
 from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.recovery_request import RecoveryRequests
-from plugin.health.reports import Probe, Report, first_probe
+from plugin.health.reports import Report, first_probe
 from plugin.health.state import PROGRAM, NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
@@ -29,8 +30,9 @@ from plugin.pod_resources.tenants import Matching, read_tenants
 from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.settings import Settings
+from plugin.shares.division import Division
 from plugin.shares.handover import forget_others, handover_settings
-from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
+from plugin.shares.strategy import StrategyOf, check_of, strategies
 from plugin.shares.toolkit import ToolkitConfiguration
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
@@ -103,9 +105,11 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     _check_kubelet_dir(settings.kubelet_dir)
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
+    division = Division(cluster, node_name=settings.node_name)
     held = held_vgpus(settings.kubelet_dir, settings.pod_resources, cluster, state_dir=settings.state_dir)
     resources = Resources(
         cluster,
+        division,
         allocation_policy=settings.allocation_policy,
         handover=handover,
         serve=servers.add,
@@ -114,7 +118,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     )
     reports: SimpleQueue[Report | None] = SimpleQueue()
     monitor = Monitor(
-        source.nvml, reports.put, periods=Periods(), sysfs=source.sysfs, check=check_of(strategy_of, cluster)
+        source.nvml, reports.put, periods=Periods(), sysfs=source.sysfs, check=check_of(strategy_of, division.parts)
     )
     threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
 
@@ -127,7 +131,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         waiting.end()
         return
     inventory = restored_inventory(settings, strategy_of)
-    driver = dra_driver(cluster, handover, dra_places(settings), environment=os.environ)
+    driver = dra_driver(cluster, division, handover, dra_places(settings), environment=os.environ)
     allocators = Allocators(
         allocations(cluster, node_name=settings.node_name, default=settings.allocation),
         to_device_plugin=resources.publish,
@@ -141,7 +145,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         divide_by=dividing(resources.divide_by, driver),
         restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
-    context = reconciler_context(settings, source, cluster, look, allocators.publish)
+    context = reconciler_context(settings, source, division, look, allocators.publish)
     toolkit = ToolkitConfiguration(settings.toolkit_config, handover)
     watched = replace(context, restart_needed=changes.look, fit_guard=resources.fit_guard, toolkit=toolkit.look)
     reconciler = Reconciler(inventory, reports, watched)
@@ -151,7 +155,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
         forget_others(handover, resources.advertised)
-    _log_start(settings, cluster, strategy_of, probe)
+    _log_start(settings, cluster, [(gpu, _shared_as(gpu, strategy_of, division)) for gpu in probe.gpus], probe.driver)
     servers.start()  # before the reconciler, which adds to them from its own thread
     if driver is not None:
         driver.start(threads)
@@ -187,7 +191,7 @@ def restored_inventory(settings: Settings, strategy_of: StrategyOf) -> GpuInvent
 def reconciler_context(
     settings: Settings,
     source: GpuSource,
-    cluster: Cluster,
+    division: Division,
     look_for_devices: LookForDevices,
     publish: Callable[[Sequence[Entry]], None],
 ) -> ReconcilerContext:
@@ -195,7 +199,7 @@ def reconciler_context(
     with suppress(OSError):  # which the reconciler is going to log when it cannot write
         settings.state_dir.mkdir(parents=True, exist_ok=True)
 
-    ours = Matching(cluster.is_ours)
+    ours = Matching(division.is_ours)
     return ReconcilerContext(
         boot_id=boot_id(),
         state_dir=settings.state_dir,
@@ -203,7 +207,7 @@ def reconciler_context(
         tenants=partial(read_tenants, settings.pod_resources, ours, timeout_seconds=_TENANTS_TIMEOUT_SECONDS),
         publish=publish,
         handover=look_for_devices,
-        resource_of=partial(resource_of, cluster=cluster),
+        resource_of=division.resource_of,
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
     )
 
@@ -224,18 +228,20 @@ def _check_kubelet_dir(directory: Path) -> None:
         raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
 
 
-def _log_start(settings: Settings, cluster: Cluster, strategy_of: StrategyOf, probe: Probe) -> None:
-    strategies_of = [(gpu, strategy_of(gpu)) for gpu in probe.gpus]
+def _shared_as(gpu: Gpu, strategy_of: StrategyOf, division: Division) -> str | None:
+    """Name the resource of a GPU; None if it is left to others."""
+    strategy = strategy_of(gpu)
+    return division.resource(gpu, strategy) if strategy else None
+
+
+def _log_start(settings: Settings, cluster: Cluster, gpus: Sequence[tuple[Gpu, str | None]], driver: str) -> None:
     _log.info(
         "starting",
         extra={
             "settings": asdict(settings),
             "vgpus_per_gpu": cluster.vgpus_per_gpu,
             "pipe_directory": cluster.mps.pipe_directory,
-            "driver": probe.driver,
-            "gpus": [
-                {**gpu.facts(), "resource": cluster.resource(strategy, gpu.profile) if strategy else None}
-                for gpu, strategy in strategies_of
-            ],
+            "driver": driver,
+            "gpus": [{**gpu.facts(), "resource": resource} for gpu, resource in gpus],
         },
     )

@@ -31,7 +31,9 @@ class RestartNeeded:
 
     def compare(self, newest: Cluster) -> None:
         """Take the newest `_cluster.yaml`."""
-        changes = tuple(_changes(self._runs, newest, self._node_name))
+        changes = tuple(_changes(self._runs, newest))
+        if self._nodes(newest) != self._nodes(self._runs):
+            changes += ("nodes",)
         if self._hands_over and set(newest.handover) != set(self._runs.handover):
             changes += (f"handover {','.join(self._runs.handover)} -> {','.join(newest.handover)}",)
         if changes and changes != self.changes:
@@ -39,6 +41,13 @@ class RestartNeeded:
         elif self.changes and not changes:
             _log.info("restart no longer needed", extra={"file": CLUSTER_FILE})
         self.changes = changes
+
+    def _nodes(self, cluster: Cluster) -> object:
+        """Return what counts of `nodes`: the number of vGPUs and their resources for who hands them out alone."""
+        rules = cluster.nodes_of(self._node_name)
+        if self._hands_over:
+            return rules
+        return [(rule.node, rule.model, rule.indexes, rule.strategy, rule.mig, rule.allocation) for rule in rules]
 
 
 class ClusterChanges:
@@ -96,13 +105,11 @@ class ClusterChanges:
         return ()
 
 
-def _changes(runs: Cluster, newest: Cluster, node_name: str) -> Iterator[str]:
+def _changes(runs: Cluster, newest: Cluster) -> Iterator[str]:
     if newest.vgpus_per_instance != runs.vgpus_per_instance:
         yield "vgpusPerInstance"
     for strategy, name in runs.resource_names.items():
         if newest.resource_names[strategy] != name:
             yield f"resourceNames.{strategy} {name} -> {newest.resource_names[strategy]}"
-    if newest.nodes_of(node_name) != runs.nodes_of(node_name):
-        yield "nodes"
     if newest.mps.pipe_directory != runs.mps.pipe_directory:
         yield f"mps.pipeDirectory {runs.mps.pipe_directory} -> {newest.mps.pipe_directory}"

@@ -31,7 +31,7 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
             f"Ask for {fix}",
             by=policy.source("share.minimum"),
         )
-    elif ask.kind.profile and ask.vgpus > per_gpu:
+    elif ask.kind.is_of_instances and ask.vgpus > per_gpu:
         found.deny(
             "ShareAboveMaximum",
             f"{named(ask.slot)} asks for {asked}, and a program reaches one MIG instance, not several",

@@ -23,10 +23,12 @@ from policies.contract import (
     Handover,
     SharingStrategy,
 )
+from policies.device_names import GPU_DEVICE, device_in, fault_of_names, is_instance, profile_of_device, resource_of
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
-from policies.mig import NO_PROFILE, ProfileName, fault_of_names, profile_in, profile_of, resource_of
-from policies.nodes import NodeRule
+from policies.mig import ProfileName, profile_of
+from policies.mps_clients import too_many_clients
+from policies.nodes import NodeRule, fault_of_numbers
 from policies.partitions import Partition, PartitionName, fault_of
 from policies.sizes import is_sized, is_too_fine, too_fine
 
@@ -104,7 +106,8 @@ class Cluster(Section, frozen=True, kw_only=True):
         Meta(
             description="The sharing strategy of some GPUs. Each entry selects GPUs by `node` and `model` (* and ? "
             "allowed) and `indexes`; its `offer` is their strategy: mps, time-slicing, whole or none. The first that "
-            "matches a GPU decides; where none does, `--strategy` of the plugin on its node."
+            "matches a GPU decides; where none does, `--strategy` of the plugin on its node. `device` and "
+            "`vgpusPerGpu` give them resources and a number of vGPUs of their own."
         ),
     ] = ()
     partitions: Annotated[
@@ -129,7 +132,9 @@ class Cluster(Section, frozen=True, kw_only=True):
             raise ValueError(
                 "resourceNames must differ, or the scheduler could not keep the strategies apart: give each its own"
             )
-        if fault := fault_of_names(names, has_instances=any(rule.mig != "none" for rule in self.nodes)):
+        has_instances = any(rule.mig != "none" for rule in self.nodes)
+        fault = fault_of_names(names, has_instances=has_instances, models=self.models) or fault_of_numbers(self.nodes)
+        if fault:
             raise ValueError(fault)
         counts = {profile_of(name) or name: count for name, count in self.vgpus_per_instance.items()}
         if len(counts) < len(self.vgpus_per_instance):
@@ -137,8 +142,9 @@ class Cluster(Section, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "vgpus_per_instance", counts)
         if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in self.nodes):
             raise ValueError(too_fine(self.vgpus_per_gpu))
-        if self.too_many_for_mps and any(rule.strategy == MPS for rule in self.nodes):
-            raise ValueError(self.too_many_for_mps)
+        too_many = too_many_clients(self.vgpus_per_gpu)
+        if too_many and any(rule.strategy == MPS and rule.vgpus_per_gpu is None for rule in self.nodes):
+            raise ValueError(too_many)
         for name, table in self.partitions.items():
             ours = next((one.resource for one in table if _is_ours(one.resource, names)), "")
             fault = f"{name} has {ours}, a resource of gpu-share itself: write the maker's" if ours else ""
@@ -147,37 +153,51 @@ class Cluster(Section, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "resource_names", names)
 
     @property
-    def too_many_for_mps(self) -> str:
-        """Why no GPU can be shared by MPS; empty if some driver can serve a client in each vGPU."""
-        if self.vgpus_per_gpu <= MOST_MPS_CLIENTS:
-            return ""
-        return (
-            f"vgpusPerGpu {self.vgpus_per_gpu} is more than the {MOST_MPS_CLIENTS} clients that MPS has on one GPU: "
-            f"at most {MOST_MPS_CLIENTS} under mps, or share by time-slicing"
-        )
+    def models(self) -> tuple[str, ...]:
+        """The devices that `nodes` gives a name, each once."""
+        return tuple(dict.fromkeys(rule.of_device for rule in self.nodes if rule.device is not None))
 
     def is_ours(self, resource: str) -> bool:
         """Whether an extended resource is a share, or whole GPUs, whoever allocates it."""
         return _is_ours(resource, self.resource_names)
 
-    def resource(self, strategy: SharingStrategy, profile: str = NO_PROFILE) -> str:
-        """Name the extended resource of GPUs under a strategy, or of MIG instances with a profile."""
-        return resource_of(self.resource_names[strategy], profile)
+    def resource(self, strategy: SharingStrategy, device: str = GPU_DEVICE) -> str:
+        """Name the extended resource of a device under a strategy."""
+        return resource_of(self.resource_names[strategy], device)
 
     def is_of(self, strategy: SharingStrategy, resource: str) -> bool:
-        """Whether an extended resource is that of GPUs under a strategy, or of MIG instances under it."""
-        return profile_in(resource, self.resource_names[strategy]) is not None
+        """Whether an extended resource is that of some device under a strategy."""
+        return device_in(resource, self.resource_names[strategy]) is not None
 
-    def profile_of(self, resource: str) -> str | None:
-        """Say which profile a resource of the device plugin is of, empty for GPUs; None if it is not ours."""
-        found = (profile_in(resource, name) for name in self.resource_names.values())
+    def device_named_by(self, resource: str) -> str | None:
+        """Say which device a resource of the device plugin is of; None if it is not ours."""
+        found = (device_in(resource, name) for name in self.resource_names.values())
         return next((one for one in found if one is not None), None)
 
-    def parts(self, strategy: SharingStrategy, profile: str = NO_PROFILE) -> int:
-        """Count the vGPUs of one GPU under a strategy, or of one MIG instance with a profile."""
-        if strategy == WHOLE:
-            return 1
-        return self.vgpus_per_instance.get(profile, self.vgpus_per_gpu) if profile else self.vgpus_per_gpu
+    def own_parts(self, device: str) -> int | None:
+        """Count the vGPUs of one GPU, or MIG instance, by the device's own number; None if it is the cluster's."""
+        if is_instance(device):
+            return self.vgpus_per_instance.get(profile_of_device(device))
+        numbers = (rule.vgpus_per_gpu for rule in self.nodes if device and rule.of_device == device)
+        return next((number for number in numbers if number is not None), None)
+
+    @property
+    def own_numbers(self) -> frozenset[int]:
+        """The numbers of vGPUs that are not the cluster's."""
+        of_models = (number for rule in self.nodes if (number := rule.vgpus_per_gpu) is not None)
+        return frozenset((*self.vgpus_per_instance.values(), *of_models))
+
+    def parts(self, strategy: SharingStrategy, device: str = GPU_DEVICE) -> int:
+        """Count the vGPUs of one GPU, or of one MIG instance, under a strategy."""
+        return 1 if strategy == WHOLE else self.own_parts(device) or self.vgpus_per_gpu
+
+    def parts_named_by(self, resource: str) -> int | None:
+        """Count the vGPUs of one GPU in the unit of *resource*; None if that is none of the device plugin's vGPUs."""
+        for strategy, name in self.resource_names.items():
+            device = device_in(resource, name)
+            if device is not None and strategy != WHOLE:
+                return self.parts(strategy, device)
+        return None
 
     @property
     def overrides_pods(self) -> bool:
@@ -186,22 +206,23 @@ class Cluster(Section, frozen=True, kw_only=True):
 
     def strategy(self, *, node: str, model: str, index: int, otherwise: SharingStrategy) -> SharingStrategy | None:
         """Return the sharing strategy of a GPU, None for none; *otherwise* where no entry of `nodes` fits."""
-        rule = self._rule(node=node, model=model, index=index)
+        rule = self.rule(node=node, model=model, index=index)
         if rule is None or rule.strategy is None:
             return otherwise
         return None if rule.strategy == "none" else rule.strategy
 
     def strategy_of_instances(self, *, node: str, model: str, index: int) -> SharingStrategy | None:
         """Return the sharing strategy of the MIG instances of a GPU; None where they are left to others."""
-        rule = self._rule(node=node, model=model, index=index)
+        rule = self.rule(node=node, model=model, index=index)
         return None if rule is None else rule.strategy_of_instances
 
     def allocation(self, *, node: str, model: str, index: int, otherwise: Allocation) -> Allocation:
         """Say who allocates a GPU; *otherwise* where no entry of `nodes` fits, or it does not say."""
-        rule = self._rule(node=node, model=model, index=index)
+        rule = self.rule(node=node, model=model, index=index)
         return otherwise if rule is None or rule.allocation is None else rule.allocation
 
-    def _rule(self, *, node: str, model: str, index: int) -> NodeRule | None:
+    def rule(self, *, node: str, model: str, index: int) -> NodeRule | None:
+        """Return the entry of `nodes` that decides on a GPU; None if none fits."""
         return next((rule for rule in self.nodes if rule.fits(node=node, model=model, index=index)), None)
 
     def nodes_of(self, node: str) -> tuple[NodeRule, ...]:
@@ -210,4 +231,4 @@ class Cluster(Section, frozen=True, kw_only=True):
 
 
 def _is_ours(resource: str, names: Mapping[SharingStrategy, str]) -> bool:
-    return is_sized(resource) or any(profile_in(resource, name) is not None for name in names.values())
+    return is_sized(resource) or any(device_in(resource, name) is not None for name in names.values())

@@ -56,7 +56,7 @@ def classes(*, policies: Path) -> None:
     """
     Print the DeviceClasses for allocation by DRA, by the vgpusPerGpu of _cluster.yaml.
 
-    Of MIG instances there are those of the profiles that the devices of some policy name.
+    Of MIG instances there are those that the devices of some policy name, of GPUs with a device in nodes all of them.
     """
     import yaml
 
@@ -64,7 +64,7 @@ def classes(*, policies: Path) -> None:
 
     try:
         read = _read(policies)[0]
-        made = device_classes(read.cluster, read.profiles)
+        made = device_classes(read.cluster, read.instances)
     except ValueError as error:
         end(str(error), FAILED)
     click.echo(yaml.safe_dump_all(made, sort_keys=False), nl=False)

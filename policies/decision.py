@@ -21,6 +21,7 @@ from policies.literals import literals
 from policies.memory_settings import MemoryCheck
 from policies.node_volumes import NodeVolumes, check_drivers, recursive
 from policies.other_devices import check_other_devices
+from policies.own_grids import not_taken_by
 from policies.partitions import hiding_variables
 from policies.pod import Pod, Slot, slots
 from policies.policy import EffectivePolicy
@@ -114,7 +115,10 @@ def _grant(  # noqa: PLR0913 - all that decides
         pipe_directory=pipes,
         strategy=kind.strategy,
         allocation=kind.allocation,
-        profile=kind.profile,
+        device=kind.device,
+        not_taken_by=not_taken_by(cluster, kind.strategy, [one.resource for one in granted])
+        if kind.allocation == DRA
+        else (),
         partition=kind.partition,
         attaches_in_pod=attached,
         containers=tuple(granted),

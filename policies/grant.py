@@ -53,7 +53,8 @@ class Grant(msgspec.Struct, frozen=True):
     hidden: tuple[Hidden, ...]
     recursive: ReadOnlyMounts = ()
     warnings: tuple[str, ...] = ()
-    profile: str = ""  # of the MIG instances that they are parts of; empty for GPUs
+    device: str = ""  # that they are parts of; empty for GPUs without a name of their own
+    not_taken_by: tuple[str, ...] = ()  # by dra: entries of nodes whose GPUs have other sizes
     partition: str = ""  # the name of the partitions; each container has the resource of one
 
 

@@ -10,7 +10,6 @@ from policies.contract import (
     DEVICE_PLUGIN,
     DRA,
     MILLI_PER_GPU,
-    MOST_MPS_CLIENTS,
     MPS,
     PARTITION,
     WHOLE,
@@ -18,8 +17,9 @@ from policies.contract import (
     GrantStrategy,
 )
 from policies.denial import DeniedError
+from policies.device_names import GPU_DEVICE, is_instance
 from policies.errors import quoted
-from policies.mig import NO_PROFILE
+from policies.mps_clients import too_many_clients
 from policies.partitions import Partition, allot
 from policies.pod import Resources, Slot
 from policies.policy import EffectivePolicy
@@ -37,15 +37,20 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
     resource: str  # the device plugin's; by DRA a limit may still name it; empty for partitions
     per_gpu: int  # how many of them are one GPU; whole GPUs are 1, and partitions are counted in thousandths
     allocation: Allocation = DEVICE_PLUGIN
-    profile: str = NO_PROFILE  # of the MIG instances that they are a part of; empty for GPUs
+    device: str = GPU_DEVICE  # that they are parts of
     partition: str = ""  # the name of the partitions
     partitions: tuple[Partition, ...] = ()
+
+    @property
+    def is_of_instances(self) -> bool:
+        """Whether they are parts of MIG instances, and not of GPUs."""
+        return is_instance(self.device)
 
     def counted(self, count: int) -> str:
         """Write a number of them for people."""
         if self.strategy == PARTITION:
             return f"{milli_text(count)} of a GPU"
-        whole = "MIG instance" if self.profile else "whole GPU"
+        whole = "MIG instance" if self.is_of_instances else "whole GPU"
         return f"{count} {whole if self.strategy == WHOLE else 'vGPU'}{'' if count == 1 else 's'}"
 
     def asked(self, count: int) -> tuple[str, int]:
@@ -54,7 +59,7 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
             allotted = allot(self.partitions, count)
             return (allotted.resource, allotted.count) if allotted is not None else ("", 0)
         if self.allocation == DRA:
-            return size_of(count, self.per_gpu, self.strategy, self.profile).resource, 1
+            return size_of(count, self.per_gpu, self.strategy, self.device).resource, 1
         return self.resource, count
 
     def in_limits(self, count: int) -> str:
@@ -78,7 +83,7 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
     def size(self, resource: str) -> Size | None:
         """Return the size that *resource* is by DRA; None if it is none of this kind."""
         size = read_size(resource) if self.allocation == DRA else None
-        return size if size is not None and (size.strategy, size.profile) == (self.strategy, self.profile) else None
+        return size if size is not None and (size.strategy, size.device) == (self.strategy, self.device) else None
 
 
 def device_resources(slot: Slot) -> Resources | None:
@@ -90,18 +95,18 @@ def device_resources(slot: Slot) -> Resources | None:
     return None if is_plain(resources.limits or ()) and is_plain(resources.requests or ()) else resources
 
 
-def parts_of(cluster: Cluster, policy: EffectivePolicy, profile: str = NO_PROFILE) -> Kind:
+def parts_of(cluster: Cluster, policy: EffectivePolicy, device: str = GPU_DEVICE) -> Kind:
     """
     Return the vGPUs of the policy's strategy, or its partitions; there are none if `_cluster.yaml` has lost them.
 
-    vGPUs are parts of a MIG instance with the *profile*, or of a GPU.
+    vGPUs are parts of the *device*.
     """
     strategy = policy.policy.strategy
     if strategy == PARTITION:
         name = policy.policy.partition or ""
         return Kind(PARTITION, "", MILLI_PER_GPU, partition=name, partitions=cluster.partitions.get(name, ()))
-    resource, parts = cluster.resource(strategy, profile), cluster.parts(strategy, profile)
-    return Kind(strategy, resource, parts, policy.policy.allocation, profile)
+    resource, parts = cluster.resource(strategy, device), cluster.parts(strategy, device)
+    return Kind(strategy, resource, parts, policy.policy.allocation, device)
 
 
 def kind_of(
@@ -110,12 +115,12 @@ def kind_of(
     *,
     cluster: Cluster,
     policy: EffectivePolicy,
-    profile: str = NO_PROFILE,
+    device: str = GPU_DEVICE,
 ) -> Kind:
     """
     Say what the pod is given; *shares* are those of its annotations, by container.
 
-    With a *profile* it is given MIG instances, or parts of one, in place of GPUs.
+    It is given parts of the *device*, or whole ones.
 
     A limit that names one kind asks for that kind. Else whole GPUs are what the policy says they are, and a pod with
     a part of a GPU in it gets vGPUs for all its shares.
@@ -125,7 +130,7 @@ def kind_of(
             vGPUs.
     """
     rules = policy.policy
-    vgpus = parts_of(cluster, policy, profile)
+    vgpus = parts_of(cluster, policy, device)
     if vgpus.strategy == PARTITION:
         if not vgpus.partitions:
             what = f"The policy of this namespace names the partitions {quoted(vgpus.partition)}, and there are none"
@@ -137,13 +142,13 @@ def kind_of(
         fix = "Ask the administrator to change vgpusPerGpu, or allocation"
         raise DeniedError("SharingDisabled", what, fix, by=policy.source("allocation"))
     if rules.share.whole == "vgpus":
-        return _served(vgpus, cluster, policy)
-    gpus = Kind(WHOLE, cluster.resource(WHOLE, profile), 1, rules.allocation, profile)
+        return _served(vgpus, policy)
+    gpus = Kind(WHOLE, cluster.resource(WHOLE, device), 1, rules.allocation, device)
     names_gpus = _first_that_names(containers, gpus)
     if names_gpus is None:
         by_annotation = shares and all(share.is_whole for _, share in shares.values())
         by_gpus = by_annotation and _first_that_names(containers, vgpus) is None
-        return gpus if by_gpus else _served(vgpus, cluster, policy)
+        return gpus if by_gpus else _served(vgpus, policy)
     for name, (key, share) in shares.items():
         if not share.is_whole:
             what = (
@@ -156,15 +161,15 @@ def kind_of(
     return gpus
 
 
-def _served(vgpus: Kind, cluster: Cluster, policy: EffectivePolicy) -> Kind:
+def _served(vgpus: Kind, policy: EffectivePolicy) -> Kind:
     """Return the vGPUs if a GPU can be divided into so many: no node would advertise them otherwise."""
-    if vgpus.profile and vgpus.strategy != MPS:
+    if vgpus.is_of_instances and vgpus.strategy != MPS:
         what = f"MIG instances are shared by mps or given whole, and the strategy of this namespace is {vgpus.strategy}"
         fix = "Ask the administrator for strategy: mps, or for a share of a gpu"
         raise DeniedError("SharingDisabled", what, fix, by=policy.source("strategy"))
-    if vgpus.strategy == MPS and vgpus.per_gpu > MOST_MPS_CLIENTS:
+    if vgpus.strategy == MPS and (too_many := too_many_clients(vgpus.per_gpu)):
         fix = "Ask the administrator to change vgpusPerGpu, or strategy"
-        raise DeniedError("SharingDisabled", cluster.too_many_for_mps, fix, by=policy.source("strategy"))
+        raise DeniedError("SharingDisabled", too_many, fix, by=policy.source("strategy"))
     return vgpus
 
 

@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from policies.contract import DEVICE_PLUGIN, MILLI_PER_GPU, Allocation, Strategy
+from policies.device_names import GPU_DEVICE, DeviceName, device_name, read_device
 from policies.errors import Problem
 from policies.form import Section
 from policies.host_paths import HostPathRules
-from policies.mig import GPU_DEVICE, DeviceName, read_device
 from policies.partitions import PartitionName
 from policies.placement import Placement
 from policies.share import Headroom, Share
@@ -167,12 +167,12 @@ class Policy(Section, frozen=True, kw_only=True):
     devices: Annotated[
         tuple[DeviceName, ...],
         Meta(
-            description="What a share is of: gpu, or the MIG instances of a profile, such as mig-1g.10gb, where "
-            "`_cluster.yaml` says mig: shared or whole. The first is what a pod gets that does not say; the annotation "
-            "gpu-share.dev/device can choose another one of them.",
+            description="What a share is of: gpu, a `device` that `nodes` of `_cluster.yaml` names, such as t4, or the "
+            "MIG instances of a profile, such as mig-1g.10gb, where it says mig: shared or whole. The first is what a "
+            "pod gets that does not say; the annotation gpu-share.dev/device can choose another one of them.",
             min_length=1,
         ),
-    ] = (GPU_DEVICE,)
+    ] = (device_name(GPU_DEVICE),)
     share: ShareRules = msgspec.field(default_factory=ShareRules)
     mps: MpsRules = msgspec.field(default_factory=MpsRules)
     memory: MemoryRules = msgspec.field(default_factory=MemoryRules)
@@ -188,9 +188,9 @@ class Policy(Section, frozen=True, kw_only=True):
     placement: Placement = msgspec.field(default_factory=Placement)
 
     @property
-    def profiles(self) -> tuple[str, ...]:
-        """The profiles of MIG instances that a share may be of, in order; empty for a GPU."""
-        return tuple(profile for one in self.devices if (profile := read_device(one)) is not None)
+    def shared_devices(self) -> tuple[str, ...]:
+        """The devices that a share may be of, in order, as resources name them."""
+        return tuple(device for one in self.devices if (device := read_device(one)) is not None)
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):

@@ -3,6 +3,7 @@
 import msgspec
 
 from policies.cluster import Cluster
+from policies.device_names import is_instance
 from policies.frameworks.detection import Catalogue
 from policies.policy import EffectivePolicy
 
@@ -21,10 +22,10 @@ class PolicySet(msgspec.Struct, frozen=True):
         return self.namespaces.get(namespace, self.default)
 
     @property
-    def profiles(self) -> frozenset[str]:
-        """The profiles of MIG instances that the policies name."""
+    def instances(self) -> frozenset[str]:
+        """The devices that the policies name and that are MIG instances."""
         every = (self.default, *self.namespaces.values())
-        return frozenset(profile for one in every for profile in one.policy.profiles if profile)
+        return frozenset(device for one in every for device in one.policy.shared_devices if is_instance(device))
 
     def is_exempt(self, namespace: str) -> bool:
         """Whether pods of *namespace* are admitted unchanged."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from policies.contract import DRA, MILLI_PER_GPU, MPS, PARTITION, WHOLE
+from policies.device_names import device_name, is_instance, profile_of_device
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
 from policies.kind import Kind
 from policies.policy import EffectivePolicy
@@ -43,12 +44,12 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
-        asked = Kind(grant.strategy, grant.resource, per_gpu, profile=grant.profile).counted(vgpus)
+        asked = Kind(grant.strategy, grant.resource, per_gpu, device=grant.device).counted(vgpus)
         share = "" if grant.strategy in (WHOLE, PARTITION) else f", that is {granted.share_text} of a GPU"
         yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
     elif grant.strategy == WHOLE:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
-        yield f"  {'A MIG instance' if grant.profile else 'Whole GPUs'}: {_in_limits(granted)}."
+        yield f"  {'A MIG instance' if is_instance(grant.device) else 'Whole GPUs'}: {_in_limits(granted)}."
     elif grant.strategy == PARTITION:
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
         held = "Whole devices" if vgpus > MILLI_PER_GPU else f"The smallest that holds it, {milli_text(vgpus)} of a GPU"
@@ -57,7 +58,7 @@ def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         exact = milli_text(granted.share * per_gpu)
         rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
         yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
-        of = "MIG instance" if grant.profile else "GPU"
+        of = "MIG instance" if is_instance(grant.device) else "GPU"
         yield f"  {granted.share} x {per_gpu} vGPUs per {of} = {exact}{rounding}: {_in_limits(granted)}."
     yield from (f"  {line}" for line in _memory(granted, grant))
 
@@ -91,19 +92,30 @@ def _memory(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
         yield f"Its memory: {milli_text(granted.fraction_milli)} of the GPU, the {basis} share {share}{less}."
 
 
+def _device(grant: Grant) -> str:
+    if is_instance(grant.device):
+        return f"MIG instances of the profile {profile_of_device(grant.device)}"
+    if grant.device:
+        return f"GPUs that nodes of _cluster.yaml call {device_name(grant.device)}, and of no others"
+    if any(map(is_instance, grant.policy.policy.shared_devices)):
+        return "whole GPUs, not of MIG instances"
+    return "GPUs without a device of their own"
+
+
 def _is_whole(granted: ContainerGrant, grant: Grant) -> bool:
     return granted.share.is_whole if granted.share is not None else granted.vgpus >= grant.vgpus_per_gpu
 
 
 def _pod(grant: Grant) -> Iterator[str]:
-    if grant.profile or len(grant.policy.policy.devices) > 1:
-        what = f"MIG instances of the profile {grant.profile}" if grant.profile else "whole GPUs, not of MIG instances"
+    if grant.device or len(grant.policy.policy.devices) > 1:
         listed = ", ".join(grant.policy.policy.devices)
-        yield f"Its shares are of {what} (devices: {listed}, {grant.policy.source('devices')})."
+        yield f"Its shares are of {_device(grant)} (devices: {listed}, {grant.policy.source('devices')})."
     yield from _kind(grant)
     if grant.allocation == DRA:
         place = grant.policy.source("allocation")
         yield f"The scheduler chooses the GPU (allocation: dra, {place}); the pod is Pending until one has room."
+        if grant.not_taken_by:
+            yield f"No GPU of {' or '.join(grant.not_taken_by)} takes it: they have other sizes."
     says = grant.policy.policy.mps.attach
     if grant.attaches_in_pod:
         if says == "auto":

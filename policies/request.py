@@ -16,7 +16,7 @@ from policies.contract import (
 )
 from policies.default_container import default_container
 from policies.denial import DeniedError, Findings
-from policies.device import chosen_profile
+from policies.device import chosen_device
 from policies.errors import ShareError, quoted
 from policies.kind import PLAIN_RESOURCES, Kind, device_resources, kind_of, parts_of
 from policies.other_devices import is_other_gpu
@@ -70,8 +70,8 @@ def read_asks(
     parts = parts_of(cluster, policy)
     shares = _shares(pod, containers, found, is_ours=lambda name: cluster.is_ours(name) or parts.is_named_by(name))
     try:
-        profile = chosen_profile(pod, containers, cluster=cluster, policy=policy)
-        kind = kind_of(containers, shares, cluster=cluster, policy=policy, profile=profile)
+        device = chosen_device(pod, containers, cluster=cluster, policy=policy)
+        kind = kind_of(containers, shares, cluster=cluster, policy=policy, device=device)
     except DeniedError as error:
         found.add(error)
         return parts, []

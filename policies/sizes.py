@@ -22,14 +22,14 @@ from policies.contract import (
     WHOLE,
     SharingStrategy,
 )
-from policies.mig import NO_PROFILE, PROFILE_PATTERN, RESOURCE_INFIX, resource_of
+from policies.device_names import DEVICE_PATTERN, GPU_DEVICE, is_instance, resource_of
 
 # Of one GPU. A slice of Kubernetes holds 64 of them, and every API server and scheduler holds all slices: decision 20
 # has the measurements.
 MOST_DEVICES_PER_GPU: Final = 128
 
 _NAME = re.compile(
-    rf"(?P<milli>[1-9][0-9]{{0,4}})m(?:-(?P<strategy>timesliced|whole))?(?:{RESOURCE_INFIX}(?P<profile>{PROFILE_PATTERN}))?",
+    rf"(?P<milli>[1-9][0-9]{{0,4}})m(?:-(?P<strategy>timesliced|whole))?(?:-(?P<device>{DEVICE_PATTERN}))?",
     re.ASCII,
 )
 _SUFFIXES: Final[dict[SharingStrategy, str]] = {MPS: "", "time-slicing": "-timesliced", WHOLE: "-whole"}
@@ -41,16 +41,16 @@ class Size(msgspec.Struct, frozen=True, order=True, gc=False):
 
     strategy: SharingStrategy
     milli: int  # thousandths of one GPU; above 1000 whole GPUs
-    profile: str = NO_PROFILE  # of the MIG instances that it is a part of; empty for GPUs
+    device: str = GPU_DEVICE  # that it is a part of
 
     @property
     def name(self) -> str:
-        """How classes call it: `200m`, `200m-timesliced`, `2000m-whole`, `200m-mig-1g.10gb`."""
-        return resource_of(self.label, self.profile)
+        """How classes call it: `200m`, `200m-timesliced`, `2000m-whole`, `200m-mig-1g.10gb`, `250m-model-t4`."""
+        return resource_of(self.label, self.device)
 
     @property
     def label(self) -> str:
-        """The same without the profile, which can stand in no label of DNS."""
+        """The same without the device, which can stand in no label of DNS."""
         return f"{self.milli}m{_SUFFIXES[self.strategy]}"
 
     @property
@@ -71,12 +71,12 @@ class Size(msgspec.Struct, frozen=True, order=True, gc=False):
     def units(self, per_gpu: int) -> int | None:
         """Count the vGPUs, of *per_gpu* to a GPU, that are this size; None if it is none of that grid's."""
         units = -(-self.milli * per_gpu // MILLI_PER_GPU)
-        return units if size_of(units, per_gpu, self.strategy, self.profile) == self else None
+        return units if size_of(units, per_gpu, self.strategy, self.device) == self else None
 
 
-def size_of(units: int, per_gpu: int, strategy: SharingStrategy, profile: str = NO_PROFILE) -> Size:
+def size_of(units: int, per_gpu: int, strategy: SharingStrategy, device: str = GPU_DEVICE) -> Size:
     """Return the size of so many vGPUs; a third of a GPU is 333 thousandths, never more than there is."""
-    return Size(strategy, MILLI_PER_GPU * units // per_gpu, profile)
+    return Size(strategy, MILLI_PER_GPU * units // per_gpu, device)
 
 
 def read_size(resource: str) -> Size | None:
@@ -84,7 +84,7 @@ def read_size(resource: str) -> Size | None:
     match = _NAME.fullmatch(resource.removeprefix(SIZE_RESOURCE_PREFIX))
     if match is None or not resource.startswith(SIZE_RESOURCE_PREFIX):
         return None
-    return Size(_STRATEGIES[match["strategy"]], int(match["milli"]), match["profile"] or NO_PROFILE)
+    return Size(_STRATEGIES[match["strategy"]], int(match["milli"]), match["device"] or GPU_DEVICE)
 
 
 def is_sized(resource: str) -> bool:
@@ -94,17 +94,16 @@ def is_sized(resource: str) -> bool:
     )
 
 
-def grid(per_gpu: int, strategy: SharingStrategy, profile: str = NO_PROFILE) -> tuple[Size, ...]:
+def grid(per_gpu: int, strategy: SharingStrategy, device: str = GPU_DEVICE) -> tuple[Size, ...]:
     """
     List the sizes of one GPU and of several, the smallest first; of GPUs that are not shared whole ones alone.
 
-    Under MPS there are none of several: a process reaches one GPU. Nor does it reach several MIG instances, with the
-    *profile* or any other.
+    Under MPS there are none of several: a process reaches one GPU. Nor does it reach several MIG instances.
     """
     parts = 1 if strategy == WHOLE else per_gpu
-    within = (size_of(units, parts, strategy, profile) for units in range(1, parts + 1))
-    most = 1 if strategy == MPS or profile else MOST_GPUS_TOGETHER
-    together = (Size(strategy, MILLI_PER_GPU * gpus) for gpus in range(2, most + 1))
+    within = (size_of(units, parts, strategy, device) for units in range(1, parts + 1))
+    most = 1 if strategy == MPS or is_instance(device) else MOST_GPUS_TOGETHER
+    together = (Size(strategy, MILLI_PER_GPU * gpus, device) for gpus in range(2, most + 1))
     return (*within, *together)
 
 

@@ -56,7 +56,7 @@ def classes(on: Installation) -> Verdict:
         return unknown("there are no valid policies")
     there = {str(one.metadata.name): one.spec.extended_resource_name for one in on.classes or ()}
     found = []
-    for one in device_classes(on.policies.cluster, on.policies.profiles):
+    for one in device_classes(on.policies.cluster, on.policies.instances):
         name, resource = one["metadata"]["name"], one["spec"]["extendedResourceName"]
         if name not in there:
             found.append(f"there is no DeviceClass {name}: pods that are granted {resource} stay Pending")

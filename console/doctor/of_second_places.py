@@ -55,11 +55,14 @@ def resources(on: Installation) -> Verdict:
     if on.policies is None or on.webhook is None:
         return unknown("there are no valid policies, or no webhook configuration")
     names = on.policies.cluster.resource_names
+    wanted = {name: f"'{name}'" for name in sorted(names.values())}
+    if on.policies.cluster.models:
+        wanted["the resources of devices"] = "'-model-'"
     found = [
         f"the conditions of {place} lack {name}"
         for place, conditions in _conditions(on)
-        for name in sorted(names.values())
-        if not any(f"'{name}'" in one.expression for one in conditions)
+        for name, written in wanted.items()
+        if not any(written in one.expression for one in conditions)
     ]
     policy = (on.admission_policies or {}).get(_CREATED)
     in_order = [names["mps"], names["time-slicing"], names["whole"]]

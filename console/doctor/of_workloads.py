@@ -50,12 +50,12 @@ def numbers(on: Installation) -> Verdict:
         return missing
     if on.policies is None:
         return OK
-    now = on.policies.cluster.vgpus_per_gpu
-    divided = {name for strategy, name in on.policies.cluster.resource_names.items() if strategy != "whole"}
+    parts_named_by = on.policies.cluster.parts_named_by
     found = [
         f"{_name(pod)}: {container} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {now} now"
         for pod in on.seen.pods
-        if pod.phase == "Pending" and pod.grant is not None and pod.grant.resource in divided
+        if pod.phase == "Pending" and pod.grant is not None
+        if (now := parts_named_by(pod.grant.resource)) is not None
         for container, one in pod.grant.containers.items()
         if one.of not in (None, now)
     ]

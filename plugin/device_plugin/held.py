@@ -30,7 +30,7 @@ def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, stat
     """
     checkpoint = Checkpoint(vgpus_per_gpu=cluster.vgpus_per_gpu, kubelet_dir=kubelet_dir, state_dir=state_dir)
     # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
-    checkpoint.unknown_of = min(checkpoint.unknown_of, *cluster.vgpus_per_instance.values(), checkpoint.unknown_of)
+    checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
     earlier = frozenset(one.resource for one in checkpoint.held.values())
     read = partial(read_tenants, pod_resources, Matching(lambda name: cluster.is_ours(name) or name in earlier))
     return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint))

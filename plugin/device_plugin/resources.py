@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
@@ -15,6 +13,7 @@ from plugin.errors import HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
 from plugin.lifecycle import Threads
+from plugin.shares.division import Division
 from plugin.shares.handover import Delivery, HandoverSettings, look_for_devices, prepare
 from plugin.shares.offer import Offer
 from plugin.shares.preference import AllocationPolicy
@@ -29,6 +28,7 @@ class Resources:
     def __init__(  # noqa: PLR0913 - all that a resource is made of
         self,
         cluster: Cluster,
+        division: Division,
         *,
         allocation_policy: AllocationPolicy,
         handover: HandoverSettings,
@@ -37,12 +37,13 @@ class Resources:
         fit_guard: bool = True,
     ) -> None:
         self._cluster = cluster
+        self._division = division
         self._held = held or HeldVgpus()
         self._is_guarded = fit_guard
         self._allocation_policy = allocation_policy
         self._handover = handover
         self._serve = serve
-        self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and profile
+        self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
         self._faults: Mapping[str, str] = {}
 
     @property
@@ -102,20 +103,19 @@ class Resources:
                 resource.devices.set_faults(faults)
         kinds: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
         for one in gpus:
-            kinds.setdefault((one.strategy, one.gpu.profile), []).append(one.gpu)
-        for (strategy, profile), of_kind in kinds.items():
-            self._advertise(strategy, profile, tuple(of_kind))
+            kinds.setdefault((one.strategy, self._division.device(one.gpu)), []).append(one.gpu)
+        for (strategy, device), of_kind in kinds.items():
+            self._advertise(strategy, device, tuple(of_kind))
 
-    def _advertise(self, strategy: SharingStrategy, profile: str, gpus: tuple[Gpu, ...]) -> None:
-        name = self._cluster.resource(strategy, profile)
-        resource = self._resources.get((strategy, profile))
+    def _advertise(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> None:
+        resource = self._resources.get((strategy, device))
         if resource is None:
-            resource = self._made(name, strategy, profile, gpus)
+            resource = self._made(self._cluster.resource(strategy, device), strategy, gpus)
             self._serve(resource)
-            self._resources[strategy, profile] = resource
+            self._resources[strategy, device] = resource
         elif gpus != resource.devices.pool.gpus:
             # Before the kubelet hears of those that are new: it may allocate one at once.
-            self._prepared(name, strategy, replace(resource.devices.pool, gpus=gpus))
+            self._prepared(resource.name, strategy, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
     def divide_by(self, vgpus_per_gpu: int) -> None:
@@ -125,29 +125,24 @@ class Resources:
         Raises:
             PluginError: If that cannot be; the number stays as it was.
         """
-        for (strategy, profile), resource in self._resources.items():
-            if self._follows(strategy, profile):
-                pool = resource.devices.pool
+        for (strategy, _), resource in self._resources.items():
+            pool = resource.devices.pool
+            if self._division.follows(pool.gpus[0], strategy):
                 now = frozenset({pool.vgpus_per_gpu})
                 earlier = {gpu.uuid: pool.earlier.get(gpu.uuid, frozenset()) | now for gpu in pool.gpus}
                 divided = replace(pool, vgpus_per_gpu=vgpus_per_gpu, earlier=earlier)
                 self._prepared(resource.name, strategy, divided)
         if why := self._held.divide_by(vgpus_per_gpu):
             raise HoldingsError(why)
-        self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+        self._division.set_vgpus_per_gpu(vgpus_per_gpu)
 
     def _misfit(self, one: SharedGpu) -> str:
-        parts = self._cluster.parts(one.strategy, one.gpu.profile)
-        return misfit(one.gpu, one.strategy, vgpus_per_gpu=parts)
+        return misfit(one.gpu, one.strategy, vgpus_per_gpu=self._division.parts(one.gpu, one.strategy))
 
-    def _follows(self, strategy: SharingStrategy, profile: str) -> bool:
-        """Whether vgpusPerGpu is the number of vGPUs: of whole GPUs it is 1, and of some profiles another one."""
-        return strategy != WHOLE and profile not in self._cluster.vgpus_per_instance
-
-    def _made(self, name: str, strategy: SharingStrategy, profile: str, gpus: tuple[Gpu, ...]) -> Resource:
-        pool = Pool(gpus=gpus, vgpus_per_gpu=self._cluster.parts(strategy, profile))
+    def _made(self, name: str, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> Resource:
+        pool = Pool(gpus=gpus, vgpus_per_gpu=self._division.parts(gpus[0], strategy))
         devices = Devices(pool, resource=name, faults=self._faults, guard=self._guard(strategy))
-        self._held.follow(devices, are_divided=self._follows(strategy, profile))
+        self._held.follow(devices, are_divided=self._division.follows(gpus[0], strategy))
         return Resource(
             name=name,
             devices=devices,

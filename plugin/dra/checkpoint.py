@@ -27,7 +27,7 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
     strategy: SharingStrategy
     milli: int  # its size; above 1000 several whole GPUs
     gpus: tuple[str, ...]  # UUIDs
-    profile: str = ""  # of a MIG instance; empty for GPUs
+    device: str = ""  # that its size is of; empty for GPUs without a name of their own
     edits: dict[str, Any]  # of CDI, as the container got them
     others: tuple[str, ...] = ()  # CDI devices of NVIDIA's that it got before ours
 

@@ -5,17 +5,16 @@ The scheduler takes the first device that fits, in the order of the list. So the
 filled before the next is begun.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations, islice
 
 from plugin.gpus.gpu import Gpu, weight
+from plugin.shares.division import Division
 from plugin.shares.strategy import SharedGpu
 from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SharingStrategy
 from policies.sizes import Size, size_of
-
-PartsOf = Callable[[SharingStrategy, str], int]  # a strategy and a profile; the profile is empty for GPUs
 
 _MOST_GROUPS = 70  # of one number of GPUs: 4 of 8, in every combination
 
@@ -35,24 +34,23 @@ class Device:
 
 
 def devices_of(
-    shared: Sequence[SharedGpu], *, parts_of: PartsOf, kept: Mapping[str, tuple[Size, tuple[str, ...]]]
+    shared: Sequence[SharedGpu], *, division: Division, kept: Mapping[str, tuple[Size, tuple[str, ...]]]
 ) -> tuple[Device, ...]:
     """
-    List the devices of this node's GPUs and MIG instances; *parts_of* says into how many vGPUs each is divided.
+    List the devices of this node's GPUs and MIG instances; *division* says into how many vGPUs each is divided.
 
     *kept* has, by name, the size and the UUIDs of devices that containers hold: they stay though the grid has changed,
     or the scheduler would take what they hold for free.
     """
     ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
     strategies = {one.gpu.uuid: one.strategy for one in shared}
-    made = [
-        device
-        for gpu in ordered
-        for device in _of_one(gpu, strategies[gpu.uuid], parts_of(strategies[gpu.uuid], gpu.profile))
-    ]
-    whole = [gpu for gpu in ordered if not gpu.instance]  # a program reaches one MIG instance
-    for strategy in dict.fromkeys(strategies.values()):
-        made.extend(_of_several([gpu for gpu in whole if strategies[gpu.uuid] == strategy], strategy))
+    made = [device for gpu in ordered for device in _of_one(gpu, strategies[gpu.uuid], division)]
+    together: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
+    for gpu in ordered:
+        if not gpu.instance:  # a program reaches one MIG instance
+            together.setdefault((strategies[gpu.uuid], division.device(gpu)), []).append(gpu)
+    for (strategy, of), gpus in together.items():
+        made.extend(_of_several(gpus, strategy, of))
     names = {device.name for device in made}
     by_uuid = {gpu.uuid: gpu for gpu in ordered}
     for name, (size, uuids) in sorted(kept.items()):
@@ -61,17 +59,18 @@ def devices_of(
     return tuple(made)
 
 
-def _of_one(gpu: Gpu, strategy: SharingStrategy, parts: int) -> Iterator[Device]:
+def _of_one(gpu: Gpu, strategy: SharingStrategy, division: Division) -> Iterator[Device]:
+    parts, of = division.parts(gpu, strategy), division.device(gpu)
     for units in range(1, parts + 1):
-        size = size_of(units, parts, strategy, gpu.profile)
+        size = size_of(units, parts, strategy, of)
         for number in range(parts // units):
             yield Device(name=f"{gpu.label}-{size.label}-{number}", size=size, gpus=(gpu,))
 
 
-def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy) -> Iterator[Device]:
+def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy, of: str) -> Iterator[Device]:
     most = 1 if strategy == MPS else min(len(gpus), MOST_GPUS_TOGETHER)  # a process reaches one GPU through MPS
     for count in range(2, most + 1):
-        size = Size(strategy, MILLI_PER_GPU * count)
+        size = Size(strategy, MILLI_PER_GPU * count, of)
         for group in _groups(gpus, count):
             digest = sha256(",".join(gpu.uuid for gpu in group).encode()).hexdigest()[:16]
             yield Device(name=f"gpus-{digest}-{size.name}", size=size, gpus=group)

@@ -8,8 +8,6 @@ from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
-import msgspec
-
 from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
 from plugin.dra.checkpoint import HeldDevice, Prepared
 from plugin.dra.claims import Wanted, wanted_devices
@@ -23,6 +21,7 @@ from plugin.errors import ClaimError, DraError, SocketError
 from plugin.lifecycle import Threads
 from plugin.shares import cdi
 from plugin.shares.allocation import Allocation
+from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, common_nodes, nodes
 from plugin.shares.limits import limits
 from plugin.shares.offer import Offer
@@ -53,17 +52,20 @@ class DraDriver:
     """
     Serves the claims of one node; `publish` says which GPUs there are, `start` begins.
 
+    What *division* says at each `publish` is what GPUs are divided into; what claims hold stays as it is.
+
     Raises:
-        DraError: If the grid is too fine, or nobody knows who holds what, because the checkpoint cannot be read.
+        DraError: If nobody knows who holds what, because the checkpoint cannot be read.
         HandoverError: If CDI specifications cannot be written.
         SocketError: If the directories of the kubelet are not there.
     """
 
-    def __init__(self, settings: DraSettings, cluster: Cluster, api: ApiServer, *, boot_id: str) -> None:
-        for parts in (cluster.vgpus_per_gpu, *cluster.vgpus_per_instance.values()):
-            self.check_grid(parts)
+    def __init__(
+        self, settings: DraSettings, cluster: Cluster, division: Division, api: ApiServer, *, boot_id: str
+    ) -> None:
         self._settings = settings
         self._cluster = cluster
+        self._division = division
         self._api = api
         own = settings.plugins_dir / DRIVER
         try:
@@ -100,7 +102,7 @@ class DraDriver:
                 strategy=one.strategy,
                 allocation=DRA,
                 resource="",
-                vgpus_per_gpu=self._cluster.parts(one.strategy, one.gpu.profile),
+                vgpus_per_gpu=self._division.parts(one.gpu, one.strategy),
             )
             for one in self._shared
         )
@@ -122,10 +124,6 @@ class DraDriver:
         if is_too_fine(vgpus_per_gpu):
             raise DraError(too_fine(vgpus_per_gpu))
 
-    def set_vgpus_per_gpu(self, vgpus_per_gpu: int) -> None:
-        """Divide GPUs by another number, from the next `publish` on; what claims hold stays as it is."""
-        self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
-
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""
         threads.start("dra", self._server.run, stop=self._stop_serving)
@@ -137,11 +135,11 @@ class DraDriver:
         faults = {one.gpu.uuid: one.why for one in shared if one.why}
         self._preparations.set_faults(faults)
         kept = self._preparations.kept()
-        per_gpu = self._cluster.vgpus_per_gpu
+        per_gpu = self._division.vgpus_per_gpu
         state = ([(one.gpu, one.strategy, one.why) for one in shared], kept, driver_version, per_gpu)
         if state == self._published:
             return
-        devices = devices_of(shared, parts_of=self._cluster.parts, kept=kept)
+        devices = devices_of(shared, division=self._division, kept=kept)
         with self._lock:
             # Those of an earlier number stay: the scheduler may have allocated one that is not prepared yet.
             self._devices |= {device.name: device for device in devices}
@@ -212,7 +210,7 @@ class DraDriver:
     def _held(self, wanted: Wanted) -> HeldDevice:
         """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""
         device, ways = wanted.device, self._settings.handover.ways
-        parts = self._cluster.parts(device.size.strategy, device.size.profile)
+        parts = self._division.parts(device.gpus[0], device.size.strategy)
         given = limits(_allocation(device, parts), sharing_of(device.size.strategy, self._cluster))
         known = self._settings.handover.nvidia.names if "cdi" in ways else {}
         others = tuple(known[gpu.uuid] for gpu in device.gpus if gpu.uuid in known)
@@ -225,7 +223,7 @@ class DraDriver:
             name=device.name,
             strategy=device.size.strategy,
             milli=device.size.milli,
-            profile=device.size.profile,
+            device=device.size.device,
             gpus=tuple(gpu.uuid for gpu in device.gpus),
             edits=cdi.edits(given, nodes(device.gpus, common_nodes()) if "devices" in ways else ()),
             others=others,

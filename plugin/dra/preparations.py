@@ -48,7 +48,7 @@ class Preparations:
         """Return size and GPUs of each device that is held, by its name."""
         with self._changed:
             return {
-                one.name: (Size(one.strategy, one.milli, one.profile), one.gpus)
+                one.name: (Size(one.strategy, one.milli, one.device), one.gpus)
                 for prepared in self._claims.values()
                 for one in prepared.devices
             }

@@ -34,6 +34,7 @@ class SupervisorContext:
     modes: ComputeModes
     tenancy: Tenancy
     timing: Timing
+    node_name: str  # as `nodes` in _cluster.yaml names it
 
 
 class DaemonSupervisor:

@@ -16,6 +16,7 @@ from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
+from plugin.shares.division import Division
 from plugin.shares.parts import part
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
 from plugin.state_files import boot_seconds
@@ -86,12 +87,13 @@ class Supervisor:
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
         held = self._held(policies.cluster)
+        division = Division(policies.cluster, node_name=self._context.node_name)
         for supervisor in self._now():
-            profile = supervisor.gpu.profile
-            per_gpu = policies.cluster.parts(MPS, profile)
+            device = division.device(supervisor.gpu)
+            per_gpu = policies.cluster.parts(MPS, device)
             supervisor.ceiling = next_ceiling(
                 supervisor.ceiling,
-                allowed=Fraction(largest_vgpus(policies, MPS, profile), per_gpu),
+                allowed=Fraction(largest_vgpus(policies, MPS, device), per_gpu),
                 held=held.get(supervisor.gpu.uuid, Fraction(0)) if held is not None else None,
                 least=Fraction(1, per_gpu),
             )
@@ -110,11 +112,11 @@ class Supervisor:
         if tenants is None:
             return None
         known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
-        # MIG instances of some profiles are divided by a number of their own.
+        division = Division(cluster, node_name=self._context.node_name)
         own = {
             one.gpu.uuid: number
             for one in self._now()
-            if (number := cluster.vgpus_per_instance.get(one.gpu.profile)) is not None
+            if (number := cluster.own_parts(division.device(one.gpu))) is not None
         }
         largest: dict[str, Fraction] = {}
         for tenant in tenants:

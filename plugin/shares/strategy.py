@@ -22,6 +22,7 @@ class SharedGpu(Protocol):
 
 
 StrategyOf = Callable[[Gpu], SharingStrategy | None]  # None: the GPU is left to another device plugin
+PartsOf = Callable[[Gpu, SharingStrategy], int]  # into how many vGPUs a GPU is divided under a strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ def strategies(cluster: Cluster, *, node_name: str, default: SharingStrategy) ->
     return strategy_of
 
 
-def check_of(strategy_of: StrategyOf, cluster: Cluster) -> Check:
-    """Make the function that says whether a GPU can be shared as it is to be."""
+def check_of(strategy_of: StrategyOf, parts_of: PartsOf) -> Check:
+    """Make the function that says whether a GPU can be shared as it is to be, and into as many vGPUs."""
 
     def check(gpu: Gpu) -> None:
         strategy = strategy_of(gpu)
@@ -65,10 +66,8 @@ def check_of(strategy_of: StrategyOf, cluster: Cluster) -> Check:
                 f"{gpu.physical_uuid} is in MIG mode, and its instances are left to NVIDIA's own plugin: `nodes` in "
                 "_cluster.yaml can say mig: shared or whole"
             )
-        if strategy is not None:
-            parts = cluster.parts(strategy, gpu.profile)
-            if why := misfit(gpu, strategy, vgpus_per_gpu=parts):
-                raise NotShareableError(why)
+        if strategy is not None and (why := misfit(gpu, strategy, vgpus_per_gpu=parts_of(gpu, strategy))):
+            raise NotShareableError(why)
 
     return check
 
@@ -90,11 +89,6 @@ def misfit(gpu: Gpu, strategy: SharingStrategy, *, vgpus_per_gpu: int) -> str:
         f"vgpusPerGpu {vgpus_per_gpu} is more than the {clients} clients that MPS serves on {gpu.uuid} with this "
         f"driver: lower it in _cluster.yaml, or {fix}"
     )
-
-
-def resource_of(shared: SharedGpu, cluster: Cluster) -> str:
-    """Name the extended resource of a GPU, or of a MIG instance."""
-    return cluster.resource(shared.strategy, shared.gpu.profile)
 
 
 def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:

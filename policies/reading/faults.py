@@ -15,7 +15,6 @@ from msgspec.structs import FieldInfo
 
 from policies.cluster import Cluster
 from policies.errors import ShareError, quoted
-from policies.nodes import NodeRule
 from policies.policy import Policy
 from policies.reading.document import Node
 from policies.reading.wording import plain, sentence
@@ -105,11 +104,6 @@ def _is_other_frameworks(path: str, node: Node, model: type[msgspec.Struct]) -> 
 
 
 def _unknown(path: str, key: str, model: type[msgspec.Struct]) -> str:
-    if model is NodeRule and key == "vgpusPerGpu":
-        return (
-            "is one number for all GPUs, since the scheduler counts the vGPUs of all nodes as one unit, and pods are "
-            "counted before they have a node: remove it here, and set that of the file to a common multiple"
-        )
     for other, file in _FILES.items():
         if other is not model and path in _DOTTED[other]:
             return f"belongs in {file}: move it there"

@@ -4,7 +4,7 @@ Files to the policies in force, where a broken file costs as little as it can.
 A broken file of a namespace concerns that namespace alone. Where a policy was in force before, it stays in force.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -72,12 +72,14 @@ class _Change:
         self._own: dict[str, Layer] = {}
         self._pipe_directory = ""  # of `_cluster.yaml`, which is looked at first
         self._partitions: Collection[str] = ()
+        self._models: Collection[str] = ()
         self._troubled = frozenset(one.policy for one in before.troubles) if before is not None else frozenset()
 
     def made(self, needs: Collection[str]) -> InForce:
         cluster_layer, cluster, catalogue = self._cluster()
         self._pipe_directory = cluster.mps.pipe_directory
         self._partitions = cluster.partitions.keys()
+        self._models = cluster.models
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
             raise PolicyError(tuple(sorted(set(fatal))))
@@ -157,17 +159,18 @@ class _Change:
         self._effects[file] = _STAYS
         self._own[namespace] = layer
         conflicts: list[Problem] = []
-        policy = effective(
-            [*_given(default_layer), layer], conflicts, pipe_directory=self._pipe_directory, partitions=self._partitions
-        )
+        policy = self._effective([*_given(default_layer), layer], conflicts)
         return before.policies.of(namespace) if conflicts else policy
+
+    def _effective(self, layers: Sequence[Layer], conflicts: list[Problem]) -> EffectivePolicy:
+        return effective(
+            layers, conflicts, pipe_directory=self._pipe_directory, partitions=self._partitions, models=self._models
+        )
 
     def _layered(self, file: str, *layers: Layer | None) -> EffectivePolicy | None:
         """Lay layers over each other; None if they conflict, which is a problem of *file*."""
         conflicts: list[Problem] = []
-        policy = effective(
-            [*_given(*layers)], conflicts, pipe_directory=self._pipe_directory, partitions=self._partitions
-        )
+        policy = self._effective([*_given(*layers)], conflicts)
         if conflicts:
             self._problems.setdefault(file, []).extend(conflicts)
             return None

@@ -8,6 +8,7 @@ import msgspec
 
 from policies.cluster import NAMESPACE_PATTERN, Cluster
 from policies.contract import DEFAULT_PIPE_DIRECTORY, PARTITION
+from policies.device_names import device_name, is_model
 from policies.errors import Problem, quoted
 from policies.host_paths import conflicts
 from policies.placement import Placement
@@ -86,11 +87,12 @@ def effective(
     *,
     pipe_directory: str = DEFAULT_PIPE_DIRECTORY,
     partitions: Collection[str] = (),
+    models: Collection[str] = (),
 ) -> EffectivePolicy:
     """
     Lay *layers* over the built-in defaults, the last on top; conflicts between them are added to *problems*.
 
-    *pipe_directory* and the names of *partitions* are those of `_cluster.yaml`.
+    *pipe_directory*, the names of *partitions*, and the *models* that are devices are those of `_cluster.yaml`.
     """
     values: dict[str, Any] = {}
     sources: dict[str, Source] = {}
@@ -104,6 +106,7 @@ def effective(
     made = EffectivePolicy(file=file, name=name, policy=policy, places=policy.placement != Placement(), sources=sources)
     problems.extend(_conflicts(made))
     problems.extend(_unknown_partition(made, partitions))
+    problems.extend(_unknown_devices(made, models))
     source = made.source("hostPaths")
     rules = policy.host_paths if source.file == file else ()  # else the fault is of another file
     problems.extend(
@@ -137,6 +140,14 @@ def _unknown_partition(made: EffectivePolicy, partitions: Collection[str]) -> It
         yield _blamed(
             made, "partition", f"{CLUSTER_FILE} has no partitions of the name {said}, {known}: correct one of the two"
         )
+
+
+def _unknown_devices(made: EffectivePolicy, models: Collection[str]) -> Iterator[Problem]:
+    for device in made.policy.shared_devices:
+        if is_model(device) and device not in models:
+            known = f"known are {', '.join(sorted(map(device_name, models)))}" if models else "there are none"
+            message = f"nodes of {CLUSTER_FILE} have no device {device_name(device)}, {known}: correct one of the two"
+            yield _blamed(made, "devices", message)
 
 
 def _blamed(made: EffectivePolicy, field: str, message: str) -> Problem:

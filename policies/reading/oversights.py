@@ -3,8 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from policies.cluster import Cluster
 from policies.contract import DRA, HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS, PARTITION
+from policies.device_names import device_name, is_instance, is_model
 from policies.errors import Problem
+from policies.mps_clients import too_many_clients
+from policies.own_grids import never_granted
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.reading.document import DocumentError, Node, read
@@ -25,23 +29,24 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     if not files:
         message = f"no policy files, so the built-in defaults hold: name another directory, or write {DEFAULT_FILE}"
         yield Problem("", 0, "", message)
-    yield from _between_vgpus(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
+    yield from _between_vgpus(policies.default, policies.cluster, DEFAULT_FILE)
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     yield from _instances_without_mps(policies.default, DEFAULT_FILE)
-    yield from _without_classes(policies.default, policies.cluster.vgpus_per_gpu, DEFAULT_FILE)
+    yield from _without_classes(policies.default, policies.cluster, DEFAULT_FILE)
     yield from _too_many_for_mps(policies)
+    yield from (Problem(CLUSTER_FILE, 0, "nodes", message) for message in never_granted(policies.cluster))
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):
             message = f"never used, since exemptNamespaces in {CLUSTER_FILE} names {namespace}: remove one of the two"
             yield Problem(file, 0, "", message)
         else:
-            yield from _between_vgpus(policy, policies.cluster.vgpus_per_gpu, file)
+            yield from _between_vgpus(policy, policies.cluster, file)
             yield from _beside(namespace, policy, file)
             yield from _above_one_gpu(policy, file)
             yield from _instances_without_mps(policy, file)
-            yield from _without_classes(policy, policies.cluster.vgpus_per_gpu, file)
+            yield from _without_classes(policy, policies.cluster, file)
     if kustomization is not None:
         yield from _unlisted(*kustomization, files)
 
@@ -66,31 +71,46 @@ def _without_label(namespace: str, policy: EffectivePolicy, file: str) -> Iterat
         )
 
 
-def _between_vgpus(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterator[Problem]:
+def _between_vgpus(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iterator[Problem]:
     """Yield the upper bounds that no share can reach, since whole vGPUs are granted."""
     rules = policy.policy.share
     bounds = {"share.maximum": rules.maximum, "share.podMaximum": rules.pod_maximum}
     for field, bound in bounds.items():
         source = policy.source(field)
-        if bound is None or bound.is_exact(per_gpu) or source.file != file:
-            continue
-        count = largest_whole(bound, per_gpu)
-        most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
-        message = f"{bound} of a GPU is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
-        yield Problem(file, source.line, field, message)
+        for device, per_gpu in _divided(policy, cluster):
+            if bound is None or bound.is_exact(per_gpu) or source.file != file:
+                continue
+            count = largest_whole(bound, per_gpu)
+            most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
+            of = f"the device {device_name(device)}" if device else "a GPU"
+            message = f"{bound} of {of} is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
+            yield Problem(file, source.line, field, message)
 
 
-def _without_classes(policy: EffectivePolicy, per_gpu: int, file: str) -> Iterator[Problem]:
-    """Yield a way of allocation that the grid is too fine for: every share is denied."""
+def _divided(policy: EffectivePolicy, cluster: Cluster) -> Iterator[tuple[str, int]]:
+    """Yield the devices that a policy's shares are of, each with the number of its vGPUs."""
+    return ((device, cluster.parts(MPS, device)) for device in policy.policy.shared_devices)
+
+
+def _without_classes(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iterator[Problem]:
+    """Yield a way of allocation that a grid is too fine for: every share is denied."""
     source = policy.source("allocation")
-    if policy.policy.allocation == DRA and is_too_fine(per_gpu) and source.file == file:
-        yield Problem(file, source.line, "allocation", f"every share is denied: {too_fine(per_gpu)}")
+    if policy.policy.allocation != DRA or source.file != file:
+        return
+    for device, per_gpu in _divided(policy, cluster):
+        if is_too_fine(per_gpu):
+            every = f"every share of the device {device_name(device)}" if device else "every share"
+            yield Problem(file, source.line, "allocation", f"{every} is denied: {too_fine(per_gpu)}")
 
 
 def _too_many_for_mps(policies: PolicySet) -> Iterator[Problem]:
     used = (policies.default, *(one for name, one in policies.namespaces.items() if not policies.is_exempt(name)))
-    if policies.cluster.too_many_for_mps and any(one.policy.enabled and one.policy.strategy == MPS for one in used):
-        yield Problem(CLUSTER_FILE, 0, "vgpusPerGpu", f"pods under mps are denied: {policies.cluster.too_many_for_mps}")
+    under_mps = (one for one in used if one.policy.enabled and one.policy.strategy == MPS)
+    numbers = dict(found for one in under_mps for found in _divided(one, policies.cluster))
+    for device, per_gpu in numbers.items():
+        if too_many := too_many_clients(per_gpu):
+            field = "nodes" if is_model(device) else "vgpusPerGpu"
+            yield Problem(CLUSTER_FILE, 0, field, f"pods under mps are denied: {too_many}")
 
 
 def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
@@ -104,7 +124,8 @@ def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
 def _instances_without_mps(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
     """Yield MIG instances in a policy whose shares they cannot be: all, or all that are less than one of them."""
     rules, source = policy.policy, policy.source("devices")
-    if rules.strategy == MPS or not any(rules.profiles) or file not in (source.file, policy.source("strategy").file):
+    has_instances = any(map(is_instance, rules.shared_devices))
+    if rules.strategy == MPS or not has_instances or file not in (source.file, policy.source("strategy").file):
         return
     what = "no share is of them" if rules.strategy == PARTITION else "a share below 1 of them is denied"
     message = f"MIG instances are shared by mps or given whole, and under {rules.strategy} {what}: write strategy: mps"

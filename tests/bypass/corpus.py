@@ -9,6 +9,7 @@ from tests.bypass.corpus_devices import other_devices
 from tests.bypass.corpus_dra import by_dra
 from tests.bypass.corpus_memory import memory
 from tests.bypass.corpus_mig import mig
+from tests.bypass.corpus_models import models
 from tests.bypass.corpus_node import arguments, folders, grants
 from tests.bypass.corpus_paths import paths
 from tests.bypass.corpus_privileges import privileges
@@ -59,6 +60,7 @@ def corpus() -> list[Attempt]:
         *arguments(),
         *memory(),
         *mig(),
+        *models(),
         *grants(),
         *whole_gpus(),
         *by_dra(),

@@ -22,8 +22,8 @@ def mig() -> list[Attempt]:
     return [*_by_annotation(), *_by_limit(), *_in_the_api_server()]
 
 
-def forged_mig(resource: str = MIG, granted: str = MIG, quantity: Any = "2", **changes: Any) -> dict[str, Any]:
-    """A pod that looks as if the webhook had granted it a part of a MIG instance."""
+def forged_device(resource: str = MIG, granted: str = MIG, quantity: Any = "2", **changes: Any) -> dict[str, Any]:
+    """A pod that looks as if the webhook had granted it a part of a device."""
     made = pod(None, limited("main", quantity, resource, **changes))
     made["metadata"]["annotations"] = {"gpu-share.dev/grant": MIG_GRANT % granted}
     made["metadata"]["labels"] = {"gpu-share.dev/shared": "true"}
@@ -76,7 +76,7 @@ def _by_limit() -> Iterator[Attempt]:
         yield by_webhook(f"{resource} in a container beside a share of a GPU", "ConflictingRequest", beside)
     requested = container(resources={"requests": {MIG: "1"}})
     yield by_webhook("a request of a MIG instance's vGPUs without a limit", code, pod(None, requested))
-    yield by_webhook("a forged grant of a MIG instance with its limit", code, forged_mig())
+    yield by_webhook("a forged grant of a MIG instance with its limit", code, forged_device())
     sliced = pod(None, limited("main", "1", f"{VGPU}-timesliced-mig-1g.10gb"))
     yield by_webhook("time-slices of an instance", "ConflictingRequest", sliced, SMALL)
     whole = pod(None, limited("main", "1", WHOLE))
@@ -91,18 +91,18 @@ def _in_the_api_server() -> Iterator[Attempt]:
         )
         alone = pod(None, container(resources={"requests": {resource: "1"}}))
         yield by_policy(f"a request of {resource} while the webhook is down", none, alone)
-    yield by_policy("another profile beside a forged grant", limits, forged_mig(LARGE))
-    yield by_policy("more of an instance beside a forged grant", limits, forged_mig(quantity="3"))
-    yield by_policy("vGPUs of GPUs beside a forged grant of an instance", limits, forged_mig(VGPU))
-    yield by_policy("a whole instance granted as one under MPS, for hostIPC", not_ours, forged_mig(WHOLE, WHOLE))
+    yield by_policy("another profile beside a forged grant", limits, forged_device(LARGE))
+    yield by_policy("more of an instance beside a forged grant", limits, forged_device(quantity="3"))
+    yield by_policy("vGPUs of GPUs beside a forged grant of an instance", limits, forged_device(VGPU))
+    yield by_policy("a whole instance granted as one under MPS, for hostIPC", not_ours, forged_device(WHOLE, WHOLE))
     sliced = f"{VGPU}-timesliced-mig-1g.10gb"
-    yield by_policy("time-slices of an instance, which nobody has", not_ours, forged_mig(sliced, sliced))
+    yield by_policy("time-slices of an instance, which nobody has", not_ours, forged_device(sliced, sliced))
     both = forged()
     both["spec"]["containers"][0]["resources"]["limits"][MIG] = "1"
     yield by_policy("an instance that another webhook adds beside vGPUs", limits, both)
-    asking = forged_mig()
+    asking = forged_device()
     asking["spec"]["containers"].append(container("b", resources={"requests": {MIG: "1"}}))
     yield by_policy("a request of an instance alone beside a forged grant", "requests another number", asking)
-    second = forged_mig()
+    second = forged_device()
     second["spec"]["containers"].append(limited("b", "1", LARGE))
     yield by_policy("a second container with an instance beside a forged grant", not_ours, second)

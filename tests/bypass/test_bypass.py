@@ -14,7 +14,7 @@ from policies.quantity import whole
 from tests.bypass.attempt import ANNOTATIONS, Attempt, forged
 from tests.bypass.corpus import corpus
 from tests.bypass.corpus_dra import forged_dra
-from tests.bypass.corpus_mig import forged_mig
+from tests.bypass.corpus_mig import forged_device
 from tests.bypass.corpus_whole import forged_whole
 from tests.manifests.admission import BASE, policy, stored
 from tests.policies.pods import GPU, VGPU, policies
@@ -82,4 +82,4 @@ def test_without_the_policy_the_same_pods_would_pass() -> None:
     assert POLICY.denials(stored(forged())) == []
     assert POLICY.denials(stored(forged_whole())) == []
     assert POLICY.denials(stored(forged_dra())) == []
-    assert POLICY.denials(stored(forged_mig())) == []
+    assert POLICY.denials(stored(forged_device())) == []

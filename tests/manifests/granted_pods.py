@@ -30,6 +30,10 @@ partitions:
   gaudi: [{share: "1", resource: habana.ai/gaudi}]
 """
 INSTANCES = policies("devices: [mig-1g.10gb, mig-1g.10gb+me]", "vgpusPerInstance: {1g.10gb: 6}")
+_NODES = "nodes: [{device: t4, vgpusPerGpu: 4}, {device: l4}]"
+DEVICES = policies("devices: [t4, l4]", _NODES)
+DEVICES_SLICED = policies("devices: [t4, l4]\nstrategy: time-slicing\nshare: {whole: gpus, maximum: '2'}", _NODES)
+DEVICES_BY_DRA = policies("allocation: dra\ndevices: [t4]", _NODES)
 INSTANCES_BY_DRA = policies("allocation: dra\ndevices: [mig-1g.10gb]\nshare: {whole: gpus}")
 MIG, AMD, GAUDI = (
     policies(f"strategy: partition\npartition: {name}\nshare: {{maximum: '8', podMaximum: '8'}}", PARTITIONS)
@@ -74,6 +78,14 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
     ),
     "a part of a MIG instance by DRA": (pod("0.5"), INSTANCES_BY_DRA),
     "a whole MIG instance by DRA": (pod("1"), INSTANCES_BY_DRA),
+    "a part of a device": (pod("0.2", container("a"), container("b")), DEVICES),
+    "parts of a device by limit": (
+        pod(None, limited("a", 2, "gpu-share.dev/vgpu-model-t4"), limited("b", 1, "gpu-share.dev/vgpu-model-t4")),
+        DEVICES,
+    ),
+    "a part of a device, in turns": (pod("0.5", annotations={"gpu-share.dev/device": "l4"}), DEVICES_SLICED),
+    "whole GPUs of a device": (pod("2", annotations={"gpu-share.dev/device": "l4"}), DEVICES_SLICED),
+    "a part of a device by DRA": (pod("0.2"), DEVICES_BY_DRA),
     "a MIG instance": (pod("0.2", container("a"), container("b")), MIG),
     "two MIG instances": (
         pod("0.1", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.25"}),

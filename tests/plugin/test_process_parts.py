@@ -15,6 +15,7 @@ from plugin.health.reports import Look, Probe
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
 from plugin.process import reconciler_context, restored_inventory
 from plugin.settings import Settings
+from plugin.shares.division import Division
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
@@ -31,8 +32,9 @@ def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Rec
     cluster = Cluster()
     resources = resources_of(chosen, cluster, serve=serve)
     inventory = restored_inventory(chosen, strategies_of(chosen, cluster))
+    division = Division(cluster, node_name=chosen.node_name)
     source = gpu_source(chosen.simulate, chosen.state_dir)
-    context = reconciler_context(chosen, source, cluster, resources.look_for_devices, resources.publish)
+    context = reconciler_context(chosen, source, division, resources.look_for_devices, resources.publish)
     return Reconciler(inventory, SimpleQueue(), context)
 
 

@@ -8,6 +8,7 @@ import pytest
 from plugin.errors import HoldingsError
 from plugin.restart import ClusterChanges, RestartNeeded
 from policies.cluster import Cluster
+from policies.nodes import NodeRule
 from policies.reading.store import PolicyStore
 
 
@@ -152,3 +153,11 @@ def test_a_process_that_hands_no_gpus_over_does_not_care_how(tmp_path: Path) -> 
     needed = RestartNeeded(cluster, node_name="gpu-1")
     needed.compare(Cluster(handover=("cdi",)))
     assert needed.changes == ()
+
+
+def test_another_number_of_a_device_concerns_who_hands_it_out_alone() -> None:
+    before, after = (Cluster(nodes=(NodeRule(device="t4", vgpus_per_gpu=number),)) for number in (4, 8))
+    for hands_over, changes in ((True, ("nodes",)), (False, ())):
+        needed = RestartNeeded(before, node_name="gpu-1", hands_over=hands_over)
+        needed.compare(after)
+        assert needed.changes == changes

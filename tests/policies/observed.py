@@ -98,6 +98,7 @@ POLICY: dict[str, Observed] = {
     "placement.schedulerName": Observed("volcano", None),
 }
 
+WHOLE_T4 = {"device": "t4", "node": "other", "offer": "whole"}
 OPTION = {"argument": "--memory"}
 CLUSTER: dict[str, Observed] = {
     "resourceNames": Observed({"mps": "example.com/a"}, {"mps": "example.com/b"}),
@@ -116,6 +117,8 @@ CLUSTER: dict[str, Observed] = {
     "nodes[].offer": _node("whole", "none"),
     "nodes[].mig": _node("shared", "whole"),
     "nodes[].allocation": _node("dra", None),
+    "nodes[].device": Observed("t4", "l4", beside={"nodes": [{"vgpusPerGpu": 4}, WHOLE_T4]}, default="devices: [t4]"),
+    "nodes[].vgpusPerGpu": Observed(4, 5, beside={"nodes": [{"device": "t4"}]}, default="devices: [t4]"),
     "exemptNamespaces": Observed(["team"], []),
     "frameworks[].name": _framework("own", "other"),
     "frameworks[].images": _framework(["own"], ["other"]),

@@ -10,7 +10,8 @@ from policies.ceiling import largest_vgpus
 from policies.cluster import Cluster
 from policies.contract import SIZE_RESOURCE_PREFIX
 from policies.device_classes import device_classes
-from policies.mig import LONGEST_PROFILE, device_name, profile_in, profile_of, read_device, resource_of
+from policies.device_names import device_in, device_name, of_profile, read_device, resource_of
+from policies.mig import LONGEST_PROFILE, profile_of
 from policies.reading.oversights import oversights
 from policies.sizes import Size, grid, read_size
 from tests.policies.pods import denied, granted, limited, pod, policies, vgpus
@@ -46,8 +47,8 @@ def test_a_profile_is_read_as_nvidia_writes_it_and_named_as_a_resource_can_be(
 ) -> None:
     assert profile_of(written) == profile
     if profile is not None:
-        assert read_device(f"mig-{written}") == profile
-        assert device_name(profile) == f"mig-{profile}"
+        assert read_device(f"mig-{written}") == of_profile(profile) == f"mig-{profile}"
+        assert device_name(of_profile(profile)) == f"mig-{profile}"
 
 
 @given(st.from_regex(r"[1-7]g\.[1-9][0-9]{0,2}gb([+-](me|gfx))?", fullmatch=True), st.sampled_from(["mps", "whole"]))
@@ -55,11 +56,12 @@ def test_the_profile_is_found_again_in_the_names_made_of_it(written: str, strate
     profile = profile_of(written)
     assert profile is not None
     assert len(profile) <= LONGEST_PROFILE
-    assert profile_in(resource_of("example.com/gpu", profile), "example.com/gpu") == profile
-    size = grid(4, strategy, profile)[0]
+    device = of_profile(profile)
+    assert device_in(resource_of("example.com/gpu", device), "example.com/gpu") == device
+    size = grid(4, strategy, device)[0]
     assert read_size(size.resource) == size
     assert size.resource == f"{SIZE_RESOURCE_PREFIX}{size.name}"
-    assert Cluster().profile_of(Cluster().resource(strategy, profile)) == profile
+    assert Cluster().device_named_by(Cluster().resource(strategy, device)) == device
 
 
 def test_a_share_is_of_the_instances_that_the_policy_names() -> None:
@@ -98,13 +100,13 @@ def test_by_dra_size_and_profile_are_in_one_name() -> None:
     by = policies("allocation: dra\ndevices: [mig-1g.10gb]", "vgpusPerInstance: {1g.10gb: 6}")
     (one,) = granted(pod("0.5"), by).containers
     assert (one.resource, one.quantity) == ("gpu-share.dev/share-500m-mig-1g.10gb", 1)
-    resources = {made["spec"]["extendedResourceName"] for made in device_classes(by.cluster, by.profiles)}
+    resources = {made["spec"]["extendedResourceName"] for made in device_classes(by.cluster, by.instances)}
     assert {one.resource, "gpu-share.dev/share-200m", "gpu-share.dev/share-1000m-whole-mig-1g.10gb"} <= resources
     assert "gpu-share.dev/share-2000m-whole-mig-1g.10gb" not in resources
 
 
 def test_a_size_without_its_profile_is_another_size() -> None:
-    assert read_size("gpu-share.dev/share-200m-mig-1g.10gb") == Size("mps", 200, "1g.10gb")
+    assert read_size("gpu-share.dev/share-200m-mig-1g.10gb") == Size("mps", 200, "mig-1g.10gb")
     for name in ("200m-mig-", "200m-mig-1g", "200m-mig-gpu", "200m-MIG-1g.10gb"):
         assert read_size(f"gpu-share.dev/share-{name}") is None
 
@@ -128,8 +130,8 @@ def test_a_denied_device_is_told_with_those_that_are_allowed_and_their_place() -
 def test_the_ceiling_of_an_instance_is_of_the_policies_that_allow_its_profile() -> None:
     by = policies("share: {maximum: '0.5'}", team="devices: [mig-1g.10gb]\nshare: {maximum: '0.2'}")
     assert largest_vgpus(by, "mps") == 5
-    assert largest_vgpus(by, "mps", "1g.10gb") == 2
-    assert largest_vgpus(by, "mps", "2g.20gb") == 0
+    assert largest_vgpus(by, "mps", "mig-1g.10gb") == 2
+    assert largest_vgpus(by, "mps", "mig-2g.20gb") == 0
 
 
 @pytest.mark.parametrize(

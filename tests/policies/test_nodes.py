@@ -38,12 +38,10 @@ def offered(
         ("nodes: {}", 1, "nodes", "expected a list, got a mapping"),
         ("nodes:", 1, "nodes", "expected a list, got nothing"),
         ("nodes:\n- whole", 2, "nodes[0]", 'expected a mapping, got "whole"'),
-        ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1]", "add offer, mig or allocation"),
-        ('nodes:\n- {model: "*T4*", vgpusPerGpu: 4}', 2, "nodes[0].vgpusPerGpu", "counted before they have a node"),
-        ("nodes: [{offer: mps, vgpusPerGpu: 4}]", 1, "nodes[0].vgpusPerGpu", "is one number for all GPUs"),
+        ("nodes:\n- {offer: mps}\n- {node: a}", 3, "nodes[1]", "add offer, mig, allocation, device or"),
         ("nodes: [{mig: split}]", 1, "nodes[0].mig", "expected shared, whole or none"),
         ("nodes:\n- node: a\n  offer: vgpus", 3, "nodes[0].offer", "expected mps, time-slicing, whole or none"),
-        ("nodes: [{offer: null, mig: none}]", 1, "nodes[0]", "add offer, mig or allocation"),
+        ("nodes: [{offer: null, mig: none}]", 1, "nodes[0]", "add offer, mig, allocation, device or"),
         ("nodes: [{offer: none, index: 0}]", 1, "nodes[0].index", "did you mean indexes?"),
         ("nodes: [{offer: none, node: ''}]", 1, "nodes[0].node", "expected a glob of at most 100 characters"),
         ("nodes: [{offer: none, node: ' a'}]", 1, "nodes[0].node", "expected a glob"),
@@ -180,6 +178,7 @@ def test_the_example_in_the_shipped_file_can_be_taken_as_it_stands() -> None:
     assert offered(by, model=T4) == "time-slicing"
     assert by.strategy_of_instances(node="n", model="NVIDIA H100 80GB HBM3", index=0) == "mps"
     assert offered(by, node="gpu-7", index=1) == "whole"
+    assert by.parts("mps", "model-l4") == 4
 
 
 def test_mig_instances_are_shared_only_where_an_entry_says_so() -> None:

@@ -24,20 +24,16 @@ def earlier_grants(pod: dict[str, Any], cluster: Cluster) -> Iterator[str]:
     """Yield a sentence for each container of a pod that still waits and was granted vGPUs of an earlier number."""
     grant = _grant(pod)
     phase = pod["status"].get("phase") if isinstance(pod.get("status"), dict) else None
-    if grant is None or phase not in (None, "Pending") or grant.resource not in _divided(cluster):
+    if grant is None or phase not in (None, "Pending"):
         return
+    now = cluster.parts_named_by(grant.resource)
     for name, one in grant.containers.items():
-        if one.of != cluster.vgpus_per_gpu:
+        if now not in (None, one.of):
             yield (
-                f"{quoted(name, 30)} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into "
-                f"{cluster.vgpus_per_gpu} now: while the pod is Pending, a node would give it {one.vgpus} of "
-                f"{cluster.vgpus_per_gpu}: delete it, and it is granted anew"
+                f"{quoted(name, 30)} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {now} now: "
+                f"while the pod is Pending, a node would give it {one.vgpus} of {now}: delete it, and it is granted "
+                "anew"
             )
-
-
-def _divided(cluster: Cluster) -> tuple[str, ...]:
-    """List the resources of which a GPU has as many as the number says."""
-    return tuple(name for strategy, name in cluster.resource_names.items() if strategy != "whole")
 
 
 def _grant(pod: dict[str, Any]) -> _Grant | None:

@@ -97,6 +97,12 @@ WRONG: list[Wrong] = [
     (
         "resource-names",
         "failure",
+        "the conditions of pods.gpu-share.dev lack the resources of devices",
+        lambda: installation(webhook=webhook(matchConditions=()), **policies(CLUSTER + "nodes: [{device: t4}]\n")),
+    ),
+    (
+        "resource-names",
+        "failure",
         "the variable resources of the policy gpu-share is not ['a.b",
         with_other_names,
     ),

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from plugin.gpus.gpu import Gpu
+from plugin.shares.division import Division
+from policies.cluster import Cluster
 from policies.contract import SharingStrategy
+from policies.nodes import NodeRule
 
 
 @dataclass(frozen=True)
@@ -11,6 +14,10 @@ class Shared:
     gpu: Gpu
     strategy: SharingStrategy = "mps"
     why: str = ""
+
+
+def divided(vgpus_per_gpu: int = 10, *nodes: NodeRule) -> Division:
+    return Division(Cluster(vgpus_per_gpu=vgpus_per_gpu, nodes=nodes), node_name="node")
 
 
 def gpu(index: int, *, numa: int | None = None, root: str = "", uuid: str = "") -> Gpu:

@@ -8,10 +8,9 @@ import pytest
 from plugin.dra.claims import wanted_devices
 from plugin.dra.devices import Device, devices_of
 from plugin.errors import ClaimError
-from policies.cluster import Cluster
-from tests.plugin.dra.gpus import shared
+from tests.plugin.dra.gpus import divided, shared
 
-DEVICES = {one.name: one for one in devices_of(shared(1), parts_of=Cluster(vgpus_per_gpu=10).parts, kept={})}
+DEVICES = {one.name: one for one in devices_of(shared(1), division=divided(10), kept={})}
 NAME = "gpu-00000000-200m-0"
 CLAIM: dict[str, Any] = {
     "metadata": {

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 
 from plugin.dra.devices import devices_of
 from plugin.dra.slices import slice_specs
+from plugin.gpus.gpu import Gpu
 from plugin.simulated.gpus import simulated_node
-from policies.cluster import Cluster
 from policies.contract import SharingStrategy
+from policies.nodes import NodeRule
 from policies.sizes import Size, devices_per_gpu
-from tests.plugin.dra.gpus import Shared, gpu, shared
+from tests.plugin.dra.gpus import Shared, divided, gpu, shared
 
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -21,7 +23,7 @@ LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 @settings(deadline=None)
 @given(st.integers(1, 34), st.integers(0, 4), st.sampled_from(["mps", "time-slicing", "whole"]))
 def test_each_gpu_has_as_many_devices_of_a_size_as_fit(vgpus: int, count: int, strategy: SharingStrategy) -> None:
-    devices = devices_of(shared(count, strategy), parts_of=Cluster(vgpus_per_gpu=vgpus).parts, kept={})
+    devices = devices_of(shared(count, strategy), division=divided(vgpus), kept={})
     assert len({one.name for one in devices}) == len(devices)
     assert all(LABEL.fullmatch(one.name) for one in devices)
     on_one = [one for one in devices if len(one.gpus) == 1]
@@ -31,19 +33,19 @@ def test_each_gpu_has_as_many_devices_of_a_size_as_fit(vgpus: int, count: int, s
 
 
 def test_one_gpu_is_filled_before_the_next_and_several_come_last() -> None:
-    devices = devices_of([*reversed(shared(3, "time-slicing"))], parts_of=Cluster(vgpus_per_gpu=4).parts, kept={})
+    devices = devices_of([*reversed(shared(3, "time-slicing"))], division=divided(4), kept={})
     assert [one.gpus[0].index for one in devices if one.size.milli == 250] == [0] * 4 + [1] * 4 + [2] * 4
     assert [len(one.gpus) for one in devices] == sorted(len(one.gpus) for one in devices)
 
 
 def test_under_mps_no_device_has_several_gpus() -> None:
-    assert {len(one.gpus) for one in devices_of(shared(8), parts_of=Cluster(vgpus_per_gpu=10).parts, kept={})} == {1}
+    assert {len(one.gpus) for one in devices_of(shared(8), division=divided(10), kept={})} == {1}
 
 
 def test_several_gpus_are_next_to_the_same_cpus_where_so_many_are() -> None:
     eight = [Shared(gpu(index, numa=index // 4, root=f"pci0000:{index // 2}0"), "whole") for index in range(8)]
     groups: dict[int, list[tuple[int, ...]]] = {}
-    for one in devices_of(eight, parts_of=Cluster(vgpus_per_gpu=10).parts, kept={}):
+    for one in devices_of(eight, division=divided(10), kept={}):
         groups.setdefault(one.size.gpus, []).append(tuple(each.index for each in one.gpus))
     assert groups[2][:4] == [(0, 1), (2, 3), (4, 5), (6, 7)]  # below one PCIe root
     for count in (2, 3, 4):
@@ -52,7 +54,7 @@ def test_several_gpus_are_next_to_the_same_cpus_where_so_many_are() -> None:
 
 
 def test_on_a_large_node_several_gpus_are_neighbours() -> None:
-    devices = devices_of(shared(16, "whole"), parts_of=Cluster(vgpus_per_gpu=10).parts, kept={})
+    devices = devices_of(shared(16, "whole"), division=divided(10), kept={})
     eights = [[each.index for each in one.gpus] for one in devices if one.size.gpus == 8]
     assert eights == [list(range(start, start + 8)) for start in range(9)]
 
@@ -60,32 +62,57 @@ def test_on_a_large_node_several_gpus_are_neighbours() -> None:
 def test_a_device_that_is_held_stays_and_one_of_a_gpu_that_is_unknown_does_not() -> None:
     of_old_grid = {"gpu-00000000-300m-0": (Size("mps", 300), ("GPU-00000000",))}
     gone = {"gpu-9-100m-0": (Size("mps", 100), ("GPU-9",))}
-    devices = devices_of(shared(1), parts_of=Cluster(vgpus_per_gpu=4).parts, kept=of_old_grid | gone)
+    devices = devices_of(shared(1), division=divided(4), kept=of_old_grid | gone)
     assert [one.name for one in devices if one.size.milli == 300] == ["gpu-00000000-300m-0"]
     assert not [one for one in devices if one.size.milli == 100]
 
 
 @pytest.mark.parametrize("uuid", ["GPU-" + "0" * 59, "GPU-Zürich", "GPU-1_2", "GPU-" + "f" * 40 + "-"])
 def test_a_uuid_that_is_no_label_becomes_a_digest(uuid: str) -> None:
-    (one,) = devices_of([Shared(gpu(0, uuid=uuid))], parts_of=Cluster(vgpus_per_gpu=1).parts, kept={})
+    (one,) = devices_of([Shared(gpu(0, uuid=uuid))], division=divided(1), kept={})
     assert LABEL.fullmatch(one.name)
 
 
 def test_the_devices_of_mig_instances_carry_their_profile_and_no_two_are_together() -> None:
     node = simulated_node("2xH100:2x3g.40gb")
     instances = [Shared(one) for one in node.instances]
-    devices = devices_of(instances, parts_of=Cluster(vgpus_per_gpu=2).parts, kept={})
+    devices = devices_of(instances, division=divided(2), kept={})
     assert [one.size for one in devices[:3]] == [
-        Size("mps", 500, "3g.40gb"),
-        Size("mps", 500, "3g.40gb"),
-        Size("mps", 1000, "3g.40gb"),
+        Size("mps", 500, "mig-3g.40gb"),
+        Size("mps", 500, "mig-3g.40gb"),
+        Size("mps", 1000, "mig-3g.40gb"),
     ]
     assert len(devices) == 4 * 3
     assert all(LABEL.fullmatch(one.name) for one in devices)
-    whole = devices_of([Shared(one, "whole") for one in node.instances], parts_of=Cluster().parts, kept={})
+    whole = devices_of([Shared(one, "whole") for one in node.instances], division=divided(), kept={})
     assert [(one.size.milli, len(one.gpus)) for one in whole] == [(1000, 1)] * 4
     specs = slice_specs(whole, [Shared(one, "whole") for one in node.instances], node="n", driver_version="1")
     first = specs[1]["devices"][0]
     assert first["attributes"]["profile"] == {"string": "3g.40gb"}
     assert first["attributes"]["parentUUID"] == {"string": node.gpus[0].uuid}
     assert first["attributes"]["size"] == {"string": "1000m-whole-mig-3g.40gb"}
+
+
+def t4(index: int) -> Gpu:
+    return replace(gpu(index), model="Tesla T4")
+
+
+def test_a_device_of_nodes_has_the_sizes_of_its_own_grid_and_no_gpu_is_together_with_others() -> None:
+    mixed = [Shared(gpu(0), "time-slicing"), Shared(t4(1), "time-slicing"), Shared(t4(2), "time-slicing")]
+    rule = NodeRule(model="*T4*", device="t4", vgpus_per_gpu=4)
+    devices = devices_of(mixed, division=divided(10, rule), kept={})
+    of_t4 = [one for one in devices if one.size.device]
+    assert {one.size.name for one in of_t4} == {
+        *(f"{milli}m-timesliced-model-t4" for milli in (250, 500, 750, 1000, 2000)),
+    }
+    assert {one.gpus[0].index for one in of_t4} == {1, 2}
+    assert len({one.name for one in devices}) == len(devices)
+    assert all(LABEL.fullmatch(one.name) for one in devices)
+
+
+def test_without_a_device_the_sizes_are_of_the_gpus_own_number_and_those_of_all_gpus() -> None:
+    rule = NodeRule(model="*T4*", allocation="dra", vgpus_per_gpu=4)
+    devices = devices_of([Shared(gpu(0)), Shared(t4(1))], division=divided(10, rule), kept={})
+    sizes = {index: {one.size.name for one in devices if one.gpus[0].index == index} for index in (0, 1)}
+    assert sizes[1] == {"250m", "500m", "750m", "1000m"}
+    assert sizes[0] & sizes[1] == {"500m", "1000m"}

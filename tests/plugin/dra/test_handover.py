@@ -13,7 +13,7 @@ from plugin.shares.handover import HandoverSettings
 from plugin.shares.nvidia_devices import NvidiaDevices
 from policies.cluster import Cluster
 from policies.contract import Handover, SharingStrategy
-from tests.plugin.dra.gpus import shared
+from tests.plugin.dra.gpus import divided, shared
 
 THEIRS = {"GPU-00000000": "nvidia.com/gpu=0", "GPU-00000001": "nvidia.com/gpu=1"}
 
@@ -32,8 +32,8 @@ def held(
     handover = HandoverSettings(ways=frozenset(ways), cdi_dir=directory / "cdi", nvidia=nvidia)
     settings = DraSettings(node="n", plugins_dir=directory, registrar_dir=directory, handover=handover)
     api = ApiServer("localhost", 1, credentials=directory)
-    driver = DraDriver(settings, Cluster(vgpus_per_gpu=vgpus), api, boot_id="b")
-    devices = devices_of(shared(2, strategy), parts_of=Cluster(vgpus_per_gpu=vgpus).parts, kept={})
+    driver = DraDriver(settings, Cluster(vgpus_per_gpu=vgpus), divided(vgpus), api, boot_id="b")
+    devices = devices_of(shared(2, strategy), division=divided(vgpus), kept={})
     device = next(one for one in devices if one.size.milli == milli)
     return driver._held(Wanted(request="r", device=device))
 

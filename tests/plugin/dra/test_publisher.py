@@ -9,8 +9,7 @@ from plugin.dra.devices import devices_of
 from plugin.dra.publisher import FieldsMissingError, reconcile, withdraw
 from plugin.dra.slices import Spec, slice_name, slice_specs
 from plugin.simulated.api_server import SLICES, Object, Store
-from policies.cluster import Cluster
-from tests.plugin.dra.gpus import shared
+from tests.plugin.dra.gpus import divided, shared
 
 NODE = "n"
 
@@ -48,9 +47,7 @@ class Api:
 
 def specs(count: int, **unhealthy: str) -> tuple[Spec, ...]:
     gpus = shared(count, "mps", **unhealthy)
-    return slice_specs(
-        devices_of(gpus, parts_of=Cluster(vgpus_per_gpu=10).parts, kept={}), gpus, node=NODE, driver_version="1"
-    )
+    return slice_specs(devices_of(gpus, division=divided(10), kept={}), gpus, node=NODE, driver_version="1")
 
 
 @pytest.fixture

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from plugin.dra.devices import devices_of
 from plugin.dra.slices import Spec, is_same, slice_name, slice_specs
 from plugin.simulated.api_server import Store
-from policies.cluster import Cluster
 from policies.contract import SharingStrategy
-from tests.plugin.dra.gpus import shared
+from tests.plugin.dra.gpus import divided, shared
 
 
 def specs(count: int, strategy: SharingStrategy = "mps", vgpus: int = 10, **unhealthy: str) -> tuple[Spec, ...]:
     gpus = shared(count, strategy, **unhealthy)
-    devices = devices_of(gpus, parts_of=Cluster(vgpus_per_gpu=vgpus).parts, kept={})
+    devices = devices_of(gpus, division=divided(vgpus), kept={})
     return slice_specs(devices, gpus, node="n", driver_version="580.1")
 
 

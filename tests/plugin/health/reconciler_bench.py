@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -12,7 +11,7 @@ from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.reports import Event, Look, Probe, Report
 from plugin.pod_resources.tenants import Tenant
 from plugin.settings import Settings
-from plugin.shares.strategy import resource_of
+from plugin.shares.division import Division
 from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster
 from tests.plugin.health.watched_node import SETTINGS, resources_of, strategies_of
@@ -45,7 +44,7 @@ class Bench:
             mps_faults=lambda uuids: {uuid: why for uuid, why in self.mps.items() if uuid in uuids},
             tenants=self._tenants,
             publish=self.advertised.publish,
-            resource_of=partial(resource_of, cluster=cluster),
+            resource_of=Division(cluster, node_name=settings.node_name).resource_of,
             clock=lambda: self.seconds,
         )
         self.reconciler = Reconciler(inventory, self.reports, context)

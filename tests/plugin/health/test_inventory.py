@@ -1,5 +1,4 @@
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,13 +9,13 @@ from plugin.health.inventory import GpuInventory
 from plugin.health.reports import SILENT_SECONDS, Event, Look, NvmlFailure, Probe
 from plugin.health.rules import Moment
 from plugin.health.state import ApplicationFault, NodeHealth
-from plugin.shares.strategy import resource_of
+from plugin.shares.division import Division
 from plugin.simulated.gpus import simulated_gpus
 from policies.cluster import Cluster
 from policies.contract import MPS, TIME_SLICING, SharingStrategy
 
 GPUS = simulated_gpus("3xH200")
-RESOURCE_OF = partial(resource_of, cluster=Cluster())
+RESOURCE_OF = Division(Cluster(), node_name="node").resource_of
 FIRST, SECOND, THIRD = (gpu.uuid for gpu in GPUS)
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 GOOD = Look(recovery_action=0)

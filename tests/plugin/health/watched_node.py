@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -23,8 +22,9 @@ from plugin.health.state import NodeHealth, read_node_health
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.settings import Settings
+from plugin.shares.division import Division
 from plugin.shares.handover import handover_settings
-from plugin.shares.strategy import StrategyOf, check_of, resource_of, strategies
+from plugin.shares.strategy import StrategyOf, check_of, strategies
 from plugin.state_files import boot_seconds
 from policies.cluster import Cluster
 from policies.nodes import NodeRule
@@ -69,7 +69,13 @@ def strategies_of(settings: Settings, cluster: Cluster) -> StrategyOf:
 
 def resources_of(settings: Settings, cluster: Cluster, *, serve: Callable[[Resource], None]) -> Resources:
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
-    return Resources(cluster, allocation_policy=settings.allocation_policy, handover=handover, serve=serve)
+    return Resources(
+        cluster,
+        Division(cluster, node_name=settings.node_name),
+        allocation_policy=settings.allocation_policy,
+        handover=handover,
+        serve=serve,
+    )
 
 
 def no_mps_faults(_uuids: object) -> Mapping[str, str]:
@@ -100,7 +106,8 @@ class WatchedNode:
         settings = Settings(**{**SETTINGS, "strategy": self.strategy})
         cluster = Cluster(nodes=self.rules, vgpus_per_gpu=10, vgpus_per_instance=self.vgpus_per_instance)
         strategy_of = strategies_of(settings, cluster)
-        check = check_of(strategy_of, cluster)
+        division = Division(cluster, node_name=settings.node_name)
+        check = check_of(strategy_of, division.parts)
         monitor = Monitor(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs, check=check)
         monitoring = Thread(target=monitor.run, daemon=True)
         monitoring.start()
@@ -120,7 +127,7 @@ class WatchedNode:
             mps_faults=self.mps_faults,
             tenants=self.tenants,
             publish=resources.publish,
-            resource_of=partial(resource_of, cluster=cluster),
+            resource_of=division.resource_of,
             recovery_request=RecoveryRequests(self.state_dir, boot_id=self.boot_id).take,
             clock=self.clock,
         )

@@ -72,6 +72,7 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         modes=ComputeModes(lambda: nvml, record=root / "compute-modes.json", boot_id="this boot"),
         tenancy=Tenancy(root / "no-kubelet", ["gpu-share.dev/vgpu"]),
         timing=QUICK,
+        node_name="node",
     )
 
 

@@ -102,3 +102,12 @@ def test_an_instance_that_is_made_anew_has_the_limits_of_the_new_one(instance: G
     supervisor = node._supervisors[INSTANCE] = DaemonSupervisor(instance, parted)
     node.adopt([replace(instance, memory_bytes=1 << 30)])
     assert supervisor.gpu.memory_bytes == 1 << 30
+
+
+def test_the_ceiling_of_a_device_is_in_its_own_parts(gpu: Gpu, context: SupervisorContext) -> None:
+    node = Supervisor(context)
+    supervisor = node._supervisors[gpu.uuid] = DaemonSupervisor(gpu, context)
+    supervisor.ceiling = Fraction(1, 4)
+    by = policies("devices: [t4]\nshare: {maximum: '0.5'}", "nodes: [{device: t4, vgpusPerGpu: 4}]")
+    node.set_ceilings(by)
+    assert supervisor.ceiling == Fraction(2, 4)

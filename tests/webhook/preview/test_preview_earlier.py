@@ -46,6 +46,16 @@ def test_a_pod_that_runs_keeps_what_it_has_and_one_of_this_number_gets_it(twenty
     assert "was granted" not in preview(granted(), "--policies", twenty).stdout
 
 
+def test_a_device_with_a_number_of_its_own_is_judged_by_that(tmp_path: Path) -> None:
+    file = tmp_path / "_cluster.yaml"
+    of_t4 = GRANT.replace("dev/vgpu", "dev/vgpu-model-t4").replace('"of":10', '"of":4')
+    file.write_text("nodes: [{device: t4, vgpusPerGpu: 4}]\n")
+    assert "was granted" not in preview(granted(of_t4), "--policies", tmp_path).stdout
+    file.write_text("nodes: [{device: t4, vgpusPerGpu: 5}]\n")
+    said = preview(granted(of_t4), "--policies", tmp_path).stdout
+    assert '"main" was granted 2 of 4 vGPUs, and a GPU is divided into 5 now' in said
+
+
 @pytest.mark.parametrize(
     "grant", ["", "{", "[]", GRANT.replace("10", '"10"'), GRANT.replace("dev/vgpu", "dev/gpu"), "[" * 9999]
 )

@@ -1,0 +1,70 @@
+"""What each GPU of a node is to those who ask for shares: its device, its resource, and how many vGPUs it has."""
+
+import msgspec
+
+from plugin.gpus.gpu import Gpu
+from plugin.shares.strategy import SharedGpu
+from policies.cluster import Cluster
+from policies.contract import WHOLE, SharingStrategy
+from policies.device_names import GPU_DEVICE, of_profile
+from policies.nodes import NodeRule
+
+
+class Division:
+    """
+    Answers for the GPUs of one node, by `_cluster.yaml`; from any thread.
+
+    What an entry of `nodes` says of a GPU stays, though its number can become another's.
+    """
+
+    def __init__(self, cluster: Cluster, *, node_name: str) -> None:
+        self._cluster = cluster
+        self._node_name = node_name
+        self._rules: dict[str, NodeRule | None] = {}  # by UUID
+
+    @property
+    def vgpus_per_gpu(self) -> int:
+        """The number of vGPUs of all GPUs that have none of their own."""
+        return self._cluster.vgpus_per_gpu
+
+    def set_vgpus_per_gpu(self, vgpus_per_gpu: int) -> None:
+        """Divide GPUs by another number from now on, but for those that have one of their own."""
+        self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+
+    def device(self, gpu: Gpu) -> str:
+        """Name what shares of a GPU, or MIG instance, are of."""
+        if gpu.instance:
+            return of_profile(gpu.profile)
+        rule = self._rule(gpu)
+        return GPU_DEVICE if rule is None else rule.of_device
+
+    def resource(self, gpu: Gpu, strategy: SharingStrategy) -> str:
+        """Name the extended resource of a GPU, or MIG instance, under a strategy."""
+        return self._cluster.resource(strategy, self.device(gpu))
+
+    def resource_of(self, shared: SharedGpu) -> str:
+        """Name the extended resource of what is shared."""
+        return self.resource(shared.gpu, shared.strategy)
+
+    def is_ours(self, resource: str) -> bool:
+        """Whether an extended resource is a share, or whole GPUs, of any node."""
+        return self._cluster.is_ours(resource)
+
+    def parts(self, gpu: Gpu, strategy: SharingStrategy) -> int:
+        """Count the vGPUs that a GPU, or MIG instance, is divided into under a strategy."""
+        return 1 if strategy == WHOLE else self._own_parts(gpu) or self._cluster.vgpus_per_gpu
+
+    def follows(self, gpu: Gpu, strategy: SharingStrategy) -> bool:
+        """Whether `vgpusPerGpu` is the number: of whole GPUs it is 1, and some have one of their own."""
+        return strategy != WHOLE and self._own_parts(gpu) is None
+
+    def _own_parts(self, gpu: Gpu) -> int | None:
+        if device := self.device(gpu):
+            return self._cluster.own_parts(device)
+        rule = self._rule(gpu)
+        return None if rule is None else rule.vgpus_per_gpu
+
+    def _rule(self, gpu: Gpu) -> NodeRule | None:
+        if gpu.uuid not in self._rules:
+            self._rules[gpu.uuid] = self._cluster.rule(node=self._node_name, model=gpu.model, index=gpu.index)
+        return self._rules[gpu.uuid]

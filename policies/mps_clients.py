@@ -1,0 +1,13 @@
+"""How many vGPUs a GPU can have under MPS: each tenant is at least one client of its server."""
+
+from policies.contract import MOST_MPS_CLIENTS
+
+
+def too_many_clients(vgpus_per_gpu: int) -> str:
+    """Say why no GPU can be shared so by MPS; empty if some driver can serve a client in each vGPU."""
+    if vgpus_per_gpu <= MOST_MPS_CLIENTS:
+        return ""
+    return (
+        f"vgpusPerGpu {vgpus_per_gpu} is more than the {MOST_MPS_CLIENTS} clients that MPS has on one GPU: "
+        f"at most {MOST_MPS_CLIENTS} under mps, or share by time-slicing"
+    )
