@@ -1,18 +1,14 @@
 """MIG instances of simulated GPUs: shared by MPS, whole, or left to others."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from plugin.simulated.gpus import simulated_node
 from tests.cluster.cluster import eventually
-from tests.cluster.image import ROOT
-from tests.cluster.installation import DRA_DEVICES, MIG, MIG_DRA, MIG_GPUS, SHOWN, SIMULATED, Installation
+from tests.cluster.devices import by_dra, need_dra, put_back, share
+from tests.cluster.installation import DRA_DEVICES, MIG, MIG_DRA, MIG_GPUS, SHOWN, Installation
 from tests.cluster.pods import Place, container, pod
-from tests.cluster.webhooks import decisions
 
 PROFILE = "mig-3g.40gb"
 SHARED = f"gpu-share.dev/vgpu-{PROFILE}"
@@ -29,20 +25,7 @@ INSTANCES = simulated_node(MIG_GPUS).instances
 
 def with_instances(installation: Installation, how: str, overlay: str = MIG) -> None:
     """Have the plugin share the instances, give them whole, or leave them."""
-    shipped = yaml.safe_load((ROOT / "policies" / "files" / "_cluster.yaml").read_text())
-    nodes = [{"offer": "mps", "mig": how}]
-    installation.write_policies(_cluster=yaml.safe_dump({**shipped, "nodes": nodes}), **POLICIES)
-    installation.apply(overlay)
-    installation.run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
-    installation.run("kubectl -n gpu-share rollout status daemonset/gpu-share-plugin")
-    installation.hurry("webhook")
-    installation.hurry("plugin")
-    asks = pod("0.5", annotations=DEVICE)
-    eventually(lambda: decisions(installation.cluster, asks, "mig") == {True}, what="each webhook knows the policy")
-    place = Place.make(installation.cluster, "mig")  # those that end may still be asked for a moment
-    eventually(
-        lambda: all(place.create(asks, dry_run=True).ok for _ in range(10)), what="no webhook of before is asked"
-    )
+    share(installation, overlay, [{"offer": "mps", "mig": how}], POLICIES, asks=pod("0.5", annotations=DEVICE))
 
 
 def has(installation: Installation, **counts: str) -> bool:
@@ -56,11 +39,8 @@ def has(installation: Installation, **counts: str) -> bool:
 @pytest.fixture(scope="module")
 def instances(first: Installation) -> Iterator[Installation]:
     """Give nodes with two instances on one GPU in MIG mode, and put back what was there."""
-    shipped = (ROOT / "policies" / "files" / "_cluster.yaml").read_text()
-    yield first
-    first.write_policies(_cluster=shipped, **dict.fromkeys(POLICIES))
-    first.apply(SIMULATED)
-    first.wait_until_ready()
+    with put_back(first, POLICIES) as installation:
+        yield installation
 
 
 @pytest.fixture
@@ -123,39 +103,27 @@ def test_instances_that_are_left_to_others_are_not_advertised(instances: Install
 
 
 @pytest.fixture
-def by_dra(instances: Installation) -> Iterator[Place]:
+def team_by_dra(instances: Installation) -> Iterator[Place]:
     """Give a namespace whose shares of instances the scheduler allocates, and the classes of their profile."""
-    version = instances.cluster.api.get("/version")
-    if (int(version["major"]), int(version["minor"].rstrip("+"))) < (1, 36):
-        pytest.skip("DRA needs Kubernetes 1.36")
+    need_dra(instances)
     with_instances(instances, "shared", MIG_DRA)
-    policies = str(instances.tree / "policies" / "files")
-    command = [sys.executable, "-m", "gpu_share", "policy", "classes", "--policies", policies]
-    classes = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    instances.cluster.run("kubectl apply -f -", stdin=classes)
-    eventually(lambda: len(instances.devices()) == DRA_DEVICES, what="the devices of two instances are published")
-    made = Place.make(instances.cluster, "mig-by-dra")
-    yield made
-    made.empty()
-    claims = "/apis/resource.k8s.io/v1/resourceclaims"
-    eventually(lambda: not instances.cluster.api.get(claims)["items"], what="no claims")
-    instances.cluster.run("kubectl delete -f -", stdin=classes)
-    instances.leave_dra()
+    with by_dra(instances, "mig-by-dra", devices=DRA_DEVICES) as place:
+        yield place
 
 
-def test_by_dra_a_share_is_a_device_of_its_profile(instances: Installation, by_dra: Place) -> None:
+def test_by_dra_a_share_is_a_device_of_its_profile(instances: Installation, team_by_dra: Place) -> None:
     for device in instances.devices():
         attributes = device["attributes"]
         assert attributes["profile"] == {"string": "3g.40gb"}
         assert attributes["uuid"]["string"] in {one.uuid for one in INSTANCES}
         assert attributes["size"]["string"].endswith(f"-{PROFILE}")
     for number in range(4):
-        by_dra.started(pod("0.5", name=f"half-{number}"))
-    found = [by_dra.report(f"half-{number}").environment for number in range(4)]
+        team_by_dra.started(pod("0.5", name=f"half-{number}"))
+    found = [team_by_dra.report(f"half-{number}").environment for number in range(4)]
     uuids = [one["NVIDIA_VISIBLE_DEVICES"] for one in found]
     assert sorted(uuids) == sorted(instance.uuid for instance in INSTANCES for _ in range(2))
-    limits = by_dra.get("half-0")["spec"]["containers"][0]["resources"]["limits"]
+    limits = team_by_dra.get("half-0")["spec"]["containers"][0]["resources"]["limits"]
     assert limits == {f"gpu-share.dev/share-500m-{PROFILE}": "1"}
-    assert by_dra.create(pod("0.1", name="late")).ok
-    eventually(lambda: by_dra.events("FailedScheduling", "Pod"), what="the scheduler finds no room for a fifth")
-    assert by_dra.get("late")["status"]["phase"] == "Pending"
+    assert team_by_dra.create(pod("0.1", name="late")).ok
+    eventually(lambda: team_by_dra.events("FailedScheduling", "Pod"), what="the scheduler finds no room for a fifth")
+    assert team_by_dra.get("late")["status"]["phase"] == "Pending"
