@@ -27,6 +27,11 @@ class Unseen(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     right: str = ""  # by which it could; empty if no right is missing
 
+    @property
+    def sentence(self) -> str:
+        """What, why, and by which right it could."""
+        return f"{self.what}: {self.why}{f'; the right to {self.right} is missing' if self.right else ''}"
+
 
 class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose GPUs are shared, or should be."""

@@ -123,8 +123,7 @@ def _state(subject: Subject) -> Iterator[str]:
 def _unseen(subject: Subject) -> Iterator[str]:
     silent = [one.silent for one in subject.seen.nodes if one.silent and one.name == subject.pod.node]
     for one in (*subject.seen.unseen, *silent, *([subject.undecided] if subject.undecided else [])):
-        could = f"; the right to {one.right} is missing" if one.right else ""
-        yield f"{one.what}: {one.why}{could}"
+        yield one.sentence
 
 
 def _share(gpu: Gpu, tenant: Tenant) -> str:

@@ -1,0 +1,47 @@
+"""What is said in words: of all GPUs together, of shares of one, and of what is wrong."""
+
+from datetime import datetime
+
+from console.seen import Denial
+from console.top.rows import PodRow, Top
+from console.words import ABSENT, age, several
+from policies.contract import MILLI_PER_GPU
+from policies.node_state import Fault, Gpu
+from policies.share import milli_text
+
+
+def summary(shown: Top) -> tuple[str, ...]:
+    """Count nodes and GPUs, and say what still fits."""
+    gpus = [gpu for node in shown.nodes for gpu in node.gpus]
+    unhealthy = sum(not gpu.healthy for node in shown.nodes if node.health_known for gpu in node.gpus)
+    largest = max((milli(gpu, gpu.largest_free) for gpu in gpus if gpu.largest_free is not None), default=None)
+    told = [several(len(shown.nodes), "node"), several(len(gpus), "GPU")]
+    told += [f"{unhealthy} unhealthy"] if unhealthy else []
+    told += [f"largest share that fits: {milli_text(largest)}"] if largest is not None else []
+    return tuple(told)
+
+
+def share(gpu: Gpu, parts: int | None) -> str:
+    """Write some parts of a GPU as a share."""
+    return ABSENT if parts is None else milli_text(milli(gpu, parts))
+
+
+def milli(gpu: Gpu, parts: int) -> int:
+    """Count some parts of a GPU in thousandths of it."""
+    return MILLI_PER_GPU * parts // gpu.parts
+
+
+def fault(gpu: Gpu, one: Fault, now: datetime) -> str:
+    """Say why a GPU is unhealthy."""
+    return f"GPU {gpu.index}: {one.why} (for {age(one.since, now)})"
+
+
+def unwell(row: PodRow) -> str:
+    """Say what Kubernetes says of a pod; empty if it says nothing."""
+    return f"{row.namespace}/{row.pod} is {row.phase}: {row.why}" if row.why else ""
+
+
+def denied(one: Denial, now: datetime) -> str:
+    """Say whose pods are denied, and why."""
+    where = f"{one.namespace}/{one.kind}/{one.name}"
+    return f"{where}: denied {several(one.count, 'time')}, last {age(one.last, now)} ago: {one.message}"
