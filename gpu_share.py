@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from program.front import FAILED, LazyGroup, end
-from program.options import policies_option
+from program.options import context_option, kubeconfig_option, option, policies_option
 
 _EXAMPLES = Path(__file__).parent / "policies" / "examples"
 
@@ -51,6 +51,30 @@ def demo(*, policies: Path) -> None:
         run(made, policies=policies, console=Console(soft_wrap=not sys.stdout.isatty()))
     except DemoError as error:
         end(str(error), FAILED)
+
+
+@main.command(short_help="Serve a page of the cluster on this machine.")
+@kubeconfig_option
+@context_option
+@option(
+    "--namespace", "-n", of="console", default="", metavar="NAME", help="Pods of this namespace alone; else of all."
+)
+@option("--port", of="console", type=click.IntRange(0, 65535), default=9480, help="Port on 127.0.0.1; 0 for any.")
+def console(*, kubeconfig: Path | None, context: str, namespace: str, port: int) -> None:
+    """
+    Serve a page on 127.0.0.1: the GPUs of a cluster and who is on them, live, and each pod explained.
+
+    It also has the policies in force, what preview says of a pod, and what changed in the last hour. It asks by your
+    rights, as top and explain do, and looks at the cluster only while the page is open. The address that it prints has
+    a secret, without which nobody gets in.
+
+    Ends with Ctrl+C. Exits with 1 if the port is taken, with 2 if no cluster is configured.
+    """
+    from console.commands import connected
+    from console.page.command import run
+    from webhook.preview.pasted import explained
+
+    sys.exit(run(connected(kubeconfig, context), namespace=namespace, port=port, preview=explained))
 
 
 if __name__ == "__main__":

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from program.front import UNUSABLE, end
-from program.options import FILE, option
+from program.options import context_option, kubeconfig_option, option
 
 if TYPE_CHECKING:
     from console.api_server import ApiServer
 
-_kubeconfig = option("--kubeconfig", of="console", type=FILE, help="Kubeconfig; else as kubectl finds it.")
-_context = option("--context", of="console", default="", metavar="NAME", help="Context of the kubeconfig.")
-
 
 @click.command(short_help="Show the GPUs of a cluster, and who is on them.")
-@_kubeconfig
-@_context
+@kubeconfig_option
+@context_option
 @option("--namespace", "-n", of="top", default="", metavar="NAME", help="Pods of this namespace alone; else of all.")
 @option("--node", of="top", default="", metavar="NAME", help="This node alone.")
 @click.option("--once", is_flag=True, help="Show it once. Without a terminal it is always so.")
@@ -51,11 +48,12 @@ def top(
     """
     from console.top.command import run
 
-    api = _connected(kubeconfig, context)
+    api = connected(kubeconfig, context)
     sys.exit(run(api, namespace=namespace, node=node, output=output, every_seconds=None if once else every_seconds))
 
 
-def _connected(kubeconfig: Path | None, context: str) -> "ApiServer":
+def connected(kubeconfig: Path | None, context: str) -> "ApiServer":
+    """Connect to the API server of a kubeconfig, or end with a sentence."""
     from console.api_server import NoClusterError, connect
 
     try:
@@ -65,8 +63,8 @@ def _connected(kubeconfig: Path | None, context: str) -> "ApiServer":
 
 
 @click.command(short_help="Check an installation, or with --pre a cluster before it.")
-@_kubeconfig
-@_context
+@kubeconfig_option
+@context_option
 @option(
     "--namespace",
     "-n",
@@ -89,15 +87,15 @@ def doctor(
     """
     from console.doctor.command import run
 
-    api = _connected(kubeconfig, context)
+    api = connected(kubeconfig, context)
     api.namespace = namespace or api.namespace
     sys.exit(run(api, pre=pre, output=output))
 
 
 @click.command(short_help="Explain a pod: what led to it as it is, and what to do.")
 @click.argument("name", metavar="POD|KIND/NAME")
-@_kubeconfig
-@_context
+@kubeconfig_option
+@context_option
 @option("--namespace", "-n", of="explain", default="", metavar="NAME", help="Namespace; else that of the context.")
 @option("--output", "-o", of="explain", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 def explain(
@@ -115,5 +113,5 @@ def explain(
     """
     from console.explain.command import run
 
-    api = _connected(kubeconfig, context)
+    api = connected(kubeconfig, context)
     sys.exit(run(api, name, namespace=namespace or api.namespace, output=output))

@@ -60,6 +60,7 @@ class Condition(_Part, frozen=True, kw_only=True):
     status: str = ""
     reason: Shown = Shown("")
     message: Shown = Shown("")
+    last_transition_time: Shown | None = None
 
 
 class Taint(_Part, frozen=True, kw_only=True):
@@ -188,6 +189,7 @@ class Waiting(_Part, frozen=True, kw_only=True):
     reason: Shown = Shown("")
     message: Shown = Shown("")
     exit_code: int | None = None
+    finished_at: Shown | None = None
 
 
 class ContainerState(_Part, frozen=True, kw_only=True):

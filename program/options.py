@@ -44,6 +44,10 @@ def option(name: str, *more: str, of: str = "", **settings: Any) -> Callable[[F]
 
 policies_option = option("--policies", type=DIRECTORY, default=SHIPPED_POLICIES, help="Directory of policy files.")
 
+# Of whoever looks at a cluster by the rights of a user.
+kubeconfig_option = option("--kubeconfig", of="console", type=FILE, help="Kubeconfig; else as kubectl finds it.")
+context_option = option("--context", of="console", default="", metavar="NAME", help="Context of the kubeconfig.")
+
 
 class Address(click.ParamType[tuple[str, int]]):
     """HOST:PORT, such as 0.0.0.0:9406 or [::]:9406; an empty text is no address."""

@@ -50,9 +50,9 @@ class NotFoundError(GpuShareError):
     """Nothing of that name; the sentence says what was looked for."""
 
 
-def find(api: ApiServer, name: str, namespace: str) -> Answer:
+def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None) -> Answer:
     """
-    Look at what *name* names: a pod, or `kind/name`.
+    Look at what *name* names: a pod, or `kind/name`; *seen* is the cluster, where it was looked at just now.
 
     Raises:
         NotFoundError: If there is nothing of it.
@@ -73,8 +73,9 @@ def find(api: ApiServer, name: str, namespace: str) -> Answer:
         chosen = [one for one in pods if _is_of(one[0], plain, made)]
     elif not chosen:
         raise NotFoundError(f"there is no {title}")
-    seen = look(api, namespace=namespace)
-    denials = tuple(one for one in seen.denials if one.name == plain or one.name.startswith(f"{plain}-"))
+    seen = seen or look(api, namespace=namespace)
+    denied = (one for one in seen.denials if one.namespace == namespace)
+    denials = tuple(one for one in denied if one.name == plain or one.name.startswith(f"{plain}-"))
     subjects = tuple(_subject(api, pod, content, seen) for pod, content in chosen)
     return Answer(name=title, subjects=subjects, denials=denials)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from policies.frameworks.framework import Framework, Override
-from policies.policy import EffectivePolicy
+from policies.policy import EffectivePolicy, Source
 from policies.reading.schema import cluster_schema, policy_schema
 from policies.share import Headroom, Share
 
@@ -34,6 +34,18 @@ def show(namespace: str, policy: EffectivePolicy) -> Iterator[str]:
         for inner in msgspec.structs.fields(value):
             name = f"{field.encode_name}.{inner.encode_name}"
             yield _line(policy, name, f"  {inner.encode_name}", getattr(value, inner.name))
+
+
+def fields(policy: EffectivePolicy) -> Iterator[tuple[str, str, Source]]:
+    """Yield each field in force: its name with dots, its value as a policy file writes it, and where it was written."""
+    for field in msgspec.structs.fields(policy.policy):
+        value = getattr(policy.policy, field.name)
+        if not isinstance(value, msgspec.Struct):
+            yield field.encode_name, _text(value), policy.source(field.encode_name)
+            continue
+        for inner in msgspec.structs.fields(value):
+            name = f"{field.encode_name}.{inner.encode_name}"
+            yield name, _text(getattr(value, inner.name)), policy.source(name)
 
 
 def table(model: Literal["Policy", "Cluster", "Framework"]) -> str:

@@ -103,7 +103,7 @@ def test_preview_loads_neither_server_nor_client() -> None:
         "import sys; from gpu_share import main\n"
         f"try: main(['preview', {str(example)!r}])\n"
         "except SystemExit: pass\n"
-        "heavy = {'gunicorn', 'httptools', 'grpc', 'rich', 'kubernetes', 'cryptography', 'pynvml'}\n"
+        "heavy = {'flask', 'gunicorn', 'httptools', 'grpc', 'rich', 'kubernetes', 'cryptography', 'pynvml'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -131,13 +131,16 @@ def test_no_start_compiles_python(image: Image, modules: str) -> None:
     assert [line for line in said.splitlines() if "code object from" in line and ".pyc" not in line] == []
 
 
-def test_its_policies_and_examples_are_those_of_the_repository(image: Image) -> None:
+def test_its_policies_examples_and_pages_are_those_of_the_repository(image: Image) -> None:
     (packages,) = image.root.glob("opt/gpu-share/lib/python3*/site-packages")
     for directory in ("policies/files", "policies/examples"):
         shipped = {path.name: path.read_bytes() for path in (packages / directory).iterdir()}
         assert shipped == {path.name: path.read_bytes() for path in (ROOT / directory).iterdir()}
     ran = image.run(*image.config["Entrypoint"], "policy", "check")
     assert ran.returncode == 0, ran.stderr
+    for directory in ("console/page/templates", "console/page/static"):
+        own = {path.relative_to(ROOT): path.read_bytes() for path in (ROOT / directory).rglob("*") if path.is_file()}
+        assert own == {path: (packages / path).read_bytes() for path in own}
     assert not {"tests", "docs", "manifests"} & {path.name for path in packages.iterdir()}
 
 

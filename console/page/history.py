@@ -1,0 +1,82 @@
+"""Ask for what tells of the last hour beside a look: events, edits of the policies, and the certificate."""
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from cryptography import x509
+
+from console.api_server import ApiServer, path_of
+from console.look import Looks
+from console.objects import Event
+from console.page.recent import Edit, Records
+from console.words import Shown
+from policies.contract import NAMESPACE, SERVING_SECRET
+
+_CONFIG_MAPS: Final = "gpu-share-"  # how ours begin
+
+
+class _Edit(msgspec.Struct, frozen=True):
+    manager: Shown = Shown("")
+    time: Shown = Shown("")
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    name: Shown = Shown("")
+    managed_fields: tuple[_Edit, ...] = ()
+
+
+class _ConfigMap(msgspec.Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+class _Certificate(msgspec.Struct, frozen=True):
+    certificate: str = msgspec.field(name="tls.crt", default="")
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    data: _Certificate = _Certificate()
+
+
+def records(api: ApiServer, namespace: str) -> Records:
+    """Ask for all of it as far as the user's rights go; for events of one *namespace*, or of all without one."""
+    looks = Looks()
+    place = ("namespaces", namespace) if namespace else ()
+    of = f" in namespace {namespace}" if namespace else ""
+    events: list[Event] = looks.at(
+        f"warnings of pods and nodes{of}",
+        f"list events{of}",
+        lambda: [*api.all(Event, path_of("api", "v1", *place, "events"), fieldSelector="type=Warning")],
+        [],
+    )
+    edits: list[Edit] = looks.at(
+        "edits of the policies", f"list configmaps in namespace {NAMESPACE}", lambda: _edits(api), []
+    )
+    certificate = looks.at(
+        "the certificate that the webhook serves",
+        f"get secrets in namespace {NAMESPACE}",
+        lambda: _certificate_from(api),
+        None,
+    )
+    return Records(events=tuple(events), edits=tuple(edits), certificate_from=certificate, unseen=tuple(looks.unseen))
+
+
+def _edits(api: ApiServer) -> list[Edit]:
+    listed = api.all(_ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))
+    return [
+        Edit(what=Shown(f"ConfigMap {one.metadata.name}"), by=edit.manager, at=edit.time)
+        for one in listed
+        if one.metadata.name.startswith(_CONFIG_MAPS)
+        for edit in one.metadata.managed_fields
+    ]
+
+
+def _certificate_from(api: ApiServer) -> datetime | None:
+    """Read when the certificate became valid; of the Secret nothing else is kept."""
+    secret = api.one(_Secret, path_of("api", "v1", "namespaces", NAMESPACE, "secrets", SERVING_SECRET))
+    try:
+        return x509.load_pem_x509_certificate(b64decode(secret.data.certificate)).not_valid_before_utc
+    except (Base64Error, ValueError):
+        return None

@@ -1,0 +1,44 @@
+"""What the page says of the last hour."""
+
+from policies.node_state import MpsDaemon
+from tests.console.objects import ago, cluster, denial, gpu, pod, state, tenant
+from tests.console.page.clusters import lively
+from tests.console.page.conftest import Visited
+from tests.console.page.visitor import until, words
+
+
+def test_changes_say_when_what_and_who_says_so(visited: Visited) -> None:
+    known = lively()
+    event = {**denial("0/3 nodes are available", kind="Pod", name="sweep-17"), "reason": "FailedScheduling"}
+    known.lists["/api/v1/events"].append({**event, "type": "Warning"})
+    text = words(visited(known).text("/changes"))
+    for expected in (
+        "✗ GPU 3 of gpu-a became unhealthy: the driver reported XID 79 node gpu-a",
+        "team-vision/resnet-train-0 was created explain Kubernetes",
+        "team-vision/resnet-train-0/main got 0.2 of GPU 0 of gpu-a explain node gpu-a",
+        "ConfigMap gpu-share-policies was changed by kubectl-client-side-apply Kubernetes: managedFields",
+        "team-vision/sweep-17: FailedScheduling: Error creating: 0/3 nodes are available explain event",
+        "GPU 3 of gpu-b became healthy node gpu-b",
+    ):
+        assert expected in text, text
+
+
+def test_what_is_older_than_an_hour_is_no_change(visited: Visited) -> None:
+    old = pod("old")
+    old["metadata"]["creationTimestamp"] = ago(hours=2)
+    daemon = MpsDaemon(state="ready", since=ago(minutes=59))
+    known = cluster(state(gpu(mps_daemon=daemon), gpu(index=1, mps_daemon=daemon)), pods=(old,))
+    text = words(visited(known).text("/changes"))
+    assert "old was created" not in text
+    assert "GPUs 0, 1 of gpu-a has its MPS daemon ready" in text
+
+
+def test_what_is_gone_is_kept_by_the_console_itself(visited: Visited) -> None:
+    known = cluster(state(gpu(tenant("resnet-0", 2))), state(gpu(), on="gpu-b"), pods=(pod("resnet-0"),))
+    visitor = visited(known)
+    until(visitor, "/", "resnet-0")
+    known.lists["/api/v1/pods"].clear()
+    known.states.pop("gpu-share-plugin-gpu-b:9407")
+    text = until(visitor, "/changes", "team-vision/resnet-0 is gone")
+    assert "seen by this console" in text
+    assert "node gpu-b says nothing any more" in text

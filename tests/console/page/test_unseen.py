@@ -1,0 +1,71 @@
+"""What the page says of what it cannot see, and of texts that mean harm."""
+
+import pytest
+
+from tests.console.objects import cluster, denial, gpu, node, pending, pod, state
+from tests.console.page.clusters import GRANTED, HOSTILE, lively, with_policies
+from tests.console.page.conftest import Visited
+from tests.console.page.visitor import words
+from tests.console.stand_in import status_of
+
+
+def test_missing_rights_are_said_in_the_words_of_top(visited: Visited) -> None:
+    known = lively()
+    known.forbidden = {"nodes", "configmaps", "secrets"}
+    visitor = visited(known)
+    assert "? not seen: nodes: nodes is forbidden" in words(visitor.text("/"))
+    assert "the right to list nodes is missing" in words(visitor.text("/"))
+    assert "the right to list configmaps in namespace gpu-share is missing" in words(visitor.text("/policies"))
+    assert "the right to list configmaps in namespace gpu-share is missing" in words(visitor.text("/changes"))
+    pasted = visitor.post("/preview", {"pod": GRANTED})
+    assert "the right to list configmaps" in words(pasted.data.decode())
+
+
+@pytest.mark.parametrize("path", ["/", "/explain?name=x", "/policies", "/changes"])
+def test_an_api_server_that_is_away_is_no_traceback(visited: Visited, path: str) -> None:
+    text = words(visited(lively(), context="nowhere").text(path))
+    assert "refused" in text
+    assert "Traceback" not in text
+
+
+def test_expired_credentials_are_said_with_what_to_do(visited: Visited) -> None:
+    known = lively()
+    for path in ("/api/v1/nodes", "/api/v1/pods", "/api/v1/events"):
+        known.raw[path] = status_of(401, "Unauthorized")
+    assert "Unauthorized: sign in again" in words(visited(known).text("/"))
+
+
+def test_one_namespace_asks_for_no_more(visited: Visited) -> None:
+    known = lively()
+    text = words(visited(known, namespace="science").text("/"))
+    assert "1 to 3 of 3" in text
+    assert "/api/v1/pods" not in known.asked
+
+
+def test_hostile_texts_are_texts(visited: Visited) -> None:
+    odd = pod("resnet-0", phase="Failed", reason=HOSTILE, message=f"{{{{ 7*7 }}}} {HOSTILE}")
+    odd["metadata"]["annotations"] |= {"gpu-share.dev/framework": HOSTILE}
+    odd["metadata"]["name"] = f"a{HOSTILE}"
+    odd["spec"]["nodeName"] = HOSTILE
+    known = with_policies(
+        cluster(
+            state(gpu()),
+            pods=(odd, pending("late", "0.2", HOSTILE)),
+            events=(denial(f"gpu-share {HOSTILE}", name=HOSTILE),),
+        )
+    )
+    known.lists["/api/v1/nodes"].append(node(f"gpu-{HOSTILE}"))
+    known.lists["/api/v1/namespaces/team-vision/pods"] = [odd | {"metadata": odd["metadata"] | {"name": "resnet-0"}}]
+    known.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"][f"{HOSTILE}.yaml"] = HOSTILE
+    visitor = visited(known)
+    for path in (
+        "/",
+        "/explain?namespace=team-vision&name=resnet-0",
+        "/policies",
+        "/changes",
+        f"/?namespace={HOSTILE}",
+    ):
+        text = visitor.text(path)
+        assert "script" in words(text), path
+        assert "<script>alert" not in text, path
+        assert "49" not in words(text) or "7*7" in text

@@ -1,0 +1,17 @@
+"""A text with pods, and what the webhook would do with them, in the sentences of `gpu-share preview`."""
+
+from policies.policy_set import PolicySet
+from webhook.preview.command import preview, show_explained
+from webhook.preview.workloads import read_input
+
+
+def explained(text: str, policies: PolicySet, namespace: str) -> tuple[str, ...]:
+    """
+    Write the decisions line by line; *namespace* replaces those in the text, unless it is empty.
+
+    Raises:
+        UnreadableError: If the text cannot be read.
+    """
+    given = read_input(text, "pasted")
+    pods = preview(given, policies, namespace or None)
+    return (*show_explained(pods), *given.unknown) or ("No pod and no pod template here.",)
