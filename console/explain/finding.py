@@ -6,9 +6,11 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.cluster_policies import RIGHT, read_policies
+from console.explain.beside import Beside
 from console.explain.subject import Answer, Subject
+from console.explain.workload import Workload, own_words
 from console.look import look, seen_pod, unseen
-from console.objects import Event, Object, Pod
+from console.objects import Object, Pod
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
@@ -29,7 +31,6 @@ _SHORT: Final = {"deploy": "deployment", "sts": "statefulset", "ds": "daemonset"
 _ENFORCE_LABEL: Final = "pod-security.kubernetes.io/enforce"
 _RESTRICTED: Final = ("baseline", "restricted")
 _NOT_FOUND: Final = 404
-_MOST_EVENTS: Final = 5
 _MARKS: Final = ("gpu-share", "vgpu")
 
 
@@ -58,40 +59,48 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         NotFoundError: If there is nothing of it.
         UnseenError: If the user may not read pods there.
     """
-    kind, slash, rest = name.partition("/")
-    kind = _SHORT.get(kind.lower().rstrip("s"), kind.lower().rstrip("s")) if slash else ""
-    if slash and kind not in (*_KINDS, "pod"):
-        raise NotFoundError(f"{Shown(name)}: expected a pod, or one of {', '.join(_KINDS)} with / and its name")
-    plain = rest if slash else name
+    kind, plain = _named(name)
     raw = [*api.all(msgspec.Raw, path_of("api", "v1", "namespaces", namespace, "pods"))]
     pods = [(decoded(Pod, bytes(one)), bytes(one)) for one in raw]
     chosen = [one for one in pods if one[0].metadata.name == plain] if kind in ("", "pod") else []
-    title = f"Pod {namespace}/{plain}"
-    if not chosen and kind != "pod":
-        made = _maker(api, kind, plain, namespace)
+    beside = Beside(api, namespace)
+    title, trouble = f"Pod {namespace}/{plain}", tuple[str, ...]()
+    if not chosen:
+        made, workload = _maker(api, kind, plain, beside, namespace)
         title = f"{made.title()} {namespace}/{plain}"
+        failures = beside.failures(plain)
+        trouble = (*failures, *own_words(workload, failures))
         chosen = [one for one in pods if _is_of(one[0], plain, made)]
-    elif not chosen:
-        raise NotFoundError(f"there is no {title}")
     seen = seen or look(api, namespace=namespace)
-    denied = (one for one in seen.denials if one.namespace == namespace)
-    denials = tuple(one for one in denied if one.name == plain or one.name.startswith(f"{plain}-"))
-    subjects = tuple(_subject(api, pod, content, seen) for pod, content in chosen)
-    return Answer(name=title, subjects=subjects, denials=denials)
+    subjects = tuple(_subject(api, pod, content, seen, beside) for pod, content in chosen)
+    quotas = beside.quotas() if not subjects else ()
+    return Answer(name=title, subjects=subjects, trouble=trouble, quotas=quotas, unseen=(*seen.unseen, *beside.unseen))
 
 
-def _maker(api: ApiServer, kind: str, name: str, namespace: str) -> str:
-    """Find which kind of object has the name."""
-    for one in (kind,) if kind else _KINDS:
+def _named(name: str) -> tuple[str, str]:
+    """Read a kind, empty if none is named, and the name of the object."""
+    kind, slash, rest = name.partition("/")
+    if not slash:
+        return "", name
+    kind = _SHORT.get(kind.lower().rstrip("s"), kind.lower().rstrip("s"))
+    if kind not in (*_KINDS, "pod"):
+        raise NotFoundError(f"{Shown(name)}: expected a pod, or one of {', '.join(_KINDS)} with / and its name")
+    return kind, rest
+
+
+def _maker(api: ApiServer, kind: str, name: str, beside: Beside, namespace: str) -> tuple[str, Workload]:
+    """Find which kind of object has the name, and read it."""
+    for one in {"": tuple(_KINDS), "pod": ()}.get(kind, (kind,)):
         version, resource = _KINDS[one]
         try:
-            api.one(Object, path_of("apis", *version.split("/"), "namespaces", namespace, resource, name))
+            path = path_of("apis", *version.split("/"), "namespaces", namespace, resource, name)
+            return one, api.one(Workload, path)
         except UnseenError as error:
             if error.status != _NOT_FOUND:
                 raise
-        else:
-            return one
-    raise NotFoundError(f"there is no {kind or 'pod, nor a workload,'} {Shown(name)} in namespace {namespace}")
+    what = f"there is no {kind.title() or 'pod, nor a workload,'} {namespace}/{Shown(name)}"
+    denied = "one that was denied left nothing behind, and whoever created it was told why"
+    raise NotFoundError("; ".join((what, denied, *beside.quotas())))
 
 
 def _is_of(pod: Pod, name: str, kind: str) -> bool:
@@ -105,22 +114,26 @@ def _is_of(pod: Pod, name: str, kind: str) -> bool:
     return False
 
 
-def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen) -> Subject:
+def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Beside) -> Subject:
     decision, undecided = _decision(api, content, str(pod.metadata.namespace))
-    events = f"involvedObject.uid={pod.metadata.uid}"
     try:
         wants = decoded(_Wants, content).spec
     except UnseenError:
         wants = _WantsSpec()
+    found = seen_pod(pod)
+    waits = found.phase == "Pending" and not found.node
     return Subject(
-        pod=seen_pod(pod),
+        pod=found,
         seen=seen,
         asked=_asked(pod),
         decision=decision,
         undecided=undecided,
         selector=wants.nodeSelector,
         tolerates=frozenset(one.key for one in wants.tolerations),
-        events=_events(api, str(pod.metadata.namespace), events),
+        events=beside.events(str(pod.metadata.uid)),
+        claims=beside.claims(found, content),
+        quotas=beside.quotas() if waits else (),
+        unseen=beside.unseen,
     )
 
 
@@ -157,13 +170,3 @@ def _asked(pod: Pod) -> tuple[str, ...]:
         if any(mark in resource for mark in _MARKS)
     ]
     return tuple(asked)
-
-
-def _events(api: ApiServer, namespace: str, selector: str) -> tuple[str, ...]:
-    """Read what was said of a pod last; nothing where events may not be read, which is said elsewhere."""
-    try:
-        found = [*api.all(Event, path_of("api", "v1", "namespaces", namespace, "events"), fieldSelector=selector)]
-    except UnseenError:
-        return ()
-    found.sort(key=lambda one: one.last_timestamp or one.event_time or one.metadata.creation_timestamp or "")
-    return tuple(f"{one.reason}: {one.message}" for one in found if one.type == "Warning")[-_MOST_EVENTS:]

@@ -1,5 +1,6 @@
 """What to do about what Kubernetes says of a pod: the tables of docs/troubleshooting.md, for programs."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -13,8 +14,11 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     page: str
 
 
-_PENDING = "troubleshooting.md#a-pod-is-pending"
-_FAILED = "troubleshooting.md#unexpectedadmissionerror"
+_PAGE = "troubleshooting.md"
+_PENDING = f"{_PAGE}#a-pod-is-pending"
+_FAILED = f"{_PAGE}#unexpectedadmissionerror"
+_DENIED = f"{_PAGE}#a-pod-is-denied"
+_MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
 REMEDIES: Final = (
     Remedy(
         says="must lie on one GPU",
@@ -39,22 +43,87 @@ REMEDIES: Final = (
         what="vGPUs became unhealthy, and the scheduler did not know yet: create the pod again",
         page="troubleshooting.md#a-gpu-is-unhealthy",
     ),
-    Remedy(says="UnexpectedAdmissionError", what="the kubelet rejected it: create the pod again", page=_FAILED),
+    Remedy(
+        says="TopologyAffinityError",
+        what="the kubelet found no CPUs and GPU next to each other: ask for fewer CPUs, or relax topologyManagerPolicy "
+        "on the node; create the pod again",
+        page=_FAILED,
+    ),
+    Remedy(
+        says="Node didn't have enough resource",
+        what="another pod was faster: create it again, a controller does",
+        page=_FAILED,
+    ),
+    Remedy(
+        says="exceeded quota",
+        what="the ResourceQuota of the namespace is used up: ask for less, delete a pod, or have it raised",
+        page="policies.md#a-quota-for-a-namespace",
+    ),
+    Remedy(
+        says="violates PodSecurity",
+        what="the policy must say mps: {attach: node}, or auto where the namespace has the label",
+        page=_DENIED,
+    ),
+    Remedy(
+        says="failed calling webhook",
+        what="the webhook does not answer the API server: gpu-share doctor says why",
+        page=f"{_PAGE}#the-webhook-cannot-be-called",
+    ),
+    Remedy(
+        says="ValidatingAdmissionPolicy 'gpu-share'",
+        what="do what the message says; gpu-share doctor finds settings that differ in their second place",
+        page=f"{_PAGE}#the-api-servers-own-check",
+    ),
+    Remedy(
+        says='.gpu-share.dev" denied the request',
+        what="do what the message proposes, or change the policy",
+        page=_DENIED,
+    ),
+    Remedy(
+        says="scheduling gates",
+        what="a queue such as Kueue holds it back until it has its turn: look at its Workload",
+        page=_PENDING,
+    ),
     Remedy(
         says="hostPath type check failed",
         what="the node has no directory of MPS pipes: look at gpu-share-mps there",
+        page=_PENDING,
+    ),
+    Remedy(
+        says="unresolvable CDI devices",
+        what="NVIDIA's specification has gone or changed: have it made again, or create the pod again",
+        page=_PENDING,
+    ),
+    Remedy(
+        says="Failed to prepare dynamic resources",
+        what="the message says why; the kubelet tries again within 90 seconds",
         page=_PENDING,
     ),
     Remedy(says="untolerated taint", what="add placement.tolerations to the policy", page=_PENDING),
     Remedy(says="node affinity/selector", what="label a node, or change the selector", page=_PENDING),
     Remedy(says="cannot allocate all claims", what="no GPU has room: ask for less, or wait", page=_PENDING),
     Remedy(says="Insufficient", what="wait, ask for less, or add a node", page=_PENDING),
+    *(
+        Remedy(
+            says=says,
+            what="the memory of its share is used up: ask for a larger share, or set the framework's memory lower",
+            page=_MEMORY,
+        )
+        for says in ("CUDA out of memory", "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation")
+    ),
     Remedy(
         says="OOMKilled", what="the node's memory, not the GPU's: raise the container's memory limit", page=_PENDING
     ),
 )
+_ANY_REJECTION: Final = Remedy(
+    says="UnexpectedAdmissionError", what="the kubelet rejected it: create the pod again", page=_FAILED
+)
 
 
-def remedy(why: str) -> Remedy | None:
-    """Find what to do; None if nothing is known of it."""
-    return next((one for one in REMEDIES if one.says in why), None)
+def remedies(texts: Iterable[str]) -> tuple[Remedy, ...]:
+    """List what to do about what is said, each thing once; none if nothing is known of it."""
+    said = "\n".join(texts)
+    found = {one.what: one for one in REMEDIES if one.says in said}
+    if not found and _ANY_REJECTION.says in said:
+        return (_ANY_REJECTION,)
+    return tuple(found.values())

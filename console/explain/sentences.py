@@ -1,12 +1,13 @@
 """A pod in sentences: what it asked for, what it was granted and why, where it is, what holds it, and what is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from console.explain.placement import placement
-from console.explain.remedies import remedy
+from console.explain.remedies import remedies
 from console.explain.subject import Answer, Subject
+from console.objects import Pod
 from console.words import ABSENT, age, gib, moment, percent, several
 from policies.contract import MILLI_PER_GPU
 from policies.grant import Denied
@@ -30,12 +31,18 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explanations(answer: Answer) -> tuple[Explanation, ...]:
-    """Explain each pod; where there is none, say who denied it."""
-    if answer.subjects:
-        return tuple(_of_pod(one) for one in answer.subjects)
-    told = tuple(f"{one.kind} {one.name}, {several(one.count, 'time')}: {one.message}" for one in answer.denials)
-    lines = told or ("it has no pods, and no event says that one was denied in the last 20 minutes",)
-    return (Explanation(title=f"{answer.name}: no pods", sections=(Section(title="Denied", lines=lines),)),)
+    """Explain each pod; where there is none, or some are missing, say who denied them."""
+    pods = tuple(_of_pod(one) for one in answer.subjects)
+    if pods and not answer.trouble:
+        return pods
+    lines = answer.trouble or ("it has no pods, and no event says that one was denied in the last 20 minutes",)
+    sections = [Section(title="Not created", lines=(*lines, *_what_to_do(answer.trouble)))]
+    if answer.quotas:
+        sections.append(Section(title="Quotas", lines=answer.quotas))
+    if answer.unseen and not pods:
+        sections.append(Section(title="Not seen", lines=tuple(one.sentence for one in answer.unseen)))
+    title = f"{answer.name}: {several(len(pods), 'pod') if pods else 'no pods'}"
+    return (Explanation(title=title, sections=tuple(sections)), *pods)
 
 
 def _of_pod(subject: Subject) -> Explanation:
@@ -50,6 +57,7 @@ def _of_pod(subject: Subject) -> Explanation:
         Section(title="GPU", lines=tuple(_place(subject))),
         Section(title="State", lines=tuple(_state(subject))),
         Section(title="Events", lines=subject.events),
+        Section(title="Quotas", lines=subject.quotas),
         Section(title="Not seen", lines=tuple(_unseen(subject))),
     ]
     return Explanation(
@@ -111,19 +119,42 @@ def _limits(gpu: Gpu, tenant: Tenant) -> Iterator[str]:
 
 def _state(subject: Subject) -> Iterator[str]:
     pod = subject.pod
-    if pod.phase in ("Running", "Succeeded") and not pod.why:
+    ended = tuple(_ended(pod.pod))
+    if pod.phase in ("Running", "Succeeded") and not pod.why and not ended:
         return
-    yield pod.why or f"{pod.phase}, and nothing says why"
-    if found := remedy(pod.why):
-        yield f"what to do: {found.what} (docs/{found.page})"
+    if pod.why or not ended:
+        yield pod.why or f"{pod.phase}, and nothing says why"
+    yield from ended
+    yield from _what_to_do((pod.why, *ended, *_events_of_now(subject)))
     if pod.phase == "Pending" and not pod.node:
+        yield from subject.claims
         yield from placement(subject)
+
+
+def _events_of_now(subject: Subject) -> Iterator[str]:
+    """Yield the events that still say what is wrong: none of what is over."""
+    if subject.pod.phase in ("Pending", "Failed"):
+        yield from (one for one in subject.events if not (subject.pod.node and one.startswith("FailedScheduling")))
+
+
+def _ended(pod: Pod) -> Iterator[str]:
+    """Say how containers ended that were started again, or that Kubernetes has more to say of than its reason."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        held = status.last_state.terminated or status.state.terminated
+        if held is not None and held.exit_code:
+            said = ": ".join(filter(None, (held.reason, held.message)))
+            yield f'container "{status.name}" ended with exit code {held.exit_code}: {said or "nothing says why"}'
+
+
+def _what_to_do(texts: Iterable[str]) -> Iterator[str]:
+    for one in remedies(texts):
+        yield f"what to do: {one.what} (docs/{one.page})"
 
 
 def _unseen(subject: Subject) -> Iterator[str]:
     silent = [one.silent for one in subject.seen.nodes if one.silent and one.name == subject.pod.node]
-    for one in (*subject.seen.unseen, *silent, *([subject.undecided] if subject.undecided else [])):
-        yield one.sentence
+    undecided = [subject.undecided] if subject.undecided else []
+    yield from (one.sentence for one in (*subject.seen.unseen, *silent, *undecided, *subject.unseen))
 
 
 def _share(gpu: Gpu, tenant: Tenant) -> str:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from console.seen import Denial, Seen, SeenPod, Unseen
+from console.seen import Seen, SeenPod, Unseen
 from policies.grant import Decision
 
 
@@ -17,6 +17,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     selector: dict[str, str] = {}  # labels that its node must have
     tolerates: frozenset[str] = frozenset()  # keys of taints; "" is all
     events: tuple[str, ...] = ()  # what was said of it, the newest last
+    claims: tuple[str, ...] = ()  # what it waits for by DRA
+    quotas: tuple[str, ...] = ()  # of shares, in its namespace
+    unseen: tuple[Unseen, ...] = ()  # of these
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,4 +27,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # as found: Pod, or Deployment team-vision/resnet
     subjects: tuple[Subject, ...] = ()
-    denials: tuple[Denial, ...] = ()
+    trouble: tuple[str, ...] = ()  # what the object that makes pods, or a controller, says of those that are not there
+    quotas: tuple[str, ...] = ()  # of shares, in its namespace
+    unseen: tuple[Unseen, ...] = ()  # of these

@@ -132,10 +132,10 @@ def rejected_by_a_kubelet(installed: Installation, language: Place) -> None:
 
 def test_a_denied_deployment_is_told_with_file_and_line(vision: Place) -> None:
     vision.apply(deployment("0.8"))
-    found = says("deploy/model", vision.name, "Denied", "ReplicaSet model-")
+    found = says("deploy/model", vision.name, "Not created", "ReplicaSet model-")
     assert found[""] == "Deployment team-vision/model: no pods"
-    assert "at most 0.5 is allowed here (team-vision.yaml:3)" in found["Denied"]
-    assert explained("model", vision.name)["Denied"]
+    assert "at most 0.5 is allowed here (team-vision.yaml:3)" in found["Not created"]
+    assert explained("model", vision.name)["Not created"]
     assert "✗ team-vision/ReplicaSet/model-" in view("top", "--once").stdout
     assert told("pods-admitted", "team-vision.yaml:3")["status"] == "warning"
     vision.cluster.run("kubectl -n team-vision delete deployment model")

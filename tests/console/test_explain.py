@@ -1,48 +1,10 @@
 """`gpu-share explain` against a stand-in for an API server."""
 
-from collections.abc import Callable
-from typing import Any
-
-import msgspec
 import pytest
-from click.testing import Result
 
-from console.explain.remedies import REMEDIES
-from policies.node_state import ApplicationFault, Use
-from tests.console.objects import GIB, cluster, denial, failed_gpu, gpu, node, pending, pod, state, tenant
-from tests.console.stand_in import Object, StandIn, status_of
-from tests.docs.pages import ROOT, anchors
-
-Asked = Callable[..., Result]
-_OURS = "/api/v1/namespaces/team-vision"
-
-
-def known(*pods: Object, **more: Any) -> StandIn:
-    """A node with two GPUs, and pods in team-vision."""
-    held = (
-        tenant("resnet-0", 2, use=Use(memory_bytes=3 * GIB, sm_ratio=0.25, processes=1)),
-        tenant("bert-0", 5, namespace="team-language"),
-    )
-    made = cluster(more.get("state") or state(gpu(*held, hidden=1), failed_gpu()))
-    made.lists[f"{_OURS}/pods"] = list(pods)
-    made.lists[f"{_OURS}/events"] = []
-    files = {"_default.yaml": "", "team-vision.yaml": "share:\n  maximum: '0.5'\n"}
-    made.lists["/api/v1/namespaces/gpu-share/configmaps"] = [
-        {"metadata": {"name": "gpu-share-policies"}, "data": files}
-    ]
-    made.raw[_OURS] = (200, b'{"metadata": {"name": "team-vision"}}')
-    return made
-
-
-def explain(asked: Asked, on: StandIn, *words: str) -> str:
-    ran = asked(on, "explain", "-n", "team-vision", *words)
-    assert ran.exit_code == 0, ran.output
-    return ran.stdout
-
-
-def owned(one: Object, kind: str, name: str) -> Object:
-    one["metadata"]["ownerReferences"] = [{"kind": kind, "name": name}]
-    return one
+from policies.node_state import ApplicationFault
+from tests.console.explained import OURS, Asked, explain, known, only
+from tests.console.objects import gpu, node, pending, pod, state, tenant
 
 
 def test_a_pod_that_runs_is_explained_from_its_request_to_its_neighbours(asked: Asked) -> None:
@@ -68,7 +30,7 @@ def test_a_pod_that_waits_is_told_of_each_node_why(asked: Asked) -> None:
     on = known(pending("late", "0.4", "0/3 nodes are available: 1 Insufficient gpu-share.dev/vgpu."))
     on.lists["/api/v1/nodes"] += [node("gpu-new"), node("gpu-off")]
     on.lists["/api/v1/nodes"][2]["spec"] = {"unschedulable": True, "taints": [{"key": "x/y", "effect": "NoSchedule"}]}
-    on.lists[f"{_OURS}/pods"][0]["spec"]["nodeSelector"] = {"disk": "fast"}
+    on.lists[f"{OURS}/pods"][0]["spec"]["nodeSelector"] = {"disk": "fast"}
     text = explain(asked, on, "late")
     for line in (
         "    0/3 nodes are available: 1 Insufficient gpu-share.dev/vgpu.",
@@ -110,38 +72,10 @@ def test_a_fault_that_may_have_hit_a_container_is_told(asked: Asked) -> None:
     assert "what it takes now is not known" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "owner"),
-    [
-        ("deploy/resnet", "apps/v1/namespaces/team-vision/deployments/resnet", ("ReplicaSet", "resnet-5d")),
-        ("resnet", "apps/v1/namespaces/team-vision/deployments/resnet", ("ReplicaSet", "resnet-5d")),
-        ("job/train", "batch/v1/namespaces/team-vision/jobs/train", ("Job", "train")),
-        ("statefulsets/db", "apps/v1/namespaces/team-vision/statefulsets/db", ("StatefulSet", "db")),
-    ],
-)
-def test_what_makes_pods_stands_for_them(asked: Asked, name: str, path: str, owner: tuple[str, str]) -> None:
-    other = owned(pod("other"), "ReplicaSet", "other-1")
-    on = known(owned(pod("resnet-0"), *owner), owned(pod("resnet-1"), *owner), other)
-    _only(on, path)
-    text = explain(asked, on, name)
-    assert [line for line in text.splitlines() if line.startswith("Pod ")] == [
-        f"Pod team-vision/{one}: Running on gpu-a for 5 min" for one in ("resnet-0", "resnet-1")
-    ]
-
-
-def test_without_pods_there_is_the_denial(asked: Asked) -> None:
-    on = known()
-    _only(on, "apps/v1/namespaces/team-vision/deployments/resnet")
-    on.lists[f"{_OURS}/events"] = [denial('admission webhook "pods.gpu-share.dev" denied the request: too much')]
-    text = explain(asked, on, "deployment/resnet")
-    assert text.startswith("Deployment team-vision/resnet: no pods\n")
-    assert 'ReplicaSet resnet-5d, 9 times: admission webhook "pods.gpu-share.dev" denied the request: too much' in text
-
-
 @pytest.mark.parametrize("name", ["none", "pod/none", "deployment/none", "secret/x", "\x1b[2J"])
 def test_what_is_not_there_is_one_sentence(asked: Asked, name: str) -> None:
     on = known()
-    _only(on, "")
+    only(on)
     ran = asked(on, "explain", "-n", "team-vision", name)
     assert ran.exit_code == 1
     assert ran.stderr.startswith("gpu-share explain: ")
@@ -174,21 +108,3 @@ def test_no_word_of_a_pod_writes_on_the_terminal(asked: Asked) -> None:
     text = explain(asked, known(odd), "resnet-0")
     assert "gpu-share.dev/framework" in text
     assert not set(text) & set("\x1b\x07")
-
-
-def test_every_remedy_leads_to_a_section_of_the_documents() -> None:
-    for one in REMEDIES:
-        page, _, anchor = one.page.partition("#")
-        assert anchor in anchors((ROOT / "docs" / page).read_text()), one.page
-
-
-def _only(on: StandIn, path: str) -> None:
-    """Have one object that makes pods, and no other."""
-    for kind in ("deployments", "statefulsets", "daemonsets", "replicasets"):
-        for name in ("resnet", "db", "none", "\x1b[2J"):
-            on.raw[f"/apis/apps/v1/namespaces/team-vision/{kind}/{name}"] = status_of(404, "not found")
-    for kind in ("jobs", "cronjobs"):
-        for name in ("none", "train", "\x1b[2J"):
-            on.raw[f"/apis/batch/v1/namespaces/team-vision/{kind}/{name}"] = status_of(404, "not found")
-    if path:
-        on.raw[f"/apis/{path}"] = (200, msgspec.json.encode({"metadata": {"name": path.rpartition("/")[2]}}))

@@ -1,0 +1,77 @@
+"""Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from console.api_server import ApiServer, UnseenError, decoded, path_of
+from console.dra_objects import DeviceClass
+from console.explain.claims import Claim, PodClaims, waiting, without_class
+from console.explain.quotas import Quota, of_shares
+from console.explain.workload import failures
+from console.look import Looks
+from console.objects import Event
+from console.seen import SeenPod, Unseen
+from policies.contract import DRA
+
+_MOST_EVENTS: Final = 5
+_CLAIMS: Final = ("apis", "resource.k8s.io", "v1")
+
+
+class Beside:
+    """What there is in one namespace; each thing is looked at when it is asked for."""
+
+    def __init__(self, api: ApiServer, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._looks = Looks()
+        self._quotas: tuple[str, ...] | None = None
+
+    @property
+    def unseen(self) -> tuple[Unseen, ...]:
+        """What could not be seen so far."""
+        return tuple(self._looks.unseen)
+
+    def quotas(self) -> tuple[str, ...]:
+        """Say what the quotas leave of shares."""
+        if self._quotas is None:
+            path = path_of("api", "v1", "namespaces", self._namespace, "resourcequotas")
+            right = f"list resourcequotas in namespace {self._namespace}"
+            found = self._looks.at("quotas", right, lambda: [*self._api.all(Quota, path)], list[Quota]())
+            self._quotas = tuple(of_shares(found))
+        return self._quotas
+
+    def failures(self, name: str) -> tuple[str, ...]:
+        """Say why pods of an object were not created; nothing where events may not be read, which is said elsewhere."""
+        return tuple(failures(self._events("reason=FailedCreate"), name, datetime.now(UTC)))
+
+    def events(self, uid: str) -> tuple[str, ...]:
+        """Say what was said of a pod last, the newest at the end; likewise."""
+        found = self._events(f"involvedObject.uid={uid}")
+        found.sort(key=lambda one: one.last_timestamp or one.event_time or one.metadata.creation_timestamp or "")
+        return tuple(f"{one.reason}: {one.message}" for one in found if one.type == "Warning")[-_MOST_EVENTS:]
+
+    def claims(self, pod: SeenPod, content: bytes) -> tuple[str, ...]:
+        """Say for what a pod waits that is allocated by DRA; *content* is the pod as the API server gives it."""
+        grant = pod.grant
+        if pod.phase != "Pending" or grant is None or grant.allocation != DRA:
+            return ()
+        classes = self._looks.at(
+            "DeviceClasses",
+            "list deviceclasses",
+            lambda: [*self._api.all(DeviceClass, path_of(*_CLAIMS, "deviceclasses"))],
+            None,
+        )
+        right = f"get resourceclaims in namespace {self._namespace}"
+        claims = self._looks.at("resource claims", right, lambda: self._claims(content), list[Claim]())
+        return (*(without_class(grant, classes) if classes is not None else ()), *waiting(claims))
+
+    def _claims(self, content: bytes) -> list[Claim]:
+        at = (*_CLAIMS, "namespaces", self._namespace, "resourceclaims")
+        return [self._api.one(Claim, path_of(*at, name)) for name in decoded(PodClaims, content).names]
+
+    def _events(self, selector: str) -> list[Event]:
+        path = path_of("api", "v1", "namespaces", self._namespace, "events")
+        try:
+            return [*self._api.all(Event, path, fieldSelector=selector)]
+        except UnseenError:
+            return []

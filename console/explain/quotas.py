@@ -1,0 +1,37 @@
+"""What the ResourceQuotas of a namespace leave of shares: where one is used up, no pod is ever created."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from console.objects import Metadata
+from console.words import Shown
+from policies.quantity import whole
+
+_OF_SHARES: Final = ("gpu-share", "vgpu")  # in names of resources
+
+
+class QuotaStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How much there may be, and how much there is, by resource."""
+
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """A ResourceQuota."""
+
+    metadata: Metadata = Metadata()
+    status: QuotaStatus = QuotaStatus()
+
+
+def of_shares(quotas: Iterable[Quota]) -> Iterator[str]:
+    """Say of each quota of shares how much of it is taken."""
+    for quota in quotas:
+        for resource, hard in sorted(quota.status.hard.items()):
+            if any(word in resource for word in _OF_SHARES):
+                used = quota.status.used.get(resource, "0")
+                most, taken = whole(hard), whole(used)
+                full = ": it is used up" if most is not None and taken is not None and taken >= most else ""
+                yield Shown(f"quota {quota.metadata.name}: {used} of {hard} {resource}{full}")

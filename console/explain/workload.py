@@ -1,0 +1,76 @@
+"""An object that makes pods, and what it or its controllers say of pods that were never created."""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from console.objects import Condition, Event, Metadata
+from console.words import Shown, moment, several
+
+_CREATED_LATELY_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
+# Conditions by which a workload says that it has no pods, with the status that says so.
+_TROUBLES: Final = {
+    "ReplicaFailure": "True",
+    "Failed": "True",
+    "FailureTarget": "True",
+    "Suspended": "True",
+    "Progressing": "False",
+}
+
+
+class WorkloadSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted."""
+
+    replicas: int | None = None
+    suspend: bool = False
+
+
+class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What there is."""
+
+    conditions: tuple[Condition, ...] = ()
+    desired_number_scheduled: int | None = None  # of a DaemonSet
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """A Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob."""
+
+    metadata: Metadata = Metadata()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
+    """Say what the object itself says of its pods, but for what is *told* by events."""
+    if workload.spec.replicas == 0:
+        yield "it asks for 0 replicas"
+    if workload.spec.suspend:
+        yield "it is suspended"
+    if workload.status.desired_number_scheduled == 0:
+        yield "no node is one for its pods: look at nodeSelector, affinity and tolerations of its template"
+    for one in workload.status.conditions:
+        is_told = bool(one.message) and any(one.message in line for line in told)
+        if _TROUBLES.get(one.type) == one.status and not is_told:
+            yield f"{one.type}: {': '.join(filter(None, (one.reason, one.message)))}"
+
+
+def failures(events: Iterable[Event], name: str, now: datetime) -> Iterator[str]:
+    """Say why pods of the object with this *name*, or of what it has made, were not created lately: once each."""
+    newest: dict[tuple[str, str], tuple[str, Event]] = {}
+    for event in events:
+        on = event.involved_object
+        at = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or Shown("")
+        passed = now - (moment(at) or now)
+        if not _is_of(on.name, name) or passed.total_seconds() > _CREATED_LATELY_SECONDS:
+            continue
+        newest[on.kind, on.name] = max(newest.get((on.kind, on.name), ("", event)), (at, event), key=lambda one: one[0])
+    for (kind, of), (_, event) in sorted(newest.items()):
+        message = event.message.removeprefix("Error creating: ")
+        yield f"{kind} {of}, {several(event.count or 1, 'time')}: {message}"
+
+
+def _is_of(name: str, maker: str) -> bool:
+    """Whether an object has this name, or one that its maker has given it: the maker's and a hash."""
+    return maker in (name, name.rpartition("-")[0])
