@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -62,55 +63,62 @@ class StandIn:
         return self.states[pod]()
 
 
+class _Handler(BaseHTTPRequestHandler):
+    """Answers each request by what a stand-in knows."""
+
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, known: StandIn, *arguments: Any) -> None:
+        self._known = known
+        super().__init__(*arguments)  # which handles the requests of the connection
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        path = unquote(parts.path)
+        if self._known.redirect and _PROXY in path:
+            self._begin(302, b"", Location=self._known.redirect)
+            return
+        status, content = self._known.reply(path, parse_qs(parts.query))
+        self._begin(status, content)
+        for part in _parts(content, drips=self._known.drips and _PROXY in path):
+            try:
+                self.wfile.write(part)
+            except OSError:
+                return
+
+    def do_POST(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._known.sent.append((self.path, sent))
+        status, content = self._known.posted.get(path, status_of(404, f"the server has no {path}"))
+        self._begin(status, content)
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _begin(self, status: int, content: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+
+
+def _parts(content: bytes, *, drips: bool) -> Iterator[bytes]:
+    if not drips:
+        yield content
+        return
+    for byte in content:
+        time.sleep(0.05)
+        yield bytes([byte])
+
+
 @contextmanager
 def serve(known: StandIn, directory: Path) -> Iterator[Path]:
     """Serve *known* on this machine, and yield a kubeconfig that leads to it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            parts = urlsplit(self.path)
-            path = unquote(parts.path)
-            if known.redirect and _PROXY in path:
-                self.send_response(302)
-                self.send_header("Location", known.redirect)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            status, content = known.reply(path, parse_qs(parts.query))
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            for part in self._parts(content, drips=known.drips and _PROXY in path):
-                try:
-                    self.wfile.write(part)
-                except OSError:
-                    return
-
-        def _parts(self, content: bytes, *, drips: bool) -> Iterator[bytes]:
-            if not drips:
-                yield content
-                return
-            for byte in content:
-                time.sleep(0.05)
-                yield bytes([byte])
-
-        def do_POST(self) -> None:
-            path = unquote(urlsplit(self.path).path)
-            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            known.sent.append((self.path, sent))
-            status, content = known.posted.get(path, status_of(404, f"the server has no {path}"))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, known))
     listening.daemon_threads = True
     thread = Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
