@@ -41,22 +41,33 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[HeldDevice, ...]
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
-    claims: dict[str, Prepared]  # by UID
+class HeldBack(msgspec.Struct, frozen=True, kw_only=True):
+    """What a claim was given and has no longer, and nobody else gets yet."""
+
+    until_seconds: float  # `state_files.boot_seconds`
+    uid: str
+    prepared: Prepared
 
 
-def read_checkpoint(directory: Path) -> dict[str, Prepared]:
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is given away."""
+
+    claims: dict[str, Prepared] = {}  # by UID
+    held_back: tuple[HeldBack, ...] = ()
+
+
+def read_checkpoint(directory: Path) -> Checkpoint:
     """
-    Read what was prepared, by UID; nothing where there is no file.
+    Read what was prepared; nothing where there is no file.
 
     Raises:
         DraError: If there is one that cannot be read: who holds what is then not known.
     """
     path = directory / FILE
     try:
-        return msgspec.json.decode(read_file(path, most_bytes=_LARGEST_BYTES), type=_File).claims
+        return msgspec.json.decode(read_file(path, most_bytes=_LARGEST_BYTES), type=Checkpoint)
     except FileNotFoundError:
-        return {}
+        return Checkpoint()
     except (OSError, ValueError, RecursionError) as error:
         raise DraError(
             f"{path}: cannot be read ({error}), so nobody knows which claims hold which GPUs: drain the node of pods "
@@ -64,11 +75,11 @@ def read_checkpoint(directory: Path) -> dict[str, Prepared]:
         ) from error
 
 
-def write_checkpoint(directory: Path, claims: dict[str, Prepared]) -> None:
+def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
     """
     Replace the file; a plugin that is killed meanwhile, or a machine that crashes, leaves the old one or the new one.
 
     Raises:
         OSError: If it cannot be written; the old one stays.
     """
-    write_atomically(directory / FILE, msgspec.json.encode(_File(claims=claims)), to_disk=True)
+    write_atomically(directory / FILE, msgspec.json.encode(checkpoint), to_disk=True)

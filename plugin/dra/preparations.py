@@ -8,14 +8,16 @@ given is added up here until the kubelet says that it has ended, and who comes t
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Condition
-from time import monotonic
 
-from plugin.dra.checkpoint import HeldDevice, Prepared, read_checkpoint, write_checkpoint
+from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, read_checkpoint, write_checkpoint
 from plugin.dra.specifications import remove_others, remove_specification, write_specification
 from plugin.errors import ClaimError
+from plugin.state_files import boot_seconds
 from policies.contract import MILLI_PER_GPU
 from policies.share import milli_text
 from policies.sizes import Size
+
+MOST_HOLD_SECONDS = 60.0  # that are believed, whatever a file says
 
 
 class Preparations:
@@ -29,7 +31,7 @@ class Preparations:
         HandoverError: If the specifications of what is prepared cannot be written to *cdi_dir*.
     """
 
-    def __init__(self, directory: Path, cdi_dir: Path, *, boot_id: str, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, directory: Path, cdi_dir: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds) -> None:
         self._directory = directory
         self._cdi_dir = cdi_dir
         self._boot_id = boot_id
@@ -37,8 +39,10 @@ class Preparations:
         self._changed = Condition()
         self._faults: Mapping[str, str] = {}
         self._closed = False
-        self._held_back: list[tuple[float, str, Prepared]] = []  # until when, and what; see `unprepare`
-        self._claims = read_checkpoint(directory)
+        checkpoint = read_checkpoint(directory)
+        self._claims = checkpoint.claims
+        latest_seconds = clock() + MOST_HOLD_SECONDS
+        self._held_back = tuple(one for one in checkpoint.held_back if one.until_seconds <= latest_seconds)
         # A container that starts again asks for its CDI device and never for its claim.
         for uid, prepared in self._claims.items():
             write_specification(cdi_dir, uid, prepared)
@@ -85,12 +89,12 @@ class Preparations:
                 left_seconds = deadline_seconds - self._clock()
                 if left_seconds <= 0 or self._closed:
                     raise ClaimError(obstacle)
-                self._changed.wait(min([left_seconds, *(until - self._clock() for until, _, _ in self._held_back)]))
+                self._changed.wait(min([left_seconds, *(one.until_seconds - self._clock() for one in self._held_back)]))
             prepared = Prepared(
                 namespace=namespace, name=name, boot_id=self._boot_id, devices=self._given(uid, devices)
             )
             if self._claims.get(uid) != prepared:
-                self._save({**self._claims, uid: prepared})
+                self._save({**self._claims, uid: prepared}, self._still_held_back())
             write_specification(self._cdi_dir, uid, prepared)
         return prepared
 
@@ -111,15 +115,21 @@ class Preparations:
             if uid not in self._claims:
                 return False
             remove_specification(self._cdi_dir, uid)
+            held_back = self._still_held_back()
             if hold_seconds:
-                self._held_back.append((self._clock() + hold_seconds, uid, self._claims[uid]))
-            self._save({other: one for other, one in self._claims.items() if other != uid})
+                until_seconds = self._clock() + hold_seconds
+                held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=self._claims[uid]),)
+            self._save({other: one for other, one in self._claims.items() if other != uid}, held_back)
             self._changed.notify_all()
         return True
 
-    def _save(self, claims: dict[str, Prepared]) -> None:
-        write_checkpoint(self._directory, claims)
-        self._claims = claims
+    def _save(self, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
+        write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
+        self._claims, self._held_back = claims, held_back
+
+    def _still_held_back(self) -> tuple[HeldBack, ...]:
+        now_seconds = self._clock()
+        return tuple(one for one in self._held_back if one.until_seconds > now_seconds)
 
     def _given(self, uid: str, devices: Sequence[HeldDevice]) -> tuple[HeldDevice, ...]:
         """Return what a claim was given before, if it is for the same devices: its containers may run."""
@@ -149,9 +159,8 @@ class Preparations:
 
     def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, int]]:
         """List who holds something of a GPU, and how many thousandths."""
-        now_seconds = self._clock()
-        self._held_back = [one for one in self._held_back if one[0] > now_seconds]
-        for uid, prepared in (*self._claims.items(), *((uid, prepared) for _, uid, prepared in self._held_back)):
+        self._held_back = self._still_held_back()
+        for uid, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._held_back)):
             held = sum(min(one.milli, MILLI_PER_GPU) for one in prepared.devices if gpu in one.gpus)
             if held and uid != but and prepared.boot_id == self._boot_id:
                 yield f"{prepared.namespace}/{prepared.name} ({uid})", held

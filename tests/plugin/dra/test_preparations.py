@@ -89,6 +89,32 @@ def test_what_is_held_back_is_free_when_the_time_is_over(tmp_path: Path) -> None
     prepare(on, "new", device(900, "GPU-0"))
 
 
+def test_what_is_held_back_stays_so_when_the_plugin_starts_anew(tmp_path: Path) -> None:
+    now = [100.0]
+
+    def start() -> Preparations:
+        return Preparations(tmp_path, tmp_path / "cdi", boot_id="boot", clock=lambda: now[0])
+
+    on = start()
+    prepare(on, "old", device(900, "GPU-0"))
+    on.unprepare("old", hold_seconds=10)
+    now[0] = 105
+    with pytest.raises(ClaimError, match="ns/claim-old"):
+        prepare(start(), "new", device(900, "GPU-0"))
+    prepare(start(), "other", device(900, "GPU-1"))  # what is written meanwhile does not end it
+    with pytest.raises(ClaimError, match="ns/claim-old"):
+        prepare(start(), "new", device(900, "GPU-0"))
+    now[0] = 110
+    prepare(start(), "new", device(900, "GPU-0"))
+
+
+def test_what_a_file_holds_back_for_ever_is_not_believed(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    prepare(on, "old", device(900, "GPU-0"))
+    on.unprepare("old", hold_seconds=1e9)
+    prepare(made(tmp_path), "new", device(900, "GPU-0"))
+
+
 def test_who_waits_for_what_is_held_back_gets_it(tmp_path: Path) -> None:
     on = made(tmp_path)
     prepare(on, "old", device(900, "GPU-0"))
