@@ -8,6 +8,7 @@ in it, and the API server rejects it with a conflict if the object has changed s
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
@@ -16,6 +17,8 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from certs.clock import time_of
+from certs.errors import ClusterError, ConflictError, NoClusterError, NotFoundError
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
@@ -38,22 +41,6 @@ _PATCH: Final = _WRITE | {"_content_type": "application/strategic-merge-patch+js
 _LABELS: Final = {"app.kubernetes.io/name": "gpu-share", "app.kubernetes.io/component": "certs"}
 
 
-class ClusterError(Exception):
-    """The cluster cannot be read or written: one line with the request, the reason and what to do."""
-
-
-class NoClusterError(ClusterError):
-    """No cluster is configured."""
-
-
-class NotFoundError(ClusterError):
-    """The object does not exist."""
-
-
-class ConflictError(Exception):
-    """Another client has changed, created or deleted the object since it was read."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """What was read, and the resourceVersion of each object that exists, by its name."""
@@ -61,6 +48,7 @@ class Snapshot:
     state: State
     versions: Mapping[str, str]
     webhooks: tuple[str, ...]  # those of ours that are there, by name
+    time: datetime | None = None  # that the API server says it is; None if it does not
 
 
 def connect() -> client.ApiClient:
@@ -89,6 +77,7 @@ class Cluster:
         self._core = client.CoreV1Api(api)
         self._admission = client.AdmissionregistrationV1Api(api)
         self._namespace = namespace
+        self._time: datetime | None = None
 
     def read(self) -> Snapshot:
         """
@@ -114,7 +103,7 @@ class Cluster:
         )
         objects = {WEBHOOK_CONFIGURATION: configuration, SERVING_SECRET: serving, CA_SECRET: ca}
         versions = {name: _version(each) for name, each in objects.items() if each}
-        return Snapshot(state=state, versions=versions, webhooks=tuple(bundles))
+        return Snapshot(state=state, versions=versions, webhooks=tuple(bundles), time=self._time)
 
     def write(self, write: Write, found: Snapshot) -> None:
         """
@@ -140,21 +129,25 @@ class Cluster:
 
     def _configuration(self) -> client.V1MutatingWebhookConfiguration | None:
         name = WEBHOOK_CONFIGURATION
-        try:
-            return _call(
-                f"get mutatingwebhookconfigurations {name}",
-                lambda: self._admission.read_mutating_webhook_configuration(name, **_REQUEST),
-            )
-        except NotFoundError:
-            return None
+        return self._found(
+            f"get mutatingwebhookconfigurations {name}",
+            lambda: self._admission.read_mutating_webhook_configuration_with_http_info(name, **_REQUEST),
+        )
 
     def _secret(self, name: str) -> client.V1Secret | None:
+        return self._found(
+            f"get secrets {name}",
+            lambda: self._core.read_namespaced_secret_with_http_info(name, self._namespace, **_REQUEST),
+        )
+
+    def _found(self, what: str, call: Callable[[], tuple[T, int, Mapping[str, str] | None]]) -> T | None:
+        """Read an object, None if there is none, and the time of the API server with it."""
         try:
-            return _call(
-                f"get secrets {name}", lambda: self._core.read_namespaced_secret(name, self._namespace, **_REQUEST)
-            )
+            data, _, headers = _call(what, call)
         except NotFoundError:
             return None
+        self._time = time_of(headers or {})
+        return data
 
     def _write_bundle(self, bundle: bytes, found: Snapshot) -> None:
         name = WEBHOOK_CONFIGURATION

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from certs.cluster import Cluster, ClusterError, ConflictError, NoClusterError, connect
+from certs.clock import check_clock
+from certs.cluster import Cluster, connect
+from certs.errors import ClusterError, ConflictError, NoClusterError
 from certs.issuer import IssueError, check_names
 from certs.metrics import LastPass
 from certs.passes import repeated
@@ -65,12 +67,13 @@ def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime
     Write until there is nothing left to write now, and return what is there then.
 
     Raises:
-        ClusterError: If the API server cannot be reached or rejects a request, if there is no webhook to
-            publish the CA bundle in, or if other clients keep changing the same objects.
+        ClusterError: If the API server cannot be reached, rejects a request or has another time, if there is no
+            webhook to publish the CA bundle in, or if other clients keep changing the same objects.
     """
     for _ in range(_MOST_READS):
         found = cluster.read()
-        write = next_write(found.state, settings=settings, now=clock())
+        now = clock()
+        write = next_write(found.state, settings=settings, now=now)
         if write is None:
             if found.state.bundle is None:
                 raise ClusterError(
@@ -79,6 +82,7 @@ def ensure(cluster: Cluster, settings: Settings, *, clock: Callable[[], datetime
                 )
             _log.info("nothing to write")
             return found.state
+        check_clock(now, found.time)
         try:
             cluster.write(write, found)
         except ConflictError as conflict:

@@ -31,7 +31,9 @@ class Preparations:
         HandoverError: If the specifications of what is prepared cannot be written to *cdi_dir*.
     """
 
-    def __init__(self, directory: Path, cdi_dir: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds) -> None:
+    def __init__(
+        self, directory: Path, cdi_dir: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds
+    ) -> None:
         self._directory = directory
         self._cdi_dir = cdi_dir
         self._boot_id = boot_id

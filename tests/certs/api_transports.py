@@ -34,7 +34,10 @@ class _InMemoryTransport:
         path = url.removeprefix("http://localhost").partition("?")[0]
         content = b"" if body is None else json.dumps(body).encode()
         status, answer = self._server.handle(method, path, headers.get("Content-Type", ""), content)
-        return RESTResponse(_Response(status, json.dumps(answer).encode()))
+        response = _Response(status, json.dumps(answer).encode())
+        if self._server.date:
+            response.headers["date"] = self._server.date
+        return RESTResponse(response)
 
     def close(self) -> None:
         pass
@@ -60,7 +63,9 @@ def over_http(server: SimulatedApiServer) -> Iterator[str]:
             content_type = self.headers.get("Content-Type", "")
             status, answer = server.handle(self.command, self.path.partition("?")[0], content_type, body)
             content = json.dumps(answer).encode()
-            self.send_response(status)
+            self.send_response_only(status)
+            if server.date:
+                self.send_header("Date", server.date)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

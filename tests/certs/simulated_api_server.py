@@ -50,6 +50,7 @@ class SimulatedApiServer:
     objects: dict[str, Object] = field(default_factory=dict)
     calls: list[tuple[Call, str, Any]] = field(default_factory=list)
     writes: int = 0  # the newest resourceVersion
+    date: str = ""  # as its answers say it; empty if they do not
 
     def handle(self, method: str, path: str, content_type: str, body: bytes) -> tuple[int, Object]:
         """Return the status and the object with which the API server answers one request."""

@@ -18,8 +18,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
 
-from certs.cluster import Cluster, ClusterError
+from certs.cluster import Cluster
 from certs.ensure import ensure
+from certs.errors import ClusterError
 from certs.rotation import Settings
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 from tests.certs.api_transports import client_in_memory

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from kubernetes import client
 
-from certs.cluster import Cluster, ClusterError
+from certs.cluster import Cluster
 from certs.ensure import ensure
+from certs.errors import ClusterError
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME, WEBHOOK_NAMES
 from tests.certs.api_transports import client_in_memory, over_http
 from tests.certs.simulated_api_server import Call, RejectedError, SimulatedApiServer

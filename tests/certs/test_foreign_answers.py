@@ -6,7 +6,8 @@ from threading import Thread
 import pytest
 from kubernetes import client
 
-from certs.cluster import Cluster, ClusterError
+from certs.cluster import Cluster
+from certs.errors import ClusterError
 
 
 @pytest.mark.parametrize(

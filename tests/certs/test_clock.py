@@ -1,0 +1,58 @@
+"""A clock that is wrong here, or on the API server."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from kubernetes import client
+
+from certs.cluster import Cluster
+from certs.ensure import ensure
+from certs.errors import ClusterError
+from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION
+from tests.certs.api_transports import over_http
+from tests.certs.simulated_api_server import SimulatedApiServer
+from tests.certs.simulated_cluster import SETTINGS, configuration
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def server() -> SimulatedApiServer:
+    server = SimulatedApiServer(date=format_datetime(NOW, usegmt=True))
+    server.put(WEBHOOK_CONFIGURATION, configuration())
+    return server
+
+
+@pytest.fixture
+def cluster(server: SimulatedApiServer) -> Iterator[Cluster]:
+    with over_http(server) as url, client.ApiClient(client.Configuration(host=url)) as api:
+        yield Cluster(api, namespace="gpu-share")
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=400), timedelta(days=25), timedelta(minutes=-6)])
+def test_nothing_is_written_by_a_clock_that_the_api_server_does_not_share(
+    server: SimulatedApiServer, cluster: Cluster, ahead: timedelta
+) -> None:
+    ensure(cluster, SETTINGS, clock=lambda: NOW)
+    del server.objects[SERVING_SECRET]  # so that there is something to write
+    before = dict(server.objects)
+    with pytest.raises(ClusterError, match="here and 2026-05-01 12:00 on the API server, so nothing is written"):
+        ensure(cluster, SETTINGS, clock=lambda: NOW + ahead)
+    assert server.objects == before
+
+
+def test_a_difference_that_certificates_allow_for_holds_nothing_up(
+    server: SimulatedApiServer, cluster: Cluster
+) -> None:
+    ensure(cluster, SETTINGS, clock=lambda: NOW + timedelta(minutes=4))
+    assert {CA_SECRET, SERVING_SECRET} <= server.objects.keys()
+
+
+@pytest.mark.parametrize("date", ["", "soon", "Fri, 01 May 2020 12:00:00 -0000"])
+def test_an_api_server_that_does_not_say_the_time_is_believed_to_have_ours(
+    server: SimulatedApiServer, cluster: Cluster, date: str
+) -> None:
+    server.date = date
+    ensure(cluster, SETTINGS, clock=lambda: NOW)
