@@ -40,7 +40,7 @@ REMEDIES: Final = (
     ),
     Remedy(
         says="requested number of devices unavailable",
-        what="vGPUs became unhealthy, and the scheduler did not know yet: create the pod again",
+        what="vGPUs became unhealthy or hidden, and the scheduler did not know yet: create the pod again",
         page="troubleshooting.md#a-gpu-is-unhealthy",
     ),
     Remedy(

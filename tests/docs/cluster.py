@@ -8,21 +8,15 @@ import msgspec
 from rich.console import Console
 
 from console.doctor.report import AFTER, findings, lines
-from console.explain.sentences import explanations
-from console.explain.subject import Answer, Subject
 from console.look import seen_nodes, seen_pod
 from console.objects import Node, Pod
 from console.seen import Seen
 from console.top.drawing import draw
 from console.top.rows import top as rows
 from console.words import as_shown
-from policies import pod as rules
-from policies.decision import decide
 from policies.node_state import Use
-from policies.reading.store import load
 from tests.console.installations import fragmented
 from tests.console.objects import GIB, failed_gpu, gpu, node, pending, pod, state, tenant
-from tests.docs.pages import ROOT
 
 
 def top() -> str:
@@ -56,27 +50,3 @@ def doctor() -> str:
         console.print(line, soft_wrap=True)
     shown = [line.rstrip() for line in drawn.getvalue().splitlines()]
     return "\n".join(["```", "$ gpu-share doctor", *shown, "```"])
-
-
-def explain() -> str:
-    waits = "0/1 nodes are available: 1 Insufficient gpu-share.dev/vgpu."
-    said = state(gpu(tenant("resnet-0", 7)), gpu(tenant("bert-0", 5, namespace="team-language"), hidden=1, index=1))
-    pod = seen_pod(msgspec.convert(pending("late", "0.5", waits), Pod, dec_hook=as_shown))
-    seen = Seen(
-        context="production",
-        at=datetime.now(UTC).isoformat(),
-        nodes=seen_nodes([msgspec.convert(node(), Node, dec_hook=as_shown)], {"gpu-a": said}),
-    )
-    policies = load(ROOT / "policies" / "files")
-    written = rules.Pod(
-        metadata=rules.Metadata(annotations={"gpu-share": "0.5"}),
-        spec=rules.PodSpec(containers=[rules.Container(name="main", image="busybox:1.37")]),
-    )
-    subject = Subject(
-        pod=pod, seen=seen, asked=("annotation gpu-share: 0.5",), decision=decide(written, "team-vision", policies)
-    )
-    (made,) = explanations(Answer(name="late", subjects=(subject,)))
-    lines = ["```", "$ gpu-share explain late -n team-vision", made.title]
-    for section in made.sections:
-        lines += [f"  {section.title}", *(f"    {line}" for line in section.lines)]
-    return "\n".join([*lines, "```"])

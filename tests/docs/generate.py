@@ -14,7 +14,7 @@ from certs import metrics as certs_metrics
 from plugin.telemetry.metrics import MPS_METRICS, PLUGIN_METRICS
 from policies.frameworks.catalogue import BUILT_IN
 from policies.reading.reference import framework_table, table
-from tests.docs import cluster, shown
+from tests.docs import cluster, explained, shown
 from tests.docs.metrics_tables import metrics_table
 from tests.docs.pages import PAGES, name, with_outputs
 from webhook import metrics as webhook_metrics
@@ -27,7 +27,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "frameworks": partial(framework_table, BUILT_IN),
     "kinds": kinds_table,
     "denied pod": shown.denied_pod,
-    "denied deployment": shown.denied_deployment,
     "pod without a grant": shown.pod_without_a_grant,
     "fragmented pod": shown.fragmented_pod,
     "status of a node": shown.status_of_a_node,
@@ -37,7 +36,12 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "metrics of the certificates": partial(metrics_table, certs_metrics.METRICS),
     "top": cluster.top,
     "doctor": cluster.doctor,
-    "explain": cluster.explain,
+    "explain": explained.waiting,
+    "explain a pod that waits": explained.why_it_waits,
+    "explain a denial": explained.denied,
+    "explain a tenant": explained.running,
+    "explain a failed pod": explained.failed,
+    "explain a fault": explained.beside_a_fault,
 }
 _PART = re.compile(r"^<!-- ([a-z ]+) -->\n(.*?)^<!-- end of \1 -->$", re.DOTALL | re.MULTILINE)
 _TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\b\d+ ?s(?= ago)")

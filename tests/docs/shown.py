@@ -3,7 +3,6 @@
 import tempfile
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
@@ -13,13 +12,13 @@ from plugin.health.reports import Event
 from plugin.health.rules import GpuState, Moment, after_event
 from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
-from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, Occupant, write_occupancy
+from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, write_occupancy
 from plugin.shares.allocation import allocate
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id, boot_seconds
 from policies.reading.store import load
 from tests.docs.pages import ROOT
-from tests.plugin.health.published import ago, healthy, node, status
+from tests.plugin.health.published import ago, healthy, node, occupant, occupied, status
 from tests.webhook.reviews import answer, call
 
 _FAILED, _FINE = (gpu.uuid for gpu in simulated_gpus("2xH200"))
@@ -27,21 +26,8 @@ _TOO_LARGE = "policies/examples/5-too-large.yaml"
 
 
 def denied_pod() -> str:
-    denial = _denial()
-    where = f'Error from server ({denial["reason"]}): error when creating "{_TOO_LARGE}"'
-    return _block(f"$ kubectl create -f {_TOO_LARGE}\n{where}: {_by_webhook(denial['message'])}")
-
-
-def denied_deployment() -> str:
-    return _block(
-        "$ kubectl -n team-vision describe replicaset\n"
-        "...\n"
-        "Events:\n"
-        "  Type     Reason        Age              From                   Message\n"
-        "  ----     ------        ----             ----                   -------\n"
-        "  Warning  FailedCreate  1s (x9 over 2s)  replicaset-controller  "
-        f"Error creating: {_by_webhook(_denial()['message'])}"
-    )
+    where = f'Error from server ({_denied()["reason"]}): error when creating "{_TOO_LARGE}"'
+    return _block(f"$ kubectl create -f {_TOO_LARGE}\n{where}: {denial()}")
 
 
 def pod_without_a_grant() -> str:
@@ -86,30 +72,27 @@ def status_of_a_node() -> str:
 def _shares() -> dict[str, GpuOccupancy]:
     """Two containers on the first GPU, and one on the second."""
     one, two, three = (
-        Occupant(namespace=namespace, pod=pod, container="main", parts=parts, since=ago(hours=hours))
+        occupant(pod, parts, namespace=namespace, since=ago(hours=hours))
         for namespace, pod, parts, hours in (
             ("team-vision", "resnet-0", 2, 3.9),
             ("team-language", "bert-0", 5, 3.5),
             ("team-vision", "resnet-1", 4, 2),
         )
     )
-    shared = GpuOccupancy(strategy="mps", allocation="device-plugin", vgpus_per_gpu=10, parts=10, hidden=0)
-    return {
-        _FAILED: msgspec.structs.replace(shared, granted=7, free=3, largest_free=3, occupants=(one, two)),
-        _FINE: msgspec.structs.replace(shared, granted=4, free=6, largest_free=6, occupants=(three,)),
-    }
+    return {_FAILED: occupied(one, two), _FINE: occupied(three)}
 
 
-def _denial() -> dict[str, str]:
-    """Ask the webhook about the example that is too large."""
+def denial() -> str:
+    """Say what the API server says to whoever creates the example that is too large."""
+    return f'admission webhook "pods.gpu-share.dev" denied the request: {_denied()["message"]}'
+
+
+def _denied() -> dict[str, str]:
+    """Ask the webhook about it."""
     pod = yaml.safe_load((ROOT / _TOO_LARGE).read_text())
     called = call(pod, namespace=pod["metadata"]["namespace"])
-    denial: dict[str, str] = answer(called, load(ROOT / "policies" / "files"))["status"]
-    return denial
-
-
-def _by_webhook(message: str) -> str:
-    return f'admission webhook "pods.gpu-share.dev" denied the request: {message}'
+    status_of_it: dict[str, str] = answer(called, load(ROOT / "policies" / "files"))["status"]
+    return status_of_it
 
 
 def _block(text: str) -> str:
