@@ -1,0 +1,68 @@
+"""A serving certificate that has expired, since nobody renewed it: what stops, and who tells it."""
+
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from certs.issuer import Pair
+from certs.pem import read_ca
+from policies.contract import CA_SECRET, SERVING_SECRET
+from tests.cluster.cluster import eventually
+from tests.cluster.installation import Installation
+from tests.cluster.pods import Place
+from tests.cluster.scraping import values
+from tests.cluster.test_doctor import told
+from tests.cluster.test_fragmentation import deployment
+from tests.cluster.view import is_well, says, view
+
+_EXPIRY = "gpu_share_serving_certificate_expiry_timestamp_seconds"
+
+
+def expired(installed: Installation) -> Pair:
+    """Issue a certificate by the CA of the cluster that ended yesterday."""
+    secret = installed.cluster.api.get(f"/api/v1/namespaces/gpu-share/secrets/{CA_SECRET}")["data"]
+    authority = read_ca(b64decode(secret["ca.crt"]), b64decode(secret["ca.key"]), now=datetime.now(UTC))
+    assert authority is not None
+    return authority.issue(["gpu-share-webhook.gpu-share.svc"], now=datetime.now(UTC) - timedelta(days=31))
+
+
+@contextmanager
+def served(installed: Installation, pair: Pair) -> Iterator[None]:
+    """Have the webhook serve a certificate that nobody renews."""
+    run, path = installed.cluster.run, f"/api/v1/namespaces/gpu-share/secrets/{SERVING_SECRET}"
+    run("kubectl -n gpu-share scale deployment gpu-share-certs --replicas=0")
+    eventually(lambda: not installed.pods("certs"), what="no pass is made")
+    data = {"tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
+    installed.cluster.api.ask("PATCH", path, {"data": {name: b64encode(pem).decode() for name, pem in data.items()}})
+    # The API server does not see it before it connects anew: it keeps connections as long as it uses them.
+    run("kubectl -n gpu-share rollout restart deployment/gpu-share-webhook")
+    run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
+    try:
+        yield
+    finally:
+        run("kubectl -n gpu-share scale deployment gpu-share-certs --replicas=1")
+        run("kubectl -n gpu-share rollout status deployment/gpu-share-certs")
+
+
+def test_an_expired_certificate_is_told_by_all_that_it_stops(installed: Installation, place: Place) -> None:
+    with served(installed, expired(installed)):
+        assert told("certificates", "the webhook's certificate expired at ")["status"] == "failure"
+        assert told("webhook-answers", "x509: certificate has expired")["status"] == "failure"
+        assert told("renewal", "no pod of gpu-share-certs")["status"] == "warning"
+        assert view("doctor").returncode == 1
+        assert max(values(installed, "webhook", _EXPIRY)) < time.time()
+        place.apply(deployment("0.1"))
+        found = says("deploy/model", place.name, "Not created", "failed calling webhook")
+        assert "x509: certificate has expired" in found["Not created"]
+        assert f"✗ {place.name}/ReplicaSet/model-" in view("top", "--once").stdout
+
+    def is_trusted_again() -> bool:
+        installed.hurry("webhook")
+        return is_well()
+
+    eventually(is_trusted_again, seconds=120, what="the webhook is trusted again")
+    assert min(values(installed, "webhook", _EXPIRY)) > time.time()
+    assert min(values(installed, "certs", "gpu_share_certificate_expiry_timestamp_seconds")) > time.time()
+    place.one_running("app=model", seconds=120)
