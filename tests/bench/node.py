@@ -6,6 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,7 @@ _FLOOD = 50_000
 _KIB_PER_MIB = 1024
 _UNTIL_IT_HANGS_SECONDS = 6.0  # the plugin looks at the GPUs every 5
 _WATCH_SECONDS = 15.0
+_IN_MEMORY = "/dev/shm"  # as /run is, where the state is on a node
 
 
 def measure(directory: Path) -> Iterator[str]:
@@ -194,19 +196,20 @@ def _node(directory: Path) -> Iterator[SimulatedKubelet]:
 
 @contextlib.contextmanager
 def _plugin(directory: Path, gpus: str | None, *more: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    arguments = ["--simulate", gpus] if gpus else []
-    arguments += ["--kubelet-dir", str(directory), "--state-dir", str(directory / "state"), *more]
-    arguments += ["--cdi-dir", str(directory / "cdi"), "--pod-resources", str(directory / "pod-resources.sock")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gpu_share", "plugin", *arguments],
-        env=os.environ | environment,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryDirectory(dir=_IN_MEMORY) as state:
+        arguments = ["--simulate", gpus] if gpus else []
+        arguments += ["--kubelet-dir", str(directory), "--state-dir", state, *more]
+        arguments += ["--cdi-dir", str(directory / "cdi"), "--pod-resources", str(directory / "pod-resources.sock")]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpu_share", "plugin", *arguments],
+            env=os.environ | environment,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def _latency(call: Callable[[], Any]) -> tuple[float, float]:
