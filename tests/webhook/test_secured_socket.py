@@ -1,0 +1,53 @@
+"""A secured socket by itself: who takes much of the processor's time is read in small pieces, and nobody else is."""
+
+import contextlib
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+
+from tests.webhook.key_updates import Sender
+from webhook.secured_socket import SecuredSocket
+from webhook.tls import ServingCertificate
+
+
+def connected(
+    certificates: Path, keys: Path, stack: contextlib.ExitStack
+) -> tuple[SecuredSocket, socket.socket, Sender]:
+    """Shake hands; give the server's side, the caller's socket, and the maker of its records."""
+    theirs, ours = (stack.enter_context(one) for one in socket.socketpair())
+    ours.settimeout(0)
+    context = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+    context.keylog_filename = str(keys)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    theirs.sendall(outgoing.read())
+    secured = SecuredSocket(ours)
+    secured.begin(ServingCertificate(certificates / "tls.crt", certificates / "tls.key").newest)
+    with contextlib.suppress(BlockingIOError):
+        secured.shake_hands()
+    incoming.write(theirs.recv(65536))
+    client.do_handshake()
+    theirs.sendall(outgoing.read())
+    secured.shake_hands()
+    (secret,) = [
+        line.split()[2] for line in keys.read_text().splitlines() if line.startswith("CLIENT_TRAFFIC_SECRET_0")
+    ]
+    return secured, theirs, Sender(bytes.fromhex(secret))
+
+
+def test_who_sends_key_updates_is_slow_and_who_sends_requests_is_not(certificates: Path, tmp_path: Path) -> None:
+    buffer = memoryview(bytearray(16 * 1024))
+    with contextlib.ExitStack() as stack:
+        usual, socket_of_usual, maker = connected(certificates, tmp_path / "usual", stack)
+        for _ in range(200):
+            socket_of_usual.sendall(maker.record(b"x" * 8192))
+            assert usual.read_into(buffer) == 8192
+        other, socket_of_other, maker = connected(certificates, tmp_path / "other", stack)
+        socket_of_other.sendall(b"".join(maker.key_update(asks=False) for _ in range(850)))
+        with pytest.raises(BlockingIOError):
+            other.read_into(buffer)
+        assert (usual.is_slow, other.is_slow) == (False, True)
