@@ -25,6 +25,5 @@ def own_values(
     """
     variables = Variables(container, allowance)
     found = list(in_environment(container.env, index, variables, judge)) if container.env else []
-    if line.words or line.hooks:
-        found.extend(Words(line, index, variables, judge).own_values())
+    found.extend(Words(line, index, variables, judge).own_values(container.env or []))
     return found

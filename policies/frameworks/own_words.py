@@ -5,22 +5,24 @@ from collections.abc import Iterator
 
 import msgspec
 
-from policies.changes import ReplaceArgument
+from policies.changes import ReplaceArgument, ReplaceVariable
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override
 from policies.frameworks.judge import Judge, OwnValue, number_in, shown
-from policies.frameworks.own_variables import assigned
+from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
 from policies.frameworks.settings import Option, SettingIndex
 from policies.frameworks.shell_text import BETWEEN
 from policies.frameworks.unread_words import UnreadWords
+from policies.pod import Variable
 
 _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME), in a shell "--option=$NAME"'
 _OPTION = re.compile(r"--?[A-Za-z]")
 _IN_NAME = re.compile(r"\w")
 _LONGEST_VALUE = 512  # characters that are read behind a variable's name
-_ASSIGNED = re.compile(r"([=:,\s]+)([^\s\x7f]*)")
+_ASSIGNED = re.compile(r"(\+?[=:,\s]+)([^\s\x7f]*)")
 _SPACE = re.compile(r"\s")
+_REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 _HAS_DIGITS = re.compile(r"[0-9]")
 
 
@@ -34,8 +36,8 @@ class Words:
         self._variables = variables
         self._judge = judge
 
-    def own_values(self) -> Iterator[OwnValue]:
-        """Yield what the words set, one by one, and then what the texts among them set."""
+    def own_values(self, env: list[Variable]) -> Iterator[OwnValue]:
+        """Yield what the words set, one by one, and then what the texts among them and in the variables of *env* do."""
         texts = []
         inert = self._index.inert
         words = list(self._line.words)  # as the kubelet expands them
@@ -53,23 +55,49 @@ class Words:
             else:
                 texts.append(word)
         hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
-        if texts or hooks:
-            unread = self._unread(words, hooks)
+        kept = [position for position, one in enumerate(env) if self._index.may_be_text(one)]
+        if texts or hooks or kept:
+            unread = UnreadWords(self._variables, self._index)
+            for position in kept:
+                yield from self._in_variable(position, env[position], unread)
+            self._look_at(words, hooks, unread)
             plain = [unread.plain(text) for text in texts]
             plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
-            yield from self._in_text(BETWEEN.join(plain))
+            # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
+            yield from self._in_text(BETWEEN.join(plain), is_read=self._line.runs_through_shell)
             if unread.start is not None:
                 name = f"an option {unread.start}…" if unread.start else "a word of its command line"
                 yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
 
-    def _unread(self, words: list[str], hooks: list[list[str]]) -> UnreadWords:
+    def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
+        """Yield what is written in a variable that a script may put on a command line, or a shell runs."""
+        text = self._variables.at(position)
+        unread.look_at_variable(variable.name, text)
+        if not self._index.has_setting(text) or _REFERENCES.fullmatch(variable.value or ""):
+            return
+        plain = unread.plain(text)
+        found, lowered, at = [], "", 0
+        for match in self._index.in_text.finditer(plain):
+            option = self._judge.likeliest(self._index.of_option(match[1]))
+            value = match[2].rstrip(",")
+            one = self._judged(option, f"--{match[1]}", value) if value else None
+            if one is not None:
+                found.append(msgspec.structs.replace(one, is_read=False))
+                if one.framework is not None and one.verdict in ("above", "unread"):
+                    lowered += plain[at : match.start(2)] + self._judge.text(option.setting)
+                    at = match.start(2) + len(value)
+        can_be = at > 0 and plain == variable.value and len(plain) <= LONGEST_LOWERED
+        change = ReplaceVariable(position, variable.name, lowered + plain[at:]) if can_be else None
+        for one in found:
+            yield msgspec.structs.replace(one, change=change if one.verdict in ("above", "unread") else None)
+        yield from self._assigned_in_text(plain, is_read=False)
+
+    def _look_at(self, words: list[str], hooks: list[list[str]], unread: UnreadWords) -> None:
         """Look at the command lines for what cannot be read."""
-        unread = UnreadWords(self._variables, self._index)
         for hook in hooks:
             unread.look_at(hook, is_command=True)
         if words:
             unread.look_at(words, is_command=self._line.has_command)
-        return unread
 
     def _in_word(self, position: int, word: str, option: Option) -> Iterator[OwnValue]:
         written, equals, value = word.partition("=")
@@ -94,16 +122,15 @@ class Words:
         """Put *text* in the place of a word, but not where a shell runs it."""
         return None if self._line.runs_through_shell else self._line.replaced(position, text)
 
-    def _in_text(self, text: str) -> Iterator[OwnValue]:
+    def _in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for match in self._index.in_text.finditer(text):
             option = self._judge.likeliest(self._index.of_option(match[1]))
             found = self._judged(option, f"--{match[1]}", match[2].rstrip(","))
             if found is not None:
-                # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
-                yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
-        yield from self._assigned_in_text(text)
+                yield msgspec.structs.replace(found, is_read=is_read)
+        yield from self._assigned_in_text(text, is_read=is_read)
 
-    def _assigned_in_text(self, text: str) -> Iterator[OwnValue]:
+    def _assigned_in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for name in self._index.variables:
             at = text.find(name)
             while at >= 0:
@@ -113,7 +140,7 @@ class Words:
                 is_name = not (at and _IN_NAME.match(text, at - 1))
                 if is_name and how and ("=" in how or _HAS_DIGITS.search(value)):  # `setenv NAME 0.9`, or a sentence
                     for found, _ in assigned(name, value, self._index, self._judge):
-                        yield msgspec.structs.replace(found, is_read=self._line.runs_through_shell)
+                        yield msgspec.structs.replace(found, is_read=is_read)
                 at = text.find(name, end)
 
     def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:

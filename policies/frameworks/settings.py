@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.framework import Framework, Override, Spelling
-from policies.pod import Container
+from policies.pod import Container, Variable
 
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
+_TAKING_WORDS = "xargs"  # from a file or its input, so that it is not inert
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
@@ -80,13 +81,27 @@ class SettingIndex:
         """Whether a container is known to set nothing. The fast way for the pods that come again and again."""
         if line.hooks or not self.inert.issuperset(line.words):
             return False
-        return not container.env or self._names.isdisjoint([one.name for one in container.env])
+        return not container.env or (
+            self._names.isdisjoint([one.name for one in container.env])
+            and not any(map(self.may_be_text, container.env))
+        )
+
+    def may_be_text(self, variable: Variable) -> bool:
+        """Whether the value of a variable may be a command line, or a part of it, with a setting in it."""
+        value = variable.value
+        if not value or value.isalnum() or variable.name in self.variables:
+            return False
+        return "$" in value or "`" in value or self.has_setting(value)
+
+    def has_setting(self, text: str) -> bool:
+        """Whether a setting is written in *text*."""
+        return self.in_text.search(text) is not None or any(name in text for name in self.variables)
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
         if word in self.inert:
             return True
-        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word):
+        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word) or word.endswith(_TAKING_WORDS):
             return False
         if self.of_option(word.partition("=")[0]) and word.startswith("-"):
             return False

@@ -6,56 +6,22 @@ looked at once, and counted: there are at most so many of them.
 """
 
 import re
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.shell_values import DASHED, GIVEN, SEVERAL, SPLIT, Shell, Word, names_of_numbers
 
-DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
-GIVEN: Final = "\0\4"  # a word that stands elsewhere in the text or on the command line: $1, or a variable set twice
 _DEEPEST: Final = 12  # substitutions, quotes and texts in one another
-
-
-class Word(NamedTuple):
-    """One word that a command gets."""
-
-    text: str
-    splits: bool = False  # it may become several words, since something unread in it is not quoted
-
-
-class Shell(Protocol):
-    """What the text is read for."""
-
-    depth: int  # how many texts, substitutions and braces stand in one another
-
-    def says(self, text: str) -> None:
-        """Take note of a text that may become a word, or not."""
-
-    count: Callable[[], None]  # counts a token; raises UnreadableError if there were too many
-
-    def value(self, name: str) -> str:
-        """Return the value of a variable, or a mark."""
-
-    def assign(self, name: str, value: Word, *, appends: bool = False) -> None:
-        """Take note of a variable; `name[` is an array."""
-
-    def defines(self, name: str) -> None:
-        """Take note of a function."""
-
-    def command(self, words: list[Word]) -> str:
-        """Look at a command; returns what it writes, as far as that is known."""
-
-    def here(self, command: list[Word], body: str, *, is_computed: bool) -> None:
-        """Look at what a command reads."""
-
 
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_HERE = re.compile(r"[^\\$`]+")
 _IN_BRACES = re.compile(r"[^\\'\"$`}]+")
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*)|([0-9@*])|[#?$!-])", re.ASCII)
 _BRACED = re.compile(r"\$\{(#?)(?:([A-Za-z_]\w*)|([0-9]+|[@*])|[#?$!-])(\[[@*]\])?(:?[-=+?]|(?=\}))?", re.ASCII)
-_ARITHMETIC = re.compile(r"\$\(\((?:[^`$()]++|\$[A-Za-z_{]|\([^`$()]*+\)){0,64}+\)\)", re.ASCII)
-_SPACES = re.compile(r"[ \t\n]+")
+# What it assigns to the variables of the text is a number, but for ${NAME:=x}.
+_ARITHMETIC = re.compile(
+    r"\$\(\((?:[^`$()]++|\$[A-Za-z_]|\$\{(?!\w+(?:\[[^]]*\])?:?=)|\([^`$()]*+\)){0,64}+\)\)", re.ASCII
+)
 
 
 class ExpansionReader:
@@ -118,6 +84,7 @@ class ExpansionReader:
         if text.startswith("$(", at):
             if match := _ARITHMETIC.match(text, at):
                 self._at = match.end()
+                self._set_numbers(match[0])
                 return A_VALUE
             self._at += 1
             return self._substituted()
@@ -132,7 +99,26 @@ class ExpansionReader:
         self._at = match.end()
         if match[1]:
             return self._shell.value(match[1])
-        return GIVEN if match[2] else A_VALUE
+        return self._given(match[2], quoted=quoted) if match[2] else A_VALUE
+
+    @staticmethod
+    def _given(position: str, *, quoted: bool) -> str:
+        """Stand for words of the command line; what is before and behind them joins the first and the last one."""
+        if quoted:
+            return f"{GIVEN}{SPLIT}{GIVEN}" if position == "@" else GIVEN
+        return SEVERAL
+
+    def _set_numbers(self, arithmetic: str) -> None:
+        for name in names_of_numbers(arithmetic):
+            self._shell.count()
+            self._shell.assign(name, Word(A_VALUE))
+
+    def _at_home(self, text: str) -> str:
+        """Put the value of HOME into what begins a word and is not quoted."""
+        if text[:1] != "~" or text[1:2] not in ("", "/", ":"):
+            return text
+        home = self._shell.value("HOME")
+        return text if home == A_VALUE else home + text[1:]
 
     def _substituted(self) -> str:
         """Read the commands in parentheses."""
@@ -174,37 +160,45 @@ class ExpansionReader:
         rest = self._up_to_brace(quoted=quoted)
         self._shell.depth -= 1
         self._shell.says(rest)
+        if operator is None:
+            self._set_numbers(rest)
         if length:
             return A_VALUE
         if operator is None:
             return self._part_of(self._shell.value(name), rest) if name and rest else ANYTHING
-        if array:
-            return self._shell.value(f"{name}[")
-        value = self._shell.value(name) if name else GIVEN if position else A_VALUE
+        value = self._of_parameter(name, position, array, quoted=quoted)
         match operator.lstrip(":"):
             case "" | "?":
                 return value
             case "+":
-                if "\0" in value:
+                if UNREAD in value:
                     return self._either("", rest)
                 return rest if value or operator[0] != ":" else ""
             case _:
                 result = rest if value == "" and operator[0] == ":" else value
-                result = self._either(value, rest) if "\0" in value else result
+                result = self._either(value, rest) if UNREAD in value else result
                 if operator[-1] == "=" and name:
                     self._shell.assign(name, Word(result))
                 return result
 
-    @staticmethod
-    def _part_of(value: str, pattern: str) -> str:
-        if ANYTHING in value + pattern or GIVEN in value or _SPACES.search(value + pattern) or pattern[0] in "[@":
+    def _of_parameter(self, name: str | None, position: str | None, array: str | None, *, quoted: bool) -> str:
+        if not name:
+            return self._given(position, quoted=quoted) if position else A_VALUE
+        if not array:
+            return self._shell.value(name)
+        value = self._shell.value(f"{name}[")
+        between = SPLIT if quoted and "@" in array else " "
+        return f"{value}{between}{value}" if UNREAD in value else value
+
+    def _part_of(self, value: str, pattern: str) -> str:
+        both = value + pattern
+        if ANYTHING in both or GIVEN in value or self._shell.separators.search(both) or pattern[0] in "[@":
             return ANYTHING
         return A_VALUE if pattern == "##*-" else DASHED  # what is behind the last dash has none
 
-    @staticmethod
-    def _either(one: str, other: str) -> str:
+    def _either(self, one: str, other: str) -> str:
         """Stand for one of two values."""
-        if ANYTHING in one or ANYTHING in other or other.startswith("-") or _SPACES.search(other):
+        if ANYTHING in one or UNREAD in other or other.startswith("-") or self._shell.separators.search(other):
             return ANYTHING
         return one or A_VALUE
 
@@ -215,7 +209,7 @@ class ExpansionReader:
             self._shell.count()
             sign = text[self._at]
             if match := _IN_BRACES.match(text, self._at):
-                parts.append(match[0])
+                parts.append(match[0] if parts or quoted else self._at_home(match[0]))
                 self._at = match.end()
             elif sign == "}":
                 self._at += 1
@@ -234,6 +228,8 @@ class ExpansionReader:
             elif sign == "'":
                 parts.append(sign)
                 self._at += 1
+            elif not quoted and text.startswith("$'", self._at):
+                raise UnreadableError
             else:
                 parts.append(self._expansion(quoted=True))
         raise UnreadableError

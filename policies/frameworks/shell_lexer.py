@@ -5,10 +5,11 @@ The shell that reads for is told of each command, assignment and function in the
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
-from policies.frameworks.shell_expansions import GIVEN, Shell, Word
+from policies.frameworks.shell_commands import CLOSING, OPENING, Commands, HereDocument
+from policies.frameworks.shell_values import GIVEN, SPLIT, Shell, Word
 from policies.frameworks.shell_words import BARE, BLANK, WordReader
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
@@ -17,19 +18,12 @@ _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 # Dash joins names and operators at such an end of a line, and bash does not.
 _JOINED = re.compile(r"(?:(?<=[^\s\\])|\\\\)(?:\\\\)*+\\\n\S")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=", re.ASCII)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^]`(]*+\])?(\+?)=", re.ASCII)
 _DELIMITER = re.compile(r"[ \t]*([^\s;&|()<>$`]+)")
 _END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
-_COMMAND = re.compile(r"\$\(|`")
+_COMMAND = re.compile(r"\$\(|`|\$\{\w+(?:\[[^]]*\])?:?=")
 _COMPOUND = frozenset({"for", "select", "case", "esac", "function", "[[", "coproc"})
 _SKIPPED = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!", "time"})
-
-
-class _Here(NamedTuple):
-    delimiter: str
-    is_quoted: bool
-    strips_tabs: bool
-    command: list[Word]
 
 
 class Lexer(WordReader):
@@ -38,11 +32,8 @@ class Lexer(WordReader):
     def __init__(self, text: str, shell: Shell) -> None:
         """Read *text* for *shell*."""
         super().__init__(text, shell)
-        self._here: list[_Here] = []
-        self._open: list[str] = []  # "(" and "case" that are not closed
-        self._command: list[Word] = []
-        self._begun = False  # whether a word of a command has been read
-        self._written = ANYTHING
+        self._here: list[HereDocument] = []
+        self._now = Commands()
 
     def read(self) -> str:
         """
@@ -63,22 +54,22 @@ class Lexer(WordReader):
 
     def _list(self, until: str) -> str:
         """Read commands up to *until*, which is left to the caller."""
-        outer = self._open, self._command, self._begun, self._written
-        self._open, self._command, self._begun, self._written = [], [], False, ""
-        while self._at < len(self._text) and not (self._text[self._at] == ")" and not self._open):
+        outer, self._now = self._now, Commands()
+        while self._at < len(self._text) and not (self._text[self._at] == ")" and not self._now.open):
             self._shell.count()
             self._token()
         self._end()
-        written = self._written
-        if self._open or not self._text.startswith(until, self._at) or (not until and self._at < len(self._text)):
+        written = self._now.written
+        if self._now.open or not self._text.startswith(until, self._at) or (not until and self._at < len(self._text)):
             raise UnreadableError
-        self._open, self._command, self._begun, self._written = outer
+        self._now = outer
         return written
 
-    def _end(self) -> None:
-        if self._command:
-            self._written = self._shell.command(self._command)
-        self._command, self._begun = [], False
+    def _end(self, operator: str = "") -> None:
+        if self._now.command:
+            self._now.written = self._shell.command(self._now.command)
+        self._shell.settle(is_certain=self._now.is_certain(operator))
+        self._now.next(operator)
 
     def _token(self) -> None:
         text = self._text
@@ -87,7 +78,7 @@ class Lexer(WordReader):
         elif match := _REDIRECTION.match(text, self._at):
             self._redirect(match)
         elif match := _OPERATOR.match(text, self._at):
-            self._end()
+            self._end(match[0])
             self._at = match.end()
             if match[0] == "\n":
                 self._here_documents()
@@ -95,24 +86,27 @@ class Lexer(WordReader):
                 self._patterns()
         elif text[self._at] in "()":
             self._parenthesis(text[self._at])
-        elif not self._begun and (match := _ASSIGNMENT.match(text, self._at)):
+        elif not self._now.begun and (match := _ASSIGNMENT.match(text, self._at)):
             self._assign(match)
-        elif self._begun or not (match := BARE.match(text, self._at)) or not self._is_reserved(match[0]):
-            self._command += self._words()
-            self._begun = True
+        elif not self._reserved():
+            self._now.command += self._words()
+            self._now.begun = True
 
-    def _is_reserved(self, word: str) -> bool:
-        """Read a reserved word, if *word* is one, and what belongs to it."""
+    def _reserved(self) -> bool:
+        """Read a reserved word, if there is one, and what belongs to it."""
+        match = None if self._now.begun or self._now.sets else BARE.match(self._text, self._at)
+        word = match[0] if match else ""
         if word not in _SKIPPED and word not in _COMPOUND:
             return False
         self._at += len(word)
+        self._now.nest += (word in OPENING) - (word in CLOSING)
         match word:
             case "for" | "select":
                 self._loop(word)
             case "case":
                 self._blank()
                 self._words()
-                self._open.append("case")
+                self._now.open.append("case")
                 if not self._takes("in"):
                     raise UnreadableError
                 self._patterns()
@@ -130,15 +124,16 @@ class Lexer(WordReader):
         return True
 
     def _close(self, opened: str) -> None:
-        if not self._open or self._open.pop() != opened:
+        if not self._now.open or self._now.open.pop() != opened:
             raise UnreadableError
 
     def _test(self) -> None:
         end = _END_OF_TEST.search(self._text, self._at)
         if end is None or _COMMAND.search(self._text, self._at, end.start()):
             raise UnreadableError
+        self._set_numbers(self._text[self._at : end.start()])
         self._at = end.end()
-        self._begun = True
+        self._now.begun = True
 
     def _loop(self, word: str) -> None:
         name = self._name()
@@ -156,7 +151,7 @@ class Lexer(WordReader):
 
     def _patterns(self) -> None:
         """Read the patterns of one branch of `case`, or `esac`."""
-        if not self._open or self._open[-1] != "case":
+        if not self._now.open or self._now.open[-1] != "case":
             raise UnreadableError
         if self._takes("esac"):
             self._close("case")
@@ -175,25 +170,29 @@ class Lexer(WordReader):
 
     def _parenthesis(self, sign: str) -> None:
         if sign == ")":
-            self._close("(")
             self._end()
-        elif self._begun:  # a function
+            self._close("(")
+        elif self._now.begun:  # a function
             self._at += 1
             self._blank()
-            if len(self._command) != 1 or not self._text.startswith(")", self._at):
+            if len(self._now.command) != 1 or not self._text.startswith(")", self._at):
                 raise UnreadableError
-            self._shell.defines(self._command[0].text)
-            self._command, self._begun = [], False
+            self._shell.defines(self._now.command[0].text)
+            self._now.next("")
         elif self._text.startswith("((", self._at):
             raise UnreadableError
         else:
-            self._open.append("(")
+            self._now.open.append("(")
         self._at += 1
 
     def _assign(self, match: re.Match[str]) -> None:
         self._at = match.end()
+        self._now.sets = True
         if not self._text.startswith("(", self._at):
-            self._shell.assign(match[1], self._word(), appends=bool(match[2]))
+            value = self._word()
+            text = value.text.replace(SPLIT, " ")
+            element = "[" if match[2] else ""
+            self._shell.assign(f"{match[1]}{element}", Word(text, value.splits), appends=bool(match[3]))
             return
         self._at += 1
         self._blank(lines=True)
@@ -205,6 +204,7 @@ class Lexer(WordReader):
 
     def _redirect(self, match: re.Match[str]) -> None:
         self._at = match.end()
+        self._now.redirects = True
         operator = match[1]
         if operator in ("<<", "<<-"):
             delimiter = _DELIMITER.match(self._text, self._at)
@@ -212,12 +212,12 @@ class Lexer(WordReader):
                 raise UnreadableError
             self._at = delimiter.end()
             bare = re.sub(r"[\\'\"]", "", delimiter[1])
-            self._here.append(_Here(bare, bare != delimiter[1], operator == "<<-", self._command))
+            self._here.append(HereDocument(bare, bare != delimiter[1], operator == "<<-", self._now.command))
             return
         self._blank()
         read = self._words()
         if operator == "<<<":
-            self._shell.here(self._command, " ".join(one.text for one in read), is_computed=False)
+            self._shell.here(self._now.command, " ".join(one.text for one in read), is_computed=False)
 
     def _here_documents(self) -> None:
         waiting, self._here = self._here, []
@@ -229,7 +229,7 @@ class Lexer(WordReader):
                 read = Lexer(body, self._shell).here_document()
                 self._shell.here(one.command, read, is_computed=read != body)
 
-    def _body(self, here: _Here) -> str:
+    def _body(self, here: HereDocument) -> str:
         begin = self._at
         while self._at < len(self._text):
             self._shell.count()

@@ -18,11 +18,13 @@ _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", r
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMING: Final = ("for", "read", "export", "local")
 _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
-OF_EVERY_SHELL = frozenset({"HOME", "HOSTNAME", "IFS", "LANG", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"})
+OF_EVERY_SHELL = frozenset({"IFS", "PWD"})  # which a shell sets at its start, whatever its environment says
 _SPLITS = frozenset({"IFS"})
 _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
 _SPACED = str.maketrans("()}[];&|<>{", " " * 10 + UNREAD, "'\"\\")
+_BRACES = re.compile(r"\{[^\s{}]*+\}")
+_OF_OTHERS = frozenset("(\\!^")
 # An option whose name is partly unread, and a word that begins with what may be an option.
 _PART_UNREAD = re.compile(r"-(?<![\w-]-)([\w-]*+)\x00([\x01-\x03]?)")
 _MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f]\x00\x01)")
@@ -37,6 +39,16 @@ def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) 
     if "\\" in text:
         text = text.replace("\\\n", "").replace("\\_", " ")  # `env -S` writes a space so
     return text.translate(_SPACED)
+
+
+def has_braces(text: str) -> bool:
+    """Whether a shell may write a word once for each part of what is in its braces."""
+    return any("," in one or ".." in one for one in _BRACES.findall(text))
+
+
+def has_escapes(text: str) -> bool:
+    r"""Whether a shell that is not POSIX may make something else of a word: fish of `\x2d`, csh of `!`."""
+    return not _OF_OTHERS.isdisjoint(text)
 
 
 def unread_options(text: str) -> Iterator[str]:

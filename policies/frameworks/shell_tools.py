@@ -8,7 +8,7 @@ from policies.frameworks.expansion import UNREAD
 
 _BUILT_IN = """
 : [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
-pushd pwd read readarray return shift test times true type ulimit umask unalias unset wait
+pushd pwd read readarray return shift test times true type ulimit umask unalias wait
 """
 _OF_FILES = """
 b2sum base32 base64 basename bunzip2 bzip2 cat chgrp chmod chown cksum cmp comm cp csplit cut dd df diff dirname du
@@ -34,6 +34,23 @@ TOOLS: Final = frozenset(
 
 # What they write cannot begin an option, and has no space: a number, or a name of the system.
 _NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
+# How words begin that make a tool run what another word says.
+_RUNNING: Final = {
+    "conda": ("run",),
+    "git": ("!", "-c", "--exec-path"),
+    "ip": ("exec",),
+    "mamba": ("run",),
+    "mapfile": ("-C",),
+    "micromamba": ("run",),
+    "nc": ("-c", "-e", "--exec", "--sh-exec"),
+    "netcat": ("-c", "-e", "--exec", "--sh-exec"),
+    "readarray": ("-C",),
+    "scp": ("-S", "-D", "-o"),
+    "sftp": ("-S", "-D", "-o"),
+    "sort": ("--compress",),
+    "split": ("--filter",),
+}
+_RUNS_IN_SED = re.compile(r"(?:^|[;\n{}/$0-9!])\s*e\s")
 _DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
 
@@ -42,6 +59,15 @@ def tool(program: str) -> str:
     """Return the name of a tool that *program* starts; "" if it may be anything else."""
     directory, slash, name = program.rpartition("/")
     return name if name in TOOLS and f"{directory}{slash}" in _DIRECTORIES else ""
+
+
+def runs_another(words: Sequence[str]) -> bool:
+    """Whether a tool starts the program that its own words name."""
+    name = words[0].rpartition("/")[2]
+    if name == "sed":
+        return any(map(_RUNS_IN_SED.search, words[1:]))
+    begins = _RUNNING.get(name, ())
+    return bool(begins) and any(one.startswith(begins) for one in words[1:])
 
 
 def writes_a_value(words: Sequence[str]) -> bool:
@@ -53,11 +79,15 @@ def writes_a_value(words: Sequence[str]) -> bool:
         case "mktemp":
             return all(one in ("-d", "-q") for one in operands)
         case name:
-            return name in _NUMBERING and not any(UNREAD in one for one in operands)
+            return name in _NUMBERING and not any(UNREAD in one or one.startswith("--files0") for one in operands)
 
 
 def variables_set(words: Sequence[str]) -> Sequence[str]:
     """Return the names of the variables that a tool sets to what it reads or writes."""
-    if words[0] in ("read", "mapfile", "readarray", "getopts"):
+    if words[0] in ("read", "mapfile", "readarray"):
         return [one for one in words[1:] if not one.startswith("-")]
-    return words[2:3] if words[:2] == ["printf", "-v"] else ()
+    if words[0] == "getopts":
+        return [*words[2:3], *(["OPTARG"] if len(words) > 3 else [])]  # noqa: PLR2004 - words of its own to look at
+    if words[0] != "printf" or not (option := "".join(words[1:2])).startswith("-v"):
+        return ()
+    return [option.removeprefix("-v")] if option != "-v" else words[2:3]

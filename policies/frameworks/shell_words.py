@@ -2,12 +2,10 @@
 
 import re
 import sys
-from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
-from policies.frameworks.shell_expansions import GIVEN, ExpansionReader, Word
-
-_SPLIT: Final = "\0\5"  # where an unquoted value is split into words
+from policies.frameworks.shell_expansions import ExpansionReader
+from policies.frameworks.shell_values import GIVEN, SEVERAL, SPLIT, Word
 
 BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\r\n;&|()<>])")
 BLANK = re.compile(r"[ \t\r]+|\\\n")
@@ -16,7 +14,6 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL)
 _OF_ANSI = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
-_SPACES = re.compile(r"[ \t\n]+")
 
 
 class WordReader(ExpansionReader):
@@ -26,7 +23,7 @@ class WordReader(ExpansionReader):
         """Read what stands here as one word: it becomes several where an unquoted value has spaces."""
         at = self._at
         word = self._word()
-        pieces = word.text.split(_SPLIT)
+        pieces = word.text.split(SPLIT)
         if self._at == at:
             raise UnreadableError
         if not pieces[0] and not any(sign in self._text[at : self._at] for sign in "'\""):
@@ -45,9 +42,10 @@ class WordReader(ExpansionReader):
             self._shell.count()
             sign = text[self._at]
             if match := _PLAIN.match(text, self._at):
-                parts.append(match[0])
+                parts.append(match[0] if parts else self._at_home(match[0]))
                 opens |= "{" in match[0] and match[0] != "{}"
                 separates |= "," in match[0] or ".." in match[0]
+                splits |= self._shell.depth > 1 and ANYTHING in match[0]  # of a value that a text quotes, in a text
                 self._at = match.end()
             elif sign == "\\":
                 escaped = text[self._at + 1 : self._at + 2]
@@ -67,7 +65,7 @@ class WordReader(ExpansionReader):
             elif sign in "$`":
                 value = self._expansion()
                 splits |= ANYTHING in value
-                parts.append(_SPACES.sub(_SPLIT, value))
+                parts.append(self._shell.separators.sub(SPLIT, value))
             else:
                 break
         return Word("".join(parts), splits or (opens and separates))
@@ -97,7 +95,7 @@ class WordReader(ExpansionReader):
 
 def _sole(text: str) -> str:
     """What is given elsewhere is read there as a word; a part of a word is not."""
-    return text if text == GIVEN else text.replace(GIVEN, ANYTHING)
+    return GIVEN if text in (GIVEN, SEVERAL) else text.replace(GIVEN, ANYTHING)
 
 
 def _of_escape(match: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from tests.bypass.attempt import Attempt, by_webhook, variable
 from tests.bypass.corpus_memory_shell import shell_texts
 from tests.bypass.corpus_memory_texts import texts, wrapped
+from tests.bypass.corpus_memory_variables import of_variables
 from tests.bypass.greedy import (
     CONF,
     CONFIG_MAP,
@@ -26,7 +27,8 @@ DIGITS = variable("N", "95")
 
 def greedy() -> list[Greedy]:
     """List every one."""
-    return [*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *_variables(), *_others(), *_overriding()]
+    of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts())
+    return [*of_words, *of_variables(), *_variables(), *_others(), *_overriding()]
 
 
 def memory() -> Iterator[Attempt]:

@@ -86,6 +86,82 @@ REACHING = (
     'A\\\n="$EXTRA"; vllm serve m $A',
     "cat <\\\n<E\n'\nE\nvllm serve m $EXTRA # '",
     f"{'true;' * 2000} vllm serve m --port=$EXTRA",
+    "HOME=$EXTRA; vllm serve m ~",
+    "vllm serve m ${X:-~$EXTRA}",
+    ': "$EXTRA"; vllm serve m $_',
+    "read < /x; vllm serve m $REPLY",
+    "mapfile < /x; vllm serve m $MAPFILE",
+    'mapfile -t A < /x; vllm serve m "${A[@]}"',
+    'read -a A < /x; vllm serve m "${A[@]}"',
+    "printf -vA -- '--gpu%s' -memory-utilization=0.95; vllm serve m $A",
+    "mapfile -C 'vllm serve m' -c 1 < /x",
+    "[[ $EXTRA =~ -.* ]]; vllm serve m ${BASH_REMATCH[0]}",
+    'getopts a: x -a "$EXTRA"; vllm serve m $OPTARG',
+    "A=a; unset A; vllm serve m ${A:-$EXTRA}",
+    "f() { local A; vllm serve m ${A:-$EXTRA}; }; A=a; f",
+    "vllm serve m ${A[@]:-$EXTRA}",
+    "trap 'vllm serve m $A' EXIT; A=$EXTRA",
+    "nameref A=EXTRA; vllm serve m $A",
+    "conda run -n x vllm serve m $EXTRA",
+    "micromamba run -n x vllm serve m $EXTRA",
+    "git -c alias.v='!vllm serve m' v $EXTRA",
+    "split --filter='vllm serve m $EXTRA' /x",
+    'sed "1e vllm serve m $EXTRA" /x',
+    "unset $EXTRA; vllm serve m",
+    'sh -c "vllm serve m --port=$EXTRA"',
+    'eval "vllm serve m --port=$EXTRA"',
+)
+
+# Where a word, a variable or a text may be something else than it seems, and an option with it.
+DISGUISED = (
+    "A=--gpu; if x; then A=--gpux; fi; vllm serve m $A-memory-utilization=0.95",
+    "A=--gpu; (A=z); vllm serve m $A-memory-utilization=0.95",
+    "s() { A=--gpu; }; s; vllm serve m $A-memory-utilization=0.95",
+    'A="x --gpu"; x || A=y; vllm serve m z$A-memory-utilization=0.95',
+    'set -- a --gpu; vllm serve m "x$@-memory-utilization=0.95"',
+    "set -- 'a --gpu'; vllm serve m x$1-memory-utilization=0.95",
+    "set -- a --gpu; vllm serve m x$*-memory-utilization=0.95",
+    'A=(x --gpu); vllm serve m "y${A[@]}-memory-utilization=0.95"',
+    "A=x; A[0]=--gpu; vllm serve m $A-memory-utilization=0.95",
+    "A=axbx--gpu; vllm serve m z${A//x/$'\t'}-memory-utilization=0.95",
+    "IFS=,; A=y--gpu-mem; B=x,${A#y}ory-utilization=0.95; vllm serve m $B",
+    "printf -v IFS @; A=x@--gpu; vllm serve m $A-memory-utilization=0.95",
+    "A=q--gpu-memory-utilization=0.95; A=${A#q}; vllm serve m $A",
+    "s() { A='y --gpu'; }; s; eval \"vllm serve m z${A%z}-memory-utilization=0.95\"",
+    "coproc vllm serve m --gpu-memory-{utilization=0.95,x}",
+    "((1)); vllm serve m {--gpu,x}-memory-utilization=0.95",
+    "declare -l A=--GPU-MEMORY-UTILIZATION=0.95; vllm serve m $A",
+    "declare -i N=011; vllm serve m --gpu-memory-utilization=0.$N",
+    "A=1; let A=9; vllm serve m --gpu-memory-utilization=0.$A",
+    "A=1; : $((A=9)); vllm serve m --gpu-memory-utilization=0.$A",
+    "false && A=0; vllm serve m --gpu-memory-utilization=0.${A}95",
+    "false && A=0.1; vllm serve m --gpu-memory-utilization $A 0.95",
+    ": $((3${C:=--gpu})); vllm serve m $C-memory-utilization=0.95",
+    "[[ ${A:=--gpu} ]]; vllm serve m $A-memory-utilization=0.95",
+    "PS4='$(vllm serve m --gpu${Z}-memory-utilization=0.95)'; set -x; :",
+    "A='x[$(vllm serve m --gpu${Z}-memory-utilization=0.95)]'; : $((A))",
+    "test -v 'x[$(vllm serve m --gpu${Z}-memory-utilization=0.95)]'",
+    "exec 3<<'E'\nvllm serve m --gpu${Z}-memory-utilization=0.95\nE\n. /dev/fd/3",
+    "cat <<'E' | sh\nvllm serve m --gpu${Z}-memory-utilization=0.95\nE",
+    "echo 'vllm serve m --gpu${Z}-memory-utilization=0.95' | sh",
+    "if x; then V='vllm serve m --gpu${Z}-memory-utilization=0.95'; fi; eval \"$V\"",
+    "set -- 'vllm serve m --gpu${Z}-memory-utilization=0.95'; eval \"$1\"",
+    "env XLA${Z}_PYTHON_CLIENT_MEM_FRACTION=0.95 python x",
+    "read XLA_PYTHON_CLIENT_MEM_FRACTION < /x; export XLA_PYTHON_CLIENT_MEM_FRACTION; python x",
+    "fish -c 'vllm serve m --gpu\\x2dmemory-utilization=0.95'",
+)
+# Where a variable is not set after all.
+VANISHING = (
+    "false && A=x; vllm serve m $A--gpu-memory-utilization=0.95",
+    "false &&\nA=x; vllm serve m $A--gpu-memory-utilization=0.95",
+    "A=x true; vllm serve m $A--gpu-memory-utilization=0.95",
+    "(A=x); vllm serve m $A--gpu-memory-utilization=0.95",
+    "A=x | true; vllm serve m $A--gpu-memory-utilization=0.95",
+    "A=x </no; vllm serve m $A--gpu-memory-utilization=0.95",
+    "A=x; unset A; vllm serve m $A--gpu-memory-utilization=0.95",
+    "A=x; sh -c 'vllm serve m $A--gpu-memory-utilization=0.95'",
+    "if false; then B=1 fi; A=x; fi; vllm serve m $A--gpu-memory-utilization=0.95",
+    "env -i sh -c 'vllm serve m $PORT--gpu-memory-utilization=0.95'",
 )
 
 # Of a program that takes no memory setting, or one word that is another option's.
@@ -123,12 +199,20 @@ HARMLESS = (
     """exec vllm serve --port 8200 --kv-transfer-config '{"kv_connector":"N", "kv_role":"kv_both"}' m --gp=0.2""",
     """vllm serve m --gp=0.2 --limits '[{"image": 1,"video":2}, {"a":3,"b":4}]'""",
     "python x.py \\\n  --seed=$PORT \\\n  --name 'a \\\\'",
+    f'if [ -d /a ]; then DIR=/a; else DIR=/b; fi; python $DIR/x.py "--out=$DIR/o"; {SERVE}',
+    f"NAME=m; REV=1; {SERVE} --served-model-name $NAME-$REV",
+    f"git config --global credential.helper '!f() {{ echo \"password=$TOKEN\"; }}; f'; {SERVE}",
+    "conda activate x && pip install y; python $PORT.py",
+    f"unset LD_LIBRARY_PATH; export PATH=/x:$PATH; {SERVE}",
+    f'sed -i "s|@TOKEN@|$TOKEN|g" /x.conf; {SERVE}',
 )
 
 
 def shell_texts() -> Iterator[Greedy]:
     yield from _texts("reaching", REACHING, "warned", "denied")
     yield from _texts("harmless", HARMLESS, "kept", "kept")
+    yield from _texts("disguised", DISGUISED, "warned", "denied")
+    yield from _texts("vanishing", VANISHING, "denied", "denied")
     decoded = "vllm serve m $'\\055\\x2dgpu-memory-utilization=0.95'"
     yield Greedy("an option in a shell's escapes", {"command": ["bash", "-c", decoded]}, "denied", "denied")
     parts = "D=-; vllm serve m ${D}-gpu-memory-utilization=0.95"

@@ -1,0 +1,43 @@
+"""What the built-in commands that declare variables set: `export NAME=value`, `local NAME`, `unset NAME`."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.shell_values import Word
+
+DECLARING: Final = frozenset(
+    {"declare", "export", "float", "integer", "local", "nameref", "readonly", "typeset", "unset"}
+)
+_NAMED_BY_TYPE: Final = frozenset({"float", "integer", "nameref"})  # of ksh
+_KEEPING: Final = frozenset("-AFafgprtvx")  # options with which a variable holds what it is set to
+_OPERAND = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.ASCII | re.DOTALL)
+
+
+class Declared(NamedTuple):
+    """A variable, and what it is set to."""
+
+    name: str
+    value: Word
+    appends: bool = False
+
+
+def declared(words: Sequence[Word]) -> Iterator[Declared]:
+    """
+    Yield what a command of DECLARING sets; a variable without a value may be empty from here on.
+
+    Raises:
+        UnreadableError: If a name is computed, or a variable will hold something else: -l writes it in small letters.
+    """
+    program = words[0].text
+    if program in _NAMED_BY_TYPE:
+        raise UnreadableError
+    for one in words[1:]:
+        match = _OPERAND.match(one.text)
+        if match:
+            yield Declared(match[1], Word(match[3], one.splits), bool(match[2]))
+        elif UNREAD in one.text or (one.text.startswith("-") and not _KEEPING.issuperset(one.text)):
+            raise UnreadableError
+        elif program != "export" and not one.text.startswith("-"):
+            yield Declared(one.text, Word(""))

@@ -1,0 +1,133 @@
+"""
+What the variables of a shell's text hold, as far as the text and its container say.
+
+A variable that may hold one of several values is a mark. What stands in a branch, a function or a subshell may not be
+run at all, so what is set there may as well be what it was before.
+"""
+
+import re
+from typing import Final
+
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.shell_text import OF_EVERY_SHELL
+from policies.frameworks.shell_values import DASHED, GIVEN, SEVERAL, WHITE_SPACE, Word
+
+RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"})  # as texts
+FUNCTION_OF_BASH: Final = "BASH_FUNC_"
+_LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
+_MOST_MADE: Final = 64 * 1024  # characters that variables make in one text
+_SEPARATORS: Final = re.compile(r"[ \t\n,:;|/=]+")
+_PREFIX_OF_BASH: Final = "BASH_"
+_OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
+_SET_BY_SHELLS: Final = frozenset(
+    {"_", "COPROC", "DIRSTACK", "FUNCNAME", "MAPFILE", "READLINE_LINE", "REPLY"}
+)  # to what they read, or what was given to another command
+
+
+class ShellVariables:
+    """The variables of one text, in the order in which it sets them."""
+
+    def __init__(self, variables: Variables) -> None:
+        """Begin with those of the container."""
+        self._of_container = variables
+        self._values: dict[str, str] = {}
+        self._uncertain: dict[str, str] = {}  # what else they may hold, since the text may not set them at all
+        self._fresh: set[str] = set()  # which the last command sets
+        self._made = 0
+        self.depth = 0
+        self.loses_environment = False  # a command may have been started without the container's variables
+        self.separators = WHITE_SPACE  # where a shell splits a value that is not quoted, by IFS
+
+    def forget(self) -> None:
+        """Forget what other texts have set."""
+        self._values.clear()
+        self._uncertain.clear()
+
+    def value(self, name: str) -> str:
+        """
+        Return what a shell makes of $NAME; `name[` is an array.
+
+        Raises:
+            UnreadableError: If variables make more than in any real text.
+        """
+        known = name if name in self._values else name.rstrip("[")
+        value = self._values.get(known)
+        if value is None:
+            return " " if name == "IFS" else self._written(self._before(known))
+        return self._written(self._one_of(self._uncertain[known], value) if known in self._uncertain else value)
+
+    def _before(self, name: str) -> str:
+        """Return what a variable holds that the text does not set."""
+        value = self._of_container.of(name)
+        if value is None and name == "OPTARG":
+            return SEVERAL
+        if value is None and (name in _SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)):
+            return ANYTHING
+        if value is None or (value == ANYTHING and name in OF_EVERY_SHELL):
+            return A_VALUE
+        return self._one_of("", value) if self.loses_environment else value
+
+    def _written(self, value: str) -> str:
+        self._made += len(value)
+        if self._made > _MOST_MADE:
+            raise UnreadableError
+        return value
+
+    def assign(self, name: str, value: Word, *, appends: bool = False) -> None:
+        """
+        Take note of a value; `name[` is an element of an array.
+
+        Raises:
+            UnreadableError: If it is too long, or words would be split where options begin.
+        """
+        text = value.text
+        if name == "IFS":
+            self._separate_at(text)
+        if appends:
+            text = self.value(name) + text
+        if len(text) > _LONGEST_VALUE:
+            raise UnreadableError
+        before = self._values.get(name)
+        if before is None:
+            self._uncertain[name] = self._of_container.of(name) or ""
+        if value.splits or ANYTHING in text or ANYTHING in (before or ""):
+            text = ANYTHING
+        elif name.endswith("["):
+            text = GIVEN
+        elif before is not None and before != text:
+            text = self._one_of(before, text)
+        self._values[name] = text
+        self._fresh.add(name)
+        if name.endswith("["):
+            self._values[name.rstrip("[")] = text
+
+    def compute(self, name: str) -> None:
+        """Take note of a variable, or an array, that a command sets to what it reads."""
+        if name == "IFS":
+            raise UnreadableError
+        self._values[name] = self._values[f"{name}["] = ANYTHING
+
+    def settle(self, *, is_certain: bool) -> None:
+        """Say of what the last command has set whether it is set, whatever else is run."""
+        if is_certain and self.depth == 1:  # in the outermost text
+            for name in self._fresh:
+                self._uncertain.pop(name, None)
+        self._fresh.clear()
+
+    def _separate_at(self, text: str) -> None:
+        if text and not WHITE_SPACE.fullmatch(text):
+            if not _SEPARATORS.fullmatch(text):
+                raise UnreadableError
+            self.separators = _SEPARATORS
+
+    def _one_of(self, one: str, other: str) -> str:
+        """Stand for one of two values; each of them is looked at where it is set."""
+        both = one + other
+        if ANYTHING in both or (DASHED in both and self.separators.search(both)):
+            return ANYTHING
+        if DASHED in both:
+            return DASHED
+        if self.separators.search(both):
+            return SEVERAL
+        may_begin_option = one.startswith("-") or other.startswith("-") or UNREAD in both.replace(A_VALUE, "")
+        return GIVEN if may_begin_option else A_VALUE
