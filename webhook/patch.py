@@ -116,7 +116,8 @@ def _container(made: list[Operation], granted: ContainerGrant, grant: Grant, *, 
     slot = granted.slot
     path = _path(slot)
     _resources(made, granted)
-    lowered: list[Change] = [one.change for one in granted.advice.own if one.change is not None]
+    # Several settings in one variable are one change.
+    lowered: list[Change] = list(dict.fromkeys([one.change for one in granted.advice.own if one.change is not None]))
     if granted.literals:
         lowered += [one for one in granted.literals if not _is_replaced(one, lowered)]
     _changes(made, path, slot.container, [*lowered, *granted.removed, *granted.unmounted, *granted.advice.changes])

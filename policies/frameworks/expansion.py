@@ -139,6 +139,10 @@ class Variables:
         value = self.of(name)
         return value if value is None else self._allowance.write(value)
 
+    def rewrite(self, text: str) -> str:
+        """Count a text that is written anew."""
+        return self._allowance.rewrite(text)
+
     def read(self, text: str) -> None:
         """Count the references of a shell's text."""
         self._allowance.read(text)

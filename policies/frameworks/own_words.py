@@ -87,10 +87,13 @@ class Words:
                     lowered += plain[at : match.start(2)] + self._judge.text(option.setting)
                     at = match.start(2) + len(value)
         can_be = at > 0 and plain == variable.value and len(plain) <= LONGEST_LOWERED
-        change = ReplaceVariable(position, variable.name, lowered + plain[at:]) if can_be else None
+        change = self._lowered(position, variable.name, lowered + plain[at:]) if can_be else None
         for one in found:
             yield msgspec.structs.replace(one, change=change if one.verdict in ("above", "unread") else None)
         yield from self._assigned_in_text(plain, is_read=False)
+
+    def _lowered(self, position: int, name: str, text: str) -> ReplaceVariable:
+        return ReplaceVariable(position, name, self._variables.rewrite(text))
 
     def _look_at(self, words: list[str], hooks: list[list[str]], unread: UnreadWords) -> None:
         """Look at the command lines for what cannot be read."""

@@ -140,6 +140,12 @@ def _variables(size: int) -> Iterator[Worst]:
         yield f"{_CONF} of {unit!a}", pod("0.2", container(env=[{"name": _CONF, "value": value}]))
     conf = {"name": _CONF, "value": "per_process_memory_fraction:1," * 130}
     yield f"{_CONF} again and again", pod("0.2", container(env=[conf] * (size // 4000)))
+    for unit in ("--gpu ", "$A ", "`a`", "[", "{,", "a[b]=1;", "XLA_PYTHON_CLIENT_MEM_FRACTIO"):
+        for name in ("A", "PS4"):
+            on = container(env=[{"name": name, "value": _filled(unit, size)}])
+            yield f"the variable {name} of {unit!a}", pod("0.2", on)
+        kept = f"$A; sed '{_filled(unit, size)}'; eval $1"
+        yield f"a text kept of {unit!a}", pod("0.2", container(command=["sh", "-c", kept]))
     doubling = [{"name": f"A{n + 1}", "value": f"$(A{n})$(A{n})"} for n in range(100)]
     bomb = [{"name": "A0", "value": _filled("x", size)}, *doubling]
     yield "variables that double", pod("0.2", container(command=["$(A9)"], env=bomb))

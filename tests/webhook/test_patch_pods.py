@@ -104,3 +104,20 @@ def test_the_cluster_file_cannot_have_a_reserved_variable_set() -> None:
     frameworks = "frameworks: [{name: x, source: s, constants: [{variable: GPU_SHARE_FRACTION, value: a}]}]"
     with pytest.raises(PolicyError, match="GPU_SHARE_FRACTION"):
         policies(cluster=frameworks)
+
+
+def test_several_settings_in_one_variable_are_one_operation() -> None:
+    own = [
+        {
+            "name": "ARGS",
+            "value": "--gpu-memory-utilization=0.9 --x --cuda-memory-fraction 0.9, --gpu-memory-utilization 1",
+        }
+    ]
+    on = pod("0.25", container(env=own))
+    made = msgspec.to_builtins(operations(msgspec.convert(on, Pod), granted(on, policies("strategy: time-slicing"))))
+    (one,) = [operation for operation in made if operation["path"].startswith("/spec/containers/0/env")]
+    assert (
+        one["value"]["value"]
+        == "--gpu-memory-utilization=0.25 --x --cuda-memory-fraction 0.225, --gpu-memory-utilization 0.25"
+    )
+    assert second(on, default="strategy: time-slicing") == []
