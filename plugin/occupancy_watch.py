@@ -28,6 +28,7 @@ from plugin.shares.limits import MPS_SERVER_MIB, memory_mib, thread_percentage
 from plugin.shares.offer import Offer
 from plugin.state_files import boot_id, boot_seconds
 from policies.contract import DEVICE_PLUGIN, MPS
+from policies.device_names import device_name
 from program.log import WarnOnce
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ def _offered(offer: Offer, **counted: object) -> GpuOccupancy:
         strategy=offer.strategy,
         allocation=offer.allocation,
         resource=offer.resource,
+        device=device_name(offer.device),
         vgpus_per_gpu=offer.vgpus_per_gpu if offer.allocation == DEVICE_PLUGIN else None,
         parts=offer.parts,
         **counted,  # type: ignore[arg-type] # the fields of what is counted

@@ -111,6 +111,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     index: Count  # NVML's number
     model: Text = ""
     resource: Word = ""  # extended resource; empty where DRA allocates it
+    device: Word = ""  # that shares of it are of, as policies name it: gpu, mig-1g.10gb, ...; empty where nobody says
     strategy: Word = ""  # mps, time-slicing, whole, ...
     allocation: Word = ""  # device-plugin, dra, ...
     healthy: bool = False

@@ -6,9 +6,11 @@ from console.explain.subject import Subject
 from console.grant import Grant
 from console.seen import SeenNode
 from policies.contract import DRA, MILLI_PER_GPU
+from policies.device_names import device_name
 from policies.errors import ShareError
 from policies.node_state import Gpu
 from policies.share import Share, milli_text
+from policies.sizes import read_size
 
 _CORDONED = "node.kubernetes.io/unschedulable"
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
@@ -45,12 +47,19 @@ def _of_gpus(node: SeenNode, grant: Grant | None) -> Iterator[str]:
         return
     if grant is None:
         return
-    by_dra = grant.allocation == DRA
-    offered = [gpu for gpu in node.gpus if (gpu.allocation == DRA if by_dra else gpu.resource == grant.resource)]
+    sizes = [size for one in grant.containers.values() if (size := read_size(one.resource)) is not None]
+    if grant.allocation == DRA:
+        devices = {device_name(size.device) for size in sizes}
+        offered = [gpu for gpu in node.gpus if gpu.allocation == DRA and gpu.device in ("", *devices)]
+        kind = f"{' and '.join(sorted(devices))} by {DRA}"
+    else:
+        offered = [gpu for gpu in node.gpus if gpu.resource == grant.resource]
+        kind = grant.resource or grant.strategy
     if not offered:
-        yield f"none of its GPUs is shared as {grant.resource or grant.allocation or grant.strategy}"
+        yield f"none of its GPUs is shared as {kind}"
         return
-    needed = max((_milli(one.share) for one in grant.containers.values()), default=0)
+    asked = (_milli(one.share) for one in grant.containers.values())
+    needed = max((size.milli for size in sizes), default=max(asked, default=0))
     if any(_largest(gpu) is None for gpu in offered):
         yield "it does not say what is free"
     elif max(_largest(gpu) or 0 for gpu in offered) < min(needed, MILLI_PER_GPU):

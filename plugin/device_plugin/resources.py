@@ -54,7 +54,7 @@ class Resources:
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
         offers: list[Offer] = []
-        for (strategy, _), resource in tuple(self._resources.items()):
+        for (strategy, device), resource in tuple(self._resources.items()):
             devices, per_gpu = resource.devices, resource.devices.pool.vgpus_per_gpu
             offers.extend(
                 Offer(
@@ -62,6 +62,7 @@ class Resources:
                     strategy=strategy,
                     allocation=DEVICE_PLUGIN,
                     resource=resource.name,
+                    device=device,
                     vgpus_per_gpu=per_gpu,
                     left=devices.left(gpu),
                     numbers=devices.numbers(gpu),

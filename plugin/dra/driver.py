@@ -102,6 +102,7 @@ class DraDriver:
                 strategy=one.strategy,
                 allocation=DRA,
                 resource="",
+                device=self._division.device(one.gpu),
                 vgpus_per_gpu=self._division.parts(one.gpu, one.strategy),
             )
             for one in self._shared

@@ -33,6 +33,7 @@ class GpuOccupancy(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str
     allocation: str
     resource: str = ""
+    device: str = ""  # that shares of it are of, as policies name it
     vgpus_per_gpu: int | None = None  # that it is divided into now; None by DRA
     parts: int
     granted: int | None = None  # None if the kubelet has never said who holds what

@@ -23,6 +23,7 @@ class Offer:
     strategy: SharingStrategy
     allocation: Allocator
     resource: str  # extended resource; empty where DRA allocates it
+    device: str  # that shares of it are of
     vgpus_per_gpu: int  # by DRA the grid, of which each share is a multiple
     left: tuple[int, int] = (0, 0)  # vGPUs that are free, and those of them that are hidden; not by DRA
     numbers: Mapping[str, int] = field(default_factory=dict)  # by ID: how many to the GPU, of each held vGPU

@@ -157,6 +157,7 @@ def _shared(gpu: Gpu, shared: GpuOccupancy, used: usage.GpuUse | None) -> Gpu:
     return msgspec.structs.replace(
         gpu,
         resource=shared.resource,
+        device=shared.device,
         strategy=shared.strategy,
         allocation=shared.allocation,
         limits_enforced_by=MPS if shared.strategy == MPS else "",

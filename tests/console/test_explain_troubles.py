@@ -7,7 +7,7 @@ import pytest
 
 from console.explain.remedies import REMEDIES, remedies
 from tests.console.explained import OURS, Asked, explain, known
-from tests.console.objects import ago, pending, pod
+from tests.console.objects import ago, gpu, pending, pod, state
 from tests.console.stand_in import Object, StandIn, status_of
 from tests.docs.pages import ROOT, anchors
 
@@ -15,15 +15,15 @@ DRA = "/apis/resource.k8s.io/v1"
 SIZE = "gpu-share.dev/share-400m"
 
 
-def by_dra(*, claim: str = "") -> Object:
+def by_dra(*, claim: str = "", size: str = SIZE) -> Object:
     """A pod that waits for a share by DRA, and of which the scheduler may have made a claim."""
     grant = {
         "policy": "team-vision",
         "strategy": "mps",
         "allocation": "dra",
-        "containers": {"main": {"resource": SIZE, "share": "0.4"}},
+        "containers": {"main": {"resource": size, "share": "0.4"}},
     }
-    made = pending("late", "0.4", f"0/1 nodes are available: 1 Insufficient {SIZE}.")
+    made = pending("late", "0.4", f"0/1 nodes are available: 1 Insufficient {size}.")
     made["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant)
     if claim:
         made["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": claim}
@@ -58,6 +58,20 @@ def with_classes(on: StandIn, *resources: str) -> StandIn:
 def test_a_size_that_no_device_class_is_for_is_told(asked: Asked) -> None:
     assert f"    no DeviceClass is for {SIZE}: apply what" in explain(asked, with_classes(known(by_dra())), "late")
     assert "no DeviceClass" not in explain(asked, with_classes(known(by_dra()), SIZE), "late")
+
+
+@pytest.mark.parametrize(
+    ("device", "told"),
+    [
+        ("gpu", "gpu-a: none of its GPUs is shared as t4 by dra"),
+        ("t4", "gpu-a: no GPU has 0.5 free: GPU 0 has 0.45"),
+        ("", "gpu-a: no GPU has 0.5 free: GPU 0 has 0.45"),  # a part that does not say
+    ],
+)
+def test_a_size_of_a_device_is_looked_for_on_gpus_of_that_device(asked: Asked, device: str, told: str) -> None:
+    size = "gpu-share.dev/share-500m-model-t4"
+    one = gpu(parts=1000, allocation="dra", resource="", device=device, largest_free=450)
+    assert f"    {told}" in explain(asked, with_classes(known(by_dra(size=size), state=state(one)), size), "late")
 
 
 @pytest.mark.parametrize(("status", "told"), [({}, True), ({"allocation": {"devices": {}}}, False)])

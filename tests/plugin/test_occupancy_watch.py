@@ -17,8 +17,9 @@ from plugin.shares.offer import Offer
 from plugin.simulated.gpus import simulated_gpus
 
 GPU, OTHER = simulated_gpus("2xH200")
-BY_KUBELET = Offer(gpu=GPU, strategy="mps", allocation="device-plugin", resource="gpu-share.dev/vgpu", vgpus_per_gpu=10)
-BY_DRA = Offer(gpu=GPU, strategy="mps", allocation="dra", resource="", vgpus_per_gpu=3)
+VGPU = "gpu-share.dev/vgpu"
+BY_KUBELET = Offer(gpu=GPU, strategy="mps", allocation="device-plugin", resource=VGPU, device="", vgpus_per_gpu=10)
+BY_DRA = Offer(gpu=GPU, strategy="mps", allocation="dra", resource="", device="model-t4", vgpus_per_gpu=3)
 
 
 def ids(*indices: int, gpu_uuid: str = GPU.uuid) -> tuple[VGpuId, ...]:
