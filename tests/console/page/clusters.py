@@ -47,16 +47,30 @@ def lively() -> StandIn:
             tenant("segment-api-7c9d-x2x8q", 3, use=use(30.2, 0.12), since=ago(minutes=44)),
             tenant("bert-serve-0", 5, use=use(61.0, 0.77), namespace=language, since=ago(minutes=51)),
         ),
-        gpu(tenant("resnet-train-1", 2, use=use(20.9, 0.39)), tenant("notebook-ada", 1, namespace="science"), index=1),
+        gpu(
+            tenant("resnet-train-1", 2, use=use(20.9, 0.39)),
+            tenant("notebook-ada", 1, namespace="science", use=use(2.3, 0.0)),
+            tenant("embed-serve-0", 3, namespace=language, use=use(31.4, 0.22)),
+            index=1,
+        ),
         gpu(tenant("llama-serve-0", 8, use=use(104.5, 0.93), namespace=language), hidden=2, index=2),
         failed_gpu(tenant("notebook-emil", 1, namespace="science"), index=3),
         on="gpu-a",
     )
     b = state(
         gpu(tenant("bert-serve-1", 5, namespace=language, use=use(60.2, 0.7)), tenant("resnet-eval", 4), hidden=1),
-        gpu(tenant("whisper-0", 3, namespace=language), index=1),
-        gpu(index=2),
-        gpu(tenant("notebook-noor", 1, namespace="science"), index=3, since=ago(minutes=12)),
+        gpu(
+            tenant("whisper-0", 3, namespace=language, use=use(18.2, 0.35)),
+            tenant("whisper-1", 3, namespace=language, use=use(18.1, 0.31)),
+            index=1,
+        ),
+        gpu(tenant("batch-infer-0", 5, use=use(44.8, 0.64)), tenant("sweep-16", 2), index=2),
+        gpu(
+            tenant("notebook-noor", 1, namespace="science"),
+            tenant("bert-eval-0", 5, namespace=language, use=use(58.7, 0.52)),
+            index=3,
+            since=ago(minutes=12),
+        ),
         on="gpu-b",
     )
     pods = [
@@ -78,7 +92,7 @@ def lively() -> StandIn:
         'admission webhook "pods.gpu-share.dev" denied the request: Container "main" asks for 0.8 of a GPU, '
         "at most 0.5 is allowed (_default.yaml:1)"
     )
-    known = cluster(a, b, pods=(*pods, pending("sweep-17", "0.9", why), failed), events=(denial(told),))
+    known = cluster(a, b, pods=(*pods, pending("sweep-17", "0.5", why), failed), events=(denial(told),))
     known.lists["/api/v1/nodes"].append(node("gpu-c"))
     return with_policies(known)
 

@@ -51,7 +51,7 @@ def test_every_width_is_enough(browser: Browser, visited: Visited, path: str, sc
     visitor = visited(lively())
     browser.open(visitor.address)
     browser.prefers(scheme)
-    for width in (360, 768, 1280, 2560):
+    for width in (360, 1000, 1001, 1280, 2560):
         browser.size(width)
         browser.open(visitor.origin + path)
         assert browser.run("return document.documentElement.scrollWidth - innerWidth") <= 0, width

@@ -41,6 +41,7 @@ def test_a_page_of_all_of_it_takes_less_than_half_a_second(browser: Browser, vis
 
 
 def _render_seconds(visitor: Visitor) -> float:
+    assert visitor.app is not None
     client = visitor.app.test_client(use_cookies=False)
     began = time.thread_time()
     assert client.get("/", base_url=visitor.origin, headers={"Cookie": visitor.cookie}).status_code == 200

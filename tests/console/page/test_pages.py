@@ -15,7 +15,7 @@ def test_the_cluster_is_nodes_gpus_tenants_and_what_is_wrong(visited: Visited) -
     text = visited(lively()).text("/")
     read = words(text)
     for expected in (
-        "3 nodes, 8 GPUs, 1 unhealthy, largest share that fits: 1",
+        "3 nodes, 8 GPUs, 1 unhealthy, largest share that fits: 0.4",
         "gpu-a: GPU 3: the driver reported XID 79 (for 3 min)",
         "team-vision/sweep-17 is Pending: 0/3 nodes are available",
         "team-vision/ReplicaSet/resnet-5d: denied 9 times",
@@ -26,21 +26,26 @@ def test_the_cluster_is_nodes_gpus_tenants_and_what_is_wrong(visited: Visited) -
     ):
         assert expected in read, read
     titles = re.findall("<title>(.*?)</title>", text.partition('aria-label="GPU 1"')[2].partition("</svg>")[0])
-    assert titles == ["team-vision/resnet-train-1/main 0.2", "science/notebook-ada/main 0.1", "0.7 free"]
+    assert titles == [
+        "team-vision/resnet-train-1/main 0.2",
+        "science/notebook-ada/main 0.1",
+        "team-language/embed-serve-0/main 0.3",
+        "0.4 free",
+    ]
     assert '<rect x="20%" width="30%"' in text
 
 
 def test_a_namespace_leaves_the_tenants_of_others_without_letters(visited: Visited) -> None:
     text = visited(lively()).text("/", "?namespace=science")
     assert "1 to 3 of 3" in words(text)
-    assert text.count('class="other"') == 8
+    assert text.count('class="other"') == 13
     assert "sweep-17" not in text
     assert "GPU 3: the driver reported XID 79" in text
 
 
 def test_a_node_shows_its_gpus_in_detail_and_its_pods(visited: Visited) -> None:
     text = words(visited(lively()).text("/", "?node=gpu-b"))
-    assert "largest share that fits 0.9" in text
+    assert "largest share that fits 0.4" in text
     assert "driver 580.65" in text
     assert "resnet-train-0" not in text
     assert "sweep-17" in text

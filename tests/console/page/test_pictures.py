@@ -9,7 +9,7 @@ from tests.console.page.browser import Browser
 from tests.console.page.clusters import lively
 from tests.console.page.conftest import Visited
 
-_WIDTH = 1040
+_WIDTH = 1140
 _PNG = b"\x89PNG"
 
 

@@ -24,10 +24,10 @@ from webhook.preview.pasted import explained
 class Visitor:
     """A browser without a screen."""
 
-    app: Flask
     origin: str
     token: str
     cookie: str = ""
+    app: Flask | None = None  # where it is in this process
     pool: PoolManager = field(default_factory=PoolManager)
 
     @property
@@ -73,7 +73,7 @@ def console(known: StandIn, directory: Path, *, context: str = "", namespace: st
         server = Server(app, port=0)
         desk.watch.start()
         server.start()
-        visitor = Visitor(app, f"http://127.0.0.1:{server.port}", guard.token)
+        visitor = Visitor(f"http://127.0.0.1:{server.port}", guard.token, app=app)
         try:
             yield visitor
         finally:
