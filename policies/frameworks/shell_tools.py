@@ -11,10 +11,10 @@ _BUILT_IN = """
 pushd pwd read readarray return shift test times true type ulimit umask unalias wait
 """
 _OF_FILES = """
-b2sum base32 base64 basename bunzip2 bzip2 cat chgrp chmod chown cksum cmp comm cp csplit cut dd df diff dirname du
-egrep expand fgrep file fmt fold grep gunzip gzip head iconv install join jq link ln ls lz4 md5sum mkdir mkfifo mktemp
-mv nl od paste pigz pr readlink realpath rm rmdir sed seq sha1sum sha256sum sha512sum shuf sort split stat sum sync
-tac tail tee touch tr truncate tsort uniq unlink unxz unzip wc xz yes yq zcat zip zstd
+awk b2sum base32 base64 basename bunzip2 bzip2 cat chgrp chmod chown cksum cmp comm cp csplit cut dd df diff dirname du
+egrep expand fgrep file fmt fold gawk grep gunzip gzip head iconv install join jq link ln ls lz4 mawk md5sum mkdir
+mkfifo mktemp mv nl od paste pigz pr readlink realpath rm rmdir sed seq sha1sum sha256sum sha512sum shuf sort split
+stat sum sync tac tail tee touch tr truncate tsort uniq unlink unxz unzip wc xz yes yq zcat zip zstd
 """
 _OF_SYSTEMS = """
 addgroup adduser arch chpasswd clear date dmesg envsubst factor free getent groupadd groups hostid hostname
@@ -37,7 +37,7 @@ _NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", 
 # How words begin that make a tool run what another word says.
 _RUNNING: Final = {
     "conda": ("run",),
-    "git": ("!", "-c", "--exec-path"),
+    "git": ("!", "--config-env", "--exec-path", "--upload-pack", "alias.", "core.editor", "core.pager", "core.ssh"),
     "ip": ("exec",),
     "mamba": ("run",),
     "mapfile": ("-C",),
@@ -50,7 +50,13 @@ _RUNNING: Final = {
     "sort": ("--compress",),
     "split": ("--filter",),
 }
-_RUNS_IN_SED = re.compile(r"(?:^|[;\n{}/$0-9!])\s*e\s")
+_RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|^@|\n\s*@")
+_RUNS_IN_SCRIPTS: Final = {
+    "awk": _RUNS_IN_AWK,
+    "gawk": _RUNS_IN_AWK,
+    "mawk": _RUNS_IN_AWK,
+    "sed": re.compile(r"(?:^|[;\n{}/$0-9!])\s*e\s"),
+}
 _DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
 
@@ -64,10 +70,15 @@ def tool(program: str) -> str:
 def runs_another(words: Sequence[str]) -> bool:
     """Whether a tool starts the program that its own words name."""
     name = words[0].rpartition("/")[2]
-    if name == "sed":
-        return any(map(_RUNS_IN_SED.search, words[1:]))
+    if pattern := _RUNS_IN_SCRIPTS.get(name):
+        return any(map(pattern.search, words[1:]))
     begins = _RUNNING.get(name, ())
     return bool(begins) and any(one.startswith(begins) for one in words[1:])
+
+
+def takes_any_word(program: str) -> bool:
+    """Whether a tool that runs another gives it parts of whatever words it has, or what it reads."""
+    return tool(program) in ("awk", "gawk", "mawk", "mapfile", "readarray")
 
 
 def writes_a_value(words: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from policies.frameworks.shell_declarations import DECLARING, declared
 from policies.frameworks.shell_lexer import Lexer
 from policies.frameworks.shell_options import behind_options, is_input, loses_environment, takes_words
 from policies.frameworks.shell_text import has_braces, has_escapes, in_plain_words, unread_options
-from policies.frameworks.shell_tools import runs_another, tool, variables_set, writes_a_value
+from policies.frameworks.shell_tools import runs_another, takes_any_word, tool, variables_set, writes_a_value
 from policies.frameworks.shell_values import DASHED, Word, names_of_numbers
 from policies.frameworks.shell_variables import FUNCTION_OF_BASH, RUN_BY_SHELLS, ShellVariables
 
@@ -142,7 +142,7 @@ class UnreadWords(ShellVariables):
     def _may_be_framework(self, words: list[Word]) -> None:
         if words[0].text == "alias":
             self._functions.add("alias")
-        elif words[0].text in ("mapfile", "readarray"):  # it gives its callback what it reads
+        elif takes_any_word(words[0].text) and any(ANYTHING in one.text or one.text.startswith("-C") for one in words):
             self._find("")
         for one in words:
             text = _KNOWN_MARKS.sub("", one.text, count=1) if one.text.startswith(UNREAD) else one.text

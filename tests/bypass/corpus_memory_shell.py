@@ -107,6 +107,9 @@ REACHING = (
     "git -c alias.v='!vllm serve m' v $EXTRA",
     "split --filter='vllm serve m $EXTRA' /x",
     'sed "1e vllm serve m $EXTRA" /x',
+    'awk -v a="$EXTRA" \'BEGIN {system("vllm serve m " a)}\'',
+    'awk \'{print "vllm serve m", $EXTRA | "sh"}\' /x',
+    "vllm serve m $(awk '{print $1}' /x)",
     "unset $EXTRA; vllm serve m",
     'sh -c "vllm serve m --port=$EXTRA"',
     'eval "vllm serve m --port=$EXTRA"',
@@ -203,6 +206,8 @@ HARMLESS = (
     f"NAME=m; REV=1; {SERVE} --served-model-name $NAME-$REV",
     f"git config --global credential.helper '!f() {{ echo \"password=$TOKEN\"; }}; f'; {SERVE}",
     "conda activate x && pip install y; python $PORT.py",
+    f"export IFACE=$(ip route | awk '/default/ || 0 {{print $5}}'); {SERVE}",
+    f'git -c http.extraHeader="Authorization: $TOKEN" clone https://x; {SERVE}',
     f"unset LD_LIBRARY_PATH; export PATH=/x:$PATH; {SERVE}",
     f'sed -i "s|@TOKEN@|$TOKEN|g" /x.conf; {SERVE}',
 )
