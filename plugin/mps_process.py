@@ -24,6 +24,7 @@ from plugin.pod_resources.tenants import Matching, Tenancy
 from plugin.presence import alone
 from plugin.restart import RestartNeeded
 from plugin.shares.division import Division
+from plugin.shares.parts_file import read_bindings
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
@@ -168,7 +169,11 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         state_dir=settings.state_dir,
         boot_id=boot,
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
-        tenancy=Tenancy(settings.pod_resources, Matching(partial(cluster.is_of, MPS))),
+        tenancy=Tenancy(
+            settings.pod_resources,
+            Matching(partial(cluster.is_of, MPS)),
+            bindings=partial(read_bindings, settings.state_dir),
+        ),
         timing=timing,
         node_name=settings.node_name,
     )

@@ -141,7 +141,7 @@ def watch_occupancy(
 
 def _parts(tenant: Tenant, offer: Offer, parts_of: PartsOf) -> int:
     by_dra = sum(parts_of(device).get(offer.gpu.uuid, 0) for device in tenant.devices)
-    return min(offer.parts, by_dra + offer.parts_of(tenant.vgpus))
+    return min(offer.parts, by_dra + offer.parts_of(tenant.vgpus_on(offer.gpu.uuid)))
 
 
 def _of_gpu(offer: Offer, tenants: Sequence[Tenant], parts_of: PartsOf, since: Since) -> GpuOccupancy:
@@ -170,7 +170,7 @@ def _offered(offer: Offer, **counted: object) -> GpuOccupancy:
 
 
 def _occupant(offer: Offer, tenant: Tenant, parts: int, since: str | None) -> Occupant:
-    allocation = offer.limits_of(tenant.vgpus, parts)
+    allocation = offer.limits_of(tenant.vgpus_on(offer.gpu.uuid), parts)
     is_mps = offer.strategy == MPS
     return Occupant(
         namespace=tenant.namespace,

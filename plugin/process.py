@@ -146,6 +146,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
     context = reconciler_context(settings, source, division, look, allocators.publish)
+    context = replace(context, tenants=held.located(context.tenants))
     toolkit = ToolkitConfiguration(settings.toolkit_config, handover)
     watched = replace(context, restart_needed=changes.look, fit_guard=resources.fit_guard, toolkit=toolkit.look)
     reconciler = Reconciler(inventory, reports, watched)

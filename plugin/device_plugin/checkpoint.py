@@ -6,7 +6,8 @@ more than the other. What `gpu-share mps` must know of it is written beside the 
 """
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from plugin.gpus.gpu import VGpuId
@@ -16,17 +17,25 @@ _log = logging.getLogger(__name__)
 
 DIRECTORY = "gpu-share"  # in the kubelet's, of which some kubelets remove every file when they start
 _WHOLE_GPU = 1
+_KUBELETS_OWN = "kubelet_internal_checkpoint"
+_ALLOCATED = re.compile(rb'"ResourceName":"([^"]{1,400})"')
 
 
 class Checkpoint:
     """
     What was held when the last plugin ended, and where it is written from now on.
 
-    Without *kubelet_dir* it is kept by this process alone.
+    Without *kubelet_dir* it is kept by this process alone. Where the file is missing, and the kubelet has allocated
+    resources of which *is_ours* says so, it is lost.
     """
 
     def __init__(
-        self, *, vgpus_per_gpu: int = 1, kubelet_dir: Path | None = None, state_dir: Path | None = None
+        self,
+        *,
+        vgpus_per_gpu: int = 1,
+        kubelet_dir: Path | None = None,
+        state_dir: Path | None = None,
+        is_ours: Callable[[str], bool] = bool,
     ) -> None:
         self._kubelet_dir = kubelet_dir
         self._state_dir = state_dir
@@ -36,7 +45,7 @@ class Checkpoint:
         self.held: Mapping[VGpuId, Held] = {}
         self.unknown_of = vgpus_per_gpu  # number of a vGPU that is held and not in the file
         if kubelet_dir is not None:
-            self._read(kubelet_dir / DIRECTORY)
+            self._read(kubelet_dir, is_ours)
 
     def write(self, held: Mapping[VGpuId, Held], *, to_disk: bool = False) -> None:
         """Replace the file; what goes wrong is in `unwritten`, and is tried again with the next change."""
@@ -56,17 +65,28 @@ class Checkpoint:
         else:
             self.unwritten = ""
 
-    def _read(self, directory: Path) -> None:
+    def _read(self, kubelet_dir: Path, is_ours: Callable[[str], bool]) -> None:
         """Read the file; where it cannot be believed, whatever the kubelet names as held may be a whole GPU."""
         try:
-            found = read_parts(directory)
+            found = read_parts(kubelet_dir / DIRECTORY)
         except CheckpointError as error:
             _log.error(
-                "nobody knows what held vGPUs are: nothing is free on their GPUs until these containers have ended",
-                extra={"directory": str(directory), "reason": str(error)},
+                "nobody knows what held vGPUs are: nothing of their resource is free until these containers have ended",
+                extra={"directory": str(kubelet_dir / DIRECTORY), "reason": str(error)},
             )
             self.is_unreadable = True
             self.unknown_of = _WHOLE_GPU
         else:
-            if found is not None:  # else nothing was held yet, or only a plugin without this file has run
+            if found is not None:
                 self.held, self.unknown_of = found.held, found.vgpus_per_gpu
+            else:
+                self.is_unreadable = any(map(is_ours, _allocated(kubelet_dir)))
+
+
+def _allocated(kubelet_dir: Path) -> list[str]:
+    """List the resources of which the kubelet has allocated something, by its own checkpoint; none if it has none."""
+    try:
+        content = (kubelet_dir / _KUBELETS_OWN).read_bytes()
+    except OSError:
+        return []
+    return [name.decode(errors="replace") for name in _ALLOCATED.findall(content)]

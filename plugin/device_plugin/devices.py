@@ -6,12 +6,12 @@ from itertools import chain
 from threading import Condition
 from weakref import WeakSet
 
-from plugin.device_plugin.counts import Counts, Free, device_id
+from plugin.device_plugin.alignment import Alignment
 from plugin.device_plugin.fit_guard import FitGuard, Room
-from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.labels import Labels, free_labels
+from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.subscription import Device, Subscription
 from plugin.gpus.gpu import Gpu, Pool, VGpuId
-from plugin.shares.parts import free_vgpus
 
 
 class Devices:
@@ -20,6 +20,8 @@ class Devices:
 
     An ID never disappears while the process lives: the kubelet may have handed it out, so a vGPU that
     is gone is an unhealthy one. One that is hidden is unhealthy in the kubelet's eyes alone: nothing is wrong with it.
+
+    On which GPU a vGPU is, is decided when it is allocated. Its ID names one, which tells the kubelet its NUMA node.
     """
 
     def __init__(
@@ -29,26 +31,27 @@ class Devices:
         resource: str = "",
         faults: Mapping[str, str] | None = None,
         guard: FitGuard | None = None,
+        binds_late: bool = True,
     ) -> None:
-        """Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start."""
+        """
+        Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start.
+
+        Without *binds_late* a vGPU is on the GPU that its ID names.
+        """
         self.resource = resource
         self._changed = Condition()
         self._pool = pool
         self._faults = dict(faults or {})
-        self._held: Mapping[str, Mapping[int, Holder]] = {}
-        self._is_blind = False
-        self._advertised: dict[str, frozenset[int]] = {}  # by UUID: the indexes
-        self._known: dict[str, frozenset[int]] = {}  # those that ever were
-        # By UUID: what was made, and of what.
-        self._of_gpu: dict[str, tuple[object, tuple[Device, ...]]] = {}
-        self._counts = Counts(resource)
+        self._occupied = Occupied()
+        self._rooms: dict[str, tuple[int, int]] = {}  # by UUID of a healthy GPU: what is free, and shown
+        self._labels = Labels()
         self._parts: list[tuple[Device, ...]] = []
         self._devices: tuple[Device, ...] = ()
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
-        self._vacant = Free()
         self._guard = guard
+        self.binds_late = binds_late
+        self.alignment = Alignment()
         self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
-        self.is_known = False  # who holds what
         self._watches: WeakSet[Subscription] = WeakSet()
         self._make()
 
@@ -56,6 +59,21 @@ class Devices:
     def pool(self) -> Pool:
         """The GPUs, healthy or not."""
         return self._pool
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the kubelet has said who holds what."""
+        return self._occupied.is_known
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody knows on which GPU a vGPU is that is held."""
+        return self.binds_late and self._occupied.is_lost(gpu.uuid for gpu in self._pool.gpus)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether more may be held of a GPU than is known: nothing is free then."""
+        return self._occupied.is_incomplete or self.is_lost
 
     def vgpu(self, device_id: str) -> VGpuId:
         """Read the ID of a vGPU of the pool."""
@@ -72,18 +90,21 @@ class Devices:
         return self._faults.get(gpu_uuid)
 
     def left(self, gpu: Gpu) -> tuple[int, int]:
-        """Count the free vGPUs of a GPU, and those of them that the kubelet may not allocate although it is healthy."""
+        """Count the free vGPUs of a GPU, and those of them that are hidden although it is healthy."""
         with self._changed:
-            free = self.free(gpu, vgpus_per_gpu=self._pool.vgpus_per_gpu)
-            held = {str(VGpuId(gpu.uuid, index)) for index in self._held.get(gpu.uuid, {})}
-            shown = sum(one.healthy and one.id not in held for one in self._devices if one.gpu_uuid == gpu.uuid)
-            return free, 0 if gpu.uuid in self._faults else max(0, free - shown)
+            free, shown = self._rooms.get(gpu.uuid, (0, 0))
+            return self.free(gpu, vgpus_per_gpu=self._pool.vgpus_per_gpu), free - shown
 
     def numbers(self, gpu: Gpu) -> dict[str, int]:
-        """Say of each held vGPU of a GPU, by its ID, into how many the GPU was divided when it was allocated."""
+        """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
         with self._changed:
-            usual, held = self._pool.vgpus_per_gpu, self._held.get(gpu.uuid, {})
-            return {str(VGpuId(gpu.uuid, index)): one.of or usual for index, one in held.items()}
+            return self._occupied.numbers(gpu.uuid, usual=self._pool.vgpus_per_gpu)
+
+    def offered(self, ids: Collection[str], *, size: int) -> None:
+        """Take up that the kubelet has *ids* for a new container that gets *size* of them."""
+        with self._changed:
+            shown = [one.id for one in self._devices if one.healthy and not self._is_held(one.id)]
+            self.alignment.offered(ids, shown=shown, size=size, pool=self._pool)
 
     def set_faults(self, faults: Mapping[str, str]) -> None:
         """
@@ -107,12 +128,10 @@ class Devices:
             self._pool = replace(self._pool, vgpus_per_gpu=vgpus_per_gpu)
             self._publish()
 
-    def set_held(
-        self, held: Mapping[str, Mapping[int, Holder]], *, is_blind: bool = False, is_known: bool = False
-    ) -> None:
-        """Take over what is held, by UUID and index: all of it if *is_known*, and perhaps not all if *is_blind*."""
+    def set_held(self, occupied: Occupied) -> None:
+        """Take over what is held."""
         with self._changed:
-            self._held, self._is_blind, self.is_known = held, is_blind, is_known
+            self._occupied = occupied
             self._publish()
 
     def show_less(self) -> None:
@@ -126,17 +145,14 @@ class Devices:
         """Show the free ones of *ids* again, for a second."""
         with self._changed:
             if self._guard:
-                self._guard.show_again(ids)
+                self._guard.show_again(self._free_of(ids))
                 self._publish()
 
     def rooms(self) -> tuple[Room, ...]:
         """Say what is free of each healthy GPU, and hidden; nothing where it is not known who holds what."""
         with self._changed:
-            seen = self.seen
-            return tuple(
-                Room(gpu_uuid=uuid, free=len(ids), hidden=len(set(ids.values()) - seen))
-                for uuid, ids in self._free().items()
-            )
+            known = self._rooms if self.is_known and not self.is_blind else {}
+            return tuple(Room(gpu_uuid=uuid, free=free, hidden=free - shown) for uuid, (free, shown) in known.items())
 
     def wait_until_told(self, *, within_seconds: float) -> bool:
         """Wait until whoever follows the devices has been sent them as they are now; whether that was in time."""
@@ -145,13 +161,9 @@ class Devices:
                 lambda: all(watch.closed or watch.told is self._devices for watch in self._watches), within_seconds
             )
 
-    def free(self, gpu: Gpu, *, vgpus_per_gpu: int, but: Collection[int] = ()) -> int:
-        """Count what is free of a GPU, were it divided by that number, and as if those in *but* were free too."""
-        if self._is_blind:
-            return 0
-        held = self._held.get(gpu.uuid, {})
-        numbers = (one.of for index, one in held.items() if index not in but)
-        return free_vgpus(numbers, vgpus_per_gpu=vgpus_per_gpu)
+    def free(self, gpu: Gpu, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:
+        """Count what is free of a GPU, were it divided by that number, and as if the IDs in *but* were free too."""
+        return 0 if self.is_blind else self._occupied.free(gpu.uuid, vgpus_per_gpu=vgpus_per_gpu, but=but)
 
     def watch(self) -> Subscription:
         """Start to follow the devices: at once the ones there are, later each change."""
@@ -181,66 +193,57 @@ class Devices:
     def _make(self) -> bool:
         """Make the devices, and say whether they are others than before."""
         self._count()
-        hidden = self._hidden()
-        parts = [self._made_of(gpu, hidden) for gpu in self._pool.gpus]
+        advertised = self._advertised()
+        indexes, earlier = self._labels.known(self._pool, advertised), self._earlier()
+        if (indexes, earlier) != (self._pool.indexes, self._pool.earlier):
+            self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
+        parts = self._labels.devices(self._pool, advertised)
         is_news = parts != self._parts
         if is_news:
             self._parts, self._devices = parts, tuple(chain.from_iterable(parts))
             self.seen = frozenset(device.id for device in self._devices if device.healthy)
         return is_news
 
-    def _made_of(self, gpu: Gpu, hidden: Collection[str]) -> tuple[Device, ...]:
-        """Make the devices of one GPU, unless they would be the same: an allocation changes one GPU of several."""
-        healthy = frozenset() if gpu.uuid in self._faults else self._advertised[gpu.uuid]
-        if hidden:
-            healthy = frozenset(index for index in healthy if device_id(gpu.uuid, index) not in hidden)
-        state = (gpu.numa_node, self._pool.indexes_of(gpu), healthy)
-        made = self._of_gpu.get(gpu.uuid)
-        if made is None or made[0] != state:
-            devices = (
-                Device(
-                    id=device_id(gpu.uuid, index),
-                    gpu_uuid=gpu.uuid,
-                    numa_node=gpu.numa_node,
-                    healthy=index in healthy,
-                )
-                for index in self._pool.indexes_of(gpu)
-            )
-            made = self._of_gpu[gpu.uuid] = (state, tuple(devices))
-        return made[1]
-
-    def _hidden(self) -> frozenset[str]:
-        if self._guard is None:
-            return frozenset()
-        is_watched = any(not watch.closed for watch in self._watches)
-        free = {uuid: tuple(ids.values()) for uuid, ids in self._free().items()}
-        per_gpu = self._pool.vgpus_per_gpu
-        return self._guard.hidden(free, seen=self.seen, vgpus_per_gpu=per_gpu, at_once=not is_watched)
-
-    def _free(self) -> dict[str, Mapping[int, str]]:
-        """Give what nobody holds of each healthy GPU, by UUID and index, where that is known."""
-        if not self.is_known or self._is_blind:
-            return {}
-        return {
-            gpu.uuid: self._vacant.of(gpu.uuid, self._advertised[gpu.uuid], self._held.get(gpu.uuid, {}))
-            for gpu in self._pool.gpus
-            if gpu.uuid not in self._faults
-        }
-
     def _count(self) -> None:
-        """Count anew which vGPUs are advertised, and keep those that ever were."""
-        indexes, earlier = {}, {}
-        usual = frozenset(range(self._pool.vgpus_per_gpu))
-        for gpu in self._pool.gpus:
-            held = self._held.get(gpu.uuid, {})
-            now, numbers = self._counts.of(
-                gpu.uuid, held, is_blind=self._is_blind, vgpus_per_gpu=self._pool.vgpus_per_gpu
+        """Count what is free of each healthy GPU, and how much of it is shown."""
+        per_gpu = self._pool.vgpus_per_gpu
+        healthy = (gpu for gpu in self._pool.gpus if gpu.uuid not in self._faults)
+        free = {gpu.uuid: self.free(gpu, vgpus_per_gpu=per_gpu) for gpu in healthy}
+        shown = free
+        if self._guard and self.is_known and not self.is_blind:
+            shown = self._guard.shown(
+                free,
+                seen=self._free_of(self.seen),
+                vgpus_per_gpu=per_gpu,
+                aligned=bool(self.alignment.is_seen),
+                at_once=all(watch.closed for watch in self._watches),
             )
-            known = self._known.get(gpu.uuid, now) | now
-            self._advertised[gpu.uuid], self._known[gpu.uuid] = now, known
-            if known != usual:
-                indexes[gpu.uuid] = tuple(sorted(known))
-            if numbers:
-                earlier[gpu.uuid] = numbers
-        if (indexes, earlier) != (self._pool.indexes, self._pool.earlier):
-            self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
+        self._rooms = {uuid: (number, shown[uuid]) for uuid, number in free.items()}
+
+    def _advertised(self) -> dict[str, frozenset[int]]:
+        """Say which vGPUs are healthy, by UUID in the ID: those that healthy GPUs are held by, and those shown."""
+        advertised = free_labels(
+            {uuid: shown for uuid, (_, shown) in self._rooms.items()},
+            self._occupied.named,
+            gpus=self._pool.gpus,
+            vgpus_per_gpu=self._pool.vgpus_per_gpu,
+            seen=self.seen,
+        )
+        for vgpu in self._occupied.healthy(self._faults, resource=self.resource):
+            if vgpu.gpu_uuid in advertised:
+                advertised[vgpu.gpu_uuid].add(vgpu.index)
+        return {uuid: frozenset(indexes) for uuid, indexes in advertised.items()}
+
+    def _earlier(self) -> dict[str, frozenset[int]]:
+        """Say by which earlier numbers something is held, by UUID of its GPU."""
+        now, occupied = self._pool.vgpus_per_gpu, self._occupied
+        numbers = {gpu.uuid: occupied.earlier(gpu.uuid, resource=self.resource, now=now) for gpu in self._pool.gpus}
+        return {uuid: some for uuid, some in numbers.items() if some}
+
+    def _free_of(self, ids: Collection[str]) -> int:
+        """Count those of *ids* that nobody holds."""
+        return sum(not self._is_held(text) for text in ids)
+
+    def _is_held(self, text: str) -> bool:
+        place = self._pool.place(text)
+        return place is not None and place[1] in self._occupied.named.get(self._pool.gpus[place[0]].uuid, ())

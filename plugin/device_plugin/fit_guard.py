@@ -1,15 +1,14 @@
 """
-Which free vGPUs of a resource to hide now, so that the scheduler allocates none in vain.
+How many free vGPUs of a resource to hide now, so that the scheduler allocates none in vain.
 
-Who hears when: the kubelet at once, the scheduler with the node's next status, up to ten seconds later. So what is
-hidden can change places at once, also between two pods that start one after the other, and more can be shown at any
-time. But where less can be shown than before, because a container has ended on the wrong GPU, the scheduler may send
-meanwhile what fits nowhere. The kubelet rejects it without a word to us if it is hidden already, and a ReplicaSet makes
-the next pod in a tenth of a second. So the kubelet sees for a second longer what the scheduler sees, and who comes then
-is rejected by us, as slowly as `rejection` says.
+Who hears when: the kubelet at once, the scheduler with the node's next status, up to ten seconds later. So more can be
+shown at any time. But where less can be shown than before, because a container has ended on the wrong GPU, the
+scheduler may send meanwhile what fits nowhere. The kubelet rejects it without a word to us if it is hidden already, and
+a ReplicaSet makes the next pod in a tenth of a second. So the kubelet sees for a second longer what the scheduler sees,
+and who comes then is rejected by us, as slowly as `rejection` says.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 
@@ -38,45 +37,40 @@ class FitGuard:
         self._clock = clock
         self._less_at: float | None = None  # when less may be shown; None if it need not be
         self._at_once = False
-        self._again: frozenset[str] | None = None
+        self._again: int | None = None
 
     def show_less(self) -> None:
         """Let the next decision be what may be shown, although the scheduler has yet to hear of it."""
         self._at_once = True
 
-    def show_again(self, ids: Collection[str]) -> None:
-        """Let the next decision be to show *ids*, for a second."""
-        self._again = frozenset(ids)
+    def show_again(self, vgpus: int) -> None:
+        """Let the next decision be to show so many, for a second."""
+        self._again = vgpus
         self._less_at = self._clock() + _LESS_AFTER_SECONDS
 
-    def hidden(
-        self, free: Mapping[str, Sequence[str]], *, seen: Collection[str], vgpus_per_gpu: int, at_once: bool
-    ) -> frozenset[str]:
+    def shown(
+        self, free: Mapping[str, int], *, seen: int, vgpus_per_gpu: int, aligned: bool, at_once: bool
+    ) -> dict[str, int]:
         """
-        Say which of the *free* vGPUs of healthy GPUs, by UUID, to hide now.
+        Say how many of the *free* vGPUs of each healthy GPU, by UUID, to show now.
 
         Args:
-            free: Those that nobody holds.
-            seen: Those that the kubelet was shown so far, held or not.
+            free: How many of each nobody holds.
+            seen: Of how many vGPUs that nobody holds the kubelet was told that they are healthy.
             vgpus_per_gpu: That each GPU is divided into.
+            aligned: Whether the kubelet decides on which NUMA node a container is.
             at_once: Whether less can be shown without waiting, since nobody has seen more.
         """
-        if self._again is not None:
-            again, self._again = self._again, None
-            return frozenset(text for ids in free.values() for text in ids if text not in again)
-        fit = Fit(vgpus_per_gpu=vgpus_per_gpu, policy=self._policy, several=self._several)
-        counts = [len(ids) for ids in free.values()]
-        shown = sum(text in seen for ids in free.values() for text in ids)
-        total = self._total(fit.most_shown(counts), shown, at_once=at_once)
-        hidden: list[str] = []
-        for ids, count in zip(free.values(), fit.shown(counts, total), strict=True):
-            if count < len(ids):
-                # Those that are shown already stay so: what need not change does not.
-                hidden += sorted(ids, key=lambda text: text not in seen)[count:]
-        return frozenset(hidden)
+        fit = Fit(vgpus_per_gpu=vgpus_per_gpu, policy=self._policy, several=self._several, aligned=aligned)
+        counts = tuple(free.values())
+        total = self._total(fit.most_shown(counts), seen, at_once=at_once)
+        return dict(zip(free, fit.shown(counts, total), strict=True))
 
     def _total(self, most: int, shown: int, *, at_once: bool) -> int:
         """Say how much is to be shown now: what may be, or as much as before until less is."""
+        if self._again is not None:
+            again, self._again = self._again, None
+            return again
         at_once, self._at_once = at_once or self._at_once, False
         now_seconds = self._clock()
         if most < shown and not at_once:

@@ -5,7 +5,8 @@ One lock for all of it. Where the number of vGPUs changes while the kubelet allo
 number before or by the one after, and what is free is counted with it or without it, never half.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,13 @@ from threading import Lock
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holdings import Holdings
-from plugin.errors import AllocationError
-from plugin.gpus.gpu import Gpu, VGpuId
-from plugin.pod_resources.tenants import Matching, read_tenants
-from plugin.shares.allocation import Allocation, allocate
+from plugin.device_plugin.occupied import Occupied
+from plugin.errors import AllocationError, NoRoomError
+from plugin.gpus.gpu import Gpu
+from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
+from plugin.shares.allocation import Allocation, allocate, check_ids
+from plugin.shares.binding import bind
+from plugin.shares.preference import AllocationPolicy, preferred_ids
 from plugin.sockets import KUBELET_SOCKET
 from policies.cluster import Cluster
 
@@ -28,7 +32,9 @@ def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, stat
 
     What an earlier plugin has kept of it is in *kubelet_dir*; what other parts of the node must know, in *state_dir*.
     """
-    checkpoint = Checkpoint(vgpus_per_gpu=cluster.vgpus_per_gpu, kubelet_dir=kubelet_dir, state_dir=state_dir)
+    checkpoint = Checkpoint(
+        vgpus_per_gpu=cluster.vgpus_per_gpu, kubelet_dir=kubelet_dir, state_dir=state_dir, is_ours=cluster.is_ours
+    )
     # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
     checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
     earlier = frozenset(one.resource for one in checkpoint.held.values())
@@ -62,11 +68,38 @@ class HeldVgpus:
         with self._lock:
             self._tell()
 
-    def offered(self, ids: Iterable[str], devices: Devices) -> None:
-        """Take up that the kubelet has *ids* for a new container: nobody holds them."""
+    def located(self, read: Callable[[], Sequence[Tenant]]) -> Callable[[], tuple[Tenant, ...]]:
+        """Give what *read* gives, with the vGPUs on the GPUs that they are on."""
+        return lambda: tuple(tenant.located(self._holdings.gpu_of) for tenant in read())
+
+    def preferred(
+        self,
+        devices: Devices,
+        policy: AllocationPolicy,
+        *,
+        available: Sequence[str],
+        must_include: Sequence[str],
+        size: int,
+    ) -> list[str]:
+        """Choose *size* of the *available* IDs for a new container: nobody holds them."""
         with self._lock:
-            if self._holdings.free(ids, resource=devices.resource):
+            # Those included are the pod's own, of an init container.
+            included = frozenset(must_include)
+            offered = [text for text in available if text not in included]
+            if not must_include:
+                devices.offered(offered, size=size)
+            if self._holdings.free(offered, resource=devices.resource):
                 self._tell()
+            chosen = preferred_ids(
+                available=available,
+                must_include=must_include,
+                size=size,
+                pool=devices.pool,
+                policy=policy,
+                room=devices.room(),
+            )
+            devices.alignment.answered(chosen)
+            return chosen
 
     def divide_by(self, vgpus_per_gpu: int) -> str:
         """Divide what is free by another number from now on; why that cannot be, or nothing."""
@@ -77,50 +110,65 @@ class HeldVgpus:
                     devices.set_vgpus_per_gpu(vgpus_per_gpu)
         return why
 
-    def allocate(self, ids: Sequence[str], devices: Devices) -> Allocation:
+    def allocate(self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy) -> Allocation:
         """
         Allocate *ids* of *devices* to a container.
 
         Raises:
-            AllocationError: If they cannot be held to a share, or their GPU is unhealthy, or has no room for so many.
+            AllocationError: If they cannot be held to a share, or their GPU is unhealthy, or it cannot be kept.
+            NoRoomError: If no GPU has room for so many.
         """
         with self._lock:
-            allocation = allocate(ids, devices.pool)
+            check_ids(ids, devices.pool)
+            allocation = self._bound(ids, devices, policy) if devices.binds_late else allocate(ids, devices.pool)
             # The kubelet may have chosen them before it heard of it: a container without limits is worse than none.
             for gpu in allocation.gpus:
-                if fault := devices.fault(gpu.uuid):
-                    raise AllocationError(
-                        f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node"
-                    )
-            vgpus = [devices.vgpu(text) for text in ids]
-            allocation = replace(allocation, vgpus_per_gpu=self._number(ids, devices))
-            for gpu in allocation.gpus:
-                _check_room(gpu, allocation, vgpus, devices)
-            self._holdings.allocated(ids, resource=devices.resource, of=allocation.vgpus_per_gpu)
+                _check_health(gpu, devices)
+            on = _distributed(ids, allocation, devices)
+            if why := self._holdings.allocated(on, resource=devices.resource, of=allocation.vgpus_per_gpu):
+                raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
         return allocation
 
-    def _number(self, ids: Sequence[str], devices: Devices) -> int:
+    def _bound(self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy) -> Allocation:
         """
-        Say by which number a container's vGPUs count: that of its pod's init container, if it gets the same ones.
+        Choose the GPU for *ids*, or whole ones.
 
-        Those alone are held when they are allocated: what the kubelet has for others it has offered before.
+        What an init container of the same pod has among them stays on its GPU, and one of as many: it may run before
+        this container does. Nothing else that is held is among them, or it has ended.
         """
         held = self._holdings.held()
-        reused = {holder.of for text in ids if (holder := held.get(text)) and holder.container is None}
-        return reused.pop() if len(reused) == 1 else devices.pool.vgpus_per_gpu
+        reused = [holder for text in ids if (holder := held.get(text)) and holder.container is None]
+        included = {holder.gpu for holder in reused}
+        numbers = {holder.of for holder in reused}
+        pool = devices.pool
+        if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
+            pool = replace(pool, vgpus_per_gpu=numbers.pop())
+        kept = tuple(gpu for gpu in pool.gpus if gpu.uuid in included)
+        for candidates in [kept] if kept else devices.alignment.candidates(ids, pool):
+            healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
+            if not healthy:
+                _check_health(candidates[0], devices)
+            room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=ids) for gpu in healthy}
+            if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
+                return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
+        raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
 
     def _tell(self) -> None:
-        held = self._holdings.by_gpu()
+        holdings = self._holdings
+        occupied = Occupied(by_gpu=holdings.by_gpu(), is_known=holdings.known, is_incomplete=holdings.is_blind)
         for devices, _ in self._followers:
-            devices.set_held(held, is_blind=self._holdings.is_blind, is_known=self._holdings.known)
+            devices.set_held(occupied)
 
 
-def _check_room(gpu: Gpu, allocation: Allocation, vgpus: Sequence[VGpuId], devices: Devices) -> None:
-    own = {vgpu.index for vgpu in vgpus if vgpu.gpu_uuid == gpu.uuid}
-    free = devices.free(gpu, vgpus_per_gpu=allocation.vgpus_per_gpu, but=own)
-    if allocation.vgpus > free:
-        raise AllocationError(
-            f"{gpu.uuid} has room for {free} of {allocation.vgpus_per_gpu} vGPUs, and {allocation.vgpus} are needed: "
-            "containers hold the rest by an earlier vgpusPerGpu: wait until one of them has ended"
-        )
+def _distributed(ids: Sequence[str], allocation: Allocation, devices: Devices) -> dict[str, str]:
+    """Say by ID on which of a container's GPUs each of its vGPUs is: on the one that it names, where that can be."""
+    named = {text: devices.vgpu(text).gpu_uuid for text in ids}
+    if Counter(named.values()) == {gpu.uuid: allocation.vgpus for gpu in allocation.gpus}:
+        return named
+    return {text: allocation.gpus[number // allocation.vgpus].uuid for number, text in enumerate(sorted(ids))}
+
+
+def _check_health(gpu: Gpu, devices: Devices) -> None:
+    if fault := devices.fault(gpu.uuid):
+        raise AllocationError(f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node")

@@ -6,10 +6,11 @@ kubelet alone knows that a container has ended, and it leaves init containers ou
 never names them. So what was allocated is held until the kubelet has named it and names it no more, or has it for
 somebody else.
 
-What a vGPU is, one of how many, is our word alone: it is kept in a file for the plugin that comes after this one.
+What a vGPU is, one of how many, and of which GPU, is our word alone: it is kept in a file for the plugin that comes
+after this one. Where the kubelet names a vGPU that is not in it, nobody knows on which GPU that is.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +38,7 @@ class Holder:
     resource: str = ""  # that it was allocated as; empty where only the kubelet knows
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
     pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
+    gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
 
 
 class Holdings:
@@ -68,6 +70,7 @@ class Holdings:
                 since_seconds=began_seconds,
                 resource=one.resource,
                 of=one.of,
+                gpu="" if one.gpu is None else one.gpu or vgpu.gpu_uuid,
             )
             for vgpu, one in self._checkpoint.held.items()
         }
@@ -99,14 +102,20 @@ class Holdings:
         with self._lock:
             return dict(self._held)
 
-    def by_gpu(self) -> dict[str, dict[int, Holder]]:
-        """Say the same by UUID of the GPU and index of the vGPU, each with its number."""
-        found: dict[str, dict[int, Holder]] = {}
+    def by_gpu(self) -> dict[str, dict[VGpuId, Holder]]:
+        """Say the same by UUID of the GPU, each with its number; of one that nobody knows, by the one in its ID."""
+        found: dict[str, dict[VGpuId, Holder]] = {}
         with self._lock:
             for text, holder in self._held.items():
                 if vgpu := _parsed(text):
-                    found.setdefault(vgpu.gpu_uuid, {})[vgpu.index] = self._numbered(holder)
+                    found.setdefault(holder.gpu or vgpu.gpu_uuid, {})[vgpu] = self._numbered(holder)
         return found
+
+    def gpu_of(self, vgpu: VGpuId) -> str:
+        """Name the GPU that a vGPU is on, by its UUID; where nobody knows, the one in its ID."""
+        with self._lock:
+            holder = self._held.get(str(vgpu))
+        return (holder.gpu if holder else "") or vgpu.gpu_uuid
 
     def divide_by(self, vgpus_per_gpu: int) -> str:
         """Have on the disk what is held, before GPUs are divided by another number; why it cannot be, or nothing."""
@@ -130,28 +139,36 @@ class Holdings:
         with self._lock:
             if self._known and kubelet != self._kubelet:
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
-            self._kubelet, self._known = kubelet, True
+            is_first, self._kubelet, self._known = not self._known, kubelet, True
             kept = {text: one for text, one in self._held.items() if self._is_kept(one, asked_seconds)}
             seen = {text: self._named(text, container, asked_seconds) for text, container in named.items()}
             before, self._held = self._held, {**kept, **seen}
             ended = {one.pod for text, one in before.items() if text not in self._held}
             ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
             self._held = {text: one for text, one in self._held.items() if one.pod not in ended}
-            if self._held != before or self._checkpoint.unwritten:
+            if self._held != before or self._checkpoint.unwritten or is_first:
                 self._write()
 
-    def allocated(self, ids: Collection[str], *, resource: str = "", of: int = 0) -> None:
-        """Note that a container gets *ids*, each one of *of* of its GPU: a new one, whoever had them before."""
+    def allocated(self, gpu_of: Mapping[str, str], *, resource: str = "", of: int = 0) -> str:
+        """
+        Note that a container gets vGPUs on GPUs, by ID and UUID, each one of *of* of its GPU.
+
+        It is a new container, whoever had them before. Say why that cannot be kept, or nothing: then it is on the disk,
+        or the machine could start with an earlier GPU of the same ID.
+        """
         now_seconds = self._clock()
         with self._lock:
             self._pods += 1
-            own = {one.pod for text in ids if (one := self._held.get(text)) and one.container is None}
+            own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
             holder = Holder(
                 container=None, since_seconds=now_seconds, resource=resource, of=of, pod=max(own, default=self._pods)
             )
-            is_mixed = any(one.of != of for one in self._held.values())
-            self._held.update(dict.fromkeys(ids, holder))
-            self._write(to_disk=is_mixed)
+            before = self._held
+            self._held = {**before, **{text: replace(holder, gpu=gpu) for text, gpu in gpu_of.items()}}
+            self._write(to_disk=True)
+            if self._checkpoint.unwritten:
+                self._held = before
+            return self._checkpoint.unwritten
 
     def free(self, ids: Iterable[str], *, resource: str = "") -> bool:
         """Note that the kubelet has *ids* for a new container: nobody holds them. Say whether that is news."""
@@ -166,7 +183,12 @@ class Holdings:
 
     def _write(self, *, to_disk: bool = False) -> None:
         kept = {
-            vgpu: Held(resource=holder.resource, of=self._numbered(holder).of, named=holder.container is not None)
+            vgpu: Held(
+                resource=holder.resource,
+                of=self._numbered(holder).of,
+                named=holder.container is not None,
+                gpu="" if holder.gpu == vgpu.gpu_uuid else holder.gpu or None,
+            )
             for text, holder in self._held.items()
             if (vgpu := _parsed(text))
         }

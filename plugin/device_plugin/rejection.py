@@ -46,6 +46,10 @@ class Rejections:
         self._wait = wait
         self._pause = Pause()
 
+    def why(self, size: int) -> str:
+        """Say what there is instead of *size* vGPUs on one GPU."""
+        return _words(size, self._devices.rooms())
+
     def reject(self, size: int) -> str:
         """Let some time pass where *size* vGPUs fit on no GPU, and say what there is instead."""
         seen = self._devices.seen
@@ -66,6 +70,8 @@ def _fits(size: int, rooms: Sequence[Room], *, vgpus_per_gpu: int) -> bool:
 
 def _words(size: int, rooms: Sequence[Room]) -> str:
     """Say what is free on which GPU, and what to do."""
+    if not rooms:
+        return "who holds what is not known: see `gpu-share plugin status` on this node"
     free = sorted((one for one in rooms if one.free), key=lambda one: -one.free)
     if not free:
         return "nothing is free on a healthy GPU of this node"

@@ -81,9 +81,7 @@ class Resources:
             gpus=tuple(
                 GpuRoom(uuid=one.gpu_uuid, resource=name, free=one.free, hidden=one.hidden) for name, one in rooms
             ),
-            unknown=""
-            if all(one.devices.is_known for one in guarded)
-            else "the kubelet has not said yet who holds which",
+            unknown=_unknown([one.devices for one in guarded]),
         )
 
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
@@ -142,7 +140,9 @@ class Resources:
 
     def _made(self, name: str, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> Resource:
         pool = Pool(gpus=gpus, vgpus_per_gpu=self._division.parts(gpus[0], strategy))
-        devices = Devices(pool, resource=name, faults=self._faults, guard=self._guard(strategy))
+        devices = Devices(
+            pool, resource=name, faults=self._faults, guard=self._guard(strategy), binds_late=strategy != WHOLE
+        )
         self._held.follow(devices, are_divided=self._division.follows(gpus[0], strategy))
         return Resource(
             name=name,
@@ -161,6 +161,15 @@ class Resources:
 
     def _prepared(self, name: str, strategy: SharingStrategy, pool: Pool) -> Delivery:
         return prepare(self._handover, name, pool, sharing_of(strategy, self._cluster))
+
+
+def _unknown(guarded: Sequence[Devices]) -> str:
+    """Say why it is not known what is free; nothing if it is."""
+    if not all(one.is_known for one in guarded):
+        return "the kubelet has not said yet who holds which"
+    if any(one.is_lost for one in guarded):
+        return "a checkpoint was lost, and with it on which GPUs containers are: nothing is free until they have ended"
+    return ""
 
 
 class Servers:

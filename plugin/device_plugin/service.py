@@ -16,7 +16,7 @@ from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError, NoRoomError
 from plugin.shares.allocation import Allocation
 from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
-from plugin.shares.preference import AllocationPolicy, preferred_ids
+from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import Sharing
 
 _log = logging.getLogger(__name__)
@@ -133,16 +133,13 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         )
 
     def _preferred_ids(self, container: api_pb2.ContainerPreferredAllocationRequest) -> list[str]:
-        devices, included = self._resource.devices, frozenset(container.must_include_deviceIDs)
-        # Those included are the pod's own, of an init container; nobody holds the others.
-        self._resource.held.offered([one for one in container.available_deviceIDs if one not in included], devices)
-        return preferred_ids(
+        resource = self._resource
+        return resource.held.preferred(
+            resource.devices,
+            resource.allocation_policy,
             available=container.available_deviceIDs,
             must_include=container.must_include_deviceIDs,
             size=container.allocation_size,
-            pool=devices.pool,
-            policy=self._resource.allocation_policy,
-            room=devices.room(),
         )
 
     def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
@@ -158,11 +155,10 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
     def _allocation(self, ids: Sequence[str]) -> Allocation:
         resource = self._resource
         try:
-            return resource.held.allocate(ids, resource.devices)
+            return resource.held.allocate(ids, resource.devices, resource.allocation_policy)
         except NoRoomError as error:
-            if not resource.devices.is_guarded:
-                raise
-            raise AllocationError(f"{error}; {self._rejections.reject(len(ids))}") from error
+            why = self._rejections.reject(len(ids)) if resource.devices.is_guarded else self._rejections.why(len(ids))
+            raise AllocationError(f"{error}; {why}") from error
 
 
 def _answered(call: Callable[[], _Answer], context: grpc.ServicerContext) -> _Answer:

@@ -161,7 +161,7 @@ class Reconciler:
             return
         tenants, unknown = self._tenants()
         for uuid, xid in due:
-            there = tuple(tenant.name for tenant in tenants if tenant.vgpus_on(uuid))
+            there = tuple(tenant.name for tenant in tenants if tenant.is_on(uuid))
             self._inventory.remember(uuid, ApplicationFault(xid=xid, at=at.text, tenants=there))
             fields: dict[str, object] = {"gpu": uuid, "xid": xid, "times": self._application_faults.pop((uuid, xid))}
             _log.warning("application fault on a GPU", extra={**fields, "tenants": there, **unknown})

@@ -111,6 +111,8 @@ class Supervisor:
             return None
         if tenants is None:
             return None
+        if checkpoint is not None and not all(checkpoint.knows(vgpu) for one in tenants for vgpu in one.vgpus):
+            return None
         known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
         division = Division(cluster, node_name=self._context.node_name)
         own = {
@@ -122,8 +124,9 @@ class Supervisor:
         for tenant in tenants:
             parts: dict[str, list[int]] = {}
             for vgpu in tenant.vgpus:
-                number = own.get(vgpu.gpu_uuid, 0) if vgpu not in known.held else 0
-                parts.setdefault(vgpu.gpu_uuid, []).append(number or known.number_of(vgpu))
+                uuid = tenant.gpu_of(vgpu)
+                number = own.get(uuid, 0) if vgpu not in known.held else 0
+                parts.setdefault(uuid, []).append(number or known.number_of(vgpu))
             for uuid, numbers in parts.items():
                 largest[uuid] = max(part(numbers), largest.get(uuid, Fraction(0)))
         return largest
@@ -173,12 +176,12 @@ class Supervisor:
         All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
         """
         tenants = self._context.tenancy.read_or_known()
-        held = {vgpu.gpu_uuid for tenant in tenants for vgpu in tenant.vgpus}
+        held = {tenant.gpu_of(vgpu) for tenant in tenants for vgpu in tenant.vgpus}
         kept = frozenset(supervisor.gpu.uuid for supervisor in self._now() if supervisor.gpu.uuid in held)
         for uuid in kept:
             _log.warning(
                 "compute mode stays exclusive while containers hold shares: restored at a later end without them",
-                extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.vgpus_on(uuid)]},
+                extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.is_on(uuid)]},
             )
         return kept
 

@@ -1,8 +1,8 @@
 """Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
 
 import logging
-from collections.abc import Callable, Container
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
@@ -33,17 +33,30 @@ class Tenant:
     container: str
     vgpus: tuple[VGpuId, ...]
     devices: tuple[str, ...] = ()  # of DRA, by name, which begins with the GPU's label where it is on one GPU
+    elsewhere: Mapping[VGpuId, str] = field(default_factory=dict)  # UUID of each vGPU on another GPU than its ID says
 
     @property
     def name(self) -> str:
         """How logs call it: namespace/pod/container."""
         return f"{self.namespace}/{self.pod}/{self.container}"
 
-    def vgpus_on(self, gpu_uuid: str) -> int:
-        """Count what it holds of one GPU; a device of DRA counts as one."""
+    def gpu_of(self, vgpu: VGpuId) -> str:
+        """Name the GPU that one of its vGPUs is on, by its UUID."""
+        return self.elsewhere.get(vgpu, vgpu.gpu_uuid)
+
+    def vgpus_on(self, gpu_uuid: str) -> tuple[VGpuId, ...]:
+        """List its vGPUs that are on one GPU."""
+        return tuple(vgpu for vgpu in self.vgpus if self.gpu_of(vgpu) == gpu_uuid)
+
+    def is_on(self, gpu_uuid: str) -> bool:
+        """Whether it holds something of one GPU, a device of DRA or vGPUs."""
         label = f"{label_of(gpu_uuid)}-"
-        by_dra = sum(device.startswith(label) for device in self.devices)
-        return by_dra + sum(vgpu.gpu_uuid == gpu_uuid for vgpu in self.vgpus)
+        return any(device.startswith(label) for device in self.devices) or bool(self.vgpus_on(gpu_uuid))
+
+    def located(self, gpu_of: Callable[[VGpuId], str]) -> "Tenant":
+        """Give the same container, with its vGPUs on the GPUs that *gpu_of* says."""
+        elsewhere = {vgpu: gpu for vgpu in self.vgpus if (gpu := gpu_of(vgpu)) != vgpu.gpu_uuid}
+        return replace(self, elsewhere=elsewhere)
 
 
 class Matching(Container[str]):
@@ -95,11 +108,22 @@ def _devices(container: api_pb2.ContainerResources) -> tuple[str, ...]:
 
 
 class Tenancy:
-    """The containers that hold vGPUs of *resources*; for any thread."""
+    """
+    The containers that hold vGPUs of *resources*; for any thread.
 
-    def __init__(self, socket: Path, resources: Container[str]) -> None:
+    *bindings* is asked after the kubelet, and gives what says on which GPU a vGPU is.
+    """
+
+    def __init__(
+        self,
+        socket: Path,
+        resources: Container[str],
+        *,
+        bindings: Callable[[], Callable[[VGpuId], str]] = lambda: _as_named,
+    ) -> None:
         self._socket = socket
         self._resources = resources
+        self._bindings = bindings
         self._failure = ""
         self._known: tuple[Tenant, ...] = ()  # when the kubelet last said it
 
@@ -113,8 +137,9 @@ class Tenancy:
             self._failure = str(error)
             return None
         self._failure = ""
-        self._known = tenants
-        return tenants
+        gpu_of = self._bindings()
+        self._known = tuple(tenant.located(gpu_of) for tenant in tenants)
+        return self._known
 
     def read_or_known(self) -> tuple[Tenant, ...]:
         """Ask the kubelet; what it said last, if it does not say now."""
@@ -123,4 +148,8 @@ class Tenancy:
 
     def names_on(self, gpu_uuid: str) -> tuple[str, ...]:
         """Name who is on a GPU now, as namespace/pod/container; nobody if that is not known."""
-        return tuple(one.name for one in self.read() or () if one.vgpus_on(gpu_uuid))
+        return tuple(one.name for one in self.read() or () if one.is_on(gpu_uuid))
+
+
+def _as_named(vgpu: VGpuId) -> str:
+    return vgpu.gpu_uuid

@@ -29,24 +29,33 @@ class Allocation:
         return self.vgpus == self.vgpus_per_gpu
 
 
-def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
+def check_ids(ids: Sequence[str], pool: Pool) -> None:
     """
-    Bind *ids* to the GPU they belong to, or to the GPUs that they make up whole.
+    See that *ids* can be those of a container.
 
     Raises:
-        AllocationError: If there are no IDs, one comes twice, or one is not of this node.
-        NoRoomError: If they lie on several GPUs of which one is not taken whole.
+        AllocationError: If there are none, one comes twice, or one is not of this node.
     """
     if not ids:
         raise AllocationError("a container must get at least one vGPU, got none")
     twice = [text for text, times in Counter(ids).items() if times > 1]
     if twice:
         raise AllocationError(f"a container must get each vGPU once, got {_named(twice)} more than once")
-    found = {text: pool.gpu(text) for text in ids}
-    unknown = [text for text, gpu in found.items() if gpu is None]
+    unknown = [text for text in ids if pool.gpu(text) is None]
     if unknown:
         raise AllocationError(f"the vGPUs must be of this node, {_named(unknown)} is not")
-    return _bind(Counter(gpu.uuid for gpu in found.values() if gpu), ids=ids, pool=pool)
+
+
+def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
+    """
+    Allocate *ids* on the GPU that they name, or on the GPUs that they make up whole.
+
+    Raises:
+        AllocationError: If `check_ids` says so.
+        NoRoomError: If they name several GPUs of which one is not taken whole.
+    """
+    check_ids(ids, pool)
+    return _bind(Counter(gpu.uuid for text in ids if (gpu := pool.gpu(text))), ids=ids, pool=pool)
 
 
 def _bind(vgpus_of: Counter[str], *, ids: Sequence[str], pool: Pool) -> Allocation:

@@ -35,8 +35,8 @@ class Offer:
         return self.vgpus_per_gpu if is_usual else MILLI_PER_GPU
 
     def parts_of(self, vgpus: Iterable[VGpuId]) -> int:
-        """Count the parts that vGPUs of this GPU are; what is less than one is nobody's."""
-        held = part(self.numbers.get(str(vgpu), self.vgpus_per_gpu) for vgpu in vgpus if vgpu.gpu_uuid == self.gpu.uuid)
+        """Count the parts that vGPUs on this GPU are; what is less than one is nobody's."""
+        held = part(self.numbers.get(str(vgpu), self.vgpus_per_gpu) for vgpu in vgpus)
         return min(self.parts, held * self.parts // 1)
 
     def free_parts(self, held: int) -> tuple[int, int]:
@@ -51,8 +51,8 @@ class Offer:
         return max(size for units in range(self.vgpus_per_gpu + 1) if (size := self._size(units)) <= free)
 
     def limits_of(self, vgpus: Iterable[VGpuId], parts: int) -> Allocation:
-        """Say what a container holds, as its limits were made from it."""
-        own = [str(vgpu) for vgpu in vgpus if vgpu.gpu_uuid == self.gpu.uuid]
+        """Say what a container with these vGPUs on this GPU holds, as its limits were made from it."""
+        own = [str(vgpu) for vgpu in vgpus]
         if own:
             per_gpu = self.numbers.get(own[0], self.vgpus_per_gpu)
             return Allocation(gpus=(self.gpu,), vgpus=min(len(own), per_gpu), vgpus_per_gpu=per_gpu)

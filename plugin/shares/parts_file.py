@@ -1,11 +1,11 @@
 """
-The held vGPUs of a node, and which part of its GPU each is, in a file that outlives the plugin and the machine.
+The held vGPUs of a node, and which part of which GPU each is, in a file that outlives the plugin and the machine.
 
 The kubelet keeps which vGPUs a container has, and starts it again with them, also after a restart of the machine. What
-they were when it got them is kept by nobody else.
+they were when it got them is kept by nobody else. The GPU in the ID of a vGPU is not always the one that it is on.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -28,6 +28,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     resource: str  # that it was allocated as
     of: int  # vGPUs that its GPU was divided into then
     named: bool = False  # whether the kubelet has named its container; it never names init containers
+    gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -41,6 +42,16 @@ class Checkpoint(msgspec.Struct, frozen=True):
         held = self.held.get(vgpu)
         return held.of if held is not None else self.vgpus_per_gpu
 
+    def gpu_of(self, vgpu: VGpuId) -> str:
+        """Name the GPU that a held vGPU is on, by its UUID; where nobody knows, the one in its ID."""
+        held = self.held.get(vgpu)
+        return held.gpu if held is not None and held.gpu else vgpu.gpu_uuid
+
+    def knows(self, vgpu: VGpuId) -> bool:
+        """Whether the GPU that a vGPU is on is known."""
+        held = self.held.get(vgpu)
+        return held is not None and held.gpu is not None
+
 
 class CheckpointError(Exception):
     """A file that is there and says nothing that can be believed; the message says why."""
@@ -50,10 +61,11 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     """Held vGPUs that are alike."""
 
     resource: str
-    gpu: str  # UUID
+    gpu: str  # UUID in their IDs
     of: _Number
     named: bool
     indexes: tuple[_Index, ...]
+    on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +95,17 @@ def read_parts(directory: Path) -> Checkpoint | None:
             vgpu = VGpuId(group.gpu, index)
             if vgpu in held:
                 raise CheckpointError(f"it has {vgpu} twice")
-            held[vgpu] = Held(resource=group.resource, of=group.of, named=group.named)
+            held[vgpu] = Held(resource=group.resource, of=group.of, named=group.named, gpu=group.on)
     return Checkpoint(found.vgpus_per_gpu, held)
+
+
+def read_bindings(directory: Path) -> Callable[[VGpuId], str]:
+    """Read on which GPU each held vGPU is; where nothing says so, that is the one in its ID."""
+    try:
+        checkpoint = read_parts(directory)
+    except CheckpointError:
+        checkpoint = None
+    return (checkpoint or Checkpoint(1, {})).gpu_of
 
 
 def write_parts(
@@ -101,6 +122,10 @@ def write_parts(
 
 
 def _groups(held: Iterable[tuple[VGpuId, Held]]) -> Iterator[_Group]:
-    rows = sorted((one.resource, vgpu.gpu_uuid, one.of, one.named, vgpu.index) for vgpu, one in held)
-    for (resource, gpu, of, named), group in groupby(rows, key=lambda row: row[:4]):
-        yield _Group(resource=resource, gpu=gpu, of=of, named=named, indexes=tuple(row[4] for row in group))
+    rows = sorted(
+        (one.resource, vgpu.gpu_uuid, one.of, one.named, one.gpu is None, one.gpu or "", vgpu.index)
+        for vgpu, one in held
+    )
+    for (resource, gpu, of, named, is_unknown, on), group in groupby(rows, key=lambda row: row[:6]):
+        indexes = tuple(row[6] for row in group)
+        yield _Group(resource=resource, gpu=gpu, of=of, named=named, on=None if is_unknown else on, indexes=indexes)

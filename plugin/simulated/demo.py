@@ -21,6 +21,8 @@ from typing import Any
 import jsonpatch
 from rich.console import Console
 
+from plugin.device_plugin.checkpoint import DIRECTORY as CHECKPOINT_DIRECTORY
+from plugin.shares.parts_file import read_bindings
 from plugin.simulated.container_runtime import with_cdi_devices
 from plugin.simulated.demo_dra import let_the_scheduler_choose
 from plugin.simulated.demo_processes import START_SECONDS, DemoError, command_of, environment, running, wait_for_line
@@ -77,7 +79,12 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
             for number, example in enumerate(examples, start=1):
                 show_title(console, number=number, title=example.title)
                 _send(example, port=port, directory=directory, kubelet=kubelet, resource=resource, to=console)
-        show_node(console, holders=kubelet.holders(resource), devices=[one.id for one in kubelet.devices(resource)])
+        show_node(
+            console,
+            holders=kubelet.holders(resource),
+            devices=[one.id for one in kubelet.devices(resource)],
+            gpu_of=read_bindings(directory / "kubelet" / CHECKPOINT_DIRECTORY),
+        )
         _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
         let_the_scheduler_choose(directory, policies, simulate=SIMULATED, console=console)
     show_end(console)

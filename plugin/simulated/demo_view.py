@@ -1,7 +1,7 @@
 """How the demo draws: each pod's decision, diff and allocation, and the node as bars of vGPUs."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from plugin.gpus.gpu import VGpuId
 from plugin.simulated.device_manager import Received
+from policies.contract import VISIBLE_DEVICES
 from policies.share import milli_text
 from program.terminal import wrapped
 
@@ -52,28 +53,32 @@ def show_allocation(
         if isinstance(got, str):
             console.print(f"  [red]{escape(name)}: {escape(got)}[/red]")
             continue
-        picked = sorted(_vgpu(device) for device in got.device_ids)
-        gpus = sorted({vgpu.gpu_uuid for vgpu in picked})
-        numbers = ", ".join(str(vgpu.index) for vgpu in picked)
-        console.print(f"  [bold]{escape(name)}[/bold] on {', '.join(gpus)}, vGPUs {numbers}, receives")
+        vgpus = f"{len(got.device_ids)} vGPU" + "s" * (len(got.device_ids) > 1)
+        console.print(f"  [bold]{escape(name)}[/bold] on {got.environment[VISIBLE_DEVICES]}, {vgpus}, receives")
         for variable, value in sorted(got.environment.items()):
             _show_line(console, f"    {variable}={value}", style="dim")
         for mount in got.mounts:
             _show_line(console, f"    {mount.host_path} at {mount.container_path}", style="dim")
 
 
-def show_node(console: Console, *, holders: Mapping[str, tuple[str, str]], devices: Sequence[str]) -> None:
-    """Draw each GPU as a bar of its vGPUs, coloured by pod."""
+def show_node(
+    console: Console,
+    *,
+    holders: Mapping[str, tuple[str, str]],
+    devices: Sequence[str],
+    gpu_of: Callable[[VGpuId], str],
+) -> None:
+    """Draw each GPU as a bar of its vGPUs, coloured by pod; *gpu_of* says on which one a held vGPU is."""
     pods = list(dict.fromkeys(pod for pod, _ in holders.values()))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for index, uuid in enumerate(dict.fromkeys(_vgpu(device).gpu_uuid for device in devices)):
         bar = Text()
-        own = [device for device in devices if _vgpu(device).gpu_uuid == uuid]
+        vgpus = sum(_vgpu(device).gpu_uuid == uuid for device in devices)
+        own = [holder for device, holder in holders.items() if gpu_of(_vgpu(device)) == uuid]
         # Cells of one pod stand together, whatever their numbers.
-        for device in sorted(own, key=lambda one: pods.index(holders[one][0]) if one in holders else len(pods)):
-            bar.append(*_cell(pods, holders.get(device)))
-        used = sum(device in holders for device in own)
-        table.add_row(f"GPU {index}", uuid[:12], bar, f"{used} of {len(own)} vGPUs")
+        for holder in [*sorted(own, key=lambda one: pods.index(one[0])), *[None] * (vgpus - len(own))]:
+            bar.append(*_cell(pods, holder))
+        table.add_row(f"GPU {index}", uuid[:12], bar, f"{len(own)} of {vgpus} vGPUs")
     console.print()
     console.print(Rule("[bold]The node[/bold]", align="left"))
     console.print(table)

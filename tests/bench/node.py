@@ -45,7 +45,8 @@ def measure(directory: Path) -> Iterator[str]:
     yield from _measure_supervisor()
     yield from _measure_starts(directory)
     yield from _measure_restarts(directory)
-    yield from _walk()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as checkpoint:  # each allocation is forced to the disk
+        yield from _walk(Path(checkpoint))
 
 
 def _measure_calls(directory: Path, policies: Path) -> Iterator[str]:
@@ -174,9 +175,10 @@ def _measure_restarts(directory: Path) -> Iterator[str]:
     )
 
 
-def _walk() -> Iterator[str]:
+def _walk(directory: Path) -> Iterator[str]:
     logging.getLogger("plugin").setLevel(logging.CRITICAL)
-    node = RandomNode(pool=Pool(gpus=simulated_gpus("8xH200"), vgpus_per_gpu=10), random=Random(5))  # noqa: S311 - no secret
+    pool = Pool(gpus=simulated_gpus("8xH200"), vgpus_per_gpu=10)
+    node = RandomNode(pool=pool, random=Random(5), directory=directory)  # noqa: S311 - no secret
     began = time.perf_counter()
     for _ in range(_STEPS):
         node.step()

@@ -106,6 +106,17 @@ def test_where_the_scheduler_hears_too_late_few_pods_fail_and_none_after_the_nex
     eventually(lambda: "Running" in phases(place), what="the share runs once it fits")
 
 
+def test_a_whole_gpu_has_room_beside_two_smaller_shares(place: Place) -> None:
+    start(place, small="0.2", half="0.5")
+    seen = {place.report(name).environment["NVIDIA_VISIBLE_DEVICES"] for name in ("small", "half")}
+    assert len(seen) == 1
+    begin = time.monotonic()
+    place.apply(deployment("1"))
+    place.one_running("app=model")
+    log.info("a whole GPU runs %.1f s after it was asked for", time.monotonic() - begin)
+    assert failed(place) == 0
+
+
 def test_what_fits_runs_a_period_later_at_most_and_nothing_fails(place: Place) -> None:
     begin = time.monotonic()
     place.apply(deployment("0.1", replicas=20))

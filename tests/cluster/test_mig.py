@@ -7,7 +7,7 @@ import pytest
 from plugin.simulated.gpus import simulated_node
 from tests.cluster.cluster import eventually
 from tests.cluster.devices import by_dra, need_dra, put_back, share
-from tests.cluster.installation import DRA_DEVICES, MIG, MIG_DRA, MIG_GPUS, SHOWN, Installation
+from tests.cluster.installation import DRA_DEVICES, MIG, MIG_DRA, MIG_GPUS, Installation
 from tests.cluster.pods import Place, container, pod
 
 PROFILE = "mig-3g.40gb"
@@ -52,7 +52,7 @@ def team(instances: Installation) -> Iterator[Place]:
 
 def test_pods_share_an_instance_and_wait_where_none_has_room(instances: Installation, team: Place) -> None:
     with_instances(instances, "shared")
-    eventually(lambda: has(instances, shared=str(SHOWN)), what="two instances of ten vGPUs each, some hidden")
+    eventually(lambda: has(instances, shared="16"), what="two instances of ten vGPUs each, some hidden")
     for number in range(4):
         team.started(pod("0.5", name=f"half-{number}", annotations=DEVICE))
     found = [team.report(f"half-{number}").environment for number in range(4)]

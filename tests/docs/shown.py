@@ -6,18 +6,22 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plugin.errors import AllocationError
+from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.gpus.gpu import Pool
 from plugin.health.reports import Event
 from plugin.health.rules import GpuState, Moment, after_event
 from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, write_occupancy
-from plugin.shares.allocation import allocate
+from plugin.shares.strategy import TimeSlicing
+from plugin.simulated.device_manager import PluginCallError
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id, boot_seconds
 from policies.reading.store import load
 from tests.docs.pages import ROOT
+from tests.plugin.device_plugin.walk import ServiceAsPlugin
 from tests.plugin.health.published import ago, healthy, node, occupant, occupied, status
 from tests.webhook.reviews import answer, call
 
@@ -39,10 +43,18 @@ def pod_without_a_grant() -> str:
 
 
 def fragmented_pod() -> str:
-    free = [f"{_FAILED}::{index}" for index in (7, 8, 9)] + [f"{_FINE}::9"]
-    with pytest.raises(AllocationError) as rejected:
-        allocate(free, Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10))
-    failure = f"rpc error: code = FailedPrecondition desc = {rejected.value}"
+    devices, held = Devices(Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10)), HeldVgpus()
+    held.follow(devices, are_divided=True)
+    held.refresh()
+    resource = Resource(
+        name="gpu-share.dev/vgpu", devices=devices, sharing=TimeSlicing(), allocation_policy="pack", held=held
+    )
+    plugin = ServiceAsPlugin(DevicePluginService(resource, on_end=lambda _: None))
+    plugin.allocate([f"{_FAILED}::{index}" for index in range(7)])
+    plugin.allocate([f"{_FINE}::{index}" for index in range(9)])
+    with pytest.raises(PluginCallError) as rejected:
+        plugin.allocate([f"{_FAILED}::{index}" for index in (7, 8, 9)] + [f"{_FINE}::9"])
+    failure = f"rpc error: code = FailedPrecondition desc = {str(rejected.value).partition(': ')[2]}"
     return _block(
         "Status:           Failed\n"
         "Reason:           UnexpectedAdmissionError\n"

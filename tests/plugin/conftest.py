@@ -10,6 +10,7 @@ from threading import Thread
 import pytest
 
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.gpus.gpu import Pool
@@ -36,11 +37,14 @@ def pool() -> Pool:
 
 @pytest.fixture
 def resource(pool: Pool) -> Resource:
+    devices, held = Devices(pool), HeldVgpus()
+    held.follow(devices, are_divided=True)
     return Resource(
         name="gpu-share.dev/vgpu",
-        devices=Devices(pool),
+        devices=devices,
         sharing=Mps("/tmp/nvidia-mps"),
         allocation_policy="pack",
+        held=held,
     )
 
 

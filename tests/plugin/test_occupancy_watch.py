@@ -8,6 +8,7 @@ import pytest
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.occupied import Occupied
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import Pool, VGpuId
 from plugin.occupancy_watch import OccupancyContext, OccupancyWatch, occupancy
@@ -94,10 +95,11 @@ def test_vgpus_of_an_earlier_number_are_counted_in_thousandths_and_keep_their_li
 
 def test_what_is_free_and_what_is_hidden_is_what_the_devices_say() -> None:
     devices = Devices(Pool(gpus=(GPU, OTHER), vgpus_per_gpu=10), faults={OTHER.uuid: "it is lost"})
-    held = {index: Holder(container="a/b/c", since_seconds=0, of=5) for index in (0, 1)}
-    devices.set_held({GPU.uuid: held})
+    held = {one: Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(1, gpu_uuid=OTHER.uuid)}
+    held |= {one: Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(0)}
+    devices.set_held(Occupied(by_gpu={GPU.uuid: held}))
     assert (devices.left(GPU), devices.left(OTHER)) == ((6, 0), (10, 0))
-    assert devices.numbers(GPU) == {f"{GPU.uuid}::0": 5, f"{GPU.uuid}::1": 5}
+    assert devices.numbers(GPU) == {f"{GPU.uuid}::0": 5, f"{OTHER.uuid}::1": 5}
 
 
 def test_by_dra_a_share_is_in_thousandths_and_the_largest_one_is_of_the_grid() -> None:

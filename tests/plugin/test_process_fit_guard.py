@@ -31,7 +31,7 @@ def test_what_fits_nowhere_is_hidden_and_status_says_so_also_after_a_restart_of_
 ) -> None:
     with node(directory) as kubelet:
         start("--simulate", "2xH200")
-        assert kubelet.wait_for(NAME) == 12
+        assert kubelet.wait_for(NAME) == 16
         allocate(kubelet, seven=7)
         kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)
         allocate(kubelet, nine=9)
@@ -39,6 +39,25 @@ def test_what_fits_nowhere_is_hidden_and_status_says_so_also_after_a_restart_of_
         wait_until(lambda: f"fit guard: 1 of 4 free {NAME} hidden: " in status(tmp_path))
         kubelet.restart()
         assert kubelet.wait_for(NAME) == 19
+
+
+def test_a_share_goes_where_it_would_go_without_the_guard_and_stays_there_after_kill_9(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    with node(directory) as kubelet:
+        plugin = start("--simulate", "2xH200")
+        kubelet.wait_for(NAME)
+        allocate(kubelet, small=2, half=5)
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)  # 7 that are held, and all of the other GPU
+        allocate(kubelet, whole=10)
+        wait_until(lambda: "vGPUs: 10 of 10 granted, 0 free" in status(tmp_path))
+        assert "vGPUs: 7 of 10 granted, 3 free" in status(tmp_path)
+        plugin.process.kill()
+        plugin.process.wait()
+        start("--simulate", "2xH200")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 20)
+        wait_until(lambda: "vGPUs: 10 of 10 granted, 0 free" in status(tmp_path))
+        assert "vGPUs: 7 of 10 granted, 3 free" in status(tmp_path)
 
 
 def test_without_the_guard_all_that_is_free_is_shown(start: Start, directory: Path, tmp_path: Path) -> None:

@@ -39,9 +39,11 @@ class GuardedNode:
     gpus: int
     fit: Fit
     random: Random
+    directory: Path  # of the checkpoint
     now: float = 0.0
     status: int = 0  # the allocatable vGPUs that the scheduler knows of
     running: dict[str, int] = field(default_factory=dict)  # vGPUs by pod
+    on: dict[str, tuple[str, ...]] = field(default_factory=dict)  # UUIDs by pod
     made: int = 0
 
     def __post_init__(self) -> None:
@@ -53,12 +55,11 @@ class GuardedNode:
     @property
     def free(self) -> list[int]:
         """What is free of each healthy GPU in truth."""
-        held = self.manager.holders(NAME)
-        counts = {gpu.uuid: 0 for gpu in self.pool.gpus if not self.devices.fault(gpu.uuid)}
-        for vgpu, gpu in self.pool.vgpus():
-            if gpu.uuid in counts and str(vgpu) not in held:
-                counts[gpu.uuid] += 1
-        return list(counts.values())
+        counts = {gpu.uuid: self.fit.vgpus_per_gpu for gpu in self.pool.gpus}
+        for pod, gpus in self.on.items():
+            for uuid in gpus:
+                counts[uuid] -= self.running[pod] // len(gpus)
+        return [count for uuid, count in counts.items() if not self.devices.fault(uuid)]
 
     @property
     def seen(self) -> int:
@@ -66,12 +67,13 @@ class GuardedNode:
         return self.status - sum(self.running.values())
 
     def start_plugin(self) -> None:
-        """Start the plugin anew: what it knew is gone, and what it hides from the start is by what the kubelet says."""
+        """Start the plugin anew: it knows what is in its file, and what the kubelet says."""
         guard = FitGuard(self.fit.policy, several=self.fit.several, clock=lambda: self.now)
         self.devices = Devices(self.pool, resource=NAME, guard=guard)
-        checkpoint = Checkpoint(vgpus_per_gpu=self.fit.vgpus_per_gpu)
+        checkpoint = Checkpoint(vgpus_per_gpu=self.fit.vgpus_per_gpu, kubelet_dir=self.directory)
         holdings = Holdings(self._tenants, kubelet=Path("/nowhere"), checkpoint=checkpoint, clock=lambda: self.now)
         self.held = HeldVgpus(holdings)
+        self.now += 31  # by then a plugin believes the kubelet what is free
         self.held.refresh()
         self.held.follow(self.devices, are_divided=True)
         resource = Resource(
@@ -94,7 +96,9 @@ class GuardedNode:
         self.made += 1
         name = f"default/pod-{self.made}"
         try:
-            self.manager.allocate(Request(pod=name, container="main", resource=NAME, count=size), self.plugin)
+            received = self.manager.allocate(
+                Request(pod=name, container="main", resource=NAME, count=size), self.plugin
+            )
         except UnexpectedAdmissionError as error:
             self.manager.free(name)
             expects(str(error))
@@ -102,11 +106,13 @@ class GuardedNode:
         finally:
             self.tell()
         self.running[name] = size
+        self.on[name] = tuple(received.environment["NVIDIA_VISIBLE_DEVICES"].split(","))
+        assert min(self.free) >= 0, "a GPU is given away beyond its whole"
         return True
 
     def end(self, pod: str) -> None:
         """End a pod: the kubelet and the scheduler know it at once."""
-        del self.running[pod]
+        del self.running[pod], self.on[pod]
         self.manager.free(pod)
 
     def look(self, *, after: float = 1.0) -> None:
@@ -127,8 +133,9 @@ class GuardedNode:
 
     def check(self) -> None:
         """See that no vGPU that somebody holds is hidden."""
-        unhealthy = {device.id for device in self.devices._devices if self.devices.fault(device.gpu_uuid)}
-        hidden = self.manager.holders(NAME).keys() - self.devices.seen - unhealthy
+        unhealthy = {pod for pod, gpus in self.on.items() if any(map(self.devices.fault, gpus))}
+        held = {text for text, (pod, _) in self.manager.holders(NAME).items() if pod not in unhealthy}
+        hidden = held - self.devices.seen
         assert not hidden, f"held and hidden: {sorted(hidden)}"
 
     def _tenants(self) -> tuple[Tenant, ...]:

@@ -150,9 +150,8 @@ class LiveNode:
     def _usable(self) -> dict[str, int]:
         """Count the same, as far as the kubelet has vGPUs for it: it may not have heard yet what has become free."""
         held = self._manager.holders(NAME)
-        free = [VGpuId.parse(one.id) for one in self._manager.devices(NAME) if one.healthy and one.id not in held]
-        ids = Counter(one.gpu_uuid for one in free if one)
-        return {uuid: min(room, ids[uuid]) for uuid, room in self.room().items()}
+        free = sum(one.healthy and one.id not in held for one in self._manager.devices(NAME))
+        return {uuid: min(room, free) for uuid, room in self.room().items()}
 
     def settle(self) -> None:
         """Let everybody hear of everything; what a pod left that failed half-way is offered to the next one."""

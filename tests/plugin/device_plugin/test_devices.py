@@ -1,11 +1,14 @@
 """The kubelet hears of what has changed, and an allocation costs what its own GPU does."""
 
+from dataclasses import replace
+
 import pytest
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.subscription import Device
-from plugin.gpus.gpu import Pool
+from plugin.gpus.gpu import Pool, VGpuId
 from plugin.simulated.gpus import simulated_gpus
 
 RESOURCE = "gpu-share.dev/vgpu"
@@ -20,10 +23,11 @@ def now(devices: Devices) -> tuple[Device, ...]:
     return next(iter(devices.watch()))
 
 
-def held(devices: Devices, *indexes: int, of: int = 10) -> dict[str, dict[int, Holder]]:
+def held(devices: Devices, *indexes: int, of: int = 10) -> Occupied:
     """On the first GPU."""
-    holder = Holder(container=None, since_seconds=0.0, resource=RESOURCE, of=of)
-    return {devices.pool.gpus[0].uuid: dict.fromkeys(indexes, holder)}
+    uuid = devices.pool.gpus[0].uuid
+    holder = Holder(container=None, since_seconds=0.0, resource=RESOURCE, of=of, gpu=uuid)
+    return Occupied(by_gpu={uuid: {VGpuId(uuid, index): holder for index in indexes}})
 
 
 def test_an_allocation_by_the_present_number_is_no_news(devices: Devices) -> None:
@@ -48,7 +52,7 @@ def test_what_is_held_by_another_number_changes_what_is_advertised_of_its_gpu_al
     before = now(devices)
     devices.set_held(held(devices, 0, 1, of=5))
     assert [one.healthy for one in now(devices)] == [True] * 8 + [False] * 2 + [True] * 10
-    devices.set_held(held(devices, 0, 1, of=5), is_blind=True)
+    devices.set_held(replace(held(devices, 0, 1, of=5), is_incomplete=True))
     assert [one.healthy for one in now(devices)] == [True] * 2 + [False] * 18
-    devices.set_held({})
+    devices.set_held(Occupied())
     assert now(devices) == before

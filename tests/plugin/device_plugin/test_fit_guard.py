@@ -12,10 +12,11 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holder, Holdings
+from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.rejection import Pause, Rejections
 from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2
-from plugin.gpus.gpu import Pool
+from plugin.gpus.gpu import Pool, VGpuId
 from plugin.shares.fit import Fit
 from plugin.shares.strategy import Mps
 from plugin.simulated.device_manager import PluginCallError
@@ -41,11 +42,16 @@ class Guarded:
 
     def hold(self, *counts: int, known: bool = True) -> "Guarded":
         """Have so many of each GPU held from now on."""
-        holder = Holder(container="team/a/main", since_seconds=0, resource=NAME, of=10)
         held = {
-            gpu.uuid: dict.fromkeys(range(count), holder) for gpu, count in zip(self.pool.gpus, counts, strict=True)
+            gpu.uuid: {
+                VGpuId(gpu.uuid, index): Holder(
+                    container="team/a/main", since_seconds=0, resource=NAME, of=10, gpu=gpu.uuid
+                )
+                for index in range(count)
+            }
+            for gpu, count in zip(self.pool.gpus, counts, strict=True)
         }
-        self.devices.set_held(held, is_known=known)
+        self.devices.set_held(Occupied(by_gpu=held, is_known=known))
         return self
 
     def after(self, seconds: float) -> "Guarded":
@@ -90,7 +96,7 @@ def test_more_is_shown_at_once_and_less_a_second_later(guarded: Guarded) -> None
 
 def test_what_is_hidden_changes_place_at_once(guarded: Guarded) -> None:
     guarded.watch.close()
-    assert guarded.hold(0, 0).shown == (10, 2)
+    assert guarded.hold(0, 0).shown == (10, 6)
     guarded.watch = guarded.devices.watch()
     assert guarded.hold(6, 0).shown == (0, 10)
 
@@ -137,8 +143,9 @@ def test_where_nothing_is_free_the_rejection_says_so(guarded: Guarded) -> None:
     assert guarded.hold(10, 10).rejections.reject(1) == "nothing is free on a healthy GPU of this node"
 
 
-def test_of_many_gpus_those_with_most_room_are_named() -> None:
-    here = GuardedNode(gpus=8, fit=Fit(vgpus_per_gpu=10, policy="pack", several=False), random=Random(1))  # noqa: S311
+def test_of_many_gpus_those_with_most_room_are_named(tmp_path: Path) -> None:
+    fit = Fit(vgpus_per_gpu=10, policy="pack", several=False)
+    here = GuardedNode(gpus=8, fit=fit, random=Random(1), directory=tmp_path)  # noqa: S311 - no secret
     said: list[str] = []
     for _ in range(8):
         while here.seen < 6:
@@ -162,14 +169,14 @@ def test_the_kubelet_is_sent_what_an_allocation_changes_before_its_answer(direct
     resource = Resource(name=NAME, devices=devices, sharing=Mps("/p"), allocation_policy="pack", held=held)
     with served(directory, resource) as stub:
         stream = stub.ListAndWatch(api_pb2.Empty())
-        assert _healthy(next(stream)) == 12
+        assert _healthy(next(stream)) == 16
         for _ in range(30):
-            stub.Allocate(allocate_request(ids(pool, 0, *range(6))))
+            stub.Allocate(allocate_request(ids(pool, 0, *range(7))))
             assert devices.wait_until_told(within_seconds=0)
-            assert _healthy(next(stream)) == 16  # 6 that are held, and all of the other GPU
-            held.offered(ids(pool, 0, *range(6)), devices)
+            assert _healthy(next(stream)) == 17  # 7 that are held, and 10 of the others
+            held.preferred(devices, "pack", available=ids(pool, 0, *range(7)), must_include=[], size=1)
             devices.show_less()
-            assert _healthy(next(stream)) == 12
+            assert _healthy(next(stream)) == 16
         stream.cancel()
 
 
@@ -179,8 +186,8 @@ def test_a_session_that_ends_lets_nobody_wait(pool: Pool) -> None:
     service = DevicePluginService(resource, on_end=lambda _: None)
     service.close()
     begin = monotonic()
-    with pytest.raises(PluginCallError, match="nothing is free"):
-        ServiceAsPlugin(service).allocate([*ids(pool, 0, 0), *ids(pool, 1, 0)])
+    with pytest.raises(PluginCallError, match="must lie on one GPU"):
+        ServiceAsPlugin(service).allocate([*ids(pool, 0, *range(9)), *ids(pool, 1, *range(2))])
     assert monotonic() - begin < 0.4
 
 

@@ -1,5 +1,6 @@
 """Pods come and go at random on a node with the guard, as a scheduler sends them that sees sums alone."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,10 +15,12 @@ PACKINGS = [
 
 
 def node(
-    gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy, *, several: bool = False, seed: int = 1
+    directory: Path, gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy, *, several: bool = False, seed: int = 1
 ) -> GuardedNode:
     fit = Fit(vgpus_per_gpu=vgpus_per_gpu, policy=policy, several=several)
-    return GuardedNode(gpus=gpus, fit=fit, random=Random(seed))  # noqa: S311 - the same steps in every run
+    directory = directory / str(seed)
+    directory.mkdir()
+    return GuardedNode(gpus=gpus, fit=fit, random=Random(seed), directory=directory)  # noqa: S311 - the same steps in every run
 
 
 def sizes(node: GuardedNode) -> list[int]:
@@ -34,10 +37,10 @@ def settle(node: GuardedNode) -> None:
 
 @pytest.mark.parametrize(("gpus", "vgpus_per_gpu", "policy"), PACKINGS)
 def test_while_containers_start_no_pod_fails_whenever_the_scheduler_hears_of_it(
-    gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy
+    tmp_path: Path, gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy
 ) -> None:
     for seed in range(8):
-        here = node(gpus, vgpus_per_gpu, policy, seed=seed)
+        here = node(tmp_path, gpus, vgpus_per_gpu, policy, seed=seed)
         large = here.random.random() < 0.5  # requests for more than half of a GPU hurt most
         while possible := sizes(here):
             wanted = [size for size in possible if 2 * size > vgpus_per_gpu] if large else []
@@ -53,9 +56,9 @@ def test_while_containers_start_no_pod_fails_whenever_the_scheduler_hears_of_it(
 
 @pytest.mark.parametrize(("gpus", "vgpus_per_gpu", "policy"), PACKINGS)
 def test_once_the_scheduler_has_heard_of_an_end_no_pod_fails_and_what_fits_is_sent(
-    gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy
+    tmp_path: Path, gpus: int, vgpus_per_gpu: int, policy: AllocationPolicy
 ) -> None:
-    here = node(gpus, vgpus_per_gpu, policy)
+    here = node(tmp_path, gpus, vgpus_per_gpu, policy)
     failed = 0
     for _ in range(80):
         for pod in [one for one in here.running if here.random.random() < 0.3]:
@@ -80,9 +83,9 @@ def test_once_the_scheduler_has_heard_of_an_end_no_pod_fails_and_what_fits_is_se
 
 @pytest.mark.parametrize("policy", ["pack", "spread"])
 def test_where_a_container_may_hold_several_gpus_a_request_that_fits_is_sent_and_finds_room(
-    policy: AllocationPolicy,
+    tmp_path: Path, policy: AllocationPolicy
 ) -> None:
-    here = node(4, 4, policy, several=True)
+    here = node(tmp_path, 4, 4, policy, several=True)
     for _ in range(80):
         for pod in [one for one in here.running if here.random.random() < 0.3]:
             here.end(pod)
@@ -96,8 +99,8 @@ def test_where_a_container_may_hold_several_gpus_a_request_that_fits_is_sent_and
             here.look()
 
 
-def test_faults_hide_nothing_and_a_gpu_that_recovers_is_shown_as_far_as_it_fits() -> None:
-    here = node(2, 10, "pack")
+def test_faults_hide_nothing_and_a_gpu_that_recovers_is_shown_as_far_as_it_fits(tmp_path: Path) -> None:
+    here = node(tmp_path, 2, 10, "pack")
     assert here.send(7, expects=pytest.fail)
     here.devices.set_faults({here.pool.gpus[1].uuid: "XID 79"})
     assert [(one.free, one.hidden) for one in here.devices.rooms()] == [(3, 0)]

@@ -83,7 +83,7 @@ def test_containers_that_the_kubelet_names_hold_their_vgpus_from_then_on(node: K
 
 def test_what_is_allocated_is_held_at_once_and_has_a_name_when_the_kubelet_says_it(node: Kubelet) -> None:
     node.after(1)
-    node.holdings.allocated([A])
+    node.holdings.allocated({A: "GPU-1"})
     assert node.held() == {A: None}
     node.says = {"team/a/main": (A,)}
     assert node.after(1) == {A: "team/a/main"}
@@ -98,14 +98,14 @@ def test_what_ended_is_free_when_the_kubelet_names_it_no_more(node: Kubelet) -> 
 
 
 def test_what_the_kubelet_never_named_stays_held_as_that_of_an_init_container(node: Kubelet) -> None:
-    node.holdings.allocated([A])
+    node.holdings.allocated({A: "GPU-1"})
     assert node.after(1000) == {A: None}
 
 
 def test_what_the_kubelet_has_for_a_new_container_is_free(node: Kubelet) -> None:
     node.says = {"team/b/main": (C,)}
     node.after(1)
-    node.holdings.allocated([A, B])
+    node.holdings.allocated({A: "GPU-1", B: "GPU-2"})
     node.holdings.free([A, B, "GPU-3::1"])
     assert node.held() == {C: "team/b/main"}
 
@@ -119,7 +119,7 @@ def test_a_vgpu_that_is_allocated_while_the_kubelet_is_asked_is_not_free_by_an_a
 
     def allocate() -> None:
         node.now += 0.1
-        node.holdings.allocated([A])
+        node.holdings.allocated({A: "GPU-1"})
 
     node.during = allocate
     assert node.after(1) == {A: None}
@@ -131,7 +131,7 @@ def test_an_answer_from_before_does_not_name_the_last_holder_as_the_new_one(node
 
     def allocate() -> None:
         node.now += 0.1
-        node.holdings.allocated([A])
+        node.holdings.allocated({A: "GPU-1"})
 
     node.during = allocate
     assert node.after(1) == {A: None}
@@ -187,7 +187,7 @@ def test_whatever_happens_no_vgpu_of_a_running_container_is_free_and_after_an_an
         now += 0.1
         if step == "start" and text not in running:
             holdings.free([text])
-            holdings.allocated([text])
+            holdings.allocated({text: "GPU-1"})
             running[text] = f"team/{pod}/main"
         elif step == "end":
             running.pop(text, None)

@@ -200,7 +200,7 @@ def test_before_a_start_there_is_nothing_to_do(stub: api_pb2_grpc.DevicePluginSt
 
 def test_a_rejection_is_a_failed_precondition_with_a_sentence(stub: api_pb2_grpc.DevicePluginStub, pool: Pool) -> None:
     with pytest.raises(grpc.RpcError) as rejection:
-        stub.Allocate(allocate_request([*ids(pool, 0, 3), *ids(pool, 1, 0)]))
+        stub.Allocate(allocate_request([*ids(pool, 0, *range(9)), *ids(pool, 1, *range(2))]))
     assert rejection.value.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert "must lie on one GPU, or be whole GPUs" in (rejection.value.details() or "")
 
@@ -241,8 +241,9 @@ def test_an_allocation_is_one_log_line_with_ids_and_no_more(
 
 
 def test_a_rejection_reaches_the_pod_as_the_kubelet_words_it(registered: SimulatedKubelet, resource: Resource) -> None:
-    for number in range(4):
+    for number in range(3):
         registered.allocate(Request(pod=f"default/{number}", container="main", resource=resource.name, count=4))
+    registered.allocate(Request(pod="default/3", container="main", resource=resource.name, count=3))
     with pytest.raises(
         UnexpectedAdmissionError,
         match=r"^Allocate failed due to rpc error: code = FailedPrecondition desc = 4 vGPUs .*, which is unexpected$",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -165,8 +166,9 @@ def test_a_pod_that_asks_for_more_than_is_free_fails_without_a_call() -> None:
 
 
 @pytest.mark.parametrize("policy", ["pack", "spread"])
-def test_pods_faults_and_restarts_in_any_order_break_no_promise(policy: AllocationPolicy) -> None:
-    node = RandomNode(pool=Pool(gpus=simulated_gpus("4xL4"), vgpus_per_gpu=10), random=Random(4), policy=policy)  # noqa: S311 - the same steps in every run
+def test_pods_faults_and_restarts_in_any_order_break_no_promise(tmp_path: Path, policy: AllocationPolicy) -> None:
+    pool = Pool(gpus=simulated_gpus("4xL4"), vgpus_per_gpu=10)
+    node = RandomNode(pool=pool, random=Random(4), directory=tmp_path, policy=policy)  # noqa: S311 - the same steps in every run
     for _ in range(2500):
         node.step()
     assert min(node.steps[kind] for kind in ("allocation", "release", "rejection", "fault", "recovery")) > 50

@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any, cast
 
 import grpc
 
+from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import Pool
@@ -74,6 +78,7 @@ class RandomNode:
 
     pool: Pool
     random: Random
+    directory: Path  # of the checkpoint
     policy: AllocationPolicy = "pack"
     steps: Counter[str] = field(default_factory=Counter)  # what happened, by kind
 
@@ -120,15 +125,22 @@ class RandomNode:
             self._manager.free(name)
             self.steps["rejection"] += 1
             return
-        sick = {_gpu(device) for device in received.device_ids} & self._faults.keys()
+        sick = set(received.environment["NVIDIA_VISIBLE_DEVICES"].split(",")) & self._faults.keys()
         assert not sick, f"{name} was put on {sick}, which is unhealthy"
         self._running[name] = received
         self.steps["allocation"] += 1
 
     def _start_plugin(self) -> None:
-        self._devices = Devices(self.pool, faults=self._faults)
+        self._devices = Devices(self.pool, resource=NAME, faults=self._faults)
+        checkpoint = Checkpoint(vgpus_per_gpu=self.pool.vgpus_per_gpu, kubelet_dir=self.directory)
+        held = HeldVgpus(Holdings(lambda: (), kubelet=self.directory / "kubelet.sock", checkpoint=checkpoint))
+        held.follow(self._devices, are_divided=True)
         resource = Resource(
-            name=NAME, devices=self._devices, sharing=Mps("/tmp/nvidia-mps"), allocation_policy=self.policy
+            name=NAME,
+            devices=self._devices,
+            sharing=Mps("/tmp/nvidia-mps"),
+            allocation_policy=self.policy,
+            held=held,
         )
         self._service = DevicePluginService(resource, on_end=lambda _: None)
         self._tell()
@@ -158,7 +170,3 @@ class RandomNode:
         for gpu in self.pool.gpus:
             assert promised[gpu.uuid, "bytes"] <= gpu.memory_bytes, f"{gpu.uuid} is promised beyond its memory"
             assert promised[gpu.uuid, "percent"] <= 100, f"{gpu.uuid} is promised beyond its threads"
-
-
-def _gpu(device: str) -> str:
-    return device.partition("::")[0]

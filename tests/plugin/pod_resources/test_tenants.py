@@ -59,7 +59,9 @@ def test_the_containers_that_hold_vgpus_are_named_with_them(directory: Path) -> 
         first, second = read_tenants(directory / "kubelet.sock", {VGPU, "gpu-share.dev/gpu"})
     vgpus = (VGpuId("GPU-1", 1), VGpuId("GPU-1", 3), VGpuId("GPU-2", 0))
     assert first == Tenant(namespace="team", pod="a", container="main", vgpus=vgpus)
-    assert (first.name, first.vgpus_on("GPU-1"), first.vgpus_on("GPU-9")) == ("team/a/main", 2, 0)
+    assert (first.name, first.vgpus_on("GPU-1"), first.vgpus_on("GPU-9")) == ("team/a/main", vgpus[:2], ())
+    moved = first.located({vgpus[0]: "GPU-9", vgpus[1]: "GPU-1", vgpus[2]: "GPU-2"}.__getitem__)
+    assert (moved.vgpus_on("GPU-1"), moved.vgpus_on("GPU-9"), moved.is_on("GPU-9")) == (vgpus[1:2], vgpus[:1], True)
     assert second.name == "team/b/main"
 
 
@@ -96,4 +98,4 @@ def test_who_holds_a_device_of_dra_is_on_its_gpu(directory: Path) -> None:
     with kubelet(directory / "kubelet.sock", answer):
         (tenant,) = read_tenants(directory / "kubelet.sock", {VGPU})
     assert (tenant.name, tenant.devices) == ("team/p/main", ("gpu-1-200m-0",))
-    assert (tenant.vgpus_on("GPU-1"), tenant.vgpus_on("GPU-11"), tenant.vgpus_on("GPU-2")) == (1, 0, 0)
+    assert [tenant.is_on(uuid) for uuid in ("GPU-1", "GPU-11", "GPU-2")] == [True, False, False]

@@ -10,7 +10,8 @@ from plugin.shares.parts_file import FILE, Checkpoint, CheckpointError, Held, re
 
 HELD = {
     VGpuId("GPU-a", 0): Held(resource="gpu-share.dev/vgpu", of=10, named=True),
-    VGpuId("GPU-a", 3): Held(resource="gpu-share.dev/vgpu", of=20),
+    VGpuId("GPU-a", 3): Held(resource="gpu-share.dev/vgpu", of=20, gpu="GPU-b"),
+    VGpuId("GPU-a", 4): Held(resource="gpu-share.dev/vgpu", of=20, gpu=None),
     VGpuId("GPU-b", 0): Held(resource="example.com/vgpu", of=10, named=True),
 }
 
@@ -68,7 +69,13 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed(tmp_path: Path) -> None:
 @given(
     held=st.dictionaries(
         st.builds(VGpuId, st.text(min_size=1, max_size=5), st.integers(0, 300)),
-        st.builds(Held, resource=st.text(max_size=5), of=st.integers(1, 100), named=st.booleans()),
+        st.builds(
+            Held,
+            resource=st.text(max_size=5),
+            of=st.integers(1, 100),
+            named=st.booleans(),
+            gpu=st.none() | st.text(max_size=5),
+        ),
         max_size=20,
     )
 )
