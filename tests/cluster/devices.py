@@ -39,17 +39,22 @@ def share(
     """Install *overlay* with other `nodes`, and wait until webhooks grant what a pod of the first policy *asks*."""
     cluster = yaml.safe_dump({**yaml.safe_load(SHIPPED), "nodes": list(nodes)})
     installation.write_policies(_cluster=cluster, **policies)
+    take_up(installation, overlay, asks=asks, namespace=next(iter(policies)))
+
+
+def take_up(installation: Installation, overlay: str, *, asks: Object, namespace: str) -> Place:
+    """Install *overlay*, and wait until webhooks grant what only by the policies of now a pod of *namespace* *asks*."""
     installation.apply(overlay)
     installation.run("kubectl -n gpu-share rollout status deployment/gpu-share-webhook")
     installation.run("kubectl -n gpu-share rollout status daemonset/gpu-share-plugin")
     installation.hurry("webhook")
     installation.hurry("plugin")
-    namespace = next(iter(policies))
     eventually(lambda: decisions(installation.cluster, asks, namespace) == {True}, what="each webhook knows the policy")
     place = Place.make(installation.cluster, namespace)  # those that end may still be asked for a moment
     eventually(
         lambda: all(place.create(asks, dry_run=True).ok for _ in range(10)), what="no webhook of before is asked"
     )
+    return place
 
 
 @contextmanager
