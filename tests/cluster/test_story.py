@@ -1,6 +1,6 @@
 """
 A day of one cluster: ten tenants, and what goes wrong with them. In each situation `top`, `explain`, `doctor`,
-`plugin status` and the metrics say the same, and after the mend that all is well again.
+`plugin status`, the page and the metrics say the same, and after the mend that all is well again.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,13 @@ import pytest
 from tests.cluster.cluster import eventually
 from tests.cluster.installation import SIMULATED, VGPU, Installation
 from tests.cluster.node import Node
+from tests.cluster.page import console, page_says
 from tests.cluster.pods import Place, pod
 from tests.cluster.scraping import values
 from tests.cluster.test_doctor import checks, told
 from tests.cluster.test_fragmentation import deployment
 from tests.cluster.view import explained, is_well, says, shown, view
+from tests.console.page.visitor import Visitor
 
 TENANTS = 10
 AT_SECONDS, RECOVERS_SECONDS = 10, 50  # of the XID, after the start of the plugin
@@ -35,6 +37,12 @@ def vision(first: Installation) -> Iterator[Place]:
     start_tenants(place)
     yield place
     place.remove()
+
+
+@pytest.fixture(scope="module")
+def page(vision: Place) -> Iterator[Visitor]:  # noqa: ARG001 - once there is something to see
+    with console() as opened:
+        yield opened
 
 
 def start_tenants(place: Place) -> None:
@@ -67,7 +75,7 @@ def plugin_status(installed: Installation) -> str:
     ).stdout
 
 
-def test_ten_tenants_are_shown_each_once_and_all_is_well(installed: Installation, vision: Place) -> None:
+def test_ten_tenants_are_shown_each_once_and_all_is_well(installed: Installation, vision: Place, page: Visitor) -> None:
     def complete() -> list[Any] | None:
         found = gpus()
         return found if sum(len(gpu["tenants"]) for gpu in found) == TENANTS else None
@@ -76,8 +84,15 @@ def test_ten_tenants_are_shown_each_once_and_all_is_well(installed: Installation
     assert sum(gpu["granted"] for gpu in shared) == TENANTS
     assert all(gpu["healthy"] for gpu in shared)
     assert view("top", "--once").stdout.count("  resnet-") == TENANTS
+    text = page_says(page, "/", "1 to 10 of 10")
+    assert text.count(" team-vision/ resnet-") == TENANTS
+    assert "1 node, 2 GPUs" in text
+    assert "Needs attention" not in text
+    assert "resnet-3 was created" in page_says(page, "/changes", "Kubernetes")
     found = explained("resnet-3", vision.name)
     assert found[""].startswith("Pod team-vision/resnet-3: Running on ")
+    on_page = page_says(page, "/explain?namespace=team-vision&name=resnet-3", found[""].rpartition(" for ")[0])
+    assert found["Granted"].splitlines()[0] in on_page
     assert "annotation gpu-share: 0.1" in found["Request"]
     assert "0.1 of H200" in found["GPU"]
     (beside,) = (len(gpu["tenants"]) - 1 for gpu in shared if "resnet-3" in {one["pod"] for one in gpu["tenants"]})
@@ -92,10 +107,12 @@ def test_ten_tenants_are_shown_each_once_and_all_is_well(installed: Installation
 
 
 def test_a_fragmented_node_is_told_with_what_waits_for_one_gpu(
-    installed: Installation, vision: Place, language: Place
+    installed: Installation, vision: Place, language: Place, page: Visitor
 ) -> None:
     assert language.create(pod("0.7", name="bert")).ok
     found = says("bert", language.name, "State", "hidden")
+    assert "hidden" in page_says(page, "/", "! team-language/bert is Pending: ")
+    assert "no GPU has 0.7 free" in page_says(page, "/explain?namespace=team-language&name=bert", "hidden")
     largest = max(gpu["largest_free"] for gpu in gpus())
     assert largest < 7
     assert found[""].startswith("Pod team-language/bert: Pending for ")
@@ -130,13 +147,14 @@ def rejected_by_a_kubelet(installed: Installation, language: Place) -> None:
     assert told("pods-run", "team-language/pinned is Failed")["status"] == "warning"
 
 
-def test_a_denied_deployment_is_told_with_file_and_line(vision: Place) -> None:
+def test_a_denied_deployment_is_told_with_file_and_line(vision: Place, page: Visitor) -> None:
     vision.apply(deployment("0.8"))
     found = says("deploy/model", vision.name, "Not created", "ReplicaSet model-")
     assert found[""] == "Deployment team-vision/model: no pods"
     assert "at most 0.5 is allowed here (team-vision.yaml:3)" in found["Not created"]
     assert explained("model", vision.name)["Not created"]
     assert "✗ team-vision/ReplicaSet/model-" in view("top", "--once").stdout
+    assert "(team-vision.yaml:3)" in page_says(page, "/", "✗ team-vision/ReplicaSet/model-")
     assert told("pods-admitted", "team-vision.yaml:3")["status"] == "warning"
     vision.cluster.run("kubectl -n team-vision delete deployment model")
 
@@ -154,9 +172,13 @@ def scripted(installed: Installation, node: Node) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("scripted")
-def test_an_xid_is_told_with_what_ends_it_and_who_is_on_the_gpu(installed: Installation, vision: Place) -> None:
+def test_an_xid_is_told_with_what_ends_it_and_who_is_on_the_gpu(
+    installed: Installation, vision: Place, page: Visitor
+) -> None:
     failed = told("gpus-healthy", "XID 79")
     assert failed["status"] == "failure"
+    page_says(page, "/", "GPU 0: the driver reported XID 79")
+    page_says(page, "/changes", "became unhealthy: the driver reported XID 79")
     assert view("doctor").returncode == 1
     tenant = gpus()[0]["tenants"][0]["pod"]
     found = explained(tenant, vision.name)["GPU"]
@@ -173,11 +195,14 @@ def test_an_xid_is_told_with_what_ends_it_and_who_is_on_the_gpu(installed: Insta
     assert values(installed, "plugin", "gpu_share_gpu_healthy") == [1, 1]
 
 
-def test_a_broken_policy_is_told_with_its_line_and_by_whom_it_holds(installed: Installation, vision: Place) -> None:
+def test_a_broken_policy_is_told_with_its_line_and_by_whom_it_holds(
+    installed: Installation, vision: Place, page: Visitor
+) -> None:
     good = (installed.tree / "policies" / "files" / "team-vision.yaml").read_text()
     installed.change_policies(**{"team-vision": "share:\n  maximum: 7.5\n"})
     try:
         assert told("policies-valid", "team-vision.yaml:2")["status"] == "failure"
+        page_says(page, "/policies?namespace=team-vision", "team-vision.yaml:2")
         assert told("policies-in-force", "policy file broken: ")["status"] == "failure"
         assert view("doctor").returncode == 1
         file = "/etc/gpu-share/policies/team-vision.yaml"
