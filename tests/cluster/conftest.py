@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster.attempts import RULES
 from tests.cluster.cluster import Cluster, NoClusterError, eventually, loader, need_cluster
+from tests.cluster.devices import device_classes
 from tests.cluster.image import archive, load
 from tests.cluster.installation import SIMULATED, Installation
 from tests.cluster.node import Node
@@ -95,6 +96,13 @@ def installed(first: Installation) -> Installation:
     """Give the installation with simulated GPUs."""
     first.use(SIMULATED)
     return first
+
+
+@pytest.fixture(scope="module")
+def classes(first: Installation) -> Iterator[None]:
+    """Have what doctor expects of a cluster whose policies have a namespace by DRA, as those of these tests have."""
+    with device_classes(first):
+        yield
 
 
 @pytest.fixture

@@ -58,19 +58,26 @@ def take_up(installation: Installation, overlay: str, *, asks: Object, namespace
 
 
 @contextmanager
-def by_dra(installation: Installation, namespace: str, *, devices: int) -> Iterator[Place]:
-    """Give a namespace whose shares the scheduler allocates, with the classes of what is installed."""
+def device_classes(installation: Installation) -> Iterator[None]:
+    """Have the classes of what is installed in the cluster."""
     policies = str(installation.tree / "policies" / "files")
     command = [sys.executable, "-m", "gpu_share", "policy", "classes", "--policies", policies]
     classes = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     installation.cluster.run("kubectl apply -f -", stdin=classes)
-    eventually(lambda: len(installation.devices()) == devices, what=f"{devices} devices are published")
-    made = Place.make(installation.cluster, namespace)
-    yield made
-    made.empty()
-    claims = "/apis/resource.k8s.io/v1/resourceclaims"
-    eventually(lambda: not installation.cluster.api.get(claims)["items"], what="no claims")
+    yield
     installation.cluster.run("kubectl delete -f -", stdin=classes)
+
+
+@contextmanager
+def by_dra(installation: Installation, namespace: str, *, devices: int) -> Iterator[Place]:
+    """Give a namespace whose shares the scheduler allocates, with the classes of what is installed."""
+    with device_classes(installation):
+        eventually(lambda: len(installation.devices()) == devices, what=f"{devices} devices are published")
+        made = Place.make(installation.cluster, namespace)
+        yield made
+        made.empty()
+        claims = "/apis/resource.k8s.io/v1/resourceclaims"
+        eventually(lambda: not installation.cluster.api.get(claims)["items"], what="no claims")
     installation.leave_dra()
 
 

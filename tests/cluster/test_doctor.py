@@ -13,6 +13,8 @@ from tests.cluster.node import Node
 from tests.cluster.pods import Place, pod
 from tests.cluster.view import account, shown, view
 
+pytestmark = pytest.mark.usefixtures("classes")
+
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _HOOKS = f"{_ADMISSION}/mutatingwebhookconfigurations/gpu-share"
 _NAMESPACES = "/spec/matchConstraints/namespaceSelector/matchExpressions"

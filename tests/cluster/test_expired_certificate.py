@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from certs.issuer import Pair
 from certs.pem import read_ca
 from policies.contract import CA_SECRET, SERVING_SECRET
@@ -16,6 +18,8 @@ from tests.cluster.scraping import values
 from tests.cluster.test_doctor import told
 from tests.cluster.test_fragmentation import deployment
 from tests.cluster.view import is_well, says, view
+
+pytestmark = pytest.mark.usefixtures("classes")
 
 _EXPIRY = "gpu_share_serving_certificate_expiry_timestamp_seconds"
 

@@ -19,6 +19,8 @@ from tests.cluster.test_fragmentation import deployment
 from tests.cluster.view import explained, is_well, says, shown, view
 from tests.console.page.visitor import Visitor
 
+pytestmark = pytest.mark.usefixtures("classes")
+
 TENANTS = 10
 AT_SECONDS, RECOVERS_SECONDS = 10, 50  # of the XID, after the start of the plugin
 SCRIPT = f"""\
