@@ -42,28 +42,31 @@ class Checkpoint:
         self.vgpus_per_gpu = vgpus_per_gpu
         self.is_unreadable = False
         self.unwritten = ""  # why the file is not as it should be; empty if it is
+        self.untold = ""  # why `gpu-share mps` cannot read it; empty if it can
         self.held: Mapping[VGpuId, Held] = {}
         self.unknown_of = vgpus_per_gpu  # number of a vGPU that is held and not in the file
         if kubelet_dir is not None:
             self._read(kubelet_dir, is_ours)
 
     def write(self, held: Mapping[VGpuId, Held], *, to_disk: bool = False) -> None:
-        """Replace the file; what goes wrong is in `unwritten`, and is tried again with the next change."""
+        """Replace the file; what goes wrong is in `unwritten` or `untold`, and is tried again with the next change."""
         if self._kubelet_dir is None:
             return
+        self.unwritten = self._replaced(self._kubelet_dir / DIRECTORY, held, before=self.unwritten, to_disk=to_disk)
+        if self._state_dir is not None:
+            self.untold = self._replaced(self._state_dir, held, before=self.untold)
+
+    def _replaced(self, directory: Path, held: Mapping[VGpuId, Held], *, before: str, to_disk: bool = False) -> str:
+        """Replace the file in *directory*, and say why that is impossible; it is logged unless it was so *before*."""
         try:
-            directory = self._kubelet_dir / DIRECTORY
             directory.mkdir(mode=0o755, exist_ok=True)
             write_parts(directory, held.items(), vgpus_per_gpu=self.vgpus_per_gpu, to_disk=to_disk)
-            if self._state_dir is not None:
-                write_parts(self._state_dir, held.items(), vgpus_per_gpu=self.vgpus_per_gpu)
         except OSError as error:
-            why = f"what is held cannot be written: {error.filename or self._kubelet_dir}: {error.strerror}"
-            if why != self.unwritten:
+            why = f"what is held cannot be written: {error.filename or directory}: {error.strerror}"
+            if why != before:
                 _log.error("checkpoint not written: vgpusPerGpu stays as it is until it can be", extra={"reason": why})
-            self.unwritten = why
-        else:
-            self.unwritten = ""
+            return why
+        return ""
 
     def _read(self, kubelet_dir: Path, is_ours: Callable[[str], bool]) -> None:
         """Read the file; where it cannot be believed, whatever the kubelet names as held may be a whole GPU."""

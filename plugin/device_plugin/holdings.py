@@ -122,9 +122,10 @@ class Holdings:
         with self._lock:
             before, self._checkpoint.vgpus_per_gpu = self._checkpoint.vgpus_per_gpu, vgpus_per_gpu
             self._write(to_disk=True)
-            if self._checkpoint.unwritten:
+            why = self._checkpoint.unwritten or self._checkpoint.untold
+            if why:
                 self._checkpoint.vgpus_per_gpu = before
-            return self._checkpoint.unwritten
+            return why
 
     def refresh(self) -> None:
         """
@@ -146,7 +147,7 @@ class Holdings:
             ended = {one.pod for text, one in before.items() if text not in self._held}
             ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
             self._held = {text: one for text, one in self._held.items() if one.pod not in ended}
-            if self._held != before or self._checkpoint.unwritten or is_first:
+            if self._held != before or self._checkpoint.unwritten or self._checkpoint.untold or is_first:
                 self._write()
 
     def allocated(self, gpu_of: Mapping[str, str], *, resource: str = "", of: int = 0) -> str:

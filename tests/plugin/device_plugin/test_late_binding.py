@@ -9,6 +9,7 @@ import pytest
 
 from plugin.device_plugin.checkpoint import DIRECTORY, Checkpoint
 from plugin.device_plugin.holdings import Holdings
+from plugin.gpus.gpu import VGpuId
 from plugin.shares.binding import bind
 from plugin.shares.fit import Fit
 from plugin.shares.parts_file import FILE
@@ -147,6 +148,15 @@ def test_an_allocation_that_cannot_be_kept_is_rejected(here: GuardedNode) -> Non
     assert room(here) == [10, 10]
     here.manager.free("default/small")
     allocate(here, "small", 2)
+
+
+def test_an_allocation_is_kept_where_only_gpu_share_mps_cannot_be_told_of_it(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(vgpus_per_gpu=10, kubelet_dir=tmp_path, state_dir=tmp_path / "not" / "there")
+    holdings = Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock", checkpoint=checkpoint)
+    vgpu = VGpuId("GPU-a", 0)
+    assert holdings.allocated({str(vgpu): "GPU-b"}, resource=NAME, of=10) == ""
+    assert Checkpoint(kubelet_dir=tmp_path).held[vgpu].gpu == "GPU-b"
+    assert "not/there: No such file" in holdings.divide_by(20)
 
 
 @pytest.mark.parametrize("app", [1, 3, 5])
