@@ -18,7 +18,9 @@ BY_POLICY = "ValidatingAdmissionPolicy 'gpu-share'"
 
 
 # docs/operations.md: the admission policy cannot tell a grant that a user wrote, and that fits, from the webhook's own.
-FITTING = tuple(f"a forged grant of a {what} with its limit" for what in ("whole GPU", "size of DRA", "MIG instance"))
+FITTING = tuple(
+    f"a forged grant of a {what} with its limit" for what in ("whole GPU", "size of DRA", "MIG instance", "device")
+)
 UNGRANTED = [one for one in ATTEMPTS if one.by != "policy" and one.name not in FITTING]
 
 
