@@ -31,6 +31,7 @@ class Commands:
     begun: bool = False  # whether a word of the command has been read
     sets: bool = False  # whether it sets variables, for itself or for the text
     redirects: bool = False
+    reads: bool = False  # from a file
     written: str = ""  # what the last one writes
 
     def next(self, operator: str) -> None:
@@ -38,6 +39,7 @@ class Commands:
         if operator != "\n" or self.command or self.sets or self.redirects:
             self.before = operator
         self.command, self.begun, self.sets, self.redirects = [], False, False, False
+        self.reads = False
 
     def is_certain(self, operator: str) -> bool:
         """Whether the command is run in this shell, whatever else is, and its variables stay when it ends."""

@@ -12,7 +12,9 @@ DECLARING: Final = frozenset(
 )
 _NAMED_BY_TYPE: Final = frozenset({"float", "integer", "nameref"})  # of ksh
 _KEEPING: Final = frozenset("-AFafgprtvx")  # options with which a variable holds what it is set to
-_OPERAND = re.compile(r"([A-Za-z_]\w*)(\+?)=(.*)", re.ASCII | re.DOTALL)
+_OPERAND = re.compile(r"([A-Za-z_]\w*+)(?:(\[)[^]]*+\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
+
+_GIVEN = re.compile(r"([A-Za-z_]\w*+)=(.*)", re.ASCII | re.DOTALL)
 
 
 class Declared(NamedTuple):
@@ -21,6 +23,13 @@ class Declared(NamedTuple):
     name: str
     value: Word
     appends: bool = False
+
+
+def given(words: Sequence[Word]) -> Iterator[Declared]:
+    """Yield the variables that a command is given by words: `env NAME=value sh -c ...`."""
+    for one in words:
+        if match := _GIVEN.match(one.text):
+            yield Declared(match[1], Word(match[2], one.splits))
 
 
 def declared(words: Sequence[Word]) -> Iterator[Declared]:
@@ -36,7 +45,7 @@ def declared(words: Sequence[Word]) -> Iterator[Declared]:
     for one in words[1:]:
         match = _OPERAND.match(one.text)
         if match:
-            yield Declared(match[1], Word(match[3], one.splits), bool(match[2]))
+            yield Declared(f"{match[1]}{match[2] or ''}", Word(match[4], one.splits), bool(match[3]))
         elif UNREAD in one.text or (one.text.startswith("-") and not _KEEPING.issuperset(one.text)):
             raise UnreadableError
         elif program != "export" and not one.text.startswith("-"):

@@ -16,9 +16,10 @@ _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take Mi
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 # Dash joins names and operators at such an end of a line, and bash does not.
-_JOINED = re.compile(r"(?:(?<=[^\s\\])|\\\\)(?:\\\\)*+\\\n\S")
+_JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^]`(]*+\])?(\+?)=", re.ASCII)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^][`(]{0,128}+\])?(\+?)=", re.ASCII)
+_ELEMENT = re.compile(r"\w++\[", re.ASCII)
 _DELIMITER = re.compile(r"[ \t]*([^\s;&|()<>$`]+)")
 _END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
 _COMMAND = re.compile(r"\$\(|`|\$\{\w+(?:\[[^]]*\])?:?=")
@@ -44,6 +45,7 @@ class Lexer(WordReader):
         """
         if len(self._text) > _LONGEST_TEXT or ("\\\n" in self._text and _JOINED.search(self._text)):
             raise UnreadableError
+        self._shell.count_text(self._text)
         written = self._list(until="")
         if self._at < len(self._text) or self._here:
             raise UnreadableError
@@ -68,6 +70,8 @@ class Lexer(WordReader):
     def _end(self, operator: str = "") -> None:
         if self._now.command:
             self._now.written = self._shell.command(self._now.command)
+        elif self._now.reads:  # $(< file)
+            self._now.written = self._shell.command([Word("cat")])
         self._shell.settle(is_certain=self._now.is_certain(operator))
         self._now.next(operator)
 
@@ -89,6 +93,8 @@ class Lexer(WordReader):
         elif not self._now.begun and (match := _ASSIGNMENT.match(text, self._at)):
             self._assign(match)
         elif not self._reserved():
+            if not self._now.begun and _ELEMENT.match(text, self._at):  # with an index that is computed, or long
+                raise UnreadableError
             self._now.command += self._words()
             self._now.begun = True
 
@@ -191,8 +197,7 @@ class Lexer(WordReader):
         if not self._text.startswith("(", self._at):
             value = self._word()
             text = value.text.replace(SPLIT, " ")
-            element = "[" if match[2] else ""
-            self._shell.assign(f"{match[1]}{element}", Word(text, value.splits), appends=bool(match[3]))
+            self._shell.assign(match[1] + ("[" if match[2] else ""), Word(text, value.splits), appends=bool(match[3]))
             return
         self._at += 1
         self._blank(lines=True)
@@ -216,6 +221,7 @@ class Lexer(WordReader):
             return
         self._blank()
         read = self._words()
+        self._now.reads |= operator == "<"
         if operator == "<<<":
             self._shell.here(self._now.command, " ".join(one.text for one in read), is_computed=False)
 

@@ -18,7 +18,13 @@ _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", r
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMING: Final = ("for", "read", "export", "local")
 _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
+# In a text that is not read, whatever it names otherwise than as $NAME or ${NAME} it may set.
+_MENTIONED = re.compile(r"\$\{?\w++\}?|([A-Za-z_]\w*+)", re.ASCII)
 OF_EVERY_SHELL = frozenset({"IFS", "PWD"})  # which a shell sets at its start, whatever its environment says
+# To what they read, or what was given to another command.
+SET_BY_SHELLS = frozenset(
+    {"_", "COPROC", "DIRSTACK", "FUNCNAME", "MAPFILE", "OPTARG", "READLINE_LINE", "REPLY", "argv"}
+)
 _SPLITS = frozenset({"IFS"})
 _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
@@ -70,9 +76,7 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
     if "$" not in text:
         return text
     variables.read(text)
-    assigned = set(_ASSIGNED.findall(text)) if "=" in text else set()
-    if any(word in text for word in _NAMING):
-        assigned.update(_NAMED.findall(text))
+    assigned = set(_MENTIONED.findall(text)) if computed == ANYTHING else _set_in(text)
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
@@ -83,8 +87,17 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
         if name in assigned:
             return computed
         known = variables.in_shell(name)
+        if known is None and name in SET_BY_SHELLS:
+            return computed
         if known is None or (known == ANYTHING and name in OF_EVERY_SHELL):
             return A_VALUE
         return known
 
     return _SUBSTITUTION.sub(value, text)
+
+
+def _set_in(text: str) -> set[str]:
+    assigned = set(_ASSIGNED.findall(text)) if "=" in text else set()
+    if any(word in text for word in _NAMING):
+        assigned.update(_NAMED.findall(text))
+    return assigned

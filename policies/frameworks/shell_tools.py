@@ -36,9 +36,13 @@ TOOLS: Final = frozenset(
 _NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
 # How words begin that make a tool run what another word says.
 _RUNNING: Final = {
+    "apt": ("-o", "--option"),
+    "apt-get": ("-o", "--option"),
     "conda": ("run",),
     "git": ("!", "--config-env", "--exec-path", "--upload-pack", "alias.", "core.editor", "core.pager", "core.ssh"),
+    "hash": ("-p",),
     "ip": ("exec",),
+    "jobs": ("-x",),
     "mamba": ("run",),
     "mapfile": ("-C",),
     "micromamba": ("run",),
@@ -49,13 +53,14 @@ _RUNNING: Final = {
     "sftp": ("-S", "-D", "-o"),
     "sort": ("--compress",),
     "split": ("--filter",),
+    "zip": ("-T", "--unzip-command"),
 }
-_RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|^@|\n\s*@")
+_RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@")
 _RUNS_IN_SCRIPTS: Final = {
     "awk": _RUNS_IN_AWK,
     "gawk": _RUNS_IN_AWK,
     "mawk": _RUNS_IN_AWK,
-    "sed": re.compile(r"(?:^|[;\n{}/$0-9!])\s*e\s"),
+    "sed": re.compile(r"(?:^|[;\n{}/$0-9!])[^\S\n]*e\s"),
 }
 _DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})

@@ -28,6 +28,9 @@ class Shell(Protocol):
     def says(self, text: str) -> None:
         """Take note of a text that may become a word, or not."""
 
+    def count_text(self, text: str) -> None:
+        """Count a text that is read; raises UnreadableError if it is too much."""
+
     count: Callable[[], None]  # counts a token; raises UnreadableError if there were too many
 
     @property

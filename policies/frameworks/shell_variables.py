@@ -6,22 +6,23 @@ run at all, so what is set there may as well be what it was before.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
-from policies.frameworks.shell_text import OF_EVERY_SHELL
+from policies.frameworks.shell_declarations import given
+from policies.frameworks.shell_options import loses_environment
+from policies.frameworks.shell_text import OF_EVERY_SHELL, SET_BY_SHELLS
 from policies.frameworks.shell_values import DASHED, GIVEN, SEVERAL, WHITE_SPACE, Word
 
 RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"})  # as texts
 FUNCTION_OF_BASH: Final = "BASH_FUNC_"
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _MOST_MADE: Final = 64 * 1024  # characters that variables make in one text
+_MOST_TIMES: Final = 8  # that a text is read, as a part of others or once more, by and large
 _SEPARATORS: Final = re.compile(r"[ \t\n,:;|/=]+")
 _PREFIX_OF_BASH: Final = "BASH_"
 _OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
-_SET_BY_SHELLS: Final = frozenset(
-    {"_", "COPROC", "DIRSTACK", "FUNCNAME", "MAPFILE", "READLINE_LINE", "REPLY"}
-)  # to what they read, or what was given to another command
 
 
 class ShellVariables:
@@ -34,14 +35,27 @@ class ShellVariables:
         self._uncertain: dict[str, str] = {}  # what else they may hold, since the text may not set them at all
         self._fresh: set[str] = set()  # which the last command sets
         self._made = 0
+        self._unread = 0  # characters that may still be read
         self.depth = 0
         self.loses_environment = False  # a command may have been started without the container's variables
         self.separators = WHITE_SPACE  # where a shell splits a value that is not quoted, by IFS
 
-    def forget(self) -> None:
-        """Forget what other texts have set."""
+    def begin(self, text: str) -> None:
+        """Begin with a *text* that is no part of others: forget what they have set."""
+        self._unread += _MOST_TIMES * len(text)
         self._values.clear()
         self._uncertain.clear()
+
+    def count_text(self, text: str) -> None:
+        """
+        Count a text that is read.
+
+        Raises:
+            UnreadableError: If texts stand in one another, and are read once more, too often.
+        """
+        self._unread -= len(text)
+        if self._unread < 0:
+            raise UnreadableError
 
     def value(self, name: str) -> str:
         """
@@ -61,7 +75,7 @@ class ShellVariables:
         value = self._of_container.of(name)
         if value is None and name == "OPTARG":
             return SEVERAL
-        if value is None and (name in _SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)):
+        if value is None and (name in SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)):
             return ANYTHING
         if value is None or (value == ANYTHING and name in OF_EVERY_SHELL):
             return A_VALUE
@@ -106,6 +120,16 @@ class ShellVariables:
         if name == "IFS":
             raise UnreadableError
         self._values[name] = self._values[f"{name}["] = ANYTHING
+
+    def hand_on(self, wrappers: Sequence[Word]) -> None:
+        """Take note of the variables that a command alone is given by its *wrappers*, and of those that it loses."""
+        self.loses_environment |= loses_environment([one.text for one in wrappers])
+        for one in given(wrappers):
+            if len(one.value.text) > _LONGEST_VALUE:
+                self.compute(one.name)
+            elif one.name != "IFS":  # which a shell sets at its start
+                self.assign(one.name, one.value)
+                self._fresh.discard(one.name)
 
     def settle(self, *, is_certain: bool) -> None:
         """Say of what the last command has set whether it is set, whatever else is run."""

@@ -15,7 +15,7 @@ from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD, Unrea
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell_declarations import DECLARING, declared
 from policies.frameworks.shell_lexer import Lexer
-from policies.frameworks.shell_options import behind_options, is_input, loses_environment, takes_words
+from policies.frameworks.shell_options import behind_options, is_input, takes_words
 from policies.frameworks.shell_text import has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell_tools import runs_another, takes_any_word, tool, variables_set, writes_a_value
 from policies.frameworks.shell_values import DASHED, Word, names_of_numbers
@@ -58,7 +58,7 @@ class UnreadWords(ShellVariables):
         if not is_command:
             self._may_be_framework([Word(""), *line])
         if is_command or not words[0].startswith("-"):
-            self.forget()
+            self.begin(together)
             self.command(line)
 
     def look_at_variable(self, name: str, text: str) -> None:
@@ -66,7 +66,7 @@ class UnreadWords(ShellVariables):
         if name.startswith(FUNCTION_OF_BASH):
             self._functions.add("alias")  # it may have the name of any tool
         if name.startswith(FUNCTION_OF_BASH) or name in RUN_BY_SHELLS:
-            self.forget()
+            self.begin(text)
             self._run(text)
 
     def plain(self, text: str) -> str:
@@ -111,7 +111,7 @@ class UnreadWords(ShellVariables):
         at, takes_text = unwrapped(texts)
         if any(one.splits or one.text.startswith(ANYTHING) for one in words[:at]):
             self._find("")
-        self.loses_environment |= loses_environment(texts[:at])
+        self.hand_on(words[:at])
         program = texts[at] if at < len(texts) else ""
         name = program.rpartition("/")[2]
         if takes_text:
@@ -140,7 +140,7 @@ class UnreadWords(ShellVariables):
             self.start = start
 
     def _may_be_framework(self, words: list[Word]) -> None:
-        if words[0].text == "alias":
+        if words[0].text in ("alias", "hash"):
             self._functions.add("alias")
         elif takes_any_word(words[0].text) and any(ANYTHING in one.text or one.text.startswith("-C") for one in words):
             self._find("")
@@ -186,7 +186,7 @@ class UnreadWords(ShellVariables):
     def _reads_into(self, words: list[str]) -> None:
         """Take note of what a tool keeps for later: the variables that it sets, and texts."""
         for one in variables_set(words):
-            self.compute(one)
+            self.compute(one.partition("[")[0])
             self._seen.append(f"{one}={ANYTHING}")
             if UNREAD in one:
                 self._find("")

@@ -118,6 +118,18 @@ def _texts(size: int) -> Iterator[Worst]:
         yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=_env(1, "-gp=0")))
         hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
         yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
+    kept = "x" * (size // 2)
+    nested = f"# for \\\n{kept} \\\n"
+    for number in range(8):
+        nested = f"sh <<'E{number}'\n{nested}\nE{number}"
+    for name, words in (
+        ("backslashes", ["sh", "-c", f"{_filled(chr(92), size // 2)} \\\n$A"]),
+        ("lines for awk", ["awk", "{" + _filled("\n", size // 2)]),
+        ("lines for sed", ["sed", "{" + _filled("\n", size // 2)]),
+        ("elements of arrays", ["sh", "-c", f"{'a[;' * 400}{kept}$A"]),
+        ("here-documents in one another", ["sh", "-c", f"{nested}\n: $A"]),
+    ):
+        yield name, pod("0.2", container(command=words, env=_env(1)))
     for unit in ("a;", "`a`", "eval a;", "'a' "):
         text = f"$A;{_filled(unit, size // 100)}"
         many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(100)]

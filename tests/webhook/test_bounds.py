@@ -2,7 +2,9 @@
 
 import json
 import sys
+import time
 import tracemalloc
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -76,6 +78,17 @@ def _steps(on: dict[str, Any], by: Any) -> int:
     finally:
         sys.setprofile(None)
     return steps
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_no_pod_of_a_hundred_kib_takes_a_second(by: Any) -> None:
+    """A pattern is one step, however long it looks: what it looks at again and again would take ten."""
+    for name, on in worst_pods(8 * SIZE):
+        body = json.dumps(call(on)).encode()
+        began = time.process_time()
+        with suppress(BadCall):
+            review(body, by)
+        assert time.process_time() - began < 1, name
 
 
 @pytest.mark.parametrize("by", RULES)

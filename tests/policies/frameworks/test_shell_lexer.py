@@ -46,6 +46,7 @@ class Recorder(UnreadWords):
 
 def read(text: str) -> list[list[str]]:
     recorder = Recorder()
+    recorder.begin(text)
     recorder.depth = 1  # in what a container is started with
     Lexer(text, recorder).read()
     return recorder.lines
@@ -185,6 +186,7 @@ def test_no_text_at_all_is_an_error(text: str) -> None:
 def test_what_is_read_is_read_to_its_end_and_within_its_bound(text: str) -> None:
     allowance = Allowance()
     recorder = Recorder(allowance)
+    recorder.begin(text)
     try:
         Lexer(text, recorder).read()
     except UnreadableError:
@@ -205,6 +207,7 @@ def test_a_text_of_any_length_costs_a_bounded_number_of_tokens(unit: str) -> Non
             super().count_token()
 
     recorder = Recorder(Counting())
+    recorder.begin(unit * 100_000)
     with pytest.raises(UnreadableError):
         Lexer(unit * 100_000, recorder).read()
     assert calls <= MOST_TOKENS + 1
