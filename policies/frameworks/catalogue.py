@@ -24,6 +24,16 @@ _TENSORFLOW_SERVING = Framework(
                 variable="TF_DEVICE_MIN_SYS_MEMORY_IN_MB",
                 source="https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/common_runtime/gpu/gpu_device.cc",
             ),
+            # The fraction is how much the pool keeps then, and no cap.
+            Override(
+                variable="TF_GPU_ALLOCATOR",
+                harmless=("",),
+                source="https://github.com/openxla/xla/blob/main/xla/stream_executor/gpu/gpu_cudamallocasync_allocator.cc",
+            ),
+            Override(  # with which it does not read the fraction
+                argument="--platform_config_file",
+                source="https://github.com/tensorflow/serving/blob/master/tensorflow_serving/model_servers/server.cc",
+            ),
         ),
     ),
     note="The fraction caps TensorFlow's allocator, not the CUDA context. "

@@ -195,6 +195,8 @@ def _overriding() -> Iterator[Greedy]:
         {"env": [variable(CONF, f"{FRACTION}:0.1, backend : cudaMallocAsync")]},
         {"env": [variable("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")]},
         {"env": [variable("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "1")]},
+        {"env": [variable("TF_GPU_ALLOCATOR", "cuda_malloc_async")]},
+        {"args": ["--platform_config_file=/cm/platforms"], "image": "tensorflow/serving"},
     ):
         yield Greedy(f"what lifts the fraction: {fields}"[:120], fields, "kept", "denied")
     for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"), (CONF, "backend:native")):
