@@ -6,7 +6,7 @@ from typing import Final
 DEEPEST: Final = 500  # levels of nesting; a pod has about 15, and the decoder stops above 800
 
 _LARGEST_COUNTED = 1024 * 1024  # bytes
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # to the end, if it is open
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 

@@ -1,5 +1,6 @@
 import json
 import random
+import time
 from typing import Any
 
 import pytest
@@ -115,6 +116,13 @@ def test_brackets_in_a_text_are_no_nesting(text: str) -> None:
 def test_many_brackets_side_by_side_are_no_nesting() -> None:
     on = pod("0.2", *(container(f"c{number}", env=[{"name": "A", "value": "[{"}]) for number in range(400)))
     assert len(patch_of(answer(call(on)))) > 400
+
+
+@pytest.mark.parametrize("unit", [b'\\"', b'\\"x', b"\\\\", b'\\"['])
+def test_a_text_that_does_not_end_is_looked_at_once(unit: bytes) -> None:
+    began = time.process_time()
+    bad(b'{"apiVersion": "' + unit * 30_000)
+    assert time.process_time() - began < 1
 
 
 def test_nesting_below_the_limit_is_passed_over() -> None:
