@@ -19,7 +19,7 @@ RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "P
 FUNCTION_OF_BASH: Final = "BASH_FUNC_"
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _MOST_MADE: Final = 64 * 1024  # characters that variables make in one text
-_MOST_TIMES: Final = 8  # that a text is read, as a part of others or once more, by and large
+_MOST_TIMES: Final = 3  # that a text is read, as a part of others or once more, by and large
 _SEPARATORS: Final = re.compile(r"[ \t\n,:;|/=]+")
 _PREFIX_OF_BASH: Final = "BASH_"
 _OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
