@@ -18,8 +18,8 @@ _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", r
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMING: Final = ("for", "read", "export", "local")
 _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
-# In a text that is not read, whatever it names otherwise than as $NAME or ${NAME} it may set.
-_MENTIONED = re.compile(r"\$\{?\w++\}?|([A-Za-z_]\w*+)", re.ASCII)
+_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_MOST_NAMES: Final = 64  # of variables in a text that is not read, since each is looked for
 OF_EVERY_SHELL = frozenset({"IFS", "PWD"})  # which a shell sets at its start, whatever its environment says
 # To what they read, or what was given to another command.
 SET_BY_SHELLS = frozenset(
@@ -76,7 +76,7 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
     if "$" not in text:
         return text
     variables.read(text)
-    assigned = set(_MENTIONED.findall(text)) if computed == ANYTHING else _set_in(text)
+    assigned = _mentioned_in(text) if computed == ANYTHING else _set_in(text)
 
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[2]
@@ -94,6 +94,13 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
         return known
 
     return _SUBSTITUTION.sub(value, text)
+
+
+def _mentioned_in(text: str) -> set[str]:
+    """List the variables that a text which is not read may set: it names them otherwise than as $NAME, too."""
+    names = {braced or bare for braced, bare in _REFERENCE.findall(text)}
+    rest = _REFERENCE.sub(" ", text)
+    return {one for one in names if one in rest} if len(names) <= _MOST_NAMES else names
 
 
 def _set_in(text: str) -> set[str]:
