@@ -56,10 +56,19 @@ def start_tenants(place: Place) -> None:
         place.running(name, seconds=90)
 
 
+def leave_gpu(place: Place, count: int) -> None:
+    """Have some of the tenants go."""
+    names = [one["pod"] for gpu in gpus() for one in gpu["tenants"] if one["namespace"] == place.name]
+    place.cluster.run(f"kubectl -n {place.name} delete pod {' '.join(names[:count])} --grace-period=1")
+
+
 @pytest.fixture
 def language(vision: Place) -> Iterator[Place]:
-    """Give another namespace, which asks for more than is free on one GPU; afterwards there are ten tenants again."""
+    """Give another namespace, and two GPUs of which half is free each; afterwards there are ten tenants again."""
     made = Place.make(vision.cluster, "team-language")
+    made.started(pod("0.5", name="bert-small"))  # on the second GPU, since ten tenants fill the first one
+    leave_gpu(vision, TENANTS // 2)
+    eventually(lambda: [gpu["granted"] for gpu in gpus()] == [5, 5], what="half of each GPU is free")
     yield made
     made.remove()
     start_tenants(vision)
@@ -130,9 +139,7 @@ def test_a_fragmented_node_is_told_with_what_waits_for_one_gpu(
     assert max(values(installed, "plugin", "gpu_share_gpu_largest_free_ratio")) == pytest.approx(largest / 10)
     assert "largest share that fits: 0." in plugin_status(installed)
     rejected_by_a_kubelet(installed, language)
-    emptiest = max(gpus(), key=lambda gpu: gpu["largest_free"])
-    leave = [one["pod"] for one in emptiest["tenants"]][: 7 - largest]
-    vision.cluster.run(f"kubectl -n team-vision delete pod {' '.join(leave)} --grace-period=1")
+    leave_gpu(vision, 7 - largest)
     language.running("bert")
     assert "State" not in explained("bert", language.name)
     eventually(lambda: checks()["shares-fit"]["status"] == "ok", what="nothing waits for one GPU")
