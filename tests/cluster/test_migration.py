@@ -12,6 +12,7 @@ from tests.cluster.devices import SHIPPED, take_up
 from tests.cluster.image import ROOT
 from tests.cluster.installation import ENVVAR, SIMULATED, VGPU, Installation
 from tests.cluster.pods import Place, container, pod
+from tests.cluster.webhooks import decisions
 
 DEFAULT = (ROOT / "policies" / "files" / "_default.yaml").read_text()
 NVIDIA = """\
@@ -21,7 +22,7 @@ sharing:
     resources:
     - {name: nvidia.com/gpu, replicas: 4}
 """
-HAMI = container(resources={"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}})
+HAMI = container(resources={"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "35942"}})
 MEMORY_MIB = 143771  # of an H200
 
 
@@ -36,11 +37,17 @@ def team(first: Installation) -> Iterator[Place]:
     """Install what the import of NVIDIA's configuration prints; it hands over by variables, as that does."""
     cluster, default, *_ = printed("policy", "import", "-", given=NVIDIA).split("---\n")
     first.write_policies(_cluster=cluster, _default=default)
-    yield take_up(first, ENVVAR, asks=pod("0.23"), namespace="migrated")
-    Place(first.cluster, "migrated").empty()
-    first.write_policies(_cluster=SHIPPED, _default=DEFAULT)
-    first.apply(SIMULATED)
-    first.wait_until_ready()
+    try:
+        place = take_up(first, ENVVAR, asks=pod("0.25"), namespace="migrated")
+        eventually(
+            lambda: decisions(first.cluster, pod("0.5"), "migrated") == {False}, what="webhooks know the policies"
+        )
+        yield place
+        place.empty()
+    finally:
+        first.write_policies(_cluster=SHIPPED, _default=DEFAULT)
+        first.apply(SIMULATED)
+        first.wait_until_ready()
 
 
 def test_a_replica_of_nvidias_configuration_is_a_share_and_nobody_has_two(first: Installation, team: Place) -> None:
@@ -58,5 +65,5 @@ def test_a_pod_of_hami_runs_with_its_part_of_the_memory(team: Place) -> None:
     arguments = ("preview", "--from", "hami", "--gpu-memory", f"{MEMORY_MIB}Mi", "-o", "translated", "-")
     team.started(yaml.safe_load(printed(*arguments, given=given)))
     made = team.get("from-hami")
-    assert made["metadata"]["annotations"]["gpu-share"] == "0.209"
+    assert made["metadata"]["annotations"]["gpu-share"] == "0.25"
     assert made["spec"]["containers"][0]["resources"]["limits"] == {VGPU: "1"}
