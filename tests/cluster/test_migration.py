@@ -10,7 +10,7 @@ import yaml
 from tests.cluster.cluster import eventually
 from tests.cluster.devices import SHIPPED, take_up
 from tests.cluster.image import ROOT
-from tests.cluster.installation import ENVVAR, SIMULATED, VGPU, Installation
+from tests.cluster.installation import SIMULATED, VGPU, Installation
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.webhooks import decisions
 
@@ -38,7 +38,7 @@ def team(first: Installation) -> Iterator[Place]:
     cluster, default, *_ = printed("policy", "import", "-", given=NVIDIA).split("---\n")
     first.write_policies(_cluster=cluster, _default=default)
     try:
-        place = take_up(first, ENVVAR, asks=pod("0.25"), namespace="migrated")
+        place = take_up(first, SIMULATED, asks=pod("0.25"), namespace="migrated")
         eventually(
             lambda: decisions(first.cluster, pod("0.5"), "migrated") == {False}, what="webhooks know the policies"
         )
