@@ -75,7 +75,7 @@ def free_labels(
         number, own = wanted.get(gpu.uuid, 0), held.get(gpu.uuid, ())
         free = [index for index in range(vgpus_per_gpu) if index not in own]
         if 0 < number < len(free):
-            free.sort(key=lambda index, uuid=gpu.uuid: device_id(uuid, index) not in seen)  # type: ignore[misc]
+            free = _seen_first(gpu.uuid, free, seen)
         chosen[gpu.uuid], left[gpu.uuid] = free[:number], free[number:]
     for gpu in gpus:
         missing = wanted.get(gpu.uuid, 0) - len(chosen[gpu.uuid])
@@ -88,6 +88,10 @@ def free_labels(
         further = _further(held.get(gpu.uuid, ()), vgpus_per_gpu)
         chosen[gpu.uuid] += [next(further) for _ in range(missing)]
     return {uuid: set(indexes) for uuid, indexes in chosen.items()}
+
+
+def _seen_first(gpu_uuid: str, indexes: Sequence[int], seen: Collection[str]) -> list[int]:
+    return sorted(indexes, key=lambda index: device_id(gpu_uuid, index) not in seen)
 
 
 def _further(held: Collection[int], vgpus_per_gpu: int) -> Iterator[int]:
