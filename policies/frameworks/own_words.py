@@ -55,7 +55,7 @@ class Words:
             else:
                 texts.append(word)
         hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
-        kept = [position for position, one in enumerate(env) if self._index.may_be_text(one)]
+        kept = self._index.texts_in(env)
         if texts or hooks or kept:
             unread = UnreadWords(self._variables, self._index)
             for position in kept:

@@ -1,7 +1,7 @@
 """Every memory setting of every framework, by the words and the variables in which it can stand."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
@@ -82,16 +82,22 @@ class SettingIndex:
         if line.hooks or not self.inert.issuperset(line.words):
             return False
         return not container.env or (
-            self._names.isdisjoint([one.name for one in container.env])
-            and not any(map(self.may_be_text, container.env))
+            self._names.isdisjoint([one.name for one in container.env]) and not self.texts_in(container.env)
         )
 
-    def may_be_text(self, variable: Variable) -> bool:
-        """Whether the value of a variable may be a command line, or a part of it, with a setting in it."""
-        value = variable.value
-        if not value or value.isalnum() or variable.name in self.variables:
-            return False
-        return "$" in value or "`" in value or self.has_setting(value)
+    def texts_in(self, env: Sequence[Variable]) -> list[int]:
+        """List the places in *env* of values that may be a command line, or a part of it, with a setting in it."""
+        # One look at all values rules out those of almost every container. No setting has the end of a line in it.
+        if not self._may_be_text("\n".join([one.value or "" for one in env])):
+            return []
+        return [place for place, one in enumerate(env) if self.is_text(one)]
+
+    def is_text(self, variable: Variable) -> bool:
+        """Whether the value of a variable may be such a text; a setting of its own is none."""
+        return variable.name not in self.variables and self._may_be_text(variable.value or "")
+
+    def _may_be_text(self, text: str) -> bool:
+        return "$" in text or "`" in text or self.has_setting(text)
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
