@@ -22,6 +22,7 @@ MOST_FAULTS = 1000
 
 _LONGEST_SECONDS = 7 * 24 * 3600
 _KINDS = ("xid", "lost", "mps", "nvml")
+_APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})  # after which a driver asks for nothing
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_SECONDS)]
 
@@ -48,6 +49,11 @@ class XidFault(ScriptedFault):
 
     gpu_uuid: str
     xid: int
+
+    @property
+    def asks_for_reset(self) -> bool:
+        """Whether the driver asks for a reset until the GPU recovers."""
+        return self.xid not in _APPLICATION_XIDS or self.recovers_seconds < math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ Simulated GPUs, for `--simulate`: `2xH200`, or a file that lists them, and what 
     faults:
     - {at: 10, gpu: 0, xid: 79, recovers: 40}
 
-`simulated_faults` says what a fault can be. `1xH100:7x1g.10gb` is a GPU in MIG mode with seven instances.
+`plugin/simulated/faults.py` says what a fault can be. `1xH100:7x1g.10gb` is a GPU in MIG mode with seven instances.
 """
 
 import re

@@ -7,14 +7,13 @@ initialised it, until it is initialised anew; waiting for events of a lost GPU f
 counter begin again. Unlike the real one it keeps an XID until somebody waits for it: no line of a script is missed.
 """
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from plugin.gpus.gpu import Gpu, MigInstance
-from plugin.simulated.faults import LostFault, NvmlFault, XidFault
+from plugin.simulated.fault_script import FaultScript
 from plugin.simulated.gpus import SimulatedNode
 from plugin.simulated.nvml_errors import (
     DRIVER_NOT_LOADED,
@@ -37,7 +36,6 @@ _SUPPORTED_EVENTS = _XID_EVENT | _DOUBLE_BIT_ECC_EVENT
 _RECOVERY_ACTION_FIELD = 230
 _UNSIGNED_INT = 1  # the type of a field's value
 _RESET_GPU = 1
-_APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})  # after which a driver asks for nothing
 _EARLIER_ENERGY_MJ = 10**9  # taken before the start
 _MILLIWATTS = 300_000
 
@@ -57,6 +55,7 @@ class SimulatedNvml:
         self, node: SimulatedNode, *, clock: Callable[[], float], sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._node = node
+        self._script = FaultScript(node.faults)
         self._clock = clock
         self._sleep = sleep
         self._users = 0  # who have initialised it
@@ -65,7 +64,7 @@ class SimulatedNvml:
 
     def nvmlInit(self) -> None:
         now = self._clock()
-        if any(fault.holds(now) for fault in self._node.faults if isinstance(fault, NvmlFault)):
+        if self._script.nvml_failed(since=now, until=now):
             raise SimulatedNvmlError(DRIVER_NOT_LOADED)
         if not self._users:
             self._since = now
@@ -165,9 +164,10 @@ class SimulatedNvml:
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Gpu, /) -> int:
         self._reached(handle)
         now = self._clock()
-        resets = [seconds for seconds in self._resets(handle) if seconds <= now]
-        earlier_mj = 0 if resets else _EARLIER_ENERGY_MJ
-        return earlier_mj + int(_MILLIWATTS * (now - max(resets, default=0)))
+        reset = self._script.last_reset(handle, now)
+        if reset is None:
+            return _EARLIER_ENERGY_MJ + int(_MILLIWATTS * now)
+        return int(_MILLIWATTS * (now - reset))
 
     def nvmlDeviceGetFieldValues(self, handle: Gpu, fields: Sequence[int], /) -> Sequence[Any]:
         self._reached(handle)
@@ -198,8 +198,8 @@ class SimulatedNvml:
                 raise SimulatedNvmlError(GPU_IS_LOST)
             if now >= deadline:
                 raise SimulatedNvmlError(TIMEOUT)
-            begins = (fault.at_seconds for fault in self._node.faults if fault.at_seconds > now)
-            self._sleep(min((deadline, *begins)) - now)
+            begins = self._script.next_fault(now)
+            self._sleep((deadline if begins is None else min(deadline, begins)) - now)
 
     def nvmlEventSetFree(self, event_set: dict[str, int], /) -> None:
         event_set.clear()
@@ -207,8 +207,7 @@ class SimulatedNvml:
     def _check(self) -> None:
         if not self._users:
             raise SimulatedNvmlError(UNINITIALIZED)
-        now = self._clock()
-        if any(fault.held(since=self._since, until=now) for fault in self._node.faults if isinstance(fault, NvmlFault)):
+        if self._script.nvml_failed(since=self._since, until=self._clock()):
             raise SimulatedNvmlError(UNKNOWN)
 
     def _reached(self, gpu: Gpu) -> Gpu:
@@ -218,45 +217,22 @@ class SimulatedNvml:
         return gpu
 
     def _lost(self, gpu: Gpu) -> bool:
-        now = self._clock()
-        return any(
-            fault.held(since=self._since, until=now)
-            for fault in self._node.faults
-            if isinstance(fault, LostFault) and fault.gpu_uuid == gpu.physical_uuid
-        )
+        return self._script.was_lost(gpu, since=self._since, until=self._clock())
 
     def _field(self, gpu: Gpu, number: int) -> Any:
         if number != _RECOVERY_ACTION_FIELD:
             return SimpleNamespace(nvmlReturn=NOT_SUPPORTED, valueType=_UNSIGNED_INT, value=SimpleNamespace(uiVal=0))
-        now = self._clock()
-        needs_reset = any(fault.holds(now) and _asks_for_reset(fault) for fault in self._xids(gpu))
-        value = SimpleNamespace(uiVal=_RESET_GPU if needs_reset else 0)
+        value = SimpleNamespace(uiVal=_RESET_GPU if self._script.needs_reset(gpu, self._clock()) else 0)
         return SimpleNamespace(nvmlReturn=0, valueType=_UNSIGNED_INT, value=value)
-
-    def _xids(self, gpu: Gpu) -> Iterable[XidFault]:
-        return (fault for fault in self._node.faults if isinstance(fault, XidFault) and fault.gpu_uuid == gpu.uuid)
-
-    def _resets(self, gpu: Gpu) -> Iterator[float]:
-        """List when the GPU is reset, in seconds after the start."""
-        yield from (fault.recovers_seconds for fault in self._xids(gpu) if _asks_for_reset(fault))
-        for fault in self._node.faults:
-            if isinstance(fault, LostFault) and fault.gpu_uuid == gpu.uuid:
-                yield fault.recovers_seconds
 
     def _event(self, event_set: dict[str, int], now: float) -> Any:
         """Take the next XID that has come for one of *event_set*; None if there is none."""
-        for place, fault in enumerate(self._node.faults):
-            if not isinstance(fault, XidFault) or fault.at_seconds > now or place in self._told:
-                continue
-            if event_set.get(fault.gpu_uuid, 0) & _XID_EVENT:
+        for place, fault in self._script.xids(now):
+            if place not in self._told and event_set.get(fault.gpu_uuid, 0) & _XID_EVENT:
                 self._told.add(place)
                 gpu = next(gpu for gpu in self._node.gpus if gpu.uuid == fault.gpu_uuid)
                 return SimpleNamespace(device=gpu, eventType=_XID_EVENT, eventData=fault.xid)
         return None
-
-
-def _asks_for_reset(fault: XidFault) -> bool:
-    return fault.xid not in _APPLICATION_XIDS or fault.recovers_seconds < math.inf
 
 
 def _instance(gpu: Gpu) -> MigInstance:
