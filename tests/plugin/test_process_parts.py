@@ -1,41 +1,27 @@
 """What the plugin's process is put together from: where its GPUs come from, and what its reconciler begins with."""
 
-from collections.abc import Callable
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from plugin.device_plugin.service import Resource
 from plugin.errors import SimulationError
 from plugin.gpu_source import gpu_source
-from plugin.health.reconciler import Reconciler
 from plugin.health.reports import Look, Probe
+from plugin.health.rules import Moment
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
-from plugin.process import reconciler_context, restored_inventory
+from plugin.process import restored_inventory
 from plugin.settings import Settings
-from plugin.shares.division import Division
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from tests.plugin.health.watched_node import SETTINGS, resources_of, strategies_of
+from tests.plugin.health.watched_node import SETTINGS, strategies_of
 
 GPUS = simulated_gpus("2xH200")
 
 
 def settings(**changed: Any) -> Settings:
     return Settings(**{**SETTINGS, **changed})
-
-
-def reconciler_of(chosen: Settings, *, serve: Callable[[Resource], None]) -> Reconciler:
-    cluster = Cluster()
-    resources = resources_of(chosen, cluster, serve=serve)
-    inventory = restored_inventory(chosen, strategies_of(chosen, cluster))
-    division = Division(cluster, node_name=chosen.node_name)
-    source = gpu_source(chosen.simulate, chosen.state_dir)
-    context = reconciler_context(chosen, source, division, resources.look_for_devices, resources.publish)
-    return Reconciler(inventory, SimpleQueue(), context)
 
 
 def test_a_simulated_node_has_no_bus_and_simulated_mps_daemons(tmp_path: Path) -> None:
@@ -61,23 +47,17 @@ def remember(directory: Path, boot: str) -> None:
 
 @pytest.mark.parametrize(
     ("same_start", "simulate", "why"),
-    [(True, None, "XID 79"), (False, None, None), (True, "2xH200", None)],  # simulated GPUs are new ones each time
+    [(True, None, "XID 79"), (False, None, ""), (True, "2xH200", "")],  # simulated GPUs are new ones each time
 )
 def test_the_plugin_goes_on_with_what_was_known_since_this_start_of_the_machine(
-    tmp_path: Path, *, same_start: bool, simulate: str | None, why: str | None
+    tmp_path: Path, *, same_start: bool, simulate: str | None, why: str
 ) -> None:
     directory = tmp_path / "made" / "by us"
     directory.mkdir(parents=True)
     remember(directory, boot_id() if same_start else "an earlier one")
     chosen = settings(state_dir=directory, simulate=simulate)
-    resources = list[Resource]()
+    inventory = restored_inventory(chosen, strategies_of(chosen, Cluster()))
     looks = {gpu.uuid: Look() for gpu in GPUS}
     probe = Probe(seconds=1, generation=1, looks=looks, gpus=GPUS, skipped=(), driver="")
-    reconciler_of(chosen, serve=resources.append).look(probe)
-    assert resources[0].devices.fault(GPUS[0].uuid) == why
-
-
-def test_the_directory_for_the_state_is_made(tmp_path: Path) -> None:
-    chosen = settings(state_dir=tmp_path / "run" / "gpu-share", simulate="2xH200")
-    reconciler_of(chosen, serve=lambda _: None)
-    assert chosen.state_dir.is_dir()
+    inventory.take(probe, Moment(1, "now"))
+    assert inventory.entries[0].why == why

@@ -1,0 +1,110 @@
+"""What this node shares and how, as far as its options and `_cluster.yaml` say it: before a GPU has answered."""
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from plugin.device_plugin.held import HeldVgpus, held_vgpus
+from plugin.device_plugin.resources import Resources, Servers
+from plugin.errors import SocketError
+from plugin.gpu_source import GpuSource, gpu_source
+from plugin.gpus.gpu import Gpu
+from plugin.lifecycle import Threads
+from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
+from plugin.settings import Settings
+from plugin.shares.division import Division
+from plugin.shares.handover import HandoverSettings, handover_settings
+from plugin.shares.strategy import StrategyOf, strategies
+from policies.cluster import Cluster
+from policies.reading.layers import CLUSTER_FILE
+from policies.reading.store import PolicyStore
+from policies.reading.troubles import TroubleLog
+
+_log = logging.getLogger(__name__)
+
+_TENANTS_TIMEOUT_SECONDS = 0.5  # a kubelet that hangs must not hold up the news of a fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedNode:
+    """The parts of the plugin that are the same whatever GPUs there are."""
+
+    settings: Settings
+    cluster: Cluster
+    strategy_of: StrategyOf
+    source: GpuSource
+    handover: HandoverSettings
+    division: Division
+    held: HeldVgpus
+    servers: Servers
+    resources: Resources
+    tenants: Callable[[], tuple[Tenant, ...]]  # asks the kubelet who is on which GPU; raises TenantsError
+
+    def resource_of(self, gpu: Gpu) -> str | None:
+        """Name the resource of a GPU; None if it is left to others."""
+        strategy = self.strategy_of(gpu)
+        return self.division.resource(gpu, strategy) if strategy else None
+
+
+def shared_node(settings: Settings, threads: Threads) -> SharedNode:
+    """
+    Put the parts together; *threads* are going to serve the kubelet.
+
+    Raises:
+        PolicyError: If `_cluster.yaml` cannot be used.
+        PluginError: If GPUs cannot be asked for, or the kubelet's directory cannot be written to.
+    """
+    cluster = _cluster(settings.policies)
+    strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
+    source = gpu_source(settings.simulate, settings.state_dir)
+    _check_kubelet_dir(settings.kubelet_dir)
+    handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
+    servers = Servers(settings.kubelet_dir, threads)
+    division = Division(cluster, node_name=settings.node_name)
+    held = held_vgpus(settings.kubelet_dir, settings.pod_resources, cluster, state_dir=settings.state_dir)
+    resources = Resources(
+        cluster,
+        division,
+        allocation_policy=settings.allocation_policy,
+        handover=handover,
+        serve=servers.add,
+        held=held,
+        fit_guard=settings.fit_guard == "on",
+    )
+    return SharedNode(
+        settings=settings,
+        cluster=cluster,
+        strategy_of=strategy_of,
+        source=source,
+        handover=handover,
+        division=division,
+        held=held,
+        servers=servers,
+        resources=resources,
+        tenants=held.located(_tenants_by_name(settings.pod_resources, division)),
+    )
+
+
+def _cluster(policies: Path) -> Cluster:
+    """
+    Read `_cluster.yaml`, and log what is wrong with the other files, which other processes need.
+
+    Raises:
+        PolicyError: If it cannot be used.
+    """
+    store = PolicyStore(policies, needs=(CLUSTER_FILE,))
+    TroubleLog(_log, effect=f"none here: the plugin needs {CLUSTER_FILE} only").tell(store.troubles)
+    return store.current.cluster
+
+
+def _check_kubelet_dir(directory: Path) -> None:
+    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+        raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
+
+
+def _tenants_by_name(pod_resources: Path, division: Division) -> Callable[[], tuple[Tenant, ...]]:
+    """Make the function that asks the kubelet, which names vGPUs and not the GPUs that they are on."""
+    return partial(read_tenants, pod_resources, Matching(division.is_ours), timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
