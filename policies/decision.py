@@ -1,14 +1,12 @@
 """The decision: what a pod asks for, held against the policy of its namespace."""
 
+from collections.abc import Sequence
+
+import msgspec
+
 from policies.bounds import check_share, check_sum
-from policies.changes import RemoveMount
-from policies.contract import (
-    DRA,
-    MILLI_PER_GPU,
-    MIRROR_ANNOTATION,
-    MPS,
-    PARTITION,
-)
+from policies.changes import RemoveMount, ReplaceArgument
+from policies.contract import DRA, MILLI_PER_GPU, MIRROR_ANNOTATION, MPS, PARTITION
 from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
@@ -16,6 +14,7 @@ from policies.frameworks.budget import Budget
 from policies.frameworks.expansion import Allowance
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts, check_paths
+from policies.kind import Kind
 from policies.limits import attaches_in_pod, check_attachment, check_pod, check_sharing
 from policies.literals import literals
 from policies.memory_settings import MemoryCheck
@@ -51,23 +50,50 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
             return grant
     except DeniedError as error:
         found.denials.append(error)
-    return _refused(Denied(policy, found.reasons()))
+    return _denied_or_warned(Denied(policy, found.reasons()))
 
 
 def decide_on_unread(reason: DeniedError, namespace: str, policies: PolicySet) -> Denied | Untouched:
     """Decide on a pod that is not read at all, for *reason*."""
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
-    return _refused(Denied(policies.of(namespace), (reason.deny(),)))
+    return _denied_or_warned(Denied(policies.of(namespace), (reason.deny(),)))
 
 
-def _refused(denied: Denied) -> Denied | Untouched:
+def _denied_or_warned(denied: Denied) -> Denied | Untouched:
     """Deny, or warn where the policy says so."""
     policy = denied.policy
     if policy.policy.mode == "enforce":
         return denied
     reason = f"mode is warn ({policy.source('mode')})"
     return Untouched(reason, (f"would be denied with {denied.deny.code}: {denied.message}",), denied)
+
+
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    """What a pod asks for, and the rules that hold for it."""
+
+    pod: Pod
+    containers: list[Slot]
+    policy: EffectivePolicy
+    policies: PolicySet
+    kind: Kind
+    asks: list[Ask]
+    attached: bool  # the pod itself is to carry hostIPC and the MPS volume
+
+    @property
+    def pipe_directory(self) -> str:
+        """Of MPS, on the host."""
+        return self.policies.cluster.mps.pipe_directory
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether its shares are partitions of their maker."""
+        return bool(self.kind.partitions)
+
+    def hidden(self) -> list[Slot]:
+        """List the containers that ask for nothing."""
+        asking = {(ask.slot.group, ask.slot.index) for ask in self.asks}
+        return [slot for slot in self.containers if (slot.group, slot.index) not in asking]
 
 
 def _grant(  # noqa: PLR0913 - all that decides
@@ -82,92 +108,115 @@ def _grant(  # noqa: PLR0913 - all that decides
     """Say what the pod would get; it is denied if *found* has a reason for that in the end, or by a DeniedError."""
     check_sharing(policy)
     check_size(pod, containers)
-    cluster = policies.cluster
-    kind, asks = read_asks(pod, containers, found, cluster=cluster, policy=policy)
+    kind, asks = read_asks(pod, containers, found, cluster=policies.cluster, policy=policy)
     check_shares(len(asks))
-    pipes = cluster.mps.pipe_directory
     attached = kind.strategy == MPS and attaches_in_pod(policy, found, restricted=restricted)
-    for ask in asks:
-        check_share(ask, policy, found)
-    check_sum(containers, asks, policy, kind, found)
-    check_host_access(pod, containers, found, attached=attached)
-    for slot in containers if kind.strategy == MPS else ():
-        check_paths(slot, found, pipe_directory=pipes)
+    request = _Request(pod, containers, policy, policies, kind, asks, attached)
     of_node = NodeVolumes(pod, policy, policies, attached=attached)
-    of_node.check(found)
-    check_drivers(pod, found)
-    check_other_devices(pod, found)
-    for slot in containers:
-        check_prefixes(slot, found, partitioned=bool(kind.partitions))
-    check_pod(pod, containers, policy, found)
-    if attached:
-        check_attachment(pod, policy, found, pipe_directory=pipes)
-    allowance = Allowance()
-    memory = MemoryCheck(pod, policy, policies.catalogue, allowance, found)
-    volumes = Volumes(pod, containers)
-    granted = [_container(volumes, ask, policy, policies, found, memory=memory, allowance=allowance) for ask in asks]
-    asking = {(ask.slot.group, ask.slot.index) for ask in asks}
+    _check(request, of_node, found)
+    one_by_one = _Containers(request, found)
+    granted = tuple(one_by_one.granted(ask) for ask in asks)
     hiding = hiding_variables(one.resource for one in kind.partitions)
     return Grant(
         policy=policy,
         resource=kind.resource,
         vgpus_per_gpu=kind.per_gpu,
-        pipe_directory=pipes,
+        pipe_directory=request.pipe_directory,
         strategy=kind.strategy,
         allocation=kind.allocation,
         device=kind.device,
-        not_taken_by=not_taken_by(cluster, kind.strategy, [one.resource for one in granted])
-        if kind.allocation == DRA
-        else (),
+        not_taken_by=_not_taken_by(request, granted),
         partition=kind.partition,
         attaches_in_pod=attached,
-        containers=tuple(granted),
+        containers=granted,
         hidden=tuple(
-            Hidden(slot, reserved(slot, policy, found, shares=None, partitioned=bool(kind.partitions)), hiding)
-            for slot in containers
-            if (slot.group, slot.index) not in asking
+            Hidden(slot, reserved(slot, policy, found, shares=None, partitioned=request.is_partitioned), hiding)
+            for slot in request.hidden()
         ),
         recursive=recursive(of_node, containers, found),
         warnings=tuple(found.warnings),
     )
 
 
-def _container(  # noqa: PLR0913 - all that decides
-    volumes: Volumes,
-    ask: Ask,
-    policy: EffectivePolicy,
-    policies: PolicySet,
-    found: Findings,
-    *,
-    memory: MemoryCheck,
-    allowance: Allowance,
-) -> ContainerGrant:
-    per_gpu = ask.kind.per_gpu
-    # Several GPUs are no CDI device of ours, so they go by variables, and a partition is none of ours at all.
-    is_ours = ask.kind.strategy != PARTITION
-    by_cdi = ask.kind.allocation == DRA or (is_ours and policies.cluster.overrides_pods and ask.vgpus <= per_gpu)
-    is_expanded = is_ours and ask.kind.allocation != DRA  # by the kubelet, from what the plugin answers
-    check_env_from(ask.slot, policy, found, overridden=by_cdi)
-    budget = _budget(ask, policy, found)
-    advice = memory.of(ask.slot, budget)
-    resource, quantity = ask.kind.asked(ask.vgpus)
-    return ContainerGrant(
-        slot=ask.slot,
-        vgpus=ask.vgpus,
-        resource=resource,
-        quantity=quantity,
-        replaced=ask.limit if ask.limit != resource else "",
-        share=ask.share,
-        share_text=milli_text(ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share),
-        asked_by=ask.key,
-        fraction_milli=budget.target,
-        advice=advice,
-        removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
-        literals=()
-        if is_expanded
-        else literals(ask.slot, milli_text(budget.granted), allowance, found, is_ours=is_ours),
-        unmounted=_unmounted(volumes, ask, policy, policies, found),
-    )
+def _check(request: _Request, of_node: NodeVolumes, found: Findings) -> None:
+    """Deny what the policy does not allow; the first reason is the one that users read."""
+    pod, containers, policy = request.pod, request.containers, request.policy
+    for ask in request.asks:
+        check_share(ask, policy, found)
+    check_sum(containers, request.asks, policy, request.kind, found)
+    check_host_access(pod, containers, found, attached=request.attached)
+    for slot in containers if request.kind.strategy == MPS else ():
+        check_paths(slot, found, pipe_directory=request.pipe_directory)
+    of_node.check(found)
+    check_drivers(pod, found)
+    check_other_devices(pod, found)
+    for slot in containers:
+        check_prefixes(slot, found, partitioned=request.is_partitioned)
+    check_pod(pod, containers, policy, found)
+    if request.attached:
+        check_attachment(pod, policy, found, pipe_directory=request.pipe_directory)
+
+
+def _not_taken_by(request: _Request, granted: Sequence[ContainerGrant]) -> tuple[str, ...]:
+    """Name the entries of nodes whose GPUs have other sizes than those that are granted by DRA."""
+    if request.kind.allocation != DRA:
+        return ()
+    return not_taken_by(request.policies.cluster, request.kind.strategy, [one.resource for one in granted])
+
+
+class _Containers:
+    """Decides on the containers with a share one by one; they have one allowance for what their texts expand to."""
+
+    def __init__(self, request: _Request, found: Findings) -> None:
+        self._request = request
+        self._found = found
+        self._allowance = Allowance()
+        self._memory = MemoryCheck(request.pod, request.policy, request.policies.catalogue, self._allowance, found)
+        self._volumes = Volumes(request.pod, request.containers)
+
+    def granted(self, ask: Ask) -> ContainerGrant:
+        """Say what a container gets, and deny what it must not set itself."""
+        policy, found, per_gpu = self._request.policy, self._found, ask.kind.per_gpu
+        check_env_from(ask.slot, policy, found, overridden=self._is_by_cdi(ask))
+        budget = _budget(ask, policy, found)
+        advice = self._memory.of(ask.slot, budget)
+        resource, quantity = ask.kind.asked(ask.vgpus)
+        return ContainerGrant(
+            slot=ask.slot,
+            vgpus=ask.vgpus,
+            resource=resource,
+            quantity=quantity,
+            replaced=ask.limit if ask.limit != resource else "",
+            share=ask.share,
+            share_text=milli_text(ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share),
+            asked_by=ask.key,
+            fraction_milli=budget.target,
+            advice=advice,
+            removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
+            literals=self._literals(ask, budget),
+            unmounted=self._unmounted(ask),
+        )
+
+    def _is_by_cdi(self, ask: Ask) -> bool:
+        """Whether a CDI device of ours says what the container sees, whatever its variables say."""
+        if ask.kind.allocation == DRA:
+            return True
+        # Several GPUs are no CDI device of ours, so they go by variables, and a partition is none of ours at all.
+        is_ours = ask.kind.strategy != PARTITION and ask.vgpus <= ask.kind.per_gpu
+        return is_ours and self._request.policies.cluster.overrides_pods
+
+    def _literals(self, ask: Ask, budget: Budget) -> tuple[ReplaceArgument, ...]:
+        """Replace what the kubelet cannot expand; it can what the device plugin answers for a container."""
+        is_ours = ask.kind.strategy != PARTITION
+        if is_ours and ask.kind.allocation != DRA:
+            return ()
+        return literals(ask.slot, milli_text(budget.granted), self._allowance, self._found, is_ours=is_ours)
+
+    def _unmounted(self, ask: Ask) -> tuple[RemoveMount, ...]:
+        if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
+            return ()
+        request = self._request
+        return check_mounts(self._volumes, ask, request.policy, self._found, pipe_directory=request.pipe_directory)
 
 
 def _budget(ask: Ask, policy: EffectivePolicy, found: Findings) -> Budget:
@@ -184,11 +233,3 @@ def _budget(ask: Ask, policy: EffectivePolicy, found: Findings) -> Budget:
             f"{quoted(ask.slot.name, 30)}: memory.headroom would leave nothing of this share, so it is left out"
         )
     return Budget(share=basis, target=target, strategy=ask.kind.strategy, granted=granted)
-
-
-def _unmounted(
-    volumes: Volumes, ask: Ask, policy: EffectivePolicy, policies: PolicySet, found: Findings
-) -> tuple[RemoveMount, ...]:
-    if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:
-        return ()
-    return check_mounts(volumes, ask, policy, found, pipe_directory=policies.cluster.mps.pipe_directory)

@@ -60,7 +60,7 @@ def read_asks(
     pod: Pod, containers: list[Slot], found: Findings, *, cluster: Cluster, policy: EffectivePolicy
 ) -> tuple[Kind, list[Ask]]:
     """
-    Bring annotations and limits together; *warnings* are added to.
+    Bring annotations and limits together; *found* takes the denials and warnings.
 
     A share that is malformed, names no container, or disagrees with another request of the pod is denied.
 
