@@ -45,9 +45,9 @@ def _managed_fields(variables: int) -> dict[str, Any]:
     }
 
 
-def _review(variables: int) -> dict[str, Any]:
+def _pod(variables: int) -> dict[str, Any]:
     args = ["--model_name=resnet", "--model_base_path=/models/resnet", "--rest_api_port=8501"]
-    pod = {
+    return {
         "kind": "Pod",
         "apiVersion": "v1",
         "metadata": {
@@ -79,6 +79,9 @@ def _review(variables: int) -> dict[str, Any]:
             "enableServiceLinks": True,
         },
     }
+
+
+def _review(variables: int) -> dict[str, Any]:
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     request = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
@@ -88,7 +91,7 @@ def _review(variables: int) -> dict[str, Any]:
         "namespace": "team-0",
         "operation": "CREATE",
         "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller", "groups": ["system:nodes"]},
-        "object": pod,
+        "object": _pod(variables),
         "dryRun": False,
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     }

@@ -5,6 +5,40 @@ from collections.abc import Iterator
 from tests.bypass.attempt import variable
 from tests.bypass.greedy import CONF, CONFIG_MAP, FRACTION, JAX, USE, Greedy
 
+_DENIED = (
+    f"vllm serve m '{USE}' 0.95",
+    f'vllm serve m "{USE}"="0.95"',
+    'vllm serve m --gpu-memory-"util"ization=0.95',
+    "vllm serve m --gpu-mem\\ory-utilization=0.95",
+    "vllm serve m --gpu-memory-\\\nutilization=0.95",
+    f"vllm serve m $(echo {USE}) 0.95",
+    f"{CONF}='{FRACTION} : 0.95' python train.py",
+    f"O={USE}=0.95; vllm serve m $O",
+    f"(vllm serve m {USE}=0.95)&",
+    f"vllm${{IFS}}serve${{IFS}}m${{IFS}}{USE}=0.95",
+    f'set -- {USE} 0.95; vllm serve m "$@"',
+    f"{JAX}=0.95 python train.py",
+    f"export {CONF}={FRACTION}:0.95; python train.py",
+    f"python -c \"import os; os.environ['{JAX}'] = '0.95'\"",
+    f"setenv {JAX} 0.95; python train.py",
+    f"set -x {JAX} 0.95; python train.py",
+    f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
+    f"vllm serve m `echo {USE}` 0.95",
+    f"vllm serve m `echo {USE}=0.95`",
+    f"U=0.95; vllm serve m {USE} $U",
+)  # fmt: skip
+# What such a text sets is seen by the shell alone.
+_UNREAD = (
+    f"vllm serve m {USE}=$U",
+    f"vllm serve m {USE}=${{U:-0.95}}",
+    f"vllm serve m {USE}=$(cat /u)",
+    f"vllm serve m {USE}=`cat /u`",
+    "vllm serve m --gpu-memory-$U=0.95",
+    "vllm serve m --gpu-memory-{utilization=0.95,x}",
+    "vllm serve m --gp=0.95",
+    f"{JAX}=$U python train.py",
+)
+
 
 def wrapped() -> Iterator[Greedy]:
     text = f"exec vllm serve m {USE} 0.95"
@@ -44,39 +78,9 @@ def wrapped() -> Iterator[Greedy]:
 
 
 def texts() -> Iterator[Greedy]:
-    for text in (
-        f"vllm serve m '{USE}' 0.95",
-        f'vllm serve m "{USE}"="0.95"',
-        'vllm serve m --gpu-memory-"util"ization=0.95',
-        "vllm serve m --gpu-mem\\ory-utilization=0.95",
-        "vllm serve m --gpu-memory-\\\nutilization=0.95",
-        f"vllm serve m $(echo {USE}) 0.95",
-        f"{CONF}='{FRACTION} : 0.95' python train.py",
-        f"O={USE}=0.95; vllm serve m $O",
-        f"(vllm serve m {USE}=0.95)&",
-        f"vllm${{IFS}}serve${{IFS}}m${{IFS}}{USE}=0.95",
-        f'set -- {USE} 0.95; vllm serve m "$@"',
-        f"{JAX}=0.95 python train.py",
-        f"export {CONF}={FRACTION}:0.95; python train.py",
-        f"python -c \"import os; os.environ['{JAX}'] = '0.95'\"",
-        f"setenv {JAX} 0.95; python train.py",
-        f"set -x {JAX} 0.95; python train.py",
-        f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
-        f"vllm serve m `echo {USE}` 0.95",
-        f"vllm serve m `echo {USE}=0.95`",
-        f"U=0.95; vllm serve m {USE} $U",
-    ):  # fmt: skip
+    for text in _DENIED:
         yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "denied", "denied")
-    for text in (
-        f"vllm serve m {USE}=$U",
-        f"vllm serve m {USE}=${{U:-0.95}}",
-        f"vllm serve m {USE}=$(cat /u)",
-        f"vllm serve m {USE}=`cat /u`",
-        "vllm serve m --gpu-memory-$U=0.95",
-        "vllm serve m --gpu-memory-{utilization=0.95,x}",
-        "vllm serve m --gp=0.95",
-        f"{JAX}=$U python train.py",
-    ):
+    for text in _UNREAD:
         yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "warned", "denied")
     extra = [variable("EXTRA", f"{USE} 0.95")]
     shell = {"command": ["sh", "-c", "vllm serve m $EXTRA"]}

@@ -25,6 +25,7 @@ kind: Pod
 metadata: {name: trial, namespace: team-vision, annotations: {gpu-share: "0.2"}}
 spec: {containers: [{name: main, image: busybox}]}
 """
+_LANGUAGE = "team-language"
 _OURS = "/api/v1/namespaces/gpu-share"
 _POLICIES = {
     "_cluster.yaml": "vgpusPerGpu: 10\nexemptNamespaces: [kube-system]\n",
@@ -40,45 +41,7 @@ def use(memory_gib: float, sm: float) -> Use:
 
 def lively() -> StandIn:
     """Three nodes with a bit of everything: full and free GPUs, one that failed, pods that wait, and denials."""
-    language = "team-language"
-    a = state(
-        gpu(
-            tenant("resnet-train-0", 2, use=use(21.4, 0.41), since=ago(minutes=5)),
-            tenant("segment-api-7c9d-x2x8q", 3, use=use(30.2, 0.12), since=ago(minutes=44)),
-            tenant("bert-serve-0", 5, use=use(61.0, 0.77), namespace=language, since=ago(minutes=51)),
-        ),
-        gpu(
-            tenant("resnet-train-1", 2, use=use(20.9, 0.39)),
-            tenant("notebook-ada", 1, namespace="science", use=use(2.3, 0.0)),
-            tenant("embed-serve-0", 3, namespace=language, use=use(31.4, 0.22)),
-            index=1,
-        ),
-        gpu(tenant("llama-serve-0", 8, use=use(104.5, 0.93), namespace=language), hidden=2, index=2),
-        failed_gpu(tenant("notebook-emil", 1, namespace="science"), index=3),
-        on="gpu-a",
-    )
-    b = state(
-        gpu(tenant("bert-serve-1", 5, namespace=language, use=use(60.2, 0.7)), tenant("resnet-eval", 4), hidden=1),
-        gpu(
-            tenant("whisper-0", 3, namespace=language, use=use(18.2, 0.35)),
-            tenant("whisper-1", 3, namespace=language, use=use(18.1, 0.31)),
-            index=1,
-        ),
-        gpu(tenant("batch-infer-0", 5, use=use(44.8, 0.64)), tenant("sweep-16", 2), index=2),
-        gpu(
-            tenant("notebook-noor", 1, namespace="science"),
-            tenant("bert-eval-0", 5, namespace=language, use=use(58.7, 0.52)),
-            index=3,
-            since=ago(minutes=12),
-        ),
-        on="gpu-b",
-    )
-    pods = [
-        pod(one.pod, str(one.parts / 10), namespace=one.namespace, on=on.node)
-        for on in (a, b)
-        for made in on.gpus
-        for one in made.tenants
-    ]
+    a, b = _with_failed_gpu(), _almost_full()
     why = "0/3 nodes are available: 3 Insufficient gpu-share.dev/vgpu. no new claims to deallocate."
     failed = pod(
         "late-batch-4",
@@ -92,9 +55,48 @@ def lively() -> StandIn:
         'admission webhook "pods.gpu-share.dev" denied the request: Container "main" asks for 0.8 of a GPU, '
         "at most 0.5 is allowed (_default.yaml:1)"
     )
-    known = cluster(a, b, pods=(*pods, pending("sweep-17", "0.5", why), failed), events=(denial(told),))
+    pods = (*_pods([a, b]), pending("sweep-17", "0.5", why), failed)
+    known = cluster(a, b, pods=pods, events=(denial(told),))
     known.lists["/api/v1/nodes"].append(node("gpu-c"))
     return with_policies(known)
+
+
+def _with_failed_gpu() -> NodeState:
+    return state(
+        gpu(
+            tenant("resnet-train-0", 2, use=use(21.4, 0.41), since=ago(minutes=5)),
+            tenant("segment-api-7c9d-x2x8q", 3, use=use(30.2, 0.12), since=ago(minutes=44)),
+            tenant("bert-serve-0", 5, use=use(61.0, 0.77), namespace=_LANGUAGE, since=ago(minutes=51)),
+        ),
+        gpu(
+            tenant("resnet-train-1", 2, use=use(20.9, 0.39)),
+            tenant("notebook-ada", 1, namespace="science", use=use(2.3, 0.0)),
+            tenant("embed-serve-0", 3, namespace=_LANGUAGE, use=use(31.4, 0.22)),
+            index=1,
+        ),
+        gpu(tenant("llama-serve-0", 8, use=use(104.5, 0.93), namespace=_LANGUAGE), hidden=2, index=2),
+        failed_gpu(tenant("notebook-emil", 1, namespace="science"), index=3),
+        on="gpu-a",
+    )
+
+
+def _almost_full() -> NodeState:
+    return state(
+        gpu(tenant("bert-serve-1", 5, namespace=_LANGUAGE, use=use(60.2, 0.7)), tenant("resnet-eval", 4), hidden=1),
+        gpu(
+            tenant("whisper-0", 3, namespace=_LANGUAGE, use=use(18.2, 0.35)),
+            tenant("whisper-1", 3, namespace=_LANGUAGE, use=use(18.1, 0.31)),
+            index=1,
+        ),
+        gpu(tenant("batch-infer-0", 5, use=use(44.8, 0.64)), tenant("sweep-16", 2), index=2),
+        gpu(
+            tenant("notebook-noor", 1, namespace="science"),
+            tenant("bert-eval-0", 5, namespace=_LANGUAGE, use=use(58.7, 0.52)),
+            index=3,
+            since=ago(minutes=12),
+        ),
+        on="gpu-b",
+    )
 
 
 def with_policies(known: StandIn, **changes: str) -> StandIn:
@@ -133,7 +135,8 @@ def _large_gpu(number: int, index: int, tenants: int) -> Gpu:
 
 
 def _pods(states: list[NodeState]) -> Iterator[Object]:
+    """The pods that hold the shares."""
     for one in states:
         for made in one.gpus:
             for held in made.tenants:
-                yield pod(held.pod, "0.1", namespace=held.namespace, on=one.node)
+                yield pod(held.pod, str(held.parts / 10), namespace=held.namespace, on=one.node)
