@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
@@ -11,6 +11,7 @@ from program.front import FAILED, UNUSABLE, end
 from program.options import DIRECTORY, FILE, SHIPPED_POLICIES, option, policies_option
 
 if TYPE_CHECKING:
+    from policies.errors import PolicyError
     from policies.migration.imported import Imported
 
 
@@ -38,9 +39,7 @@ def check(*, directory: Path) -> None:
     try:
         made = load(directory)
     except PolicyError as error:
-        for problem in error.problems:
-            click.echo(str(problem), err=True)
-        sys.exit(FAILED)
+        _end_with(error, FAILED)
     for oversight in oversights(made, policy_files(directory), kustomization(directory)):
         found = oversight.below(str(directory))
         click.echo(f"{found.place}: warning: {found.told}", err=True)
@@ -74,12 +73,9 @@ def classes(*, policies: Path) -> None:
 @click.option("--cluster", is_flag=True, help="The schema of _cluster.yaml instead of a namespace's policy.")
 def schema(*, cluster: bool) -> None:
     """Print the JSON Schema of a policy file, for editors."""
-    import msgspec
-
     from policies.reading.schema import cluster_schema, policy_schema
 
-    made = cluster_schema() if cluster else policy_schema()
-    click.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+    _print_json(cluster_schema() if cluster else policy_schema())
 
 
 @policy.command(short_help="Print the policy in force for a namespace.")
@@ -134,34 +130,40 @@ def import_(
     Reads standard input if FILE is -. Exits with 1 if something is left to decide, with 2 if a file cannot be read or
     NVIDIA's plugin would not start with it.
     """
-    import msgspec
-
-    from policies.errors import PolicyError
-    from policies.migration.nvidia import NO_DEFAULT, import_nvidia
-    from policies.migration.report import as_json, as_text
-
     if no_default and default is not None:
         raise click.UsageError("--default and --no-default exclude each other: keep one of them.")
     name = file if file != "-" else "standard input"
+    made = _imported(file, name, nodes, default, no_default=no_default)
+    _print(made, name, output)
+    if into is not None:
+        _write(made, into)
+    sys.exit(FAILED if made.questions else 0)
+
+
+def _imported(file: str, name: str, nodes: Path | None, default: str | None, *, no_default: bool) -> "Imported":
+    """Translate the *file* that messages call *name*; exits with 2 if it cannot be."""
+    from policies.errors import PolicyError
+    from policies.migration.nvidia import NO_DEFAULT, import_nvidia
+
     try:
-        made = import_nvidia(
+        return import_nvidia(
             _text_of(file, name),
             name,
             nodes=(str(nodes), _text_of(str(nodes), str(nodes))) if nodes is not None else None,
             default=NO_DEFAULT if no_default else default,
         )
     except PolicyError as error:
-        for problem in error.problems:
-            click.echo(str(problem), err=True)
-        sys.exit(UNUSABLE)
+        _end_with(error, UNUSABLE)
+
+
+def _print(made: "Imported", name: str, output: Literal["text", "json"]) -> None:
+    from policies.migration.report import as_json, as_text
+
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(as_json(made)), indent=2).decode())
-    else:
-        for line in as_text(made, name):
-            click.echo(line)
-    if into is not None:
-        _write(made, into)
-    sys.exit(FAILED if made.questions else 0)
+        _print_json(as_json(made))
+        return
+    for line in as_text(made, name):
+        click.echo(line)
 
 
 def _write(made: "Imported", directory: Path) -> None:
@@ -194,6 +196,19 @@ def _text_of(path: str, name: str) -> str:
         end(f"{name}: cannot be read ({error.strerror}): name a configuration of NVIDIA's device plugin", UNUSABLE)
     except UnicodeDecodeError:
         end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)
+
+
+def _end_with(error: "PolicyError", code: int) -> NoReturn:
+    """End with one line for each problem."""
+    for problem in error.problems:
+        click.echo(str(problem), err=True)
+    sys.exit(code)
+
+
+def _print_json(document: object) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
 def loaded(directory: Path) -> PolicySet:

@@ -129,36 +129,42 @@ def kind_of(
         DeniedError: If the limits name whole GPUs and an annotation asks for a part of one, or DRA or MPS has no such
             vGPUs.
     """
-    rules = policy.policy
     vgpus = parts_of(cluster, policy, device)
+    _check_parts(vgpus, policy)
     if vgpus.strategy == PARTITION:
-        if not vgpus.partitions:
-            what = f"The policy of this namespace names the partitions {quoted(vgpus.partition)}, and there are none"
-            fix = "Ask the administrator to write them into _cluster.yaml"
-            raise DeniedError("SharingDisabled", what, fix, by=policy.source("partition"))
         return vgpus
-    if rules.allocation == DRA and is_too_fine(vgpus.per_gpu):
-        what = too_fine(vgpus.per_gpu)
-        fix = "Ask the administrator to change vgpusPerGpu, or allocation"
-        raise DeniedError("SharingDisabled", what, fix, by=policy.source("allocation"))
-    if rules.share.whole == "vgpus":
+    if policy.policy.share.whole == "vgpus":
         return _served(vgpus, policy)
-    gpus = Kind(WHOLE, cluster.resource(WHOLE, device), 1, rules.allocation, device)
+    gpus = Kind(WHOLE, cluster.resource(WHOLE, device), 1, policy.policy.allocation, device)
     names_gpus = _first_that_names(containers, gpus)
-    if names_gpus is None:
-        by_annotation = shares and all(share.is_whole for _, share in shares.values())
-        by_gpus = by_annotation and _first_that_names(containers, vgpus) is None
-        return gpus if by_gpus else _served(vgpus, policy)
+    if names_gpus is not None:
+        _check_whole(shares, names_gpus, gpus)
+        return gpus
+    are_whole = shares and all(share.is_whole for _, share in shares.values())
+    return gpus if are_whole and _first_that_names(containers, vgpus) is None else _served(vgpus, policy)
+
+
+def _check_parts(parts: Kind, policy: EffectivePolicy) -> None:
+    """Deny where the policy names partitions that there are not, or DRA has no device of one vGPU."""
+    if parts.strategy == PARTITION and not parts.partitions:
+        what = f"The policy of this namespace names the partitions {quoted(parts.partition)}, and there are none"
+        fix = "Ask the administrator to write them into _cluster.yaml"
+        raise DeniedError("SharingDisabled", what, fix, by=policy.source("partition"))
+    if parts.strategy != PARTITION and policy.policy.allocation == DRA and is_too_fine(parts.per_gpu):
+        fix = "Ask the administrator to change vgpusPerGpu, or allocation"
+        raise DeniedError("SharingDisabled", too_fine(parts.per_gpu), fix, by=policy.source("allocation"))
+
+
+def _check_whole(shares: Mapping[str, tuple[str, Share]], names_gpus: Slot, gpus: Kind) -> None:
+    """Deny a share of a part of a GPU in a pod of which *names_gpus* asks for whole ones by a limit."""
     for name, (key, share) in shares.items():
         if not share.is_whole:
             what = (
                 f"Container {quoted(name)} asks for {share} of a GPU by {quoted(key, 60)}, "
                 f"but {quoted(names_gpus.name)} for whole GPUs by its limit {gpus.resource}"
             )
-            raise DeniedError(
-                "ConflictingRequest", what, "Ask by annotation alone: a pod with a part of a GPU gets vGPUs for all"
-            )
-    return gpus
+            fix = "Ask by annotation alone: a pod with a part of a GPU gets vGPUs for all"
+            raise DeniedError("ConflictingRequest", what, fix)
 
 
 def _served(vgpus: Kind, policy: EffectivePolicy) -> Kind:
