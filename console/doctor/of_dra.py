@@ -3,7 +3,7 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from policies.contract import DRA, DRIVER
 from policies.device_classes import device_classes
 
@@ -50,13 +50,12 @@ def classes(on: Installation) -> Verdict:
     """See that each size of a share has its DeviceClass."""
     if not is_used(on):
         return OK
-    if missing := not_seen(on, "policies", "classes"):
-        return missing
-    if on.policies is None:
-        return unknown("there are no valid policies")
+    policies = policies_of(on, "classes")
+    if isinstance(policies, Verdict):
+        return policies
     there = {str(one.metadata.name): one.spec.extended_resource_name for one in on.classes or ()}
     found = []
-    for one in device_classes(on.policies.cluster, on.policies.instances):
+    for one in device_classes(policies.cluster, policies.instances):
         name, resource = one["metadata"]["name"], one["spec"]["extendedResourceName"]
         if name not in there:
             found.append(f"there is no DeviceClass {name}: pods that are granted {resource} stay Pending")

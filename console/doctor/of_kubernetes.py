@@ -6,7 +6,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used
-from console.doctor.verdict import Check, Verdict, fail, not_seen, unknown, warn
+from console.doctor.verdict import Check, Verdict, fail, not_listed, not_seen, unknown, warn
 from policies.contract import NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
 from policies.quantity import whole
 
@@ -53,10 +53,9 @@ def rights(on: Installation) -> Verdict:
 
 def labelled(on: Installation) -> Verdict:
     """See that some node is to share its GPUs."""
-    nodes = on.seen.nodes
-    if any(one.what == "nodes" for one in on.seen.unseen):
-        return unknown(next(one for one in on.seen.unseen if one.what == "nodes"))
-    told = () if any(one.labelled for one in nodes) else (f"no node has the label {NODE_LABEL}=true",)
+    if missing := not_listed(on, "nodes"):
+        return missing
+    told = () if any(one.labelled for one in on.seen.nodes) else (f"no node has the label {NODE_LABEL}=true",)
     return warn(*told, hint=f"kubectl label node NODE {NODE_LABEL}=true")
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, fail, unknown, warn
-from console.seen import SeenNode, Unseen
+from console.doctor.verdict import OUR_PODS, Check, Verdict, fail, not_listed, unknown, warn
+from console.seen import SeenNode
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu
 from policies.quantity import whole
@@ -16,8 +16,8 @@ _PENDING: Final = "troubleshooting.md#a-pod-is-pending"
 
 def speak(on: Installation) -> Verdict:
     """See that every node that is to share GPUs says how they are."""
-    if hidden := _hidden(on):
-        return unknown(hidden)
+    if missing := not_listed(on, OUR_PODS):
+        return missing
     found = []
     for node in on.seen.nodes:
         if node.state is None:
@@ -27,9 +27,9 @@ def speak(on: Installation) -> Verdict:
             found.append(f"{node.name} shares no GPU yet: {node.state.waiting}")
         elif not node.is_fresh:
             found.append(f"{node.name}: gpu-share plugin says nothing any more")
-    missing = next((one.silent for one in on.seen.nodes if one.silent and one.silent.right), None)
-    if missing is not None:
-        return unknown(missing)
+    forbidden = next((one.silent for one in on.seen.nodes if one.silent and one.silent.right), None)
+    if forbidden is not None:
+        return unknown(forbidden)
     return fail(*found, hint="kubectl -n gpu-share get pods -o wide, and the log of gpu-share-plugin on that node")
 
 
@@ -99,10 +99,6 @@ def tenants(on: Installation) -> Verdict:
 
 def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
     return ((node, gpu) for node in on.seen.nodes if node.is_fresh for gpu in node.gpus)
-
-
-def _hidden(on: Installation) -> Unseen | None:
-    return next((one for one in on.seen.unseen if one.what.startswith("the pods of gpu-share")), None)
 
 
 NODES: Final = (

@@ -3,7 +3,7 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, fail, not_seen, unknown, warn
+from console.doctor.verdict import Check, Verdict, fail, not_seen, policies_of, unknown, warn
 from console.seen import COMPONENT_LABEL
 
 _ENFORCE_LABEL: Final = "pod-security.kubernetes.io/enforce"
@@ -56,16 +56,15 @@ def same(on: Installation) -> Verdict:
 
 def pod_security(on: Installation) -> Verdict:
     """See that no namespace's Pod Security denies what its policy attaches in pods."""
-    if missing := not_seen(on, "policies", "namespaces"):
-        return missing
-    if on.policies is None:
-        return unknown("there are no valid policies")
+    policies = policies_of(on, "namespaces")
+    if isinstance(policies, Verdict):
+        return policies
     found = []
     for name, namespace in sorted((on.namespaces or {}).items()):
-        effective, level = on.policies.of(name), namespace.labels.get(_ENFORCE_LABEL)
+        effective, level = policies.of(name), namespace.labels.get(_ENFORCE_LABEL)
         policy = effective.policy
         attaches = policy.enabled and policy.strategy == "mps" and policy.mps.attach == "pod"
-        if attaches and level in _RESTRICTED and not on.policies.is_exempt(name):
+        if attaches and level in _RESTRICTED and not policies.is_exempt(name):
             found.append(f"{name} enforces {level}, and says attach: pod ({effective.source('mps.attach')})")
     return fail(*found, hint="say mps: {attach: auto}, or node, in the namespace's policy")
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used
-from console.doctor.verdict import OK, Check, Status, Verdict, cut, fail, not_seen, unknown, warn
+from console.doctor.verdict import OK, Check, Status, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.seen import SeenNode
 from policies.contract import CDI, MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
@@ -103,11 +103,10 @@ def toolkit_settings(on: Installation) -> Verdict:
 
 def cdi(on: Installation) -> Verdict:
     """See that container runtimes have CDI where containers get their GPU by it, as far as their version tells."""
-    if missing := not_seen(on, "policies"):
-        return missing
-    if on.policies is None:
-        return unknown("there are no valid policies")
-    if not is_used(on) and set(on.policies.cluster.handover) != {CDI}:
+    policies = policies_of(on)
+    if isinstance(policies, Verdict):
+        return policies
+    if not is_used(on) and set(policies.cluster.handover) != {CDI}:
         return OK
     told = [_cdi_of(node) for node in on.seen.nodes]
     if without := [sentence for status, sentence in told if status == "failure"]:

@@ -6,10 +6,11 @@ from typing import Final
 
 from console.doctor.admission import MatchCondition, Selector
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, unknown, warn
+from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.words import Shown
 from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, NAMESPACE, WEBHOOK_NAMES
 from policies.policy import EffectivePolicy
+from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -35,11 +36,10 @@ def policed(on: Installation) -> Verdict:
 
 def exempt(on: Installation) -> Verdict:
     """See that exempt namespaces are exempt for the webhook and the admission policies as well."""
-    if missing := not_seen(on, "policies", "webhook", "admission_policies"):
-        return missing
-    if on.policies is None or on.webhook is None:
-        return unknown("there are no valid policies, or no webhook configuration")
-    wanted = {*on.policies.cluster.exempt_namespaces, NAMESPACE}
+    policies = _policies_of_admission(on)
+    if isinstance(policies, Verdict):
+        return policies
+    wanted = {*policies.cluster.exempt_namespaces, NAMESPACE}
     found = []
     for name, selector in _selectors(on):
         excluded = _excluded(selector)
@@ -50,13 +50,12 @@ def exempt(on: Installation) -> Verdict:
 
 def resources(on: Installation) -> Verdict:
     """See that webhook and admission policy are for the resources of `_cluster.yaml`."""
-    if missing := not_seen(on, "policies", "webhook", "admission_policies"):
-        return missing
-    if on.policies is None or on.webhook is None:
-        return unknown("there are no valid policies, or no webhook configuration")
-    names = on.policies.cluster.resource_names
+    policies = _policies_of_admission(on)
+    if isinstance(policies, Verdict):
+        return policies
+    names = policies.cluster.resource_names
     wanted = {name: f"'{name}'" for name in sorted(names.values())}
-    if on.policies.cluster.models:
+    if policies.cluster.models:
         wanted["the resources of devices"] = "'-model-'"
     found = [
         f"the conditions of {place} lack {name}"
@@ -73,26 +72,24 @@ def resources(on: Installation) -> Verdict:
 
 def pipes(on: Installation) -> Verdict:
     """See that the MPS daemons serve, and the admission policies look, in the directory that pods are told of."""
-    if missing := not_seen(on, "policies", "admission_policies"):
-        return missing
-    if on.policies is None:
-        return unknown("there are no valid policies")
-    wanted = on.policies.cluster.mps.pipe_directory
+    policies = policies_of(on, "admission_policies")
+    if isinstance(policies, Verdict):
+        return policies
+    wanted = policies.cluster.mps.pipe_directory
     found = [*dict.fromkeys(_of_daemons(on, wanted)), *_of_admission(on, wanted)]
     return fail(*found, hint="make mps.pipeDirectory, both paths of gpu-share-mps, and the variables the same")
 
 
 def host_paths(on: Installation) -> Verdict:
     """See that each namespace's annotation repeats the hostPaths of its policy."""
-    if missing := not_seen(on, "policies", "namespaces"):
-        return missing
-    if on.policies is None:
-        return unknown("there are no valid policies")
+    policies = policies_of(on, "namespaces")
+    if isinstance(policies, Verdict):
+        return policies
     found = []
     for name, namespace in sorted((on.namespaces or {}).items()):
-        if on.policies.is_exempt(name) or name == NAMESPACE:
+        if policies.is_exempt(name) or name == NAMESPACE:
             continue
-        wanted, text = _listed(on.policies.of(name)), namespace.annotations.get(HOST_PATHS_ANNOTATION, "")
+        wanted, text = _listed(policies.of(name)), namespace.annotations.get(HOST_PATHS_ANNOTATION, "")
         listed = {Shown(one) for one in text.replace(" ", "").split(",") if one}
         if wanted - listed:
             found.append(f"{name}: its annotation lacks {', '.join(sorted(wanted - listed))}, which its policy lists")
@@ -104,15 +101,14 @@ def host_paths(on: Installation) -> Verdict:
 
 def warn_mode(on: Installation) -> Verdict:
     """See that namespaces with `mode: warn` have the label, and no others."""
-    if missing := not_seen(on, "policies", "namespaces"):
-        return missing
-    if on.policies is None:
-        return unknown("there are no valid policies")
+    policies = policies_of(on, "namespaces")
+    if isinstance(policies, Verdict):
+        return policies
     found = []
     for name, namespace in sorted((on.namespaces or {}).items()):
-        says = on.policies.of(name).policy.mode == "warn"
+        says = policies.of(name).policy.mode == "warn"
         is_labelled = namespace.labels.get(MODE_LABEL) == "warn"
-        if on.policies.is_exempt(name) or name == NAMESPACE or says == is_labelled:
+        if policies.is_exempt(name) or name == NAMESPACE or says == is_labelled:
             continue
         found.append(
             f"{name} is in mode: warn, and lacks the label {MODE_LABEL}=warn"
@@ -122,6 +118,15 @@ def warn_mode(on: Installation) -> Verdict:
     return warn(
         *cut(found), hint=f"kubectl label namespace NAME {MODE_LABEL}=warn, or {MODE_LABEL}- where it is too much"
     )
+
+
+def _policies_of_admission(on: Installation) -> PolicySet | Verdict:
+    """Return the policies, or why webhook and admission policies cannot be held against them."""
+    if missing := not_seen(on, "policies", "webhook", "admission_policies"):
+        return missing
+    if on.policies is None or on.webhook is None:
+        return unknown("there are no valid policies, or no webhook configuration")
+    return on.policies
 
 
 def _selectors(on: Installation) -> Iterator[tuple[str, Selector]]:

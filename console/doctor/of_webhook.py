@@ -8,7 +8,7 @@ from typing import Final
 from cryptography import x509
 
 from console.doctor.installation import SUCCEEDED, Installation
-from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, unknown, warn
+from console.doctor.verdict import OK, OUR_PODS, Check, Verdict, fail, not_listed, not_seen, unknown, warn
 from console.objects import Pod
 from console.seen import COMPONENT_LABEL
 from console.words import moment
@@ -33,8 +33,8 @@ def images(on: Installation) -> Verdict:
 
 def webhook_runs(on: Installation) -> Verdict:
     """See that a webhook pod is ready."""
-    if hidden := _parts_hidden(on):
-        return hidden
+    if missing := not_listed(on, OUR_PODS):
+        return missing
     pods = _parts(on, "webhook")
     ready = [one for one in pods if _is_ready(one)]
     told = () if ready else (f"none of {len(pods)} webhook pods is ready",)
@@ -96,8 +96,8 @@ def certificates(on: Installation) -> Verdict:
 
 def renewal(on: Installation) -> Verdict:
     """See that something renews the certificates."""
-    if hidden := _parts_hidden(on):
-        return hidden
+    if missing := not_listed(on, OUR_PODS):
+        return missing
     pods = _parts(on, "certs")
     if not pods:
         return warn(
@@ -136,11 +136,6 @@ def _expiries(pem: bytes) -> list[datetime]:
 
 def _parts(on: Installation, component: str) -> list[Pod]:
     return [one for one in on.seen.parts if one.metadata.labels.get(COMPONENT_LABEL) == component]
-
-
-def _parts_hidden(on: Installation) -> Verdict | None:
-    hidden = next((one for one in on.seen.unseen if one.what.startswith("the pods of gpu-share")), None)
-    return unknown(hidden) if hidden else None
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -3,8 +3,8 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, unknown, warn
-from console.seen import SeenPod, Unseen
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
+from console.seen import SeenPod
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
@@ -13,8 +13,8 @@ from policies.share import Share, milli_text
 
 def running(on: Installation) -> Verdict:
     """See that no pod with a share waits or failed."""
-    if hidden := _hidden(on):
-        return unknown(hidden)
+    if missing := not_listed(on, "pods with a share"):
+        return missing
     found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen.pods)]
     return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")
 
@@ -101,10 +101,6 @@ def _share(pod: SeenPod) -> int | None:
 
 def _name(pod: SeenPod) -> str:
     return f"{pod.namespace}/{pod.name}"
-
-
-def _hidden(on: Installation) -> Unseen | None:
-    return next((one for one in on.seen.unseen if one.what.startswith("pods with a share")), None)
 
 
 WORKLOADS: Final = (

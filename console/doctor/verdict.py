@@ -7,6 +7,9 @@ import msgspec
 
 from console.doctor.installation import Installation
 from console.seen import Unseen
+from policies.policy_set import PolicySet
+
+OUR_PODS: Final = "the pods of gpu-share"  # how what lists them describes them
 
 _MOST: Final = 10  # sentences of one check
 
@@ -62,3 +65,18 @@ def not_seen(installation: Installation, *fields: str) -> Verdict | None:
         if name in installation.unseen:
             return unknown(installation.unseen[name])
     return None
+
+
+def not_listed(installation: Installation, what: str) -> Verdict | None:
+    """Say why something cannot be judged, if objects whose description begins with *what* cannot be listed."""
+    for one in installation.seen.unseen:
+        if one.what.startswith(what):
+            return unknown(one)
+    return None
+
+
+def policies_of(installation: Installation, *fields: str) -> PolicySet | Verdict:
+    """Return the policies, or why they cannot be held against *fields*."""
+    if missing := not_seen(installation, "policies", *fields):
+        return missing
+    return installation.policies or unknown("there are no valid policies")
