@@ -20,6 +20,10 @@ class Deadline(Generic[T]):
         self._seconds = seconds
         self._since: dict[T, float] = {}  # on the monotonic clock; who has been in it longest comes first
 
+    def __len__(self) -> int:
+        """Count those in this state."""
+        return len(self._since)
+
     def enter(self, one: T) -> None:
         """Put *one* into this state, and take it out of the one it was in."""
         leave(one)

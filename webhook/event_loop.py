@@ -136,17 +136,18 @@ class EventLoop:
 
     def _end_one(self) -> None:
         """
-        Make room for another connection: by the end of one that is idle, or slow.
+        Make room for another connection: by the end of one that is slow, or idle where most are.
 
-        Else whoever connects often enough would keep everybody else away, and no state ends soon.
+        Else whoever connects often enough would keep everybody else away, and no state ends soon. One that is idle may
+        be the API server's, which is about to use it. Where few are, others become slow within a second.
         """
-        if (idle := self.idle.longest(at_least_seconds=0)) is not None:
-            self._end_if_idle(idle)
-            return
         for state in (self.drains, self.handshakes, self.requests, self.answers):
             if (slow := state.longest(at_least_seconds=HURRY_SECONDS)) is not None:
                 self._guarded(slow, slow.hang_up)
                 return
+        idle = self.idle.longest(at_least_seconds=0)
+        if idle is not None and 2 * len(self.idle) >= len(self._connections):
+            self._end_if_idle(idle)
 
     def _guarded(self, connection: Connection, step: Callable[[], None]) -> None:
         try:

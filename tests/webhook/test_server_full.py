@@ -59,3 +59,14 @@ def test_who_holds_all_connections_keeps_nobody_away(small: Server, sent: bytes,
         seconds = time.monotonic() - began
         assert seconds < 4
         assert cpu_seconds(small.workers[0]) - before < 0.2 + 0.2 * seconds
+
+
+def test_who_is_slow_makes_room_and_not_who_is_idle_between_two_reviews(small: Server) -> None:
+    with contextlib.ExitStack() as stack:
+        kept = stack.enter_context(small.caller())
+        assert kept.allowed(review_of())
+        for _ in range(2 * MOST):
+            stack.enter_context(small.tcp())
+        with small.caller() as new:
+            assert new.allowed(review_of())
+        assert kept.allowed(review_of())
