@@ -10,12 +10,8 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
 
 from certs.cluster import Cluster
@@ -23,6 +19,7 @@ from certs.ensure import ensure
 from certs.errors import ClusterError
 from certs.rotation import Settings
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
+from tests.certs.acceptance import accepted
 from tests.certs.api_transports import client_in_memory
 from tests.certs.simulated_api_server import Call, Object, SimulatedApiServer
 
@@ -44,19 +41,6 @@ def configuration() -> Object:
     webhooks = [others[0], *ours, others[1]]
     rest = {"sideEffects": "None", "admissionReviewVersions": ["v1"]}
     return {"kind": "MutatingWebhookConfiguration", "webhooks": [webhook | rest for webhook in webhooks]}
-
-
-@lru_cache(maxsize=4096)
-def accepted(bundle: bytes, certificate: bytes, key: bytes, *, name: str, now: datetime) -> bool:
-    """Return whether an API server with *bundle* that calls *name* accepts a pod with this certificate and key."""
-    try:
-        roots = x509.load_pem_x509_certificates(bundle)
-        leaf = x509.load_pem_x509_certificate(certificate)
-        private = load_pem_private_key(key, None)
-        PolicyBuilder().store(Store(roots)).time(now).build_server_verifier(x509.DNSName(name)).verify(leaf, [])
-    except (ValueError, VerificationError):
-        return False
-    return private.public_key() == leaf.public_key()
 
 
 class History:

@@ -1,17 +1,14 @@
 """A clock that is wrong here, or on the API server."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from kubernetes import client
 
 from certs.cluster import Cluster
 from certs.ensure import ensure
 from certs.errors import ClusterError
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION
-from tests.certs.api_transports import over_http
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import SETTINGS, configuration
 
@@ -23,12 +20,6 @@ def server() -> SimulatedApiServer:
     server = SimulatedApiServer(date=format_datetime(NOW, usegmt=True))
     server.put(WEBHOOK_CONFIGURATION, configuration())
     return server
-
-
-@pytest.fixture
-def cluster(server: SimulatedApiServer) -> Iterator[Cluster]:
-    with over_http(server) as url, client.ApiClient(client.Configuration(host=url)) as api:
-        yield Cluster(api, namespace="gpu-share")
 
 
 @pytest.mark.parametrize("ahead", [timedelta(days=400), timedelta(days=25), timedelta(minutes=-6)])

@@ -1,9 +1,9 @@
 import json
 
 from policies.contract import WEBHOOK_CONFIGURATION, WEBHOOK_NAME
+from tests.certs.pass_over_http import PERMISSIONS
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import configuration
-from tests.certs.test_cluster import PERMISSIONS
 
 
 def test_the_simulated_api_server_rejects_what_the_real_one_rejects() -> None:

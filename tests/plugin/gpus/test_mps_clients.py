@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from plugin.gpus.discovery import discover
-from tests.plugin.gpus.test_discovery import FakeNvml
+from tests.plugin.gpus.fake_nvml import FakeNvml
 
 
 @pytest.mark.parametrize(

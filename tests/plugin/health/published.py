@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from plugin.health.state import GpuHealth, NodeHealth
+from plugin.mps.state import MpsGpu, MpsState
 from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, Occupant
 from plugin.state_files import boot_id, boot_seconds
 from plugin.usage.record import ContainerUse, GpuUse, NodeUse
@@ -27,6 +28,10 @@ def healthy(index: int, **replaced: object) -> GpuHealth:
 def node(*gpus: GpuHealth, **replaced: object) -> NodeHealth:
     made = NodeHealth(boot_id=boot_id(), heartbeat_seconds=boot_seconds(), pid=7, driver="580.95.05", gpus=gpus)
     return msgspec.structs.replace(made, **replaced)
+
+
+def daemons(**gpus: MpsGpu) -> MpsState:
+    return MpsState(boot_id=boot_id(), gpus={name.replace("_", "-"): gpu for name, gpu in gpus.items()})
 
 
 def occupant(pod: str, parts: int, **replaced: object) -> Occupant:

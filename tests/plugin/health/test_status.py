@@ -18,8 +18,8 @@ from plugin.health.state import (
 )
 from plugin.health.status import show
 from plugin.mps.state import MpsGpu, MpsState, write_state
-from plugin.state_files import boot_id, boot_seconds
-from tests.plugin.health.published import ago, healthy, node, status
+from plugin.state_files import boot_seconds
+from tests.plugin.health.published import ago, daemons, healthy, node, status
 
 
 def sick() -> GpuHealth:
@@ -33,10 +33,6 @@ def sick() -> GpuHealth:
     )
     lost = Fault(source="lost", why="the GPU is lost", since=ago(minutes=1.5), comes_back="once it answers again")
     return healthy(1, faults=(xid, lost), since=ago(minutes=2.5), model="H200 NVL")
-
-
-def daemons(**gpus: MpsGpu) -> MpsState:
-    return MpsState(boot_id=boot_id(), gpus={name.replace("_", "-"): gpu for name, gpu in gpus.items()})
 
 
 def test_a_healthy_node_is_one_line_for_each_gpu_and_0(tmp_path: Path) -> None:
@@ -78,45 +74,6 @@ def test_the_last_fault_of_a_program_is_told_with_who_was_on_the_gpu(
     assert first.startswith("  last application fault: XID 31 at 20")
     assert first.endswith(", 2 d ago; on the GPU then: team-a/one/main, team-b/two/main")
     assert second.endswith("; on the GPU then: no known tenant")
-
-
-def test_the_mps_daemon_of_a_gpu_is_told_where_there_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    now = boot_seconds()
-    write_state(
-        tmp_path,
-        daemons(
-            GPU_0=MpsGpu(state="ready", since=ago(hours=1.5), checked_seconds=now),
-            GPU_1=MpsGpu(state="fault", since=ago(seconds=90), checked_seconds=now, why="server 47 is in FAULT"),
-        ),
-    )
-    write_node_health(tmp_path, node(healthy(0), healthy(1), healthy(2)))
-    assert show(tmp_path, output="text") == 0
-    _, _, ready, _, fault, last = capsys.readouterr().out.splitlines()
-    assert ready.startswith("  MPS daemon: ready (since 20")
-    assert ready.endswith(" UTC, for 1 h)")
-    assert fault.startswith("  MPS daemon: not ready, MPS daemon fault: server 47 is in FAULT (since 20")
-    assert last.startswith("GPU 2")
-
-
-def test_a_daemon_that_nobody_looks_after_any_more_is_not_ready(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seen = boot_seconds() - 25
-    write_state(tmp_path, daemons(GPU_0=MpsGpu(state="ready", since=ago(hours=1), checked_seconds=seen)))
-    write_node_health(tmp_path, node(healthy(0)))
-    assert show(tmp_path, output="text") == 0
-    assert "MPS daemon: not ready, gpu-share mps has not checked" in capsys.readouterr().out
-
-
-def test_what_the_plugin_says_of_the_daemon_is_not_said_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    down = MpsGpu(state="failed", since=ago(seconds=9), checked_seconds=boot_seconds(), why="it hangs")
-    write_state(tmp_path, daemons(GPU_0=down))
-    fault = Fault(source="mps", why="MPS daemon failed: it hangs", since=ago(seconds=9), comes_back="once it answers")
-    write_node_health(tmp_path, node(healthy(0, faults=(fault,))))
-    assert show(tmp_path, output="text") == 1
-    assert capsys.readouterr().out.count("it hangs") == 1
 
 
 def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
@@ -216,16 +173,6 @@ def test_hostile_texts_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.
     assert max(map(len, shown.splitlines())) < 4000
     assert show(tmp_path, output="json") == 1
     assert json.loads(capsys.readouterr().out)["driver"] == bad
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff", b"{}", b"[" * 100_000])
-def test_an_unreadable_file_of_the_mps_daemons_is_as_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
-) -> None:
-    (tmp_path / "mps.json").write_bytes(content)
-    write_node_health(tmp_path, node(healthy(0)))
-    assert show(tmp_path, output="text") == 0
-    assert "MPS" not in capsys.readouterr().out
 
 
 def test_it_says_how_containers_get_their_gpu(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""What a plugin takes of its policy files: at its start, while it runs, and where they are broken."""
+
+from pathlib import Path
+
+from plugin.simulated.device_manager import Request
+from plugin.simulated.kubelet import SimulatedKubelet
+from tests.plugin.plugin_process import Start
+from tests.plugin.test_process import NAME
+
+
+def policies(folder: Path, **files: str) -> str:
+    """Write policy files in the place of those in *folder*, each in one step."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / ".new").write_text(text)
+        (folder / ".new").replace(folder / f"{name}.yaml")
+    return str(folder)
+
+
+def test_broken_files_of_namespaces_cost_a_node_no_vgpu_and_are_all_logged(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    folder = policies(
+        tmp_path / "policies",
+        _cluster="vgpusPerGpu: 20",
+        _default="mode: x",
+        team="share:\n  maximum: 2\n  minimum: 1\n",
+        Bad_Name="",
+    )
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--simulate", "1xL4", "--policies", folder)
+        told = [plugin.logged("policy file broken") for _ in range(4)]
+        kubelet.wait_for(NAME)
+        assert kubelet.allocatable(NAME) == 20
+    assert [(Path(one["file"]).name, one["line"], one["field"]) for one in told] == [
+        ("Bad_Name.yaml", 0, ""),
+        ("_default.yaml", 1, "mode"),
+        ("team.yaml", 2, "share.maximum"),
+        ("team.yaml", 3, "share.minimum"),
+    ]
+    assert {one["effect"] for one in told} == {"none here: the plugin needs _cluster.yaml only"}
+
+
+def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Start, tmp_path: Path) -> None:
+    folder = policies(tmp_path / "policies", _cluster="\nvgpusPerGpu: 0", team="mode: x")
+    ended, written = start("--simulate", "1xL4", "--policies", folder).ends()
+    assert ended == 2
+    assert written == (
+        f"gpu-share plugin: {folder}/_cluster.yaml:2: vgpusPerGpu: expected a whole number from 1 to 100, got 0: "
+        "write it like 10\n"
+    )
+
+
+def test_another_number_of_vgpus_is_taken_while_it_runs_and_outlives_a_kill(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    options = ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options)
+        kubelet.wait_for(NAME)
+        held = kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)  # 3 of 10, and 14 of 20
+        plugin.process.kill()
+        plugin.ends()
+        start(*options).logged("starting")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)
+        rest = kubelet.allocate(Request(pod="default/rest", container="main", resource=NAME, count=14))
+        assert not set(held.device_ids) & set(rest.device_ids)
+        assert [one.environment["GPU_SHARE_FRACTION"] for one in (held, rest)] == ["0.3", "0.7"]
+        kubelet.free("default/old")
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=3))
+        assert rest.environment["GPU_SHARE_FRACTION"] == "0.15"
+
+
+def test_a_change_that_is_taken_up_at_a_start_alone_ends_it_to_be_started_anew(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    options = ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options)
+        kubelet.wait_for(NAME)
+        kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
+        policies(tmp_path / "policies", _cluster="resourceNames: {mps: example.com/vgpu}")
+        told = plugin.logged("restart needed")
+        assert told["changed"] == ["resourceNames.mps gpu-share.dev/vgpu -> example.com/vgpu"]
+        assert plugin.ends()[0] == 0
+        start(*options).logged("starting")
+        assert kubelet.wait_for("example.com/vgpu") == 7  # 3 are held by the earlier name
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource="example.com/vgpu", count=7))
+        assert rest.environment["GPU_SHARE_FRACTION"] == "0.7"
