@@ -1,14 +1,14 @@
 """A pass by the real client against the simulated API server, and what it may do there."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from certs.cluster import Cluster
 from certs.ensure import ensure
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION
+from tests.certs.rotation_states import NOW
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import SETTINGS
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 PERMISSIONS = {
     "create secrets",
     f"get secrets {SERVING_SECRET}",

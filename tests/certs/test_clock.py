@@ -1,6 +1,6 @@
 """A clock that is wrong here, or on the API server."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import format_datetime
 
 import pytest
@@ -9,10 +9,9 @@ from certs.cluster import Cluster
 from certs.ensure import ensure
 from certs.errors import ClusterError
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION
+from tests.certs.rotation_states import NOW
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import SETTINGS, configuration
-
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from certs.cluster import Cluster
 from certs.ensure import ensure
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
-from tests.certs.pass_over_http import NOW, emptied, run
+from tests.certs.pass_over_http import emptied, run
+from tests.certs.rotation_states import NOW
 from tests.certs.simulated_api_server import SimulatedApiServer
 from tests.certs.simulated_cluster import SETTINGS, SimulatedCluster, configuration
 

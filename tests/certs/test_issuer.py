@@ -1,7 +1,7 @@
 import ipaddress
 import ssl
 import stat
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from certs.issuer import IssueError, Pair, issue_to_directory, new_ca
+from tests.certs.rotation_states import NOW
 
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NAMES = ("gpu-share.gpu-share.svc", "127.0.0.1", "::1")
 
 

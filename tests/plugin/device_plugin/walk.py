@@ -125,8 +125,8 @@ class RandomNode:
             self._manager.free(name)
             self.steps["rejection"] += 1
             return
-        sick = set(received.environment["NVIDIA_VISIBLE_DEVICES"].split(",")) & self._faults.keys()
-        assert not sick, f"{name} was put on {sick}, which is unhealthy"
+        unhealthy = set(received.environment["NVIDIA_VISIBLE_DEVICES"].split(",")) & self._faults.keys()
+        assert not unhealthy, f"{name} was put on {unhealthy}, which is unhealthy"
         self._running[name] = received
         self.steps["allocation"] += 1
 

@@ -22,7 +22,7 @@ from plugin.state_files import boot_seconds
 from tests.plugin.health.published import ago, daemons, healthy, node, status
 
 
-def sick() -> GpuHealth:
+def unhealthy() -> GpuHealth:
     """Make a GPU with two faults, as it is now: minutes pass while other tests run."""
     xid = Fault(
         source="xid",
@@ -47,7 +47,9 @@ def test_a_healthy_node_is_one_line_for_each_gpu_and_0(tmp_path: Path) -> None:
 
 
 def test_an_unhealthy_gpu_says_each_reason_since_when_and_what_brings_it_back_and_1(tmp_path: Path) -> None:
-    write_node_health(tmp_path, node(healthy(0), sick(), skipped=("GPU 2 of 3 cannot be shared: it is in MIG mode",)))
+    write_node_health(
+        tmp_path, node(healthy(0), unhealthy(), skipped=("GPU 2 of 3 cannot be shared: it is in MIG mode",))
+    )
     ran = status(tmp_path)
     assert (ran.returncode, ran.stderr) == (1, "")
     head, first, second, *more = ran.stdout.splitlines()
@@ -78,7 +80,7 @@ def test_the_last_fault_of_a_program_is_told_with_who_was_on_the_gpu(
 
 def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
     fault = ApplicationFault(xid=31, at=ago(days=2), tenants=("team-a/one/main",))
-    hurt = msgspec.structs.replace(sick(), application_fault=fault)
+    hurt = msgspec.structs.replace(unhealthy(), application_fault=fault)
     ready = MpsGpu(state="ready", since=ago(hours=1), checked_seconds=boot_seconds())
     write_state(tmp_path, daemons(GPU_0=ready))
     skipped = ("GPU 2 of 3 cannot be shared",)
