@@ -16,7 +16,8 @@ from pathlib import Path
 from certs.issuer import new_ca
 from tests.bench.callers import measure, memory_mib
 from tests.bench.pods import review_of
-from tests.webhook.serving import Server, Volume, served_with
+from tests.webhook.serving import Server, served_with
+from tests.webhook.volume import Volume
 
 _REVIEWS = 200_000
 _ROUND = 10_000

@@ -15,7 +15,8 @@ from typing import Self
 from certs.rotation import Settings
 from policies.contract import CA_SECRET, SERVING_SECRET
 from tests.certs.simulated_cluster import SimulatedCluster
-from tests.webhook.serving import Server, Volume, review_of, start
+from tests.webhook.serving import Server, review_of, start
+from tests.webhook.volume import Volume
 
 TICK_SECONDS = 0.05
 # One pass when the serving certificate is due, and one when the new one has settled: up to ten of each in a second.

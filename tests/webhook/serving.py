@@ -1,21 +1,19 @@
-"""The real webhook for a test: its process, its callers, and the volumes it reads."""
+"""The real webhook for a test: its process and its callers."""
 
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPSConnection
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 
 def wait_for(condition: Callable[[], object], *, seconds: float = 10) -> None:
@@ -204,61 +202,3 @@ def _wait_until_ready(server: Server, workers: int) -> None:
     server.port = int(server.lines("serving")[0]["address"].rpartition(":")[2])
     with server.caller_of_each_worker() as callers:
         assert [caller.ask("GET", "/readyz")[0] for caller in callers] == [200] * workers
-
-
-@dataclass
-class Load:
-    """Threads that call without a pause, and what they met."""
-
-    call: Callable[[], object]
-    threads: int = 4
-    seconds: list[float] = field(default_factory=list)
-    failures: list[BaseException] = field(default_factory=list)
-    _over: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> Self:
-        self._running = [threading.Thread(target=self._run) for _ in range(self.threads)]
-        for thread in self._running:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._running:
-            thread.join()
-
-    def has_made(self, calls: int) -> bool:
-        return len(self.seconds) >= calls
-
-    def _run(self) -> None:
-        while not self._over.is_set():
-            began = time.perf_counter()
-            try:
-                self.call()
-            except Exception as failure:  # noqa: BLE001 - whatever it is, the test wants to see it
-                self.failures.append(failure)
-            self.seconds.append(time.perf_counter() - began)
-
-
-class Volume:
-    """A ConfigMap or Secret as the kubelet mounts it: files are links through `..data`, which is swapped."""
-
-    def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
-        self.folder = folder
-        self._generation = 0
-        folder.mkdir()
-        self.swap(files)
-        for name in files:
-            (folder / name).symlink_to(Path("..data") / name)
-
-    def swap(self, files: dict[str, bytes]) -> None:
-        """Put other contents in place of all files, in one step."""
-        before = self.folder / f"..{self._generation}"
-        self._generation += 1
-        now = self.folder / f"..{self._generation}"
-        now.mkdir()
-        for name, content in files.items():
-            (now / name).write_bytes(content)
-        (self.folder / "..new").symlink_to(now.name)
-        (self.folder / "..new").replace(self.folder / "..data")
-        shutil.rmtree(before, ignore_errors=True)

@@ -1,34 +1,13 @@
-import contextlib
+"""Requests and their answers over HTTP: what is served, what is denied, and what is no HTTP."""
+
 import json
-import socket
 import ssl
-import struct
 from collections.abc import Callable
 
 import pytest
 
+from tests.webhook.raw_http import answer, post
 from tests.webhook.serving import Server, review_of
-
-MEBIBYTE = 1024 * 1024
-
-
-def answer(connection: socket.socket) -> tuple[int, str, str]:
-    """Read one response; returns status, head and body."""
-    received = b""
-    while b"\r\n\r\n" not in received:
-        piece = connection.recv(65536)
-        assert piece, f"closed after {received!r}"
-        received += piece
-    head, _, body = received.partition(b"\r\n\r\n")
-    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-    while len(body) < length:
-        body += connection.recv(65536)
-    return int(head.split()[1]), head.decode(), body.decode()
-
-
-def post(body: bytes, *, length: int | None = None) -> bytes:
-    size = len(body) if length is None else length
-    return b"POST /mutate?timeout=3s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (size, body)
 
 
 def test_reviews_are_answered_on_a_connection_that_is_kept(server: Server) -> None:
@@ -136,66 +115,6 @@ def test_a_target_that_is_none_is_no_fault_of_ours(server: Server, head: bytes) 
     assert not [line for line in server.all_lines() if line["level"] == "error"]
 
 
-def test_a_chunked_review_is_answered_as_the_last_of_its_connection(server: Server) -> None:
-    body = review_of()
-    with server.tls() as connection:
-        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n")
-        connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
-        status, head, _ = answer(connection)
-        assert (status, "Connection: close" in head) == (200, True)
-
-
-def test_broken_chunks_are_a_400(server: Server) -> None:
-    with server.tls() as connection:
-        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
-        assert answer(connection)[0] == 400
-
-
-def test_a_long_body_gets_a_413_before_it_is_sent(server: Server) -> None:
-    with server.tls() as connection:
-        connection.sendall(post(b"{", length=9 * MEBIBYTE))
-        status, head, body = answer(connection)
-        assert (status, "Connection: close" in head) == (413, True)
-        assert "8388608 bytes" in body
-
-
-@pytest.mark.parametrize("mebibytes", [9, 40])
-def test_a_long_body_gets_a_413_after_all_of_it_was_sent(server: Server, mebibytes: int) -> None:
-    with server.tls() as connection:
-        connection.sendall(post(b" " * mebibytes * MEBIBYTE))
-        assert answer(connection)[0] == 413
-        assert connection.recv(1) == b""
-
-
-def test_a_long_chunked_body_gets_a_413_while_its_caller_still_sends(server: Server) -> None:
-    chunk = b"%x\r\n%s\r\n" % (MEBIBYTE, b" " * MEBIBYTE)
-    with server.tls() as connection:
-        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for _ in range(20):
-            connection.sendall(chunk)
-        status, head, _ = answer(connection)
-        assert (status, "Connection: close" in head) == (413, True)
-        connection.sendall(chunk)
-
-
-def test_a_body_of_just_the_limit_is_read(server: Server) -> None:
-    body = review_of()
-    with server.caller() as caller:
-        assert caller.allowed(body + b" " * (8 * MEBIBYTE - len(body)))
-
-
-def test_a_caller_that_goes_away_in_the_middle_of_a_body_is_no_error(server: Server) -> None:
-    for linger in (False, True):  # with a FIN, with a RST
-        with server.tls() as connection:
-            connection.sendall(post(b"{", length=100))
-            if linger:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    with server.caller() as caller:
-        assert caller.allowed(review_of())
-    assert not server.all_lines("Socket error processing request.")
-    assert not [line for line in server.lines() if line["level"] == "error"]
-
-
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
 def test_tls_1_1_is_refused(server: Server) -> None:
     context = server.context()
@@ -278,37 +197,3 @@ def test_a_head_request_is_answered_with_the_length_of_what_it_leaves_out(server
     assert b"\r\nContent-Length: 3\r\n" in first
     assert first.endswith(b"\r\n\r\n")
     assert second.endswith(b"\r\n\r\nok\n")
-
-
-def test_bodies_that_are_not_complete_have_a_bound_together(server: Server) -> None:
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(server.tls()) for _ in range(12)]
-        for connection in connections:
-            with contextlib.suppress(OSError):  # rejected while it sends
-                connection.sendall(post(b" " * 7 * MEBIBYTE, length=8 * MEBIBYTE))
-        statuses = []
-        for connection in connections:
-            connection.settimeout(0.5)
-            with contextlib.suppress(TimeoutError):
-                statuses.append(answer(connection)[0])
-        assert 7 <= statuses.count(503) == len(statuses) <= 10
-        with server.tls() as usual:  # in two pieces, so that it is held as well
-            usual.sendall(post(review_of())[:-100])
-            usual.settimeout(0.2)
-            with pytest.raises(TimeoutError):
-                usual.recv(1)
-            usual.settimeout(15)
-            usual.sendall(post(review_of())[-100:])
-            assert answer(usual)[0] == 200
-        with server.caller() as caller:
-            assert caller.allowed(review_of())
-
-
-def test_a_caller_that_asks_first_is_told_to_send_its_body(server: Server) -> None:
-    body = review_of()
-    with server.tls() as connection:
-        head = b"POST /mutate HTTP/1.1\r\nHost: l\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
-        connection.sendall(head % len(body))
-        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
-        connection.sendall(body)
-        assert answer(connection)[0] == 200

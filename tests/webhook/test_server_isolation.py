@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.webhook.serving import Caller, Server, Volume, review_of, wait_for
+from tests.webhook.serving import Caller, Server, review_of, wait_for
+from tests.webhook.volume import Volume
 
 UP_TO_HALF = b'share: {maximum: "0.5"}\n'
 UP_TO_ONE = b'share: {maximum: "1"}\n'

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.webhook.serving import Server, Volume, review_of, served_with, wait_for
+from tests.webhook.serving import Server, review_of, served_with, wait_for
+from tests.webhook.volume import Volume
 
 UP_TO_HALF = {"_default.yaml": b'share: {maximum: "0.5"}\n'}
 

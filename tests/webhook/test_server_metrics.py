@@ -13,7 +13,8 @@ import pytest
 from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.webhook.serving import Server, Volume, free_port, review_of, served_with, wait_for
+from tests.webhook.serving import Server, free_port, review_of, served_with, wait_for
+from tests.webhook.volume import Volume
 
 UP_TO_HALF = b'share: {maximum: "0.5"}\n'
 Start = Callable[..., Server]

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from certs.issuer import CA, new_ca
-from tests.webhook.serving import Caller, Load, Server, Volume, review_of, wait_for
+from tests.webhook.load import Load
+from tests.webhook.serving import Caller, Server, review_of, wait_for
+from tests.webhook.volume import Volume
 
 UP_TO_HALF = {"_default.yaml": b'share: {maximum: "0.5"}\n'}
 UP_TO_ONE = {"_default.yaml": b'share: {maximum: "1"}\n'}

@@ -1,0 +1,102 @@
+"""Kinds that no table names: what in them looks like a pod or a request is said, and a path makes it one."""
+
+import json
+
+import pytest
+
+from tests.webhook.commands import POD, preview
+from tests.webhook.preview.previewed import made, titles
+
+UNKNOWN = """\
+apiVersion: example.com/v1
+kind: Server
+metadata: {name: it}
+spec:
+  pods:
+  - template:
+      metadata: {annotations: {gpu-share: "0.2"}}
+      spec:
+        containers: [{name: a, image: b}]
+"""
+FLAT = """\
+apiVersion: example.com/v1
+kind: Server
+metadata: {name: it, annotations: {gpu-share: "0.2"}}
+spec:
+  engine:
+    containers:
+    - {name: a, image: b}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "option", "path"),
+    [
+        (
+            UNKNOWN,
+            "9: Server it: spec.pods[0].template.spec.containers",
+            "spec.pods.*.template",
+            "spec.pods[0].template",
+        ),
+        (FLAT, "7: Server it: spec.engine.containers", "spec.engine", "spec.engine"),
+        (
+            FLAT.replace("  engine:\n    ", "  ").replace("    - ", "  - "),
+            "6: Server it: spec.containers",
+            "spec",
+            "spec",
+        ),
+    ],
+)
+def test_an_unknown_kind_with_containers_says_where_they_are_and_how_to_name_them(
+    text: str, place: str, option: str, path: str
+) -> None:
+    result = preview(text, code=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"gpu-share: standard input:{place} has containers")
+    assert result.stderr.endswith(f": add --pod-path {option}\n")
+    assert titles(text, "--pod-path", option) == {f"Server default/it, {path}": "granted"}
+    assert '"gpu-share.dev/vgpu": "2"' in json.dumps(made(text, "--pod-path", option))
+
+
+def test_an_unknown_kind_with_an_annotation_and_no_containers_is_said_too() -> None:
+    text = (
+        'kind: TrainJob\napiVersion: trainer.kubeflow.org/v1alpha1\nmetadata:\n  annotations:\n    gpu-share: "0.2"\n'
+    )
+    stderr = preview(text, code=2).stderr
+    assert "standard input:5: TrainJob (no name): metadata.annotations has gpu-share, and no pod is found" in stderr
+    dag = 'kind: Workflow\napiVersion: argoproj.io/v1alpha1\nmetadata: {annotations: {gpu-share: "1"}}\n'
+    dag += "spec: {templates: [{dag: {}}]}"
+    assert "and no pod is found" in preview(dag, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: ConfigMap\ndata: {a: 'containers: [{image: x}]'}",
+        "kind: Rollout\napiVersion: argoproj.io/v1alpha1\nspec: {workloadRef: {name: a}}",
+        "kind: Server\napiVersion: example.com/v1\nmetadata: {annotations: {a: b}, labels: {gpu-share.dev/mode: warn}}",
+        "kind: CustomResourceDefinition\nspec: {schema: {properties: {containers: {type: array, items: {}}}}}",
+    ],
+)
+def test_objects_with_neither_stay_silent(text: str) -> None:
+    result = preview(text)
+    assert (result.stdout, result.stderr) == ("No pod and no pod template here.\n", "")
+
+
+@pytest.mark.parametrize("output", ["explain", "diff", "yaml"])
+def test_the_other_objects_of_the_input_are_shown_all_the_same(output: str) -> None:
+    result = preview(f"{POD}---\n{UNKNOWN}", "-o", output, code=2)
+    assert "Pod default/web" in result.stdout or "gpu-share.dev/grant" in result.stdout
+    assert "--pod-path" in result.stderr
+
+
+def test_an_unknown_kind_is_said_where_one_pod_is_wanted() -> None:
+    stderr = preview(UNKNOWN, "-o", "patch", code=2).stderr
+    assert "--pod-path spec.pods.*.template" in stderr
+    assert "-o patch takes one pod, got 0" in stderr
+
+
+def test_a_path_that_fits_nothing_is_said_so() -> None:
+    assert "--pod-path spec.other: no object has a pod there" in preview(POD, "--pod-path", "spec.other", code=2).stderr
+    for bad in ("spec..x", ".spec", "a b", ""):
+        assert preview(POD, "--pod-path", bad, code=2).stdout == ""

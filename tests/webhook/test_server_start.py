@@ -1,0 +1,125 @@
+"""What stops the start of the webhook, with one line, and what it says when it serves."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from certs.issuer import issue_to_directory
+from tests.webhook.serving import Server
+
+
+def test_the_configuration_in_force_is_logged_at_the_start(server: Server, policies: Path, certificates: Path) -> None:
+    (line,) = server.lines("serving")
+    assert line["address"] == f"https://127.0.0.1:{server.port}"
+    assert line["policies"] == str(policies)
+    assert line["certificate"] == str(certificates / "tls.crt")
+    assert (line["workers"], line["body_bytes"], line["idle_seconds"]) == (1, 8 * 1024 * 1024, 120)
+    assert line["connections"] == 1024
+
+
+def run(**options: object) -> subprocess.CompletedProcess[str]:
+    given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+    webhook = [sys.executable, "-m", "gpu_share", "webhook", *given]
+    return subprocess.run(webhook, capture_output=True, text=True, timeout=20, check=False)
+
+
+def encrypted_key(folder: Path) -> None:
+    key = serialization.load_pem_private_key((folder / "tls.key").read_bytes(), None)
+    encryption = serialization.BestAvailableEncryption(b"password")
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    )
+
+
+def replaced(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "names"),
+    [
+        pytest.param(lambda folder: (folder / "tls.crt").unlink(), ["--cert", "tls.crt", "no such file"], id="no cert"),
+        pytest.param(lambda folder: (folder / "tls.key").unlink(), ["--key", "tls.key", "no such file"], id="no key"),
+        pytest.param(lambda folder: (folder / "tls.crt").write_text("x"), ["--cert", "tls.crt", "PEM"], id="bad cert"),
+        pytest.param(lambda folder: (folder / "tls.key").write_text("x"), ["--key", "tls.key", "PEM"], id="bad key"),
+        pytest.param(lambda folder: (folder / "tls.key").write_bytes(b"\xff\0"), ["--key", "PEM"], id="binary key"),
+        pytest.param(lambda folder: (folder / "tls.crt").write_bytes(b"\xff\0"), ["--cert", "PEM"], id="binary cert"),
+        pytest.param(
+            lambda folder: replaced(folder / "tls.key", os.mkfifo), ["--key", "tls.key", "a named pipe"], id="a pipe"
+        ),
+        pytest.param(
+            lambda folder: replaced(folder / "tls.crt", lambda path: path.symlink_to("/dev/zero")),
+            ["--cert", "tls.crt", "a device"],
+            id="a device",
+        ),
+        pytest.param(
+            lambda folder: os.truncate(folder / "tls.crt", 1 << 40), ["--cert", "tls.crt", "1024 KiB"], id="endless"
+        ),
+        pytest.param(encrypted_key, ["--key", "tls.key", "password"], id="encrypted key"),
+        pytest.param(
+            lambda folder: (folder / "tls.crt").write_bytes((folder / "ca.crt").read_bytes()),
+            ["--key", "tls.key", "not the key of", "tls.crt"],
+            id="another's key",
+        ),
+    ],
+)
+def test_a_pair_that_cannot_be_served_stops_the_start_with_one_line(
+    tmp_path: Path, policies: Path, spoil: Callable[[Path], object], names: list[str]
+) -> None:
+    issue_to_directory(tmp_path, dns_names=("localhost",))
+    spoil(tmp_path)
+    ended = run(policies=policies, cert=tmp_path / "tls.crt", key=tmp_path / "tls.key", bind="127.0.0.1:0")
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, names)
+
+
+def assert_one_line(stderr: str, names: list[str]) -> None:
+    assert stderr.startswith("gpu-share webhook: ")
+    assert stderr.count("\n") == 1
+    assert [name for name in names if name not in stderr] == []
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        pytest.param(None, ["--policies: ", "missing", "No such file"], id="no folder"),
+        pytest.param(
+            {"_default.yaml": "share: {maximum: 7.5.1}"},
+            ["--policies: ", "missing/_default.yaml:1: share", "7.5.1"],
+            id="broken",
+        ),
+    ],
+)
+def test_policies_that_cannot_be_used_stop_the_start_with_one_line(
+    tmp_path: Path, certificates: Path, files: dict[str, str] | None, names: list[str]
+) -> None:
+    folder = tmp_path / "missing"
+    for name, text in (files or {}).items():
+        folder.mkdir()
+        (folder / name).write_text(text)
+    ended = run(policies=folder, cert=certificates / "tls.crt", key=certificates / "tls.key", bind="127.0.0.1:0")
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, names)
+
+
+@pytest.mark.parametrize("bind", ["8443", "localhost:", ":8443", "localhost:x", "localhost:70000", "localhost:²"])
+def test_an_address_that_is_none_is_bad_usage(policies: Path, certificates: Path, bind: str) -> None:
+    ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind=bind)
+    assert ended.returncode == 2
+    assert_one_line(ended.stderr, ["--bind must be HOST:PORT", f'"{bind}"'])
+
+
+@pytest.mark.parametrize(("bind", "reason"), [("", "in use"), ("192.0.2.1:0", "assign"), ("no.invalid:0", "not known")])
+def test_an_address_that_cannot_be_had_is_a_failure(
+    server: Server, policies: Path, certificates: Path, bind: str, reason: str
+) -> None:
+    bind = bind or f"127.0.0.1:{server.port}"
+    ended = run(policies=policies, cert=certificates / "tls.crt", key=certificates / "tls.key", bind=bind)
+    assert ended.returncode == 1
+    assert_one_line(ended.stderr, [f"--bind {bind}", reason])
