@@ -22,7 +22,7 @@ def test_reviews_are_answered_on_a_connection_that_is_kept(server: Server) -> No
             assert caller.connection.sock is kept
 
 
-def test_a_share_above_the_policy_is_refused_in_a_review_and_not_by_a_status(server: Server) -> None:
+def test_a_share_above_the_policy_is_denied_in_a_review_and_not_by_a_status(server: Server) -> None:
     with server.caller() as caller:
         assert not caller.allowed(review_of("0.9"))
 
@@ -69,7 +69,7 @@ def test_a_bad_call_is_a_400_with_one_sentence_and_the_connection_goes_on(server
         ("OPTIONS", "/healthz?verbose", 405, "GET, HEAD"),
     ],
 )
-def test_anything_else_is_refused_in_plain_text(
+def test_anything_else_is_rejected_in_plain_text(
     server: Server, method: str, path: str, status: int, allowed: str | None
 ) -> None:
     with server.caller() as caller:
@@ -97,7 +97,7 @@ def test_health_and_readiness_are_plain(server: Server) -> None:
         b"GET /readyz HTTP/1.1\r\nX: " + b"x" * 20_000 + b"\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_in_plain_text_and_cut_off(server: Server, head: bytes) -> None:
+def test_what_is_no_http_is_rejected_in_plain_text_and_cut_off(server: Server, head: bytes) -> None:
     with server.tls() as connection:
         connection.sendall(head)
         status, heading, body = answer(connection)
@@ -116,7 +116,7 @@ def test_a_target_that_is_none_is_no_fault_of_ours(server: Server, head: bytes) 
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
-def test_tls_1_1_is_refused(server: Server) -> None:
+def test_tls_1_1_is_rejected(server: Server) -> None:
     context = server.context()
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
