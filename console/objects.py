@@ -204,7 +204,6 @@ class ContainerStatus(_Part, frozen=True, kw_only=True):
 
     name: Shown = Shown("")
     ready: bool = False
-    restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 

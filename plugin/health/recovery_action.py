@@ -8,8 +8,6 @@ from plugin.gpus.nvml import NvmlHealth
 _FIELD = 230  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # of a field's value, by its type
 
-NONE_NEEDED = 0
-
 
 def recovery_action(nvml: NvmlHealth, handle: Any) -> int | None:
     """Ask a GPU's driver for NVML's number of the action; None if it says something else. Raises NVML's errors."""
