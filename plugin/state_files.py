@@ -162,7 +162,7 @@ def read_json(path: Path, of: type[_T]) -> _T | None:
         return None
 
 
-def read_small_file(path: Path) -> bytes | None:
+def read_small_file(path: Path, *, largest_bytes: int = _LARGEST_BYTES) -> bytes | None:
     """
     Read a file as it was at one moment; None if it is none, or too large.
 
@@ -176,8 +176,8 @@ def read_small_file(path: Path) -> bytes | None:
             opened = os.fstat(descriptor)
             if not stat.S_ISREG(opened.st_mode):
                 return None
-            content = file.read(_LARGEST_BYTES + 1)
-            if len(content) > _LARGEST_BYTES:
+            content = file.read(largest_bytes + 1)
+            if len(content) > largest_bytes:
                 return None
             if os.fstat(descriptor).st_mtime_ns == opened.st_mtime_ns:
                 return content

@@ -42,6 +42,9 @@ GRANT_ANNOTATION: Final = "gpu-share.dev/grant"
 SHARED_LABEL: Final = "gpu-share.dev/shared"
 MPS_VOLUME: Final = "nvidia-mps"
 
+# On containers in the container runtime's eyes, not on pods: which part of which GPU the device plugin has answered.
+HELD_ANNOTATION: Final = "gpu-share.dev/held"
+
 # Namespaces with this label may scrape our pods.
 SCRAPER_LABEL: Final = "gpu-share.dev/scraper"
 

@@ -103,8 +103,7 @@ class Devices:
     def offered(self, ids: Collection[str], *, size: int) -> None:
         """Take up that the kubelet has *ids* for a new container that gets *size* of them."""
         with self._changed:
-            shown = [one.id for one in self._devices if one.healthy and not self._is_held(one.id)]
-            self.alignment.offered(ids, shown=shown, size=size, pool=self._pool)
+            self.alignment.offered(ids, shown=self.seen - self._occupied.ids, size=size, pool=self._pool)
 
     def set_faults(self, faults: Mapping[str, str]) -> None:
         """
@@ -141,11 +140,11 @@ class Devices:
                 self._guard.show_less()
                 self._publish()
 
-    def show_again(self, ids: Collection[str]) -> None:
+    def show_again(self, ids: frozenset[str]) -> None:
         """Show the free ones of *ids* again, for a second."""
         with self._changed:
             if self._guard:
-                self._guard.show_again(self._free_of(ids))
+                self._guard.show_again(len(ids - self._occupied.ids))
                 self._publish()
 
     def rooms(self) -> tuple[Room, ...]:
@@ -213,7 +212,7 @@ class Devices:
         if self._guard and self.is_known and not self.is_blind:
             shown = self._guard.shown(
                 free,
-                seen=self._free_of(self.seen),
+                seen=len(self.seen - self._occupied.ids),
                 vgpus_per_gpu=per_gpu,
                 aligned=bool(self.alignment.is_seen),
                 at_once=all(watch.closed for watch in self._watches),
@@ -239,11 +238,3 @@ class Devices:
         now, occupied = self._pool.vgpus_per_gpu, self._occupied
         numbers = {gpu.uuid: occupied.earlier(gpu.uuid, resource=self.resource, now=now) for gpu in self._pool.gpus}
         return {uuid: some for uuid, some in numbers.items() if some}
-
-    def _free_of(self, ids: Collection[str]) -> int:
-        """Count those of *ids* that nobody holds."""
-        return sum(not self._is_held(text) for text in ids)
-
-    def _is_held(self, text: str) -> bool:
-        place = self._pool.place(text)
-        return place is not None and place[1] in self._occupied.named.get(self._pool.gpus[place[0]].uuid, ())

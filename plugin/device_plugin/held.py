@@ -23,6 +23,7 @@ from plugin.shares.allocation import Allocation, allocate, check_ids
 from plugin.shares.binding import bind
 from plugin.shares.preference import AllocationPolicy, preferred_ids
 from plugin.sockets import KUBELET_SOCKET
+from plugin.state_files import boot_id
 from policies.cluster import Cluster
 
 
@@ -33,7 +34,11 @@ def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, stat
     What an earlier plugin has kept of it is in *kubelet_dir*; what other parts of the node must know, in *state_dir*.
     """
     checkpoint = Checkpoint(
-        vgpus_per_gpu=cluster.vgpus_per_gpu, kubelet_dir=kubelet_dir, state_dir=state_dir, is_ours=cluster.is_ours
+        vgpus_per_gpu=cluster.vgpus_per_gpu,
+        kubelet_dir=kubelet_dir,
+        state_dir=state_dir,
+        is_ours=cluster.is_ours,
+        boot_id=boot_id(),
     )
     # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
     checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
@@ -138,7 +143,8 @@ class HeldVgpus:
         this container does. Nothing else that is held is among them, or it has ended.
         """
         held = self._holdings.held()
-        reused = [holder for text in ids if (holder := held.get(text)) and holder.container is None]
+        before = {text: held[text] for text in ids if text in held}
+        reused = [holder for holder in before.values() if holder.container is None]
         included = {holder.gpu for holder in reused}
         numbers = {holder.of for holder in reused}
         pool = devices.pool
@@ -149,7 +155,7 @@ class HeldVgpus:
             healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
             if not healthy:
                 _check_health(candidates[0], devices)
-            room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=ids) for gpu in healthy}
+            room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=before) for gpu in healthy}
             if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
                 return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
         raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")

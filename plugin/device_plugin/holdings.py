@@ -102,13 +102,13 @@ class Holdings:
         with self._lock:
             return dict(self._held)
 
-    def by_gpu(self) -> dict[str, dict[VGpuId, Holder]]:
+    def by_gpu(self) -> dict[str, dict[str, Holder]]:
         """Say the same by UUID of the GPU, each with its number; of one that nobody knows, by the one in its ID."""
-        found: dict[str, dict[VGpuId, Holder]] = {}
+        found: dict[str, dict[str, Holder]] = {}
         with self._lock:
             for text, holder in self._held.items():
-                if vgpu := _parsed(text):
-                    found.setdefault(holder.gpu or vgpu.gpu_uuid, {})[vgpu] = self._numbered(holder)
+                if vgpu := parsed(text):
+                    found.setdefault(holder.gpu or vgpu.gpu_uuid, {})[text] = self._numbered(holder)
         return found
 
     def gpu_of(self, vgpu: VGpuId) -> str:
@@ -118,10 +118,10 @@ class Holdings:
         return (holder.gpu if holder else "") or vgpu.gpu_uuid
 
     def divide_by(self, vgpus_per_gpu: int) -> str:
-        """Have on the disk what is held, before GPUs are divided by another number; why it cannot be, or nothing."""
+        """Have it written what is held, before GPUs are divided by another number; why it cannot be, or nothing."""
         with self._lock:
             before, self._checkpoint.vgpus_per_gpu = self._checkpoint.vgpus_per_gpu, vgpus_per_gpu
-            self._write(to_disk=True)
+            self._write()
             why = self._checkpoint.unwritten or self._checkpoint.untold
             if why:
                 self._checkpoint.vgpus_per_gpu = before
@@ -154,8 +154,8 @@ class Holdings:
         """
         Note that a container gets vGPUs on GPUs, by ID and UUID, each one of *of* of its GPU.
 
-        It is a new container, whoever had them before. Say why that cannot be kept, or nothing: then it is on the disk,
-        or the machine could start with an earlier GPU of the same ID.
+        It is a new container, whoever had them before. Say why that cannot be kept, or nothing. It is not forced to the
+        disk: where the machine starts anew, the kubelet's own checkpoint says what containers are started with.
         """
         now_seconds = self._clock()
         with self._lock:
@@ -164,9 +164,9 @@ class Holdings:
             holder = Holder(
                 container=None, since_seconds=now_seconds, resource=resource, of=of, pod=max(own, default=self._pods)
             )
-            before = self._held
-            self._held = {**before, **{text: replace(holder, gpu=gpu) for text, gpu in gpu_of.items()}}
-            self._write(to_disk=True)
+            before, on = self._held, {gpu: replace(holder, gpu=gpu) for gpu in {*gpu_of.values()}}
+            self._held = {**before, **{text: on[gpu] for text, gpu in gpu_of.items()}}
+            self._write()
             if self._checkpoint.unwritten:
                 self._held = before
             return self._checkpoint.unwritten
@@ -182,18 +182,17 @@ class Holdings:
     def _numbered(self, holder: Holder) -> Holder:
         return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
 
-    def _write(self, *, to_disk: bool = False) -> None:
-        kept = {
-            vgpu: Held(
-                resource=holder.resource,
-                of=self._numbered(holder).of,
-                named=holder.container is not None,
-                gpu="" if holder.gpu == vgpu.gpu_uuid else holder.gpu or None,
-            )
-            for text, holder in self._held.items()
-            if (vgpu := _parsed(text))
-        }
-        self._checkpoint.write(kept, to_disk=to_disk)
+    def _write(self) -> None:
+        kept = ((vgpu, self._kept(holder, vgpu)) for text, holder in self._held.items() if (vgpu := parsed(text)))
+        self._checkpoint.write(kept, is_complete=not self.is_blind)
+
+    def _kept(self, holder: Holder, vgpu: VGpuId) -> Held:
+        return Held(
+            resource=holder.resource,
+            of=holder.of or self._checkpoint.unknown_of,
+            named=holder.container is not None,
+            gpu="" if holder.gpu == vgpu.gpu_uuid else holder.gpu or None,
+        )
 
     def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:
         """Whether a vGPU is held although the kubelet, asked then, does not name it."""
@@ -211,5 +210,6 @@ class Holdings:
 
 
 @lru_cache(8192)  # the same IDs all day
-def _parsed(text: str) -> VGpuId | None:
+def parsed(text: str) -> VGpuId | None:
+    """Read the ID of a vGPU; None if it is none."""
     return VGpuId.parse(text)

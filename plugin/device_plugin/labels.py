@@ -26,7 +26,9 @@ class Labels:
         """Say which indexes there are of each GPU by now, by UUID, where these are not the usual ones."""
         usual = frozenset(range(pool.vgpus_per_gpu))
         for gpu in pool.gpus:
-            self._known[gpu.uuid] = self._known.get(gpu.uuid, usual) | usual | advertised[gpu.uuid]
+            before = self._known.setdefault(gpu.uuid, usual)
+            if not before >= advertised[gpu.uuid] | usual:
+                self._known[gpu.uuid] = before | usual | advertised[gpu.uuid]
         known = {gpu.uuid: self._known[gpu.uuid] for gpu in pool.gpus}
         return {uuid: tuple(sorted(indexes)) for uuid, indexes in known.items() if indexes != usual}
 
@@ -79,9 +81,9 @@ def free_labels(
         chosen[gpu.uuid], left[gpu.uuid] = free[:number], free[number:]
     for gpu in gpus:
         missing = wanted.get(gpu.uuid, 0) - len(chosen[gpu.uuid])
+        if missing <= 0:
+            continue
         for other in sorted(gpus, key=lambda one: (one.numa_node != gpu.numa_node, one.uuid not in wanted)):
-            if missing <= 0:
-                break
             taken, left[other.uuid] = left[other.uuid][:missing], left[other.uuid][missing:]
             chosen[other.uuid] += taken
             missing -= len(taken)

@@ -2,47 +2,66 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 
-from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.holdings import Holder, parsed
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.parts import free_vgpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupied:
-    """The held vGPUs by UUID of the GPU that each is on."""
+    """The held vGPUs by UUID of the GPU that each is on, and by ID. Nothing of it changes, so all is counted once."""
 
-    by_gpu: Mapping[str, Mapping[VGpuId, Holder]] = field(default_factory=dict)
+    by_gpu: Mapping[str, Mapping[str, Holder]] = field(default_factory=dict)
     is_known: bool = False  # the kubelet has said it
     is_incomplete: bool = False  # more may be held than is known
+    ids: frozenset[str] = field(init=False)  # of all that is held
     named: dict[str, set[int]] = field(init=False, default_factory=dict)  # by UUID in the ID, and index
+    _kinds: dict[str, set[tuple[str, int, bool]]] = field(init=False, default_factory=dict)  # see `_kind`
+    _free: dict[tuple[str, int], int] = field(init=False, default_factory=dict)  # by GPU and number
 
     def __post_init__(self) -> None:
-        for vgpu in chain.from_iterable(self.by_gpu.values()):
-            self.named.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)
+        object.__setattr__(self, "ids", frozenset().union(*self.by_gpu.values()))
+        for text in self.ids:
+            if vgpu := parsed(text):
+                self.named.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)
+        for gpu, held in self.by_gpu.items():
+            self._kinds[gpu] = set(map(_kind, held.values()))
 
     def is_lost(self, gpus: Iterable[str]) -> bool:
         """Whether nobody knows of a vGPU that names one of these GPUs on which one it is."""
-        return any(not holder.gpu for gpu in gpus for holder in self.by_gpu.get(gpu, {}).values())
+        return any(not is_located for gpu in gpus for _, _, is_located in self._kinds.get(gpu, ()))
 
     def free(self, gpu: str, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:
         """Count what is free of a GPU, were it divided by that number, and as if the IDs in *but* were free too."""
-        held = self.by_gpu.get(gpu, {})
-        numbers = (holder.of for vgpu, holder in held.items() if not but or str(vgpu) not in but)
-        return free_vgpus(numbers, vgpus_per_gpu=vgpus_per_gpu)
+        if but:
+            return self._counted(gpu, vgpus_per_gpu=vgpus_per_gpu, but=but)
+        key = gpu, vgpus_per_gpu
+        if key not in self._free:
+            self._free[key] = self._counted(gpu, vgpus_per_gpu=vgpus_per_gpu)
+        return self._free[key]
 
     def numbers(self, gpu: str, *, usual: int) -> dict[str, int]:
         """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
-        return {str(vgpu): holder.of or usual for vgpu, holder in self.by_gpu.get(gpu, {}).items()}
+        return {text: holder.of or usual for text, holder in self.by_gpu.get(gpu, {}).items()}
 
     def earlier(self, gpu: str, *, resource: str, now: int) -> frozenset[int]:
         """Say into how many parts else than *now* a GPU was divided for what is held of it as *resource*."""
-        held = self.by_gpu.get(gpu, {}).values()
-        return frozenset(holder.of for holder in held if holder.resource in ("", resource)) - {0, now}
+        kinds = self._kinds.get(gpu, ())
+        return frozenset(of for held_as, of, _ in kinds if held_as in ("", resource)) - {0, now}
 
     def healthy(self, faults: Collection[str], *, resource: str) -> Iterable[VGpuId]:
         """List the vGPUs that are held as *resource* on GPUs without faults."""
         for gpu, held in self.by_gpu.items():
             if gpu not in faults:
-                yield from (vgpu for vgpu, holder in held.items() if holder.resource in ("", resource))
+                ids = (text for text, holder in held.items() if holder.resource in ("", resource))
+                yield from (vgpu for text in ids if (vgpu := parsed(text)))
+
+    def _counted(self, gpu: str, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:
+        held = self.by_gpu.get(gpu, {})
+        return free_vgpus((one.of for text, one in held.items() if text not in but), vgpus_per_gpu=vgpus_per_gpu)
+
+
+def _kind(holder: Holder) -> tuple[str, int, bool]:
+    """Say what many vGPUs of a GPU have in common: the resource, the number, and whether it is known where they are."""
+    return holder.resource, holder.of, bool(holder.gpu)

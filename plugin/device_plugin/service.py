@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import grpc
 
+from plugin.device_plugin import kubelet_checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.rejection import TOLD_SECONDS, Rejections
@@ -150,7 +151,8 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         answers = [answer(allocation, self._resource.sharing, self._resource.delivery) for allocation in allocations]
         for allocation in allocations:
             _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
-        return api_pb2.AllocateResponse(container_responses=[_container_message(one) for one in answers])
+        messages = [_container_message(one, for_) for one, for_ in zip(answers, allocations, strict=True)]
+        return api_pb2.AllocateResponse(container_responses=messages)
 
     def _allocation(self, ids: Sequence[str]) -> Allocation:
         resource = self._resource
@@ -192,9 +194,10 @@ def _topology_message(numa_node: int | None) -> api_pb2.TopologyInfo | None:
     return api_pb2.TopologyInfo(nodes=[api_pb2.NUMANode(ID=numa_node)])
 
 
-def _container_message(given: Answer) -> api_pb2.ContainerAllocateResponse:
+def _container_message(given: Answer, allocation: Allocation) -> api_pb2.ContainerAllocateResponse:
     return api_pb2.ContainerAllocateResponse(
         envs=given.environment,
+        annotations=kubelet_checkpoint.annotations(allocation),
         mounts=[api_pb2.Mount(host_path=one.host_path, container_path=one.container_path) for one in given.mounts],
         devices=[
             api_pb2.DeviceSpec(host_path=path, container_path=path, permissions="rw") for path in given.device_nodes

@@ -39,7 +39,8 @@ class Fit:
             return empty * per_gpu + min(sum(begun), per_gpu - 1)
         if self.policy == "spread" or self.aligned:  # each request may take an empty GPU
             return min(per_gpu + empty - 1, sum(free))
-        return sum(free) - max(self._unusable(begun, empty, most) for most in range(per_gpu))
+        # With more than half of it left on one that was empty, the others only have less.
+        return sum(free) - max(self._unusable(begun, empty, most) for most in range(per_gpu // 2 + 1))
 
     def shown(self, free: Sequence[int], total: int) -> tuple[int, ...]:
         """

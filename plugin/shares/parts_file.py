@@ -5,8 +5,7 @@ The kubelet keeps which vGPUs a container has, and starts it again with them, al
 they were when it got them is kept by nobody else. The GPU in the ID of a vGPU is not always the one that it is on.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +35,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     vgpus_per_gpu: int  # when it was written
     held: dict[VGpuId, Held]
+    boot_id: str = ""  # of the run of the machine in which it was written; empty where nobody knows
 
     def number_of(self, vgpu: VGpuId) -> int:
         """Say which part of its GPU a held vGPU is: one of so many."""
@@ -71,6 +71,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     vgpus_per_gpu: _Number
     held: tuple[_Group, ...]
+    boot_id: str = ""
 
 
 def read_parts(directory: Path) -> Checkpoint | None:
@@ -96,7 +97,7 @@ def read_parts(directory: Path) -> Checkpoint | None:
             if vgpu in held:
                 raise CheckpointError(f"it has {vgpu} twice")
             held[vgpu] = Held(resource=group.resource, of=group.of, named=group.named, gpu=group.on)
-    return Checkpoint(found.vgpus_per_gpu, held)
+    return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
 
 
 def read_bindings(directory: Path) -> Callable[[VGpuId], str]:
@@ -108,24 +109,24 @@ def read_bindings(directory: Path) -> Callable[[VGpuId], str]:
     return (checkpoint or Checkpoint(1, {})).gpu_of
 
 
-def write_parts(
-    directory: Path, held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, to_disk: bool = False
-) -> None:
+def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "") -> bytes:
+    """Write what the file is to say."""
+    indexes: dict[tuple[str, str, int, bool, str | None], list[int]] = {}
+    for vgpu, one in held:
+        alike = (one.resource, vgpu.gpu_uuid, one.of, one.named, one.gpu)
+        indexes.setdefault(alike, []).append(vgpu.index)
+    groups = (
+        _Group(resource=resource, gpu=gpu, of=of, named=named, on=on, indexes=tuple(sorted(found)))
+        for (resource, gpu, of, named, on), found in indexes.items()
+    )
+    return msgspec.json.encode(_File(vgpus_per_gpu=vgpus_per_gpu, held=tuple(groups), boot_id=boot_id))
+
+
+def write_parts(directory: Path, content: bytes) -> None:
     """
-    Replace the file; *to_disk*: it outlives a crash of the machine too, and not only this process.
+    Replace the file by *content*.
 
     Raises:
         OSError: If it cannot be written; the old one stays.
     """
-    content = _File(vgpus_per_gpu=vgpus_per_gpu, held=tuple(_groups(held)))
-    write_atomically(directory / FILE, msgspec.json.encode(content), to_disk=to_disk)
-
-
-def _groups(held: Iterable[tuple[VGpuId, Held]]) -> Iterator[_Group]:
-    rows = sorted(
-        (one.resource, vgpu.gpu_uuid, one.of, one.named, one.gpu is None, one.gpu or "", vgpu.index)
-        for vgpu, one in held
-    )
-    for (resource, gpu, of, named, is_unknown, on), group in groupby(rows, key=lambda row: row[:6]):
-        indexes = tuple(row[6] for row in group)
-        yield _Group(resource=resource, gpu=gpu, of=of, named=named, on=None if is_unknown else on, indexes=indexes)
+    write_atomically(directory / FILE, content)

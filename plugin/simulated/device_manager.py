@@ -49,6 +49,7 @@ class Received:
     environment: dict[str, str]
     mounts: tuple[ReceivedMount, ...]
     cdi_devices: tuple[str, ...] = ()  # fully qualified, for the container runtime
+    answer: bytes = b""  # as it came, and as the kubelet keeps it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,14 @@ class DeviceManager:
             if of == resource
             for device_id in received.device_ids
         }
+
+    def answers(self) -> tuple[tuple[Holding, bytes], ...]:
+        """List what each container has, init containers too, with the answer that it starts by."""
+        return tuple(
+            (Holding(pod=name, container=container, resource=resource, device_ids=one.device_ids), one.answer)
+            for name, pod in self._pods.items()
+            for (container, resource), one in pod.received.items()
+        )
 
     def holdings(self) -> tuple[Holding, ...]:
         """List what each container holds, without init containers: they end before the others begin."""

@@ -72,6 +72,7 @@ class PluginClient:
             environment=dict(first.envs),
             mounts=tuple(mounts),
             cdi_devices=tuple(device.name for device in first.cdi_devices),
+            answer=first.SerializeToString(),
         )
 
 

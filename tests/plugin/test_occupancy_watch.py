@@ -95,8 +95,10 @@ def test_vgpus_of_an_earlier_number_are_counted_in_thousandths_and_keep_their_li
 
 def test_what_is_free_and_what_is_hidden_is_what_the_devices_say() -> None:
     devices = Devices(Pool(gpus=(GPU, OTHER), vgpus_per_gpu=10), faults={OTHER.uuid: "it is lost"})
-    held = {one: Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(1, gpu_uuid=OTHER.uuid)}
-    held |= {one: Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(0)}
+    held = {
+        str(one): Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(1, gpu_uuid=OTHER.uuid)
+    }
+    held |= {str(one): Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(0)}
     devices.set_held(Occupied(by_gpu={GPU.uuid: held}))
     assert (devices.left(GPU), devices.left(OTHER)) == ((6, 0), (10, 0))
     assert devices.numbers(GPU) == {f"{GPU.uuid}::0": 5, f"{OTHER.uuid}::1": 5}

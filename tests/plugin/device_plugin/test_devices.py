@@ -27,7 +27,7 @@ def held(devices: Devices, *indexes: int, of: int = 10) -> Occupied:
     """On the first GPU."""
     uuid = devices.pool.gpus[0].uuid
     holder = Holder(container=None, since_seconds=0.0, resource=RESOURCE, of=of, gpu=uuid)
-    return Occupied(by_gpu={uuid: {VGpuId(uuid, index): holder for index in indexes}})
+    return Occupied(by_gpu={uuid: {str(VGpuId(uuid, index)): holder for index in indexes}})
 
 
 def test_an_allocation_by_the_present_number_is_no_news(devices: Devices) -> None:

@@ -44,7 +44,7 @@ class Guarded:
         """Have so many of each GPU held from now on."""
         held = {
             gpu.uuid: {
-                VGpuId(gpu.uuid, index): Holder(
+                str(VGpuId(gpu.uuid, index)): Holder(
                     container="team/a/main", since_seconds=0, resource=NAME, of=10, gpu=gpu.uuid
                 )
                 for index in range(count)
@@ -153,7 +153,7 @@ def test_of_many_gpus_those_with_most_room_are_named(tmp_path: Path) -> None:
             here.tick()
         here.send(6)
     here.status = 80  # as if all had been shown
-    here.devices.show_again([device.id for device in here.devices.next_state(here.devices.watch()) or ()])
+    here.devices.show_again(frozenset(device.id for device in here.manager.devices(NAME)))
     here.tell()
     here.send(5, expects=said.append)
     (words,) = said

@@ -15,6 +15,7 @@ from plugin.shares.fit import Fit
 from plugin.shares.parts_file import FILE
 from plugin.simulated.device_manager import Received, Request, UnexpectedAdmissionError
 from tests.plugin.device_plugin.guarded_node import GuardedNode
+from tests.plugin.device_plugin.kubelet_file import entry, write_checkpoint
 from tests.plugin.device_plugin.test_guarded_walk import node, settle, sizes
 from tests.plugin.device_plugin.walk import NAME
 
@@ -128,9 +129,8 @@ def test_where_the_checkpoint_is_lost_nothing_is_free_until_what_was_held_has_en
 
 
 def test_a_checkpoint_that_is_missing_is_lost_if_the_kubelet_has_allocated_something(tmp_path: Path) -> None:
-    kubelets_own = tmp_path / "kubelet_internal_checkpoint"
     for resource, is_lost in (("", False), ("nvidia.com/gpu", False), (NAME, True)):
-        kubelets_own.write_text(f'{{"PodDeviceEntries":[{{"ResourceName":"{resource}"}}]}}')
+        write_checkpoint(tmp_path, [entry(resource, ["GPU-a::0"], b"")])
         checkpoint = Checkpoint(vgpus_per_gpu=10, kubelet_dir=tmp_path, is_ours=lambda name: name == NAME)
         holdings = Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock", checkpoint=checkpoint)
         holdings.refresh()

@@ -65,7 +65,13 @@ class ServiceAsPlugin:
         except _AbortedError as rejection:
             raise PluginCallError(str(rejection)) from rejection
         names = tuple(one.name for one in answer.cdi_devices)
-        return Received(device_ids=tuple(device_ids), environment=dict(answer.envs), mounts=(), cdi_devices=names)
+        return Received(
+            device_ids=tuple(device_ids),
+            environment=dict(answer.envs),
+            mounts=(),
+            cdi_devices=names,
+            answer=answer.SerializeToString(),
+        )
 
 
 def _context() -> grpc.ServicerContext:

@@ -10,7 +10,7 @@ from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
 from plugin.pod_resources.tenants import Tenancy
-from plugin.shares.parts_file import Held, read_bindings, write_parts
+from plugin.shares.parts_file import Held, parts, read_bindings, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
@@ -80,7 +80,7 @@ def test_vgpus_of_an_earlier_number_count_as_what_they_were(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path, context: SupervisorContext
 ) -> None:
     numbers = [(VGpuId(UUID, index), Held(resource=RESOURCE, of=of)) for index, of in enumerate((5, 20, 20))]
-    write_parts(context.state_dir, numbers, vgpus_per_gpu=20)
+    write_parts(context.state_dir, parts(numbers, vgpus_per_gpu=20))
     with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3)):
         node.set_ceilings(allow("0.1", vgpus_per_gpu=20))
     assert supervisor.ceiling == Fraction(1, 5) + Fraction(2, 20)
@@ -90,7 +90,7 @@ def test_vgpus_count_on_the_gpu_that_they_are_on_whichever_their_ids_name(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path, context: SupervisorContext
 ) -> None:
     on = [(VGpuId("GPU-other", index), Held(resource=RESOURCE, of=10, gpu=UUID)) for index in range(3)]
-    write_parts(context.state_dir, on, vgpus_per_gpu=10)
+    write_parts(context.state_dir, parts(on, vgpus_per_gpu=10))
     with kubelet(root / "kubelet", held("team/a", "GPU-other", vgpus=3)):
         node.set_ceilings(allow("0.1"))
     assert supervisor.ceiling == Fraction(3, 10)
@@ -100,7 +100,7 @@ def test_no_ceiling_falls_while_nobody_knows_on_which_gpu_a_vgpu_is(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path, context: SupervisorContext
 ) -> None:
     for known in ([], [(VGpuId(UUID, 0), Held(resource=RESOURCE, of=10, gpu=None))]):
-        write_parts(context.state_dir, known, vgpus_per_gpu=10)
+        write_parts(context.state_dir, parts(known, vgpus_per_gpu=10))
         with kubelet(root / "kubelet", held("team/a", UUID, vgpus=1)):
             node.set_ceilings(allow("0.1"))
         assert supervisor.ceiling == 1

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.gpus.gpu import VGpuId
-from plugin.shares.parts_file import FILE, Checkpoint, CheckpointError, Held, read_parts, write_parts
+from plugin.shares.parts_file import FILE, Checkpoint, CheckpointError, Held, parts, read_parts, write_parts
 
 HELD = {
     VGpuId("GPU-a", 0): Held(resource="gpu-share.dev/vgpu", of=10, named=True),
@@ -17,13 +17,13 @@ HELD = {
 
 
 def test_what_was_written_is_read_by_the_next_plugin(tmp_path: Path) -> None:
-    write_parts(tmp_path, HELD.items(), vgpus_per_gpu=20, to_disk=True)
+    write_parts(tmp_path, parts(HELD.items(), vgpus_per_gpu=20))
     assert read_parts(tmp_path) == Checkpoint(20, HELD)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
 def test_a_vgpu_that_is_not_in_it_is_of_the_number_at_that_time(tmp_path: Path) -> None:
-    write_parts(tmp_path, HELD.items(), vgpus_per_gpu=20)
+    write_parts(tmp_path, parts(HELD.items(), vgpus_per_gpu=20))
     found = read_parts(tmp_path)
     assert found is not None
     assert [found.number_of(VGpuId("GPU-a", index)) for index in (0, 1)] == [10, 20]
@@ -81,5 +81,5 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed(tmp_path: Path) -> None:
 )
 def test_whatever_is_held_comes_back(tmp_path_factory: pytest.TempPathFactory, held: dict[VGpuId, Held]) -> None:
     directory = tmp_path_factory.mktemp("parts")
-    write_parts(directory, held.items(), vgpus_per_gpu=7)
+    write_parts(directory, parts(held.items(), vgpus_per_gpu=7))
     assert read_parts(directory) == Checkpoint(7, held)

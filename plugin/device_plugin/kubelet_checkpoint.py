@@ -1,0 +1,96 @@
+"""
+What the kubelet keeps of our answers, in a checkpoint of its own: it starts containers again by them, without a call.
+
+So after a restart of the machine that is what its containers have, and not what our own file says, which may be older.
+Each answer says in an annotation which GPUs it gives, and what its vGPUs are; it gets as far as the container runtime.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from google.protobuf.message import DecodeError
+from msgspec import Meta
+
+from plugin.device_plugin.v1beta1 import api_pb2
+from plugin.gpus.gpu import VGpuId
+from plugin.shares.allocation import Allocation
+from plugin.shares.parts_file import Held
+from plugin.state_files import read_small_file
+from policies.contract import HELD_ANNOTATION
+
+FILE = "kubelet_internal_checkpoint"
+_LARGEST_BYTES = 16 << 20  # it has the devices of all plugins of the node
+_NOT_SAID = 0  # of how many a vGPU is: an earlier plugin has answered without the annotation
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """What the annotation says of the vGPUs of one answer."""
+
+    of: Annotated[int, Meta(ge=1, le=100)]
+    gpus: tuple[str, ...]  # UUIDs, each with as many of the vGPUs
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """What one container has of one resource; the names are the kubelet's."""
+
+    resource: str = msgspec.field(name="ResourceName")
+    ids: dict[str, tuple[str, ...]] | None = msgspec.field(name="DeviceIDs")  # by NUMA node
+    answer: bytes | None = msgspec.field(name="AllocResp")
+
+
+class _Data(msgspec.Struct, frozen=True):
+    entries: tuple[_Entry, ...] | None = msgspec.field(name="PodDeviceEntries")
+
+
+class _File(msgspec.Struct, frozen=True):
+    data: _Data = msgspec.field(name="Data")
+
+
+def annotations(allocation: Allocation) -> dict[str, str]:
+    """Write what an answer is read by."""
+    given = _Given(allocation.vgpus_per_gpu, tuple(gpu.uuid for gpu in allocation.gpus))
+    return {HELD_ANNOTATION: msgspec.json.encode(given).decode()}
+
+
+def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[VGpuId, Held] | None:
+    """
+    Read what containers have of the resources of which *is_ours* says so, or had: the kubelet keeps it for a while.
+
+    Returns:
+        Of a vGPU whose answer does not say it, `of` is 0 and nobody knows the GPU, and neither where two answers
+        contradict each other. None where the file is not as a kubelet writes it; nothing where there is none.
+    """
+    try:
+        content = read_small_file(kubelet_dir / FILE, largest_bytes=_LARGEST_BYTES)
+        entries = msgspec.json.decode(content or b"", type=_File).data.entries or ()
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    found: dict[VGpuId, Held] = {}
+    for vgpu, held in (pair for entry in entries if is_ours(entry.resource) for pair in _held(entry)):
+        known = found.setdefault(vgpu, held)
+        if known != held:
+            found[vgpu] = Held(resource=held.resource, of=1, gpu=None)
+    return found
+
+
+def _held(entry: _Entry) -> Iterator[tuple[VGpuId, Held]]:
+    ids = sorted(text for texts in (entry.ids or {}).values() for text in texts)
+    given = _given(entry.answer or b"", ids)
+    for number, text in enumerate(ids):
+        if vgpu := VGpuId.parse(text):
+            gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None
+            of = given.of if given else _NOT_SAID
+            yield vgpu, Held(resource=entry.resource, of=of, gpu="" if gpu == vgpu.gpu_uuid else gpu)
+
+
+def _given(answer: bytes, ids: Sequence[str]) -> _Given | None:
+    try:
+        said = api_pb2.ContainerAllocateResponse.FromString(answer).annotations.get(HELD_ANNOTATION, "")
+        given = msgspec.json.decode(said.encode(), type=_Given)
+    except (DecodeError, ValueError, RecursionError):
+        return None
+    return given if given.gpus and len(ids) % len(given.gpus) == 0 else None

@@ -1,0 +1,106 @@
+"""What the kubelet keeps of the plugin's answers is read back, and nothing else is believed."""
+
+from pathlib import Path
+
+import pytest
+
+from plugin.device_plugin.kubelet_checkpoint import annotations, read_answers
+from plugin.device_plugin.v1beta1 import api_pb2
+from plugin.gpus.gpu import VGpuId
+from plugin.shares.allocation import Allocation
+from plugin.shares.parts_file import Held
+from plugin.simulated.gpus import simulated_gpus
+from tests.plugin.device_plugin.kubelet_file import FILE, Entry, entry, write_checkpoint
+from tests.plugin.device_plugin.walk import NAME
+
+ONE, OTHER = simulated_gpus("2xL4")
+FIRST, SECOND = VGpuId(ONE.uuid, 0), VGpuId(ONE.uuid, 1)
+
+
+def answer(*gpus: str, of: int = 10) -> bytes:
+    given = Allocation(gpus=tuple(gpu for gpu in (ONE, OTHER) if gpu.uuid in gpus), vgpus=1, vgpus_per_gpu=of)
+    return api_pb2.ContainerAllocateResponse(annotations=annotations(given)).SerializeToString()
+
+
+def of(*ids: VGpuId, given: bytes, **more: str) -> Entry:
+    return entry(NAME, [str(one) for one in ids], given, **more)
+
+
+def read(directory: Path, *entries: Entry) -> dict[VGpuId, Held] | None:
+    write_checkpoint(directory, entries)
+    found = read_answers(directory, lambda name: name == NAME)
+    return None if found is None else dict(found)
+
+
+def held(gpu: str | None, *, number: int = 10) -> Held:
+    return Held(resource=NAME, of=number, gpu=gpu)
+
+
+def test_an_answer_says_on_which_gpu_each_vgpu_is_and_what_it_is(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, of(FIRST, SECOND, given=answer(OTHER.uuid, of=20)), entry("nvidia.com/gpu", ["GPU-a::0"], b"")
+    )
+    assert found == {FIRST: held(OTHER.uuid, number=20), SECOND: held(OTHER.uuid, number=20)}
+
+
+def test_several_gpus_have_as_many_each(tmp_path: Path) -> None:
+    assert read(tmp_path, of(SECOND, FIRST, given=answer(ONE.uuid, OTHER.uuid, of=1))) == {
+        FIRST: held("", number=1),
+        SECOND: held(OTHER.uuid, number=1),
+    }
+
+
+def test_an_app_container_has_what_an_init_container_of_its_pod_had(tmp_path: Path) -> None:
+    both = (of(FIRST, SECOND, given=answer(OTHER.uuid), container="init"), of(FIRST, given=answer(OTHER.uuid)))
+    assert read(tmp_path, *both) == {FIRST: held(OTHER.uuid), SECOND: held(OTHER.uuid)}
+
+
+def test_of_two_answers_that_contradict_each_other_neither_is_believed(tmp_path: Path) -> None:
+    found = read(tmp_path, of(FIRST, given=answer(ONE.uuid)), of(FIRST, given=answer(OTHER.uuid), pod="2c3d"))
+    assert found == {FIRST: held(None, number=1)}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"",
+        b"\xff\xff",
+        api_pb2.ContainerAllocateResponse(envs={"A": "B"}).SerializeToString(),
+        *(
+            api_pb2.ContainerAllocateResponse(annotations={"gpu-share.dev/held": text}).SerializeToString()
+            for text in (
+                "",
+                "{",
+                "[" * 100_000,
+                '{"of":0,"gpus":["a"]}',
+                '{"of":10,"gpus":[]}',
+                '{"of":1,"gpus":["a","b"]}',
+            )
+        ),
+    ],
+)
+def test_of_an_answer_that_does_not_say_it_nobody_knows(tmp_path: Path, given: bytes) -> None:
+    assert read(tmp_path, of(FIRST, given=given)) == {FIRST: held(None, number=0)}
+
+
+def test_a_kubelet_that_has_allocated_nothing_says_so(tmp_path: Path) -> None:
+    assert read_answers(tmp_path, bool) == {}
+    (tmp_path / FILE).write_text('{"Data":{"PodDeviceEntries":null,"RegisteredDevices":null},"Checksum":1}')
+    assert read_answers(tmp_path, bool) == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"Data":{}}',
+        '{"Data":{"PodDeviceEntries":[{"ResourceName":"a"}]}}',
+        '{"Data":{"PodDeviceEntries":[{"ResourceName":"a","DeviceIDs":{},"AllocResp":"*"}]}}',
+    ],
+)
+def test_a_file_that_no_kubelet_of_today_writes_is_not_taken_for_an_empty_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE).write_text(content)
+    assert read_answers(tmp_path, bool) is None
