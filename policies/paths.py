@@ -17,6 +17,8 @@ def normal(path: str) -> str:
 
 def is_within(path: str, directory: str) -> bool:
     """Whether *path* is *directory* or lies in it; both are normal paths."""
+    if not path.startswith(directory):
+        return False
     return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
