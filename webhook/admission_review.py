@@ -70,7 +70,7 @@ class Response(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     uid: str
     allowed: bool
     patch_type: str | None = None
-    patch: str | None = None  # base64
+    patch: bytes | None = None  # in JSON they are base64
     status: Status | None = None
     warnings: list[str] | None = None
     audit_annotations: dict[str, str] | None = None

@@ -169,7 +169,11 @@ def _changes(made: list[Operation], path: str, container: Container, changes: li
     arguments: list[str] = []
     variables: list[dict[str, str]] = []
     for change in changes:
-        match change:
+        match change:  # what most pods need comes first
+            case AppendArgument(text):
+                arguments.append(text)
+            case AddVariable(name, value):
+                variables.append({"name": name, "value": value})
             case ReplaceArgument(field, index, text):
                 made.append(Operation("replace", f"{path}/{field}/{index}", text))
             case ReplaceVariable(index, name, value):
@@ -178,10 +182,6 @@ def _changes(made: list[Operation], path: str, container: Container, changes: li
                 removed.append(("env", index))
             case RemoveMount(index):
                 removed.append(("volumeMounts", index))
-            case AppendArgument(text):
-                arguments.append(text)
-            case AddVariable(name, value):
-                variables.append({"name": name, "value": value})
     if removed:
         made.extend(Operation("remove", f"{path}/{field}/{index}") for field, index in sorted(removed, reverse=True))
     _append(made, f"{path}/args", container.args, arguments)

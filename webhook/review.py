@@ -1,6 +1,5 @@
 """From an AdmissionReview to its answer, and what the log says of it."""
 
-from base64 import b64encode
 from typing import Any, Final
 
 import msgspec
@@ -181,7 +180,7 @@ def _patching(request: Request, made: list[Operation], warnings: tuple[str, ...]
         uid=request.uid,
         allowed=True,
         patch_type="JSONPatch" if made else None,
-        patch=b64encode(_encode(made)).decode() if made else None,
+        patch=_encode(made) if made else None,
         warnings=printable(warnings),
         audit_annotations=audit,
     )
