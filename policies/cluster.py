@@ -176,9 +176,11 @@ class Cluster(Section, frozen=True, kw_only=True):
 
     def own_parts(self, device: str) -> int | None:
         """Count the vGPUs of one GPU, or MIG instance, by the device's own number; None if it is the cluster's."""
+        if device == GPU_DEVICE:
+            return None
         if is_instance(device):
             return self.vgpus_per_instance.get(profile_of_device(device))
-        numbers = (rule.vgpus_per_gpu for rule in self.nodes if device and rule.of_device == device)
+        numbers = (rule.vgpus_per_gpu for rule in self.nodes if rule.of_device == device)
         return next((number for number in numbers if number is not None), None)
 
     @property

@@ -92,6 +92,8 @@ class _Request(msgspec.Struct, frozen=True, gc=False):
 
     def hidden(self) -> list[Slot]:
         """List the containers that ask for nothing."""
+        if len(self.asks) == len(self.containers):  # each is in it at most once
+            return []
         asking = {(ask.slot.group, ask.slot.index) for ask in self.asks}
         return [slot for slot in self.containers if (slot.group, slot.index) not in asking]
 
@@ -116,7 +118,6 @@ def _grant(  # noqa: PLR0913 - all that decides
     _check(request, of_node, found)
     one_by_one = _Containers(request, found)
     granted = tuple(one_by_one.granted(ask) for ask in asks)
-    hiding = hiding_variables(one.resource for one in kind.partitions)
     return Grant(
         policy=policy,
         resource=kind.resource,
@@ -129,10 +130,7 @@ def _grant(  # noqa: PLR0913 - all that decides
         partition=kind.partition,
         attaches_in_pod=attached,
         containers=granted,
-        hidden=tuple(
-            Hidden(slot, reserved(slot, policy, found, shares=None, partitioned=request.is_partitioned), hiding)
-            for slot in request.hidden()
-        ),
+        hidden=_hidden(request, found),
         recursive=recursive(of_node, containers, found),
         warnings=tuple(found.warnings),
     )
@@ -162,6 +160,18 @@ def _not_taken_by(request: _Request, granted: Sequence[ContainerGrant]) -> tuple
     if request.kind.allocation != DRA:
         return ()
     return not_taken_by(request.policies.cluster, request.kind.strategy, [one.resource for one in granted])
+
+
+def _hidden(request: _Request, found: Findings) -> tuple[Hidden, ...]:
+    """Say what hides the GPUs from the containers that ask for none."""
+    without = request.hidden()
+    if not without:
+        return ()
+    hiding = hiding_variables(one.resource for one in request.kind.partitions)
+    return tuple(
+        Hidden(slot, reserved(slot, request.policy, found, shares=None, partitioned=request.is_partitioned), hiding)
+        for slot in without
+    )
 
 
 class _Containers:

@@ -14,11 +14,12 @@ from policies.quantity import whole
 from policies.sizes import read_size
 
 
-def chosen_device(pod: Pod, containers: Sequence[Slot], *, cluster: Cluster, policy: EffectivePolicy) -> str:
+def chosen_device(pod: Pod, limited: Sequence[Slot], *, cluster: Cluster, policy: EffectivePolicy) -> str:
     """
     Return the device that the pod's shares are of; empty for GPUs without a name of their own.
 
-    The annotation says it, else a limit that names a resource of ours, else the policy.
+    The annotation says it, else a limit that names a resource of ours, else the policy. *limited* are the containers
+    that ask for devices by limits or requests.
 
     Raises:
         DeniedError: If the annotation names none, the policy allows no shares of it, or `_cluster.yaml` has lost it.
@@ -33,7 +34,7 @@ def chosen_device(pod: Pod, containers: Sequence[Slot], *, cluster: Cluster, pol
     if written is not None:
         device, asked = read_device(written), f"The annotation {DEVICE_ANNOTATION} says {quoted(written)}"
     else:
-        by_limit = _named_by_limits(containers, cluster)
+        by_limit = _named_by_limits(limited, cluster)
         if by_limit is None:
             return _known(allowed[0], cluster, policy)
         device, asked = by_limit[0], f"A limit names {quoted(by_limit[1], 90)}"
@@ -60,9 +61,9 @@ def choices(policy: EffectivePolicy) -> str:
 _MOST_NAMED = 3
 
 
-def _named_by_limits(containers: Sequence[Slot], cluster: Cluster) -> tuple[str, str] | None:
+def _named_by_limits(limited: Sequence[Slot], cluster: Cluster) -> tuple[str, str] | None:
     """Say of which device the first resource of ours is that a container asks for, and how that is called."""
-    for slot in containers:
+    for slot in limited:
         resources = device_resources(slot)
         for amounts in (resources.limits, resources.requests) if resources else ():
             for name, quantity in (amounts or {}).items():

@@ -110,17 +110,18 @@ def parts_of(cluster: Cluster, policy: EffectivePolicy, device: str = GPU_DEVICE
 
 
 def kind_of(
-    containers: Sequence[Slot],
+    parts: Kind,
+    limited: Sequence[Slot],
     shares: Mapping[str, tuple[str, Share]],
     *,
     cluster: Cluster,
     policy: EffectivePolicy,
-    device: str = GPU_DEVICE,
 ) -> Kind:
     """
-    Say what the pod is given; *shares* are those of its annotations, by container.
+    Say what the pod is given: *parts* of the device that is chosen, or whole ones.
 
-    It is given parts of the *device*, or whole ones.
+    *limited* are the containers that ask for devices by limits or requests, *shares* those of the annotations, by
+    container.
 
     A limit that names one kind asks for that kind. Else whole GPUs are what the policy says they are, and a pod with
     a part of a GPU in it gets vGPUs for all its shares.
@@ -129,19 +130,18 @@ def kind_of(
         DeniedError: If the limits name whole GPUs and an annotation asks for a part of one, or DRA or MPS has no such
             vGPUs.
     """
-    vgpus = parts_of(cluster, policy, device)
-    _check_parts(vgpus, policy)
-    if vgpus.strategy == PARTITION:
-        return vgpus
-    if policy.policy.share.whole == "vgpus":
-        return _served(vgpus, policy)
-    gpus = Kind(WHOLE, cluster.resource(WHOLE, device), 1, policy.policy.allocation, device)
-    names_gpus = _first_that_names(containers, gpus)
+    _check_parts(parts, policy)
+    if parts.strategy == PARTITION:
+        return parts
+    are_whole = shares and all(share.is_whole for _, share in shares.values())
+    if policy.policy.share.whole == "vgpus" or not (limited or are_whole):  # most pods
+        return _served(parts, policy)
+    gpus = Kind(WHOLE, cluster.resource(WHOLE, parts.device), 1, policy.policy.allocation, parts.device)
+    names_gpus = _first_that_names(limited, gpus)
     if names_gpus is not None:
         _check_whole(shares, names_gpus, gpus)
         return gpus
-    are_whole = shares and all(share.is_whole for _, share in shares.values())
-    return gpus if are_whole and _first_that_names(containers, vgpus) is None else _served(vgpus, policy)
+    return gpus if are_whole and _first_that_names(limited, parts) is None else _served(parts, policy)
 
 
 def _check_parts(parts: Kind, policy: EffectivePolicy) -> None:
@@ -179,8 +179,8 @@ def _served(vgpus: Kind, policy: EffectivePolicy) -> Kind:
     return vgpus
 
 
-def _first_that_names(containers: Sequence[Slot], kind: Kind) -> Slot | None:
-    for slot in containers:
+def _first_that_names(limited: Sequence[Slot], kind: Kind) -> Slot | None:
+    for slot in limited:
         resources = device_resources(slot)
         for amounts in (resources.limits, resources.requests) if resources else ():
             if any(kind.is_named_by(name) and whole(quantity) != 0 for name, quantity in (amounts or {}).items()):

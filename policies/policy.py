@@ -1,5 +1,6 @@
 """What may stand in a policy file, and the policy that holds for a namespace."""
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -190,7 +191,12 @@ class Policy(Section, frozen=True, kw_only=True):
     @property
     def shared_devices(self) -> tuple[str, ...]:
         """The devices that a share may be of, in order, as resources name them."""
-        return tuple(device for one in self.devices if (device := read_device(one)) is not None)
+        return _known_devices(self.devices)
+
+
+@lru_cache(1024)  # every pod asks, and policies write the same few
+def _known_devices(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(device for one in names if (device := read_device(one)) is not None)
 
 
 class Source(msgspec.Struct, frozen=True, gc=False):

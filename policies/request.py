@@ -68,17 +68,19 @@ def read_asks(
         What all shares of the pod are made of, and what each container asks of it.
     """
     parts = parts_of(cluster, policy)
+    limited = [slot for slot in containers if device_resources(slot)]  # of most pods none
     shares = _shares(pod, containers, found, is_ours=lambda name: cluster.is_ours(name) or parts.is_named_by(name))
     try:
-        device = chosen_device(pod, containers, cluster=cluster, policy=policy)
-        kind = kind_of(containers, shares, cluster=cluster, policy=policy, device=device)
+        device = chosen_device(pod, limited, cluster=cluster, policy=policy)
+        of_device = parts if device == parts.device else parts_of(cluster, policy, device)
+        kind = kind_of(of_device, limited, shares, cluster=cluster, policy=policy)
     except DeniedError as error:
         found.add(error)
         return parts, []
     asks = []
     for slot in containers:
         limit = None
-        if resources := device_resources(slot):
+        if limited and (resources := device_resources(slot)):
             _deny_other_resources(slot, cluster, kind, policy, found)
             limit = _limit(slot, resources, kind, found)
         key, share = shares.get(slot.name, ("", None))
