@@ -3,13 +3,14 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import Check, Verdict, cut, fail, not_applicable, not_seen, policies_of, unknown, warn
 from policies.contract import DRA, DRIVER
 from policies.device_classes import device_classes
 
 _PAGE: Final = "install.md#by-dra-on-kubernetes-136"
 # The table of docs/install.md.
 _GATES: Final = ("DRAExtendedResource", "DRAPartitionableDevices", "DRADeviceTaints")
+_UNUSED: Final = not_applicable("nothing is allocated by DRA")
 _ENABLE: Final = "enable them in API server, scheduler and kubelets, or use allocation: device-plugin"
 
 
@@ -31,7 +32,7 @@ def gates_for_later(on: Installation) -> Verdict:
 def gates(on: Installation) -> Verdict:
     """See that the feature gates are enabled: by what the API server says of them, else by what it has kept."""
     if not is_used(on):
-        return OK
+        return _UNUSED
     if on.gates:
         return fail(*_disabled(on), hint=_ENABLE)
     ours = [one for one in on.classes or () if one.metadata.name.endswith(f".{DRIVER}")]
@@ -49,7 +50,7 @@ def gates(on: Installation) -> Verdict:
 def classes(on: Installation) -> Verdict:
     """See that each size of a share has its DeviceClass."""
     if not is_used(on):
-        return OK
+        return _UNUSED
     policies = policies_of(on, "classes")
     if isinstance(policies, Verdict):
         return policies
@@ -68,7 +69,7 @@ def slices(on: Installation) -> Verdict:
     """See that the scheduler knows the GPUs of each node that it allocates."""
     by_dra = [node for node in on.seen.nodes if any(gpu.allocation == DRA for gpu in node.gpus)]
     if not by_dra:
-        return OK
+        return not_applicable("no node has GPUs that are allocated by DRA")
     if missing := not_seen(on, "slices"):
         return missing
     there = {one.spec.node_name for one in on.slices or () if one.spec.driver == DRIVER}

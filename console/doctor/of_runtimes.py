@@ -5,7 +5,19 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used
-from console.doctor.verdict import OK, Check, Status, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import (
+    OK,
+    Check,
+    Status,
+    Verdict,
+    cut,
+    fail,
+    not_applicable,
+    not_seen,
+    policies_of,
+    unknown,
+    warn,
+)
 from console.seen import SeenNode
 from policies.contract import CDI, MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
@@ -18,6 +30,7 @@ _OLDEST_TOOLKIT: Final = (1, 17, 8)
 _CONTAINERD_WITH_CDI: Final = (1, 7)
 _CONTAINERD_ENABLED: Final = (2,)  # unless it is told otherwise
 _CRIO_WITH_CDI_LAST: Final = (1, 34)  # sets the variables of the device after those of the pod
+_NO_DRIVER: Final = "no node tells of NVIDIA's driver"
 _VERSION: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})", re.ASCII)
 _VARIABLE: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 _MODES: Final[dict[str, tuple[str, ...]]] = {
@@ -29,13 +42,13 @@ _MODES: Final[dict[str, tuple[str, ...]]] = {
 
 def compute_modes(on: Installation) -> Verdict:
     """See that the compute mode of each GPU lets those on it that its strategy allows, and no others."""
-    found = []
-    silent = []
+    found, silent, told = [], [], False
     for node in on.seen.nodes:
         if not node.is_fresh:
             continue
         for gpu in node.gpus:
             allowed = _MODES.get(gpu.strategy, ())
+            told |= bool(gpu.compute_mode and allowed)
             if gpu.compute_mode and allowed and gpu.compute_mode not in allowed:
                 expected = " or ".join(allowed)
                 found.append(f"{node.name} GPU {gpu.index}: {gpu.compute_mode}, {gpu.strategy} needs {expected}")
@@ -44,7 +57,9 @@ def compute_modes(on: Installation) -> Verdict:
     if found:
         hint = "gpu-share mps sets the mode of GPUs under MPS, see its log; the others: nvidia-smi -i N -c DEFAULT"
         return fail(*cut(found), hint=hint)
-    return unknown("; ".join(cut(silent))) if silent else OK
+    if silent:
+        return unknown("; ".join(cut(silent)))
+    return OK if told else not_applicable("no node tells of a GPU with a compute mode")
 
 
 def drivers(on: Installation) -> Verdict:
@@ -53,6 +68,8 @@ def drivers(on: Installation) -> Verdict:
     for node in on.seen.nodes:
         if node.state and node.state.driver:
             by_driver.setdefault(node.state.driver, []).append(node.name)
+    if not by_driver:
+        return not_applicable("no node tells of a driver")
     told = [f"{driver} on {', '.join(nodes)}" for driver, nodes in sorted(by_driver.items())]
     old = [driver for driver in by_driver if (number := _number(driver)) and number < _OLDEST_DRIVER]
     found = told if len(told) > 1 else []
@@ -75,17 +92,18 @@ def toolkits(on: Installation) -> Verdict:
         )
     silent = [node.name for node in on.seen.nodes if _has_nvidia_driver(node) and node.name not in known]
     if not silent:
-        return OK
+        return OK if known else not_applicable(_NO_DRIVER)
     look = f"look at nvidia-ctk --version on {', '.join(cut(silent))}: {needed} or newer is expected"
     return not_seen(on, "toolkits") or unknown(f"only pods of NVIDIA's GPU Operator tell the toolkit's version: {look}")
 
 
 def toolkit_settings(on: Installation) -> Verdict:
     """See that the toolkit accepts NVIDIA_VISIBLE_DEVICES where containers need it, and nowhere else."""
-    broken, open_to_all, silent = [], [], []
+    broken, open_to_all, silent, told = [], [], [], False
     for node in on.seen.nodes:
         toolkit = node.state.toolkit if node.state else None
         if toolkit is not None and toolkit.accepts_variable is not None:
+            told = True
             if toolkit.variable_needed and not toolkit.accepts_variable:
                 broken.append(f"{node.name}: {_VARIABLE} = false, and containers get their GPU by the variable there")
             elif toolkit.variable_needed is False and toolkit.accepts_variable:
@@ -98,7 +116,7 @@ def toolkit_settings(on: Installation) -> Verdict:
         return warn(*cut(open_to_all), hint=f"set {_VARIABLE} = false: containers with a share do without it there")
     if silent:
         return unknown(f"no settings of NVIDIA's toolkit can be read on {', '.join(cut(silent))}: look at {_VARIABLE}")
-    return OK
+    return OK if told else not_applicable(_NO_DRIVER)
 
 
 def cdi(on: Installation) -> Verdict:
@@ -106,8 +124,9 @@ def cdi(on: Installation) -> Verdict:
     policies = policies_of(on)
     if isinstance(policies, Verdict):
         return policies
-    if not is_used(on) and set(policies.cluster.handover) != {CDI}:
-        return OK
+    handover = policies.cluster.handover
+    if not is_used(on) and set(handover) != {CDI}:
+        return not_applicable(f"handover: [{', '.join(handover)}] does without it")
     told = [_cdi_of(node) for node in on.seen.nodes]
     if without := [sentence for status, sentence in told if status == "failure"]:
         return fail(*cut(without), hint="upgrade the container runtime, or say handover: [envvar] in _cluster.yaml")

@@ -5,7 +5,7 @@ from typing import Final
 from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
 from console.seen import SeenPod
-from console.words import gib
+from console.words import gib, several
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
 from policies.share import Share, milli_text
@@ -76,12 +76,18 @@ def within_share(on: Installation) -> Verdict:
         return fail(
             *cut(over), hint="set the framework's memory setting, or strategy: mps, which holds it to its share"
         )
-    free = [
-        f"{tenant.name} on {node.name}: {gpu.strategy or 'nobody knows what'} limits no memory"
-        for node, gpu, tenant in on.seen.tenants()
-        if not gpu.limits_enforced_by and tenant.parts < gpu.parts
+    free: dict[tuple[str, str], list[str]] = {}
+    for node, gpu, tenant in on.seen.tenants():
+        if not gpu.limits_enforced_by and tenant.parts < gpu.parts:
+            free.setdefault((node.name, gpu.strategy or "an unknown strategy"), []).append(tenant.namespace)
+    found = [
+        f"{node}: {strategy} limits no memory of {several(len(of), 'container')}, in {', '.join(cut(sorted({*of})))}"
+        for (node, strategy), of in sorted(free.items())
     ]
-    return warn(*cut(free), hint="strategy: mps holds each container to its share")
+    return warn(
+        *cut(found),
+        hint="strategy: mps does; else only a framework's own setting holds it, see gpu-share explain POD -n NAMESPACE",
+    )
 
 
 def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:

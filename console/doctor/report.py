@@ -31,6 +31,7 @@ _SIGNS: Final[dict[Status, tuple[str, str]]] = {
     "warning": ("!", "yellow"),
     "failure": ("✗", "red"),
     "unknown": ("?", "yellow"),
+    "not-applicable": ("-", "dim"),
 }
 
 
@@ -53,20 +54,21 @@ def findings(on: Installation, sections: Sequence[tuple[str, Sequence[Check]]]) 
 
 
 def has_failed(found: Sequence[Finding]) -> bool:
-    """Whether something is wrong: what is odd or not known is not."""
+    """Whether something is wrong: what is odd or not known is not, nor what there is nothing of."""
     return any(one.status == "failure" for one in found)
 
 
 def lines(found: Sequence[Finding]) -> Iterator[Text]:
-    """Write a line for each check, with what was found and what to do below it."""
+    """Write a line for each check, with what was found and what to do below it, or why there was nothing to judge."""
     section = ""
     for one in found:
         if one.section != section:
             yield Text(f"{'' if not section else chr(10)}{one.section}", "bold")
             section = one.section
         sign, colour = _SIGNS[one.status]
-        yield Text.assemble((f"{sign} ", colour), one.says)
-        if one.status == "ok":
+        why = f": {one.found[0]}" if one.status == "not-applicable" else ""
+        yield Text.assemble((f"{sign} ", colour), one.says, (why, colour))
+        if one.status in ("ok", "not-applicable"):
             continue
         yield from (Text(f"    {sentence}", colour) for sentence in one.found)
         if one.right:
@@ -84,6 +86,7 @@ _WORDS: Final[tuple[tuple[Status, str], ...]] = (
     ("warning", "to look at"),
     ("failure", "failed"),
     ("unknown", "not seen"),
+    ("not-applicable", "with nothing to judge"),
 )
 
 

@@ -13,7 +13,7 @@ OUR_PODS: Final = "the pods of gpu-share"  # how what lists them describes them
 
 _MOST: Final = 10  # sentences of one check
 
-Status = Literal["ok", "warning", "failure", "unknown"]
+Status = Literal["ok", "warning", "failure", "unknown", "not-applicable"]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +57,11 @@ def unknown(why: str | Unseen | None) -> Verdict:
     if isinstance(why, Unseen):
         return Verdict(status="unknown", found=(why.why,), right=why.right)
     return Verdict(status="unknown", found=(why or "it cannot be seen",))
+
+
+def not_applicable(why: str) -> Verdict:
+    """Say why there is nothing to judge."""
+    return Verdict(status="not-applicable", found=(why,))
 
 
 def not_seen(installation: Installation, *fields: str) -> Verdict | None:

@@ -73,7 +73,10 @@ def test_an_installation_in_which_all_is_well_has_a_line_for_each_check(asked: A
     lines = [line for line in ran.stdout.splitlines() if line.startswith("✓ ")]
     assert len(lines) >= 25
     assert not {"!", "✗", "?"} & {line[:1] for line in ran.stdout.splitlines()}
-    assert ran.stdout.endswith(f"{len(lines)} checks: {len(lines)} in order\n")
+    unused = [line for line in ran.stdout.splitlines() if line.startswith("- ")]
+    assert "- the scheduler knows the GPUs that it allocates: no node has GPUs that are allocated by DRA" in unused
+    counted = f"{len(lines)} in order, {len(unused)} with nothing to judge"
+    assert ran.stdout.endswith(f"{len(lines) + len(unused)} checks: {counted}\n")
 
 
 def test_a_failure_has_its_reason_a_hint_and_a_page_and_ends_with_1(asked: Asked) -> None:
@@ -151,7 +154,7 @@ def test_a_cluster_that_does_not_serve_dra_has_none_of_its_objects(shown: Callab
     known = installed()
     for resource in ("deviceclasses", "resourceslices"):
         known.raw[f"{_DRA}/{resource}"] = status_of(404, "the server could not find the requested resource")
-    assert {one["status"] for one in shown(known, "doctor")} == {"ok"}
+    assert {one["status"] for one in shown(known, "doctor")} == {"ok", "not-applicable"}
 
 
 def test_an_old_toolkit_is_known_by_the_image_of_the_gpu_operator(shown: Callable[..., Any]) -> None:

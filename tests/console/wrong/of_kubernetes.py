@@ -1,4 +1,4 @@
-"""Clusters in which a check of Kubernetes itself fails."""
+"""Clusters in which a check of Kubernetes itself fails, or has nothing to judge."""
 
 import msgspec
 
@@ -40,6 +40,7 @@ WRONG: list[Wrong] = [
         "gpu-0 has devices of the DRA driver gpu.nvidia.com too",
         lambda: installation(slices=(of_nvidia(),)),
     ),
+    ("feature-gates", "not-applicable", "nothing is allocated by DRA", installation),
     (
         "feature-gates",
         "failure",

@@ -1,4 +1,4 @@
-"""Installations in which a check of a node fails."""
+"""Installations in which a check of a node fails, or has nothing to judge."""
 
 from policies.node_state import Ages, Gpu, MpsDaemon
 from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
@@ -40,4 +40,6 @@ WRONG: list[Wrong] = [
         "gpu-0 has no ResourceSlice of gpu-share.dev; its plugin says: cdi; allocation by DRA: no right",
         lambda: with_node(gpu(allocation="dra"), handover="cdi; allocation by DRA: no right"),
     ),
+    ("device-classes", "not-applicable", "nothing is allocated by DRA", installation),
+    ("slices", "not-applicable", "no node has GPUs that are allocated by DRA", installation),
 ]

@@ -1,4 +1,4 @@
-"""Installations in which a check of what lies below the containers fails."""
+"""Installations in which a check of what lies below the containers fails, or has nothing to judge."""
 
 from typing import Any
 
@@ -28,6 +28,12 @@ def sliced(mode: str) -> Installation:
 
 def settings(*, accepts: bool | None, needed: bool) -> Installation:
     return with_node(gpu(), gpu(index=1), toolkit=Toolkit(accepts_variable=accepts, variable_needed=needed))
+
+
+def simulated() -> Installation:
+    """An installation on a node without NVIDIA's driver."""
+    said = state(gpu(compute_mode=""), gpu(index=1, compute_mode=""), on="gpu-0", driver="simulated", toolkit=None)
+    return installation(seen(**nodes(said)), toolkits={})
 
 
 WRONG: list[Wrong] = [
@@ -66,5 +72,10 @@ WRONG: list[Wrong] = [
     ("cdi", "warning", "only if it is told enable_cdi = true", lambda: on_runtime("containerd://1.7.27-k3s1")),
     ("cdi", "warning", "CRI-O 1.33.2 sets a pod's variables after", lambda: on_runtime("cri-o://1.33.2")),
     ("cdi", "unknown", "nothing is known of CDI in docker://28.1", lambda: on_runtime("docker://28.1")),
+    ("drivers", "not-applicable", "no node tells of a driver", lambda: with_node(gpu(), driver="")),
+    ("compute-mode", "not-applicable", "no node tells of a GPU with a compute mode", simulated),
+    ("toolkit-version", "not-applicable", "no node tells of NVIDIA's driver", simulated),
+    ("toolkit-settings", "not-applicable", "no node tells of NVIDIA's driver", simulated),
+    ("cdi", "not-applicable", "handover: [envvar] does without it", installation),
     ("cdi", "failure", "has no CDI", lambda: on_runtime("containerd://1.6.0", **policies(x="allocation: dra\n"))),
 ]

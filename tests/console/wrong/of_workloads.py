@@ -14,7 +14,8 @@ def over() -> Installation:
 
 
 def sliced() -> Installation:
-    shared = gpu(tenant("a", 2), strategy="time-slicing", limits_enforced_by="")
+    several = (tenant("a", 2), tenant("b", 1), tenant("c", 1, namespace="team-language"))
+    shared = gpu(*several, strategy="time-slicing", limits_enforced_by="")
     return with_node(shared, gpu(index=1))
 
 
@@ -41,5 +42,10 @@ WRONG: list[Wrong] = [
         lambda: installation(seen(**pods(pending("late", "0.4", "no room"))), **policies("vgpusPerGpu: 20\n")),
     ),
     ("within-share", "failure", "takes 60.0 GiB of its 28.0 GiB", over),
-    ("within-share", "warning", "time-slicing limits no memory", sliced),
+    (
+        "within-share",
+        "warning",
+        "gpu-0: time-slicing limits no memory of 3 containers, in team-language, team-vision",
+        sliced,
+    ),
 ]
