@@ -7,9 +7,8 @@ A node's part answers through the API server's proxy, and may be anybody's by th
 import re
 import time
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -21,6 +20,7 @@ from urllib3.exceptions import HTTPError
 from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
+from program.structs import decoder
 
 T = TypeVar("T")
 
@@ -191,11 +191,6 @@ def _check(size_bytes: int, deadline: float, largest_bytes: int) -> None:
         raise UnseenError(f"no whole answer within {DEADLINE_SECONDS:g} s")
 
 
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind, dec_hook=as_shown)
-
-
 def decoded(kind: type[T], content: bytes) -> T:
     """
     Read an object out of an answer.
@@ -204,10 +199,9 @@ def decoded(kind: type[T], content: bytes) -> T:
         UnseenError: If it is something else.
     """
     try:
-        found: T = _decoder(cast("Any", kind)).decode(content)
+        return decoder(kind, as_shown).decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise UnseenError(f"the answer is not understood: {error}") from None
-    return found
 
 
 def message_of(content: bytes) -> str:

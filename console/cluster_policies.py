@@ -10,13 +10,19 @@ import msgspec
 from console.api_server import ApiServer, path_of
 from console.objects import Metadata
 from console.words import Shown
+from policies.cluster import Cluster
 from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
 from policies.errors import PolicyError
+from policies.policy import Policy
 from policies.policy_set import PolicySet
 from policies.reading.store import PolicyStore
+from program.structs import decoder
 
 RIGHT: Final = f"list configmaps in namespace {NAMESPACE}"
 _CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"  # earlier versions added a hash of its content
+
+for _kind in (Cluster, Policy):  # two requests to the page may read them at once
+    decoder(_kind)
 
 Read = tuple[PolicySet | None, tuple[str, ...]]  # what is in force, and what is wrong with the files
 

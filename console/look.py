@@ -15,6 +15,7 @@ from console.seen import COMPONENT_LABEL, Denial, Seen, SeenNode, SeenPod, Unsee
 from console.words import Shown, as_shown, moment
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
+from program.structs import decoder
 
 T = TypeVar("T")
 
@@ -92,7 +93,7 @@ def seen_pod(pod: Pod) -> SeenPod:
     """Read what a pod was granted."""
     try:
         text = pod.metadata.annotations.get(GRANT_ANNOTATION, "")
-        grant = msgspec.json.decode(text, type=Grant, dec_hook=as_shown)
+        grant = decoder(Grant, as_shown).decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
         return SeenPod(pod=pod, grant=None)
     return SeenPod(pod=pod, grant=grant)

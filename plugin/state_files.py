@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
+from program.structs import decoder
 
 STATE_DIR = Path("/run/gpu-share")  # unless --state-dir says otherwise
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -157,7 +157,7 @@ def read_json(path: Path, of: type[_T]) -> _T | None:
     """Read a file as *of*; None if it is not there, is no file, is too large, or says something else."""
     try:
         content = read_small_file(path)
-        return msgspec.json.decode(content, type=of) if content is not None else None
+        return decoder(of).decode(content) if content is not None else None
     except (OSError, ValueError, RecursionError):  # ValueError: no JSON, no UTF-8, or not of that type
         return None
 

@@ -18,6 +18,7 @@ from policies.contract import DRIVER, GRANT_ANNOTATION, SHARE_ANNOTATION
 from policies.decision import decide
 from policies.errors import GpuShareError
 from policies.grant import Decision
+from program.structs import decoder
 
 _KINDS: Final = {
     "deployment": ("apps/v1", "deployments"),
@@ -150,7 +151,7 @@ def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision 
         kept = "a webhook keeps the policy that it had, and one that has started since denies"
         return None, Unseen(what="the policy of the namespace", why=f"{'; '.join(problems)}: {kept}")
     try:
-        pod = msgspec.json.decode(content, type=rules.Pod)
+        pod = decoder(rules.Pod).decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return None, Unseen(what="a decision", why=Shown(f"the pod cannot be read: {error}"))
     return decide(pod, namespace, policies, restricted=labels.get(_ENFORCE_LABEL) in _RESTRICTED), None

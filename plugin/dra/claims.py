@@ -9,6 +9,7 @@ import msgspec
 from plugin.dra.devices import Device
 from plugin.errors import ClaimError
 from policies.contract import DRIVER
+from program.structs import decoder
 
 _EXTENDED_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
 
@@ -73,6 +74,9 @@ class _Claim(_Part, frozen=True):
     metadata: _Metadata
     spec: _Spec = _Spec()
     status: _Status = _Status()
+
+
+decoder(_Claim)  # the kubelet asks in several threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import msgspec
 from policies.cluster import Cluster
 from policies.contract import GRANT_ANNOTATION
 from policies.errors import quoted
+from program.structs import decoder
 
 
 class _Container(msgspec.Struct):
@@ -42,6 +43,6 @@ def _grant(pod: dict[str, Any]) -> _Grant | None:
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(GRANT_ANNOTATION) if isinstance(annotations, dict) else None
     try:
-        return msgspec.json.decode(text, type=_Grant) if isinstance(text, str) else None
+        return decoder(_Grant).decode(text) if isinstance(text, str) else None
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
