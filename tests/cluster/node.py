@@ -13,8 +13,9 @@ from tests.cluster.cluster import Cluster, eventually, state_directory
 from tests.cluster.image import NAME
 from tests.cluster.pods import Place, container, pod
 
+_PIPES = "/tmp/nvidia-mps"
 # What gpu-share leaves on a node when it is uninstalled, by docs/operations.md
-_LEFT = "/host/tmp/nvidia-mps /host/run/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
+_LEFT = f"/host{_PIPES} /host/run/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
 
 # The first process of a container has the process ID 1 there.
 _KILL = """\
@@ -60,7 +61,21 @@ class Node:
 
     def clean(self) -> None:
         """Remove the files that an uninstalled gpu-share leaves."""
-        self.run(f"umount /host/tmp/nvidia-mps/shm 2>/dev/null; rm -rf {_LEFT}")
+        self.run(f"umount /host{_PIPES}/shm 2>/dev/null; rm -rf {_LEFT}")
+
+
+@contextmanager
+def shared_pipes() -> Iterator[None]:
+    """Have the pipe directory be a shared mount, as all of a node is under systemd, where this machine is the node."""
+    if state_directory() is None:
+        yield
+        return
+    shell = ["/bin/sh", "-ec"]
+    subprocess.run([*shell, f"mount --bind {_PIPES} {_PIPES}; mount --make-shared {_PIPES}"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*shell, f"umount --lazy {_PIPES}"], check=True)
 
 
 @dataclass(frozen=True)

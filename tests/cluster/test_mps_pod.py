@@ -10,6 +10,7 @@ import yaml
 from tests.cluster.cluster import eventually
 from tests.cluster.image import NAME
 from tests.cluster.installation import Installation
+from tests.cluster.node import shared_pipes
 from tests.cluster.pods import Place, pod
 
 # What `plugin.usage.measurement` finds out of each process that NVML names.
@@ -45,10 +46,13 @@ def mps(installed: Installation) -> Iterator[str]:
             part |= {"image": NAME, "command": ["sleep", "infinity"]}
             one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
     text = yaml.safe_dump_all(objects)
-    installed.cluster.run("kubectl apply -f -", stdin=text)
-    yield eventually(lambda: next(map(_running, installed.pods("mps")), ""), what="the pod runs")
-    installed.cluster.run("kubectl delete -f -", stdin=text)
-    eventually(lambda: not installed.pods("mps"), what="the pod has gone")
+    with shared_pipes():
+        installed.cluster.run("kubectl apply -f -", stdin=text)
+        try:
+            yield eventually(lambda: next(map(_running, installed.pods("mps")), ""), what="the pod runs")
+        finally:
+            installed.cluster.run("kubectl delete -f -", stdin=text)
+            eventually(lambda: not installed.pods("mps"), what="the pod has gone")
 
 
 def _running(one: dict[str, Any]) -> str:

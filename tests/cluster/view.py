@@ -28,7 +28,7 @@ def view(*words: str, kubeconfig: Path | None = None) -> subprocess.CompletedPro
 def shown(*words: str, kubeconfig: Path | None = None) -> Any:
     """Run a command of `gpu-share`, and read the JSON that it prints."""
     ran = view(*words, "-o", "json", kubeconfig=kubeconfig)
-    assert ran.stdout, ran.stderr
+    assert ran.stdout, f"exit code {ran.returncode}: {ran.stderr}"
     return json.loads(ran.stdout)
 
 
