@@ -1,6 +1,6 @@
 """How long a connection may be in one state."""
 
-import time
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 
@@ -14,11 +14,12 @@ T = TypeVar("T", bound=Staying)
 
 
 class Deadline(Generic[T]):
-    """Those in one state, in which each may stay for so many *seconds*; to enter it again begins anew."""
+    """Those in one state, in which each may stay for so many *seconds* of *clock*; to enter it again begins anew."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
         self._seconds = seconds
-        self._since: dict[T, float] = {}  # on the monotonic clock; who has been in it longest comes first
+        self._clock = clock
+        self._since: dict[T, float] = {}  # who has been in it longest comes first
 
     def __len__(self) -> int:
         """Count those in this state."""
@@ -27,7 +28,7 @@ class Deadline(Generic[T]):
     def enter(self, one: T) -> None:
         """Put *one* into this state, and take it out of the one it was in."""
         leave(one)
-        self._since[one] = time.monotonic()
+        self._since[one] = self._clock()
         one.deadline = self
 
     def has(self, one: T) -> bool:
@@ -41,11 +42,11 @@ class Deadline(Generic[T]):
     def longest(self, *, at_least_seconds: float) -> T | None:
         """The one that has stayed longest; None if that is less than so long, or there is none."""
         one = next(iter(self._since), None)
-        return one if one is not None and time.monotonic() - self._since[one] >= at_least_seconds else None
+        return one if one is not None and self._clock() - self._since[one] >= at_least_seconds else None
 
     def overdue(self) -> list[T]:
         """Those that have stayed for too long."""
-        latest = time.monotonic() - self._seconds
+        latest = self._clock() - self._seconds
         found = []
         for one, since in self._since.items():
             if since > latest:

@@ -33,18 +33,20 @@ class EventLoop:
         answer: Callable[[Request], Answer],
         new_tls_context: Callable[[], ssl.SSLContext],
         most_connections: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.answer = answer
         self.new_tls_context = new_tls_context
-        self.handshakes: Deadline[Connection] = Deadline(HANDSHAKE_SECONDS)
-        self.idle: Deadline[Connection] = Deadline(IDLE_SECONDS)
-        self.requests: Deadline[Connection] = Deadline(REQUEST_SECONDS)
-        self.answers: Deadline[Connection] = Deadline(REQUEST_SECONDS)
-        self.drains: Deadline[Connection] = Deadline(REQUEST_SECONDS)
+        self.handshakes: Deadline[Connection] = Deadline(HANDSHAKE_SECONDS, clock)
+        self.idle: Deadline[Connection] = Deadline(IDLE_SECONDS, clock)
+        self.requests: Deadline[Connection] = Deadline(REQUEST_SECONDS, clock)
+        self.answers: Deadline[Connection] = Deadline(REQUEST_SECONDS, clock)
+        self.drains: Deadline[Connection] = Deadline(REQUEST_SECONDS, clock)
         self.held_bytes = 0
         self.is_ending = False
         self._states = (self.handshakes, self.idle, self.requests, self.answers, self.drains)
-        self._next_look = 0.0  # seconds on the monotonic clock
+        self._clock = clock
+        self._next_look = 0.0  # by the clock
         self._connections: dict[int, Connection] = {}
         self._most_connections = most_connections
         self._later: dict[Connection, None] = {}  # in their order, each once
@@ -82,7 +84,7 @@ class EventLoop:
                 _empty(descriptor)
         for connection in later:
             self._guarded(connection, connection.proceed)
-        now = time.monotonic()
+        now = self._clock()
         if now >= self._next_look:
             self._next_look = now + _LOOK_SECONDS
             for overdue in (one for state in self._states for one in state.overdue()):

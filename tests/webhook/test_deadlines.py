@@ -1,0 +1,130 @@
+"""How long a connection may be in each of its states, by a clock that the test moves."""
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from webhook.event_loop import EventLoop
+from webhook.http1 import Answer, Request, plain
+from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, REQUEST_SECONDS
+from webhook.tls import ServingCertificate
+
+HELLO_BEGINS = bytes.fromhex("16030102000100")
+HEAD_BEGINS = b"POST /mutate HTTP/1.1\r\nHost: localhost\r\n"
+BODY_BEGINS = HEAD_BEGINS + b"Content-Length: 9000\r\n\r\n{"
+WHOLE = b"GET / HTTP/1.1\r\n\r\n"
+LARGE = b"GET /large HTTP/1.1\r\n\r\n"  # its answer is more than the kernel keeps
+MALFORMED = b"GET / HTTP/7\r\n\r\n"
+
+
+def answer(request: Request) -> Answer:
+    return plain("x" * (8 << 20) if request.target == b"/large" else "ok")
+
+
+@dataclass
+class Served:
+    """A loop and one caller of it, in one thread."""
+
+    loop: EventLoop
+    address: tuple[str, int]
+    trusted: ssl.SSLContext
+    stack: ExitStack
+    seconds: float = 0.0
+
+    def turn(self) -> None:
+        for _ in range(2):
+            self.loop.turn()
+
+    def meanwhile(self, act: Callable[[], socket.socket]) -> socket.socket:
+        """Let the loop go on until a caller's step, which waits for it, is done."""
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(act)
+            while not made.done():
+                self.loop.turn()
+        return made.result()
+
+    def caller(self, *, secured: bool) -> socket.socket:
+        connection = self.stack.enter_context(socket.create_connection(self.address, timeout=10))
+        if secured:
+            accepted = connection
+            connection = self.meanwhile(lambda: self.trusted.wrap_socket(accepted, server_hostname="localhost"))
+        self.turn()
+        return self.stack.enter_context(connection)
+
+    def send(self, connection: socket.socket, data: bytes) -> None:
+        connection.sendall(data)
+        self.turn()
+
+    def pass_by(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.turn()
+
+
+@pytest.fixture
+def served(certificates: Path) -> Iterator[Served]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")
+    with ExitStack() as stack:
+        loop = EventLoop(
+            [listener],
+            answer=answer,
+            new_tls_context=certificate.newest,
+            most_connections=4,
+            clock=lambda: made.seconds,
+        )
+        trusted = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
+        made = Served(loop, listener.getsockname(), trusted, stack)
+        yield made
+        loop.stop_accepting()
+
+
+@pytest.mark.parametrize(
+    ("secured", "sent", "seconds"),
+    [
+        pytest.param(False, b"", HANDSHAKE_SECONDS, id="silent"),
+        pytest.param(False, HELLO_BEGINS, HANDSHAKE_SECONDS, id="half a handshake"),
+        pytest.param(True, b"", IDLE_SECONDS, id="idle without a request"),
+        pytest.param(True, WHOLE, IDLE_SECONDS, id="idle after a request"),
+        pytest.param(True, HEAD_BEGINS, REQUEST_SECONDS, id="half a head"),
+        pytest.param(True, WHOLE + HEAD_BEGINS, REQUEST_SECONDS, id="half a head after a request"),
+        pytest.param(True, LARGE, REQUEST_SECONDS, id="an answer that is not taken"),
+        pytest.param(True, MALFORMED, REQUEST_SECONDS, id="silent after a rejection"),
+    ],
+)
+def test_a_connection_ends_when_it_was_in_one_state_for_too_long(
+    served: Served, sent: bytes, seconds: float, *, secured: bool
+) -> None:
+    served.send(served.caller(secured=secured), sent)
+    served.pass_by(seconds - 0.5)
+    assert not served.loop.is_empty
+    served.pass_by(1)
+    assert served.loop.is_empty
+
+
+def test_half_a_body_is_answered_at_its_deadline_and_may_then_come_for_as_long_again(served: Served) -> None:
+    caller = served.caller(secured=True)
+    served.send(caller, BODY_BEGINS)
+    served.pass_by(REQUEST_SECONDS - 0.5)
+    served.send(caller, b"{")  # a byte now and then makes it no longer
+    served.pass_by(1)
+    assert caller.recv(4096).startswith(b"HTTP/1.1 408")
+    assert not served.loop.is_empty
+    served.pass_by(REQUEST_SECONDS + 0.5)
+    assert served.loop.is_empty
+
+
+def test_each_request_has_a_deadline_of_its_own(served: Served) -> None:
+    caller = served.caller(secured=True)
+    for _ in range(3):
+        served.send(caller, WHOLE[:5])
+        served.pass_by(REQUEST_SECONDS - 0.5)
+        served.send(caller, WHOLE[5:])
+        assert caller.recv(4096).startswith(b"HTTP/1.1 200")
+        served.pass_by(IDLE_SECONDS - 0.5)
+    assert not served.loop.is_empty
