@@ -46,6 +46,9 @@ def folders() -> Iterator[Attempt]:
     yield by_webhook(
         "a volume with the name of ours", code, pod("0.1", volumes=[{"name": "nvidia-mps", "emptyDir": {}}])
     )
+    for path in (PIPES, f"{PIPES}/GPU-0", "/dev/shm", "/dev/shm/x", "//dev/./shm", "/data/../dev/shm", "/data/.."):
+        late = with_spec(forged(volumeMounts=[{"name": "mine", "mountPath": path}]), volumes=[empty])
+        yield by_policy(f"a volume over {path} that another webhook adds", 'at a path with ".."', late)
     yield by_policy(
         "the node's devices that another webhook adds",
         "hostPath",
@@ -105,6 +108,12 @@ def grants() -> Iterator[Attempt]:
     longer = forged()
     longer["spec"]["containers"].append(limited("second", "8"))
     yield by_policy("a second container beside a forged grant", "not what gpu-share wrote", longer)
+    unlabelled = forged()
+    del unlabelled["metadata"]["labels"]
+    yield by_policy("a forged grant without the label", "not the label gpu-share.dev/shared", unlabelled)
+    asking = forged()
+    asking["metadata"]["annotations"]["container.gpu-share.dev/other"] = "0.5"
+    yield by_policy("an annotation for a container that was granted nothing", "granted no GPU share", asking)
     resubmitted = pod("0.2", annotations={"gpu-share.dev/grant": GRANT % (9, "0.9")})
     yield Attempt("a pod sent again with a changed grant", resubmitted, "harmless")
     copied = pod("0.2", limited("main", "9"), annotations={"gpu-share.dev/grant": GRANT % (9, "0.9")})

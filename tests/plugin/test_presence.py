@@ -67,6 +67,14 @@ def test_what_an_earlier_one_published_is_made_invalid_before_anybody_sees_the_n
     assert seen == [False, True]
 
 
+def test_one_that_comes_second_makes_nothing_invalid(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    made_invalid: list[None] = []
+    with pytest.raises(AlreadyRunsError), alone(tmp_path, "mps", before_seen=lambda: made_invalid.append(None)):
+        pass
+    assert made_invalid == []
+    end(holder)
+
+
 def test_one_that_cannot_make_it_invalid_does_not_run(tmp_path: Path) -> None:
     def full() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
