@@ -132,8 +132,10 @@ class ExpansionReader:
     def _backquoted(self, *, quoted: bool) -> str:
         self._at += 1
         text = self._up_to("`")
+        if "\\" in text:
+            text = re.sub(r'\\([$`\\"])' if quoted else r"\\([$`\\])", r"\1", text)
         self._deeper()
-        written = self._nested(re.sub(r'\\([$`\\"])' if quoted else r"\\([$`\\])", r"\1", text))
+        written = self._nested(text)
         self._shell.depth -= 1
         return written
 

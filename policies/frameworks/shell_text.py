@@ -19,6 +19,7 @@ _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMING: Final = ("for", "read", "export", "local")
 _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_FEW_NAMES: Final = 8  # so many are looked for one by one sooner than all that are assigned
 _MOST_NAMES: Final = 64  # of variables in a text that is not read, since each is looked for
 OF_EVERY_SHELL = frozenset({"IFS", "PWD"})  # which a shell sets at its start, whatever its environment says
 # To what they read, or what was given to another command.
@@ -104,7 +105,11 @@ def _mentioned_in(text: str) -> set[str]:
 
 
 def _set_in(text: str) -> set[str]:
-    assigned = set(_ASSIGNED.findall(text)) if "=" in text else set()
+    """List the variables that a text sets; those that it does not refer to may be left out."""
+    names = {braced or bare for braced, bare in _REFERENCE.findall(text)}
+    assigned = set()
+    if len(names) > _FEW_NAMES or any(f"{name}=" in text for name in names):
+        assigned.update(_ASSIGNED.findall(text))
     if any(word in text for word in _NAMING):
         assigned.update(_NAMED.findall(text))
     return assigned
