@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from policies.contract import MILLI_PER_GPU
 from policies.errors import GpuShareError
 
 VERSION: Final = 1
@@ -133,6 +134,10 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     def ratio(self, parts: int) -> float:
         """Write some of its parts as a share of the GPU."""
         return parts / self.parts
+
+    def milli(self, parts: int) -> int:
+        """Count some of its parts in thousandths of the GPU, rounded down."""
+        return MILLI_PER_GPU * parts // self.parts
 
 
 class Ages(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,8 @@
 """Look at an installation: what the checks of `gpu-share doctor` judge. Nothing in the cluster is changed."""
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
-
-import msgspec
 
 from console.api_server import ApiServer, UnseenError, message_of, path_of
 from console.cluster_policies import read_policies
@@ -16,13 +12,9 @@ from console.doctor.served import apis, classes, gates, rights, slices, toolkits
 from console.look import look, unseen
 from console.objects import Metadata, Object, Pod
 from console.seen import COMPONENT_LABEL, Seen, Unseen
+from console.serving_certificate import RIGHT, serving_certificate
 from console.words import Shown
-from policies.contract import (
-    NAMESPACE,
-    SERVING_SECRET,
-    SHARE_ANNOTATION,
-    WEBHOOK_CONFIGURATION,
-)
+from policies.contract import NAMESPACE, SHARE_ANNOTATION, WEBHOOK_CONFIGURATION
 
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _WEBHOOK_PORT: Final = 8443
@@ -49,7 +41,7 @@ def inspect(api: ApiServer, *, pre: bool) -> Installation:
             "admission_policies": ("list validatingadmissionpolicies", lambda: {"admission_policies": _policed(api)}),
             "bindings": ("list validatingadmissionpolicybindings", lambda: {"bindings": _bindings(api)}),
             "attempt": (f"create pods in namespace {api.namespace}", lambda: {"attempt": _attempt(api)}),
-            "serving_certificate": (f"get secrets in namespace {NAMESPACE}", lambda: _serving(api)),
+            "serving_certificate": (RIGHT, lambda: _serving(api)),
             "policies": (f"list configmaps in namespace {NAMESPACE}", lambda: _policies(api)),
             "namespaces": ("list namespaces", lambda: {"namespaces": _namespaces(api)}),
         }
@@ -109,19 +101,8 @@ def _attempt(api: ApiServer) -> Attempt:
 
 
 def _serving(api: ApiServer) -> Found:
-    """Read the certificate that the webhook serves; of the Secret nothing else is kept."""
-
-    class _Certificate(msgspec.Struct, frozen=True):
-        certificate: str = msgspec.field(name="tls.crt", default="")
-
-    class _Secret(msgspec.Struct, frozen=True):
-        data: _Certificate = _Certificate()
-
     try:
-        secret = api.one(_Secret, path_of("api", "v1", "namespaces", NAMESPACE, "secrets", SERVING_SECRET))
-        return {"serving_certificate": b64decode(secret.data.certificate)}
-    except Base64Error:
-        return {"serving_certificate": b""}
+        return {"serving_certificate": serving_certificate(api)}
     except UnseenError as error:
         if error.status == _NOT_FOUND:
             return {"serving_certificate": b""}

@@ -69,12 +69,12 @@ def _of_gpus(node: SeenNode, grant: Grant | None) -> Iterator[str]:
 def _told(gpu: Gpu) -> str:
     if not gpu.healthy:
         return f"GPU {gpu.index} is unhealthy"
-    hidden = f", {milli_text(MILLI_PER_GPU * gpu.hidden // gpu.parts)} hidden" if gpu.hidden else ""
+    hidden = f", {milli_text(gpu.milli(gpu.hidden))} hidden" if gpu.hidden else ""
     return f"GPU {gpu.index} has {milli_text(_largest(gpu) or 0)}{hidden}"
 
 
 def _largest(gpu: Gpu) -> int | None:
-    return None if gpu.largest_free is None else MILLI_PER_GPU * gpu.largest_free // gpu.parts
+    return None if gpu.largest_free is None else gpu.milli(gpu.largest_free)
 
 
 def _milli(share: str) -> int:

@@ -9,7 +9,6 @@ from console.explain.remedies import remedies
 from console.explain.subject import Answer, Subject
 from console.objects import Pod
 from console.words import ABSENT, age, gib, moment, percent, several
-from policies.contract import MILLI_PER_GPU
 from policies.grant import Denied
 from policies.node_state import Gpu, Tenant
 from policies.reasons import reasons
@@ -158,4 +157,4 @@ def _unseen(subject: Subject) -> Iterator[str]:
 
 
 def _share(gpu: Gpu, tenant: Tenant) -> str:
-    return milli_text(MILLI_PER_GPU * tenant.parts // gpu.parts)
+    return milli_text(gpu.milli(tenant.parts))

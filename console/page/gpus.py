@@ -10,6 +10,7 @@ from console.top.rows import NodeRow, Top
 from console.top.segments import COLOURS, Owners, Segment, letter, owners, segments
 from console.top.summary import fault, share
 from console.words import gib
+from policies.contract import NODE_LABEL
 from policies.node_state import Gpu
 
 _NARROW = 0.04  # of a bar: a segment without room for a letter
@@ -77,7 +78,7 @@ def _node(node: NodeRow, numbers: Owners, filters: Filters, now: datetime) -> No
     about = [f"{len(node.gpus)} x {models.pop()}" if len(models) == 1 else f"{len(node.gpus)} GPUs"] if models else []
     about += [f"driver {node.driver}"] if node.driver else []
     badges = ["not Ready"] if node.ready is False else []
-    badges += ["without the label gpu-share.dev/node=true"] if node.labelled is False else []
+    badges += [f"without the label {NODE_LABEL}=true"] if node.labelled is False else []
     return NodeView(
         name=node.name,
         about=tuple(about),

@@ -1,7 +1,5 @@
 """Ask for what tells of the last hour beside a look: events, edits of the policies, and the certificate."""
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from datetime import datetime
 from typing import Final
 
@@ -12,8 +10,9 @@ from console.api_server import ApiServer, path_of
 from console.look import Looks
 from console.objects import Event
 from console.page.recent import Edit, Records
+from console.serving_certificate import RIGHT, serving_certificate
 from console.words import Shown
-from policies.contract import NAMESPACE, SERVING_SECRET
+from policies.contract import NAMESPACE
 
 _CONFIG_MAPS: Final = "gpu-share-"  # how ours begin
 
@@ -32,14 +31,6 @@ class _ConfigMap(msgspec.Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-class _Certificate(msgspec.Struct, frozen=True):
-    certificate: str = msgspec.field(name="tls.crt", default="")
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: _Certificate = _Certificate()
-
-
 def records(api: ApiServer, namespace: str) -> Records:
     """Ask for all of it as far as the user's rights go; for events of one *namespace*, or of all without one."""
     looks = Looks()
@@ -56,7 +47,7 @@ def records(api: ApiServer, namespace: str) -> Records:
     )
     certificate = looks.at(
         "the certificate that the webhook serves",
-        f"get secrets in namespace {NAMESPACE}",
+        RIGHT,
         lambda: _certificate_from(api),
         None,
     )
@@ -74,9 +65,8 @@ def _edits(api: ApiServer) -> list[Edit]:
 
 
 def _certificate_from(api: ApiServer) -> datetime | None:
-    """Read when the certificate became valid; of the Secret nothing else is kept."""
-    secret = api.one(_Secret, path_of("api", "v1", "namespaces", NAMESPACE, "secrets", SERVING_SECRET))
+    """Read when the certificate became valid; None if it cannot be read."""
     try:
-        return x509.load_pem_x509_certificate(b64decode(secret.data.certificate)).not_valid_before_utc
-    except (Base64Error, ValueError):
+        return x509.load_pem_x509_certificate(serving_certificate(api)).not_valid_before_utc
+    except ValueError:
         return None

@@ -11,7 +11,6 @@ from console.top.segments import COLOURS, letter, owners
 from console.words import ABSENT, age, gib, percent
 
 MOST: Final = 100  # rows at a time
-_RUNS: Final = ("Running", "Succeeded")
 
 
 class PodView(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +25,7 @@ class PodView(msgspec.Struct, frozen=True, kw_only=True):
     sm: str
     age: str
     phase: str
-    is_well: bool
+    runs: bool
     why: str
     node: str
     letter: str = ""  # by which bars call it; empty if it is on no GPU
@@ -66,7 +65,7 @@ def _view(row: PodRow, number: int | None, now: datetime) -> PodView:
         sm=percent(row.sm_ratio),
         age=age(row.created, now),
         phase=row.phase or ABSENT,
-        is_well=row.phase in (*_RUNS, None),
+        runs=row.runs,
         why=row.why,
         node=row.node or ABSENT,
         letter="" if number is None else letter(number),

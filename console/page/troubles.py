@@ -8,7 +8,7 @@ import msgspec
 
 from console.page.filters import Filters
 from console.top.rows import Top
-from console.top.summary import denied, fault, unwell
+from console.top.summary import denied, fault, pod_trouble
 
 MOST: Final = 50  # shown at a time
 
@@ -41,7 +41,7 @@ def _of_nodes(shown: Top, filters: Filters, now: datetime) -> Iterator[Trouble]:
 
 def _of_pods(shown: Top, filters: Filters, now: datetime) -> Iterator[Trouble]:
     for pod in {(row.namespace, row.pod): row for row in shown.pods if filters.shows(row)}.values():
-        if said := unwell(pod):
+        if said := pod_trouble(pod):
             sign: Literal["✗", "!"] = "✗" if pod.phase == "Failed" else "!"
             yield Trouble(sign=sign, says=said, namespace=pod.namespace, name=pod.pod)
     for one in shown.denied:

@@ -10,8 +10,9 @@ from rich.text import Text
 from console.seen import Denial, Unseen
 from console.top.rows import NodeRow, PodRow, Top
 from console.top.segments import Kind, Owners, letter, owners, segments
-from console.top.summary import denied, fault, share, summary, unwell
+from console.top.summary import denied, fault, pod_trouble, share, summary
 from console.words import ABSENT, Shown, age, gib, moment, percent
+from policies.contract import NODE_LABEL
 from policies.node_state import Gpu
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_magenta")
@@ -22,7 +23,6 @@ _LOOKS: Mapping[Kind, tuple[str, str]] = {  # glyph and style of what no tenant 
     "free": ("░", "dim"),
     "unusable": ("░", "red"),
 }
-_RUNS = ("Running", "Succeeded")
 
 
 def draw(shown: Top, *, wide: bool) -> RenderableType:
@@ -74,7 +74,7 @@ def _head(shown: Top) -> Iterator[RenderableType]:
 
 def _nodes(nodes: Sequence[NodeRow], numbers: Owners, now: datetime, *, wide: bool) -> Iterator[RenderableType]:
     if not nodes:
-        yield Text("no node has a part of gpu-share, or the label gpu-share.dev/node=true", "yellow")
+        yield Text(f"no node has a part of gpu-share, or the label {NODE_LABEL}=true", "yellow")
     for node in nodes:
         yield Text()
         yield _node_title(node)
@@ -94,7 +94,7 @@ def _node_title(node: NodeRow) -> Text:
     title = Text.assemble(("── ", "dim"), (node.name, "bold"))
     title.append(f"  driver {node.driver}" if node.driver else "")
     title.append("  not Ready" if node.ready is False else "", "red")
-    title.append("  without the label gpu-share.dev/node=true" if node.labelled is False else "", "yellow")
+    title.append(f"  without the label {NODE_LABEL}=true" if node.labelled is False else "", "yellow")
     return title
 
 
@@ -125,7 +125,7 @@ def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
         table.add_row(*_pod(row, numbers, now, wide=wide))
     yield table if shown.pods else Text("no pod with a share", "dim")
     for row in shown.pods:
-        if told := unwell(row):
+        if told := pod_trouble(row):
             yield Text(f"! {told}", "yellow")
 
 
@@ -140,7 +140,7 @@ def _pod(row: PodRow, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
     yield Text(gib(row.memory_used_bytes))
     yield Text(percent(row.sm_ratio))
     yield Text(age(row.created, now))
-    yield Text(row.phase or ABSENT, "" if row.phase in (*_RUNS, None) else "yellow")
+    yield Text(row.phase or ABSENT, "" if row.runs else "yellow")
     if wide:
         yield Text(row.node or ABSENT)
         yield Text(percent(row.thread_limit_ratio))

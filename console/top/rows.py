@@ -46,6 +46,11 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     created: str | None
     why: str  # what Kubernetes says of it
 
+    @property
+    def runs(self) -> bool:
+        """Whether it runs or has succeeded, as far as anybody knows."""
+        return self.phase in ("Running", "Succeeded", None)
+
 
 class Top(msgspec.Struct, frozen=True, kw_only=True):
     """All of it."""

@@ -5,7 +5,6 @@ from datetime import datetime
 from console.seen import Denial
 from console.top.rows import PodRow, Top
 from console.words import ABSENT, age, several
-from policies.contract import MILLI_PER_GPU
 from policies.node_state import Fault, Gpu
 from policies.share import milli_text
 
@@ -14,7 +13,7 @@ def summary(shown: Top) -> tuple[str, ...]:
     """Count nodes and GPUs, and say what still fits."""
     gpus = [gpu for node in shown.nodes for gpu in node.gpus]
     unhealthy = sum(not gpu.healthy for node in shown.nodes if node.health_known for gpu in node.gpus)
-    largest = max((milli(gpu, gpu.largest_free) for gpu in gpus if gpu.largest_free is not None), default=None)
+    largest = max((gpu.milli(gpu.largest_free) for gpu in gpus if gpu.largest_free is not None), default=None)
     told = [several(len(shown.nodes), "node"), several(len(gpus), "GPU")]
     told += [f"{unhealthy} unhealthy"] if unhealthy else []
     told += [f"largest share that fits: {milli_text(largest)}"] if largest is not None else []
@@ -23,12 +22,7 @@ def summary(shown: Top) -> tuple[str, ...]:
 
 def share(gpu: Gpu, parts: int | None) -> str:
     """Write some parts of a GPU as a share."""
-    return ABSENT if parts is None else milli_text(milli(gpu, parts))
-
-
-def milli(gpu: Gpu, parts: int) -> int:
-    """Count some parts of a GPU in thousandths of it."""
-    return MILLI_PER_GPU * parts // gpu.parts
+    return ABSENT if parts is None else milli_text(gpu.milli(parts))
 
 
 def fault(gpu: Gpu, one: Fault, now: datetime) -> str:
@@ -36,7 +30,7 @@ def fault(gpu: Gpu, one: Fault, now: datetime) -> str:
     return f"GPU {gpu.index}: {one.why} (for {age(one.since, now)})"
 
 
-def unwell(row: PodRow) -> str:
+def pod_trouble(row: PodRow) -> str:
     """Say what Kubernetes says of a pod; empty if it says nothing."""
     return f"{row.namespace}/{row.pod} is {row.phase}: {row.why}" if row.why else ""
 
