@@ -168,27 +168,34 @@ class NvmlConnection:
         errors: dict[int, Exception] = {}
         new: list[str] = []
         for index, uuid in uuids.items():
-            if known := self._known.gpus.get(uuid):
+            known = self._known.gpus.get(uuid)
+            if known is not None:
                 self._known.gpus[uuid] = self._renewed(known, index, handles[index])
-                if index not in instances:
-                    continue
             try:
                 if index in instances:
                     self._get_to_know_instances(index, handles[index], instances[index])
-                    continue
-                gpu = read_whole(self._nvml, index, handles[index], sysfs=self._sysfs)
-                self._known.check(gpu)
-                self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
+                elif known is None:
+                    self._known.gpus[uuid] = self._read_new(index, handles[index])
+                    new.append(uuid)
             except errors_of_one(self._nvml) as error:
                 errors[index] = raise_if_nvml_failed(error)
-            else:
-                self._known.gpus[uuid] = gpu
-                new.append(uuid)
         reached = {uuid: handles[index] for index, uuid in uuids.items() if uuid in self._known.gpus}
         for uuid in new:
             links = read_links(self._nvml, reached, of=uuid)
             self._known.gpus[uuid] = replace(self._known.gpus[uuid], links=links)
         return errors
+
+    def _read_new(self, index: int, handle: Any) -> Gpu:
+        """
+        Read a GPU that is shared itself.
+
+        Raises:
+            NotShareableError: If it cannot be shared.
+        """
+        gpu = read_whole(self._nvml, index, handle, sysfs=self._sysfs)
+        self._known.check(gpu)
+        self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)
+        return gpu
 
     def _get_to_know_instances(self, index: int, handle: Any, instances: Instances) -> None:
         """
