@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from policies.node_state import printable
+from program.duration import duration
 
 ABSENT: Final = "-"  # a figure that cannot be had
-_UNITS: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _GIB: Final = 1024**3
 
 
@@ -40,13 +40,6 @@ def age(text: str | None, now: datetime) -> str:
     """Say how long ago a time is, in whole days, hours, minutes or seconds."""
     at = moment(text)
     return ABSENT if at is None else duration((now - at).total_seconds())
-
-
-def duration(seconds: float) -> str:
-    """Write whole days, hours, minutes or seconds; none below 0, where a clock was set back."""
-    passed = max(0.0, seconds)
-    unit, length = next(((unit, length) for unit, length in _UNITS if passed >= length), _UNITS[-1])
-    return f"{int(passed // length)} {unit}"
 
 
 def gib(amount_bytes: int | None) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plugin.health.state import FRESH_SECONDS, NODE_FILE, PROGRAM, NodeHealth, read_node_health
-from plugin.health.words import duration, safe
+from plugin.health.words import safe
 from plugin.presence import lives
 from plugin.state_files import STATE_DIR, boot_id, boot_seconds
+from program.duration import duration
 
 _PROC = Path("/proc")
 _SUBCOMMANDS = frozenset({"status", "recover"})

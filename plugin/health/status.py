@@ -10,12 +10,13 @@ import msgspec
 
 from plugin.health.running import NotRunningError, running
 from plugin.health.state import FitGuardState, GpuHealth, GpuRoom, NodeHealth, Recovery
-from plugin.health.words import duration, moment_text, safe, since
+from plugin.health.words import moment_text, safe, since
 from plugin.mps import state as mps
 from plugin.pod_resources.occupancy import FRESH_SECONDS, GpuOccupancy, NodeOccupancy, read_occupancy
 from plugin.state_files import boot_seconds
 from policies.contract import MILLI_PER_GPU
 from policies.share import milli_text
+from program.duration import duration
 
 _ALL_HEALTHY = 0
 _SOME_UNHEALTHY = 1

@@ -1,9 +1,10 @@
-"""Times, durations and texts of others, as the commands on a node show them."""
+"""Times and texts of others, as the commands on a node show them."""
 
 from datetime import UTC, datetime
 
+from program.duration import duration
+
 _LONGEST_TEXT = 500
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def since(text: str, now: datetime) -> str:
@@ -22,12 +23,6 @@ def moment_text(text: str, now: datetime, passed: str) -> str:
     if seconds < 0:  # somebody has set the clock back
         return shown
     return f"{shown}, {passed.format(duration(seconds))}"
-
-
-def duration(seconds: float) -> str:
-    """Show whole days, hours, minutes or seconds."""
-    name, length = next(((name, length) for name, length in _UNITS if seconds >= length), _UNITS[-1])
-    return f"{int(seconds // length)} {name}"
 
 
 def safe(text: str) -> str:

@@ -52,9 +52,9 @@ class DaemonSupervisor:
         self._context = context
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
         self._limits = ClientLimits(gpu.uuid, self._daemon.control, context.timing)
-        self._watch = DaemonStatus()
+        self._status = DaemonStatus()
         self._active: tuple[int, ...] = ()
-        self.report = MpsGpu(state="starting", since=_now(), why=self._watch.why, checked_seconds=boot_seconds())
+        self.report = MpsGpu(state="starting", since=_now(), why=self._status.why, checked_seconds=boot_seconds())
 
     def run(self, ending: Event) -> None:
         """Supervise the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""
@@ -63,7 +63,7 @@ class DaemonSupervisor:
             pause_seconds = self._context.timing.look
             try:
                 self._turn(seen or self._look(), ending)
-                pause_seconds = self._watch.pause_seconds(boot_seconds(), longest=pause_seconds)
+                pause_seconds = self._status.pause_seconds(boot_seconds(), longest=pause_seconds)
             except Exception:  # noqa: BLE001 - a supervisor that dies unseen would leave a daemon that nobody looks at
                 _log.exception("supervising the MPS daemon failed", extra={"gpu": self.gpu.uuid})
                 self._report("failed", "an error in gpu-share itself: see the log of gpu-share mps")
@@ -81,8 +81,8 @@ class DaemonSupervisor:
                 self._kill()
 
     def _take(self, seen: Seen) -> Action:
-        self._watch, action = step(self._watch, seen, boot_seconds())
-        self._report(self._watch.state, self._watch.why)
+        self._status, action = step(self._status, seen, boot_seconds())
+        self._report(self._status.state, self._status.why)
         return action
 
     def _look(self) -> Seen:
@@ -125,8 +125,8 @@ class DaemonSupervisor:
         try:
             self._daemon.stop(quit_seconds=self._context.timing.kill)
         except MpsError as error:
-            self._watch = replace(self._watch, why=str(error))
-            self._report(self._watch.state, self._watch.why)
+            self._status = replace(self._status, why=str(error))
+            self._report(self._status.state, self._status.why)
 
     def _hold_limits(self, *, at_most_seconds: float) -> str:
         return self._limits.hold(ceiling_of(self.gpu, self.ceiling), self._active, at_most_seconds=at_most_seconds)

@@ -84,91 +84,91 @@ class DaemonStatus:
         return min(longest, max(0.0, self.due_seconds - now_seconds))
 
 
-def step(watch: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
+def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonStatus, Action]:
     """Take in one look at the daemon; the action must be taken before the next look."""
     match seen:
-        case Gone() if watch.running:
-            return _failed(watch, "the daemon is gone", now_seconds), "wait"
+        case Gone() if status.running:
+            return _failed(status, "the daemon is gone", now_seconds), "wait"
         case Gone():
-            return _not_running(watch, now_seconds)
+            return _not_running(status, now_seconds)
         case NotStarted(why):
-            return _failed(watch, why, now_seconds), "wait"
+            return _failed(status, why, now_seconds), "wait"
         case NoAnswer(why):
-            return _unanswered(watch, why, now_seconds)
+            return _unanswered(status, why, now_seconds)
         case Blocked(why):
-            return _not_good(watch, "failed", why), "wait"
+            return _not_good(status, "failed", why), "wait"
         case Answered(servers, fault):
-            watch = replace(watch, running=True, unanswered=0)
+            status = replace(status, running=True, unanswered=0)
             if not servers:
-                return _unserved(watch, fault)
-            watch = replace(watch, unserved=False)
+                return _unserved(status, fault)
+            status = replace(status, unserved=False)
             if fault and "FAULT" not in servers.values():
-                return _not_good(watch, "failed", fault), "wait"
-            return _answered(watch, servers.values(), now_seconds), "wait"
+                return _not_good(status, "failed", fault), "wait"
+            return _answered(status, servers.values(), now_seconds), "wait"
         case _:
             assert_never(seen)
 
 
-def _not_running(watch: DaemonStatus, now_seconds: float) -> tuple[DaemonStatus, Action]:
-    if now_seconds < watch.due_seconds:
-        return watch, "wait"
-    return replace(watch, state="starting", why="the daemon is being started", running=True), "start"
+def _not_running(status: DaemonStatus, now_seconds: float) -> tuple[DaemonStatus, Action]:
+    if now_seconds < status.due_seconds:
+        return status, "wait"
+    return replace(status, state="starting", why="the daemon is being started", running=True), "start"
 
 
-def _unserved(watch: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
+def _unserved(status: DaemonStatus, why: str) -> tuple[DaemonStatus, Action]:
     """Start a server; what is known of why that fails stays until one runs."""
-    if watch.unserved and not why:
-        return watch, "serve"
-    state: StateName = "starting" if watch.state == "starting" and not why else "failed"
-    return replace(_not_good(watch, state, why or _NO_SERVER), unserved=True), "wait" if why else "serve"
+    if status.unserved and not why:
+        return status, "serve"
+    state: StateName = "starting" if status.state == "starting" and not why else "failed"
+    return replace(_not_good(status, state, why or _NO_SERVER), unserved=True), "wait" if why else "serve"
 
 
-def _unanswered(watch: DaemonStatus, why: str, now_seconds: float) -> tuple[DaemonStatus, Action]:
-    unanswered = watch.unanswered + 1
+def _unanswered(status: DaemonStatus, why: str, now_seconds: float) -> tuple[DaemonStatus, Action]:
+    unanswered = status.unanswered + 1
     if unanswered >= UNANSWERED_BEFORE_KILL:
-        return _failed(watch, f"{why}, {unanswered} times in a row", now_seconds), "kill"
-    return replace(_not_good(watch, "failed", why), running=True, unanswered=unanswered), "wait"
+        return _failed(status, f"{why}, {unanswered} times in a row", now_seconds), "kill"
+    return replace(_not_good(status, "failed", why), running=True, unanswered=unanswered), "wait"
 
 
-def _failed(watch: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
-    watch = replace(watch, unserved=False)
-    pause_seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(watch.failures, 16))
+def _failed(status: DaemonStatus, why: str, now_seconds: float) -> DaemonStatus:
+    status = replace(status, unserved=False)
+    pause_seconds = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(status.failures, 16))
     return replace(
-        _not_good(watch, "failed", f"{why}; the next start is after a pause of {pause_seconds:.0f} s"),
+        _not_good(status, "failed", f"{why}; the next start is after a pause of {pause_seconds:.0f} s"),
         running=False,
         unanswered=0,
-        failures=watch.failures + 1,
+        failures=status.failures + 1,
         due_seconds=now_seconds + pause_seconds,
     )
 
 
-def _not_good(watch: DaemonStatus, state: StateName, why: str) -> DaemonStatus:
-    return replace(watch, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
+def _not_good(status: DaemonStatus, state: StateName, why: str) -> DaemonStatus:
+    return replace(status, state=state, why=why, good_since_seconds=None, initializing_since_seconds=None)
 
 
-def _answered(watch: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:
+def _answered(status: DaemonStatus, servers: Collection[ServerState], now_seconds: float) -> DaemonStatus:
     if "FAULT" in servers:
         why = "a fatal fault of one client ended the contexts of all; the server serves again once all of them are gone"
-        return _not_good(watch, "fault", why)
+        return _not_good(status, "fault", why)
     if "UNKNOWN" in servers:
-        return _not_good(watch, "failed", "its server reports an unknown state: see get_server_status")
+        return _not_good(status, "failed", "its server reports an unknown state: see get_server_status")
     if "ACTIVE" in servers and "INITIALIZING" not in servers:
-        return _good(replace(watch, initializing_since_seconds=None), now_seconds)
-    since_seconds = watch.initializing_since_seconds
+        return _good(replace(status, initializing_since_seconds=None), now_seconds)
+    since_seconds = status.initializing_since_seconds
     since_seconds = now_seconds if since_seconds is None else since_seconds
-    watch = replace(watch, initializing_since_seconds=since_seconds)
+    status = replace(status, initializing_since_seconds=since_seconds)
     if now_seconds - since_seconds > INITIALIZING_SECONDS:
         why = f"its server has been initializing for more than {INITIALIZING_SECONDS:.0f} s"
-        return replace(watch, state="failed", why=why, good_since_seconds=None)
-    if watch.state == "ready":
-        return _good(watch, now_seconds)  # another user's, while nobody else had the GPU
-    return watch if watch.state == "fault" else replace(watch, state="starting", why="its server is initializing")
+        return replace(status, state="failed", why=why, good_since_seconds=None)
+    if status.state == "ready":
+        return _good(status, now_seconds)  # another user's, while nobody else had the GPU
+    return status if status.state == "fault" else replace(status, state="starting", why="its server is initializing")
 
 
-def _good(watch: DaemonStatus, now_seconds: float) -> DaemonStatus:
-    since_seconds = watch.good_since_seconds
+def _good(status: DaemonStatus, now_seconds: float) -> DaemonStatus:
+    since_seconds = status.good_since_seconds
     since_seconds = now_seconds if since_seconds is None else since_seconds
     steady = now_seconds - since_seconds >= STEADY_SECONDS
     return replace(
-        watch, state="ready", why="", good_since_seconds=since_seconds, failures=0 if steady else watch.failures
+        status, state="ready", why="", good_since_seconds=since_seconds, failures=0 if steady else status.failures
     )

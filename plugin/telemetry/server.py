@@ -32,9 +32,8 @@ class TelemetrySettings:
 
     metrics_bind: tuple[str, int] | None = None  # address of /metrics; None serves none
     state_bind: tuple[str, int] | None = None  # address of /state; None serves none
-    pod_uid: str = (
-        ""  # of the pod that answers; empty outside Kubernetes, where everybody who connects may see the state
-    )
+    # Of the pod that answers; empty outside Kubernetes, where everybody who connects may see the state.
+    pod_uid: str = ""
 
 
 NOBODY_LOOKS: Final = TelemetrySettings()
