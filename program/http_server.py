@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
-from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
-from threading import BoundedSemaphore, Lock, Thread
+from threading import BoundedSemaphore, Lock
 from typing import Any, Final
+
+from program.threads import start_beside
 
 DEADLINE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 16  # at a time; for one more the first of them ends
@@ -122,12 +123,7 @@ class HttpServer(socketserver.ThreadingTCPServer):
 
     def start(self) -> None:
         """Answer in a thread, which does not keep the process alive."""
-        # Signals are for the threads that were there before, and for those that block them in order to wait.
-        before = pthread_sigmask(SIG_BLOCK, valid_signals())
-        try:
-            Thread(target=self.serve_forever, name="http", daemon=True).start()
-        finally:
-            pthread_sigmask(SIG_SETMASK, before)
+        start_beside(self.serve_forever, name="http")
 
     def close(self) -> None:
         """Answer nobody any more; for a server that was started."""

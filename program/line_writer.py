@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from select import PIPE_BUF, POLLOUT, poll
-from signal import SIG_BLOCK, SIG_SETMASK, pthread_sigmask, valid_signals
-from threading import RLock, Thread
+from threading import RLock
 from time import sleep
 from typing import Final
+
+from program.threads import start_beside
 
 MOST_QUEUED: Final = 2_000  # lines, about 1 MiB: more than these are lost while nothing can be written
 FLUSH_SECONDS: Final = 1.0  # at the end of a process, for what is queued
@@ -69,12 +70,7 @@ class LineWriter:
     def _start(self) -> None:
         with self._lock, suppress(RuntimeError):  # no more threads can be had: lines wait in the queue for one
             if not self._is_running:
-                # Signals are for the threads that were there before, and for those that block them in order to wait.
-                before = pthread_sigmask(SIG_BLOCK, valid_signals())
-                try:
-                    Thread(target=self._run, name="log", daemon=True).start()
-                finally:
-                    pthread_sigmask(SIG_SETMASK, before)
+                start_beside(self._run, name="log")
                 self._is_running = True
 
     def _run(self) -> None:

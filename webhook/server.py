@@ -158,9 +158,8 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
             "logger_class": GunicornLog,
             "forwarded_allow_ips": "",  # the API server calls directly
             "proc_name": "gpu-share webhook",
-            "certfile": str(
-                self._settings.cert
-            ),  # gunicorn reads neither, and says https in its log where they are set
+            # gunicorn reads neither, and says https in its log where they are set.
+            "certfile": str(self._settings.cert),
             "keyfile": str(self._settings.key),
             "when_ready": self._when_ready,
             "post_worker_init": self._begin_watching,
