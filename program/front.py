@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import click
 
+from program.output import OutputError, checked_output
+
 FAILED = 1  # exit code: denied, unhealthy, or failed
 UNUSABLE = 2  # exit code: bad usage, or unreadable input
 
@@ -56,14 +58,19 @@ class LazyGroup(click.Group):
     ) -> Any:
         """Run the command, and exit with its code; what was wrong with a call is said in one line."""
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            with checked_output():
+                code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except OutputError as error:
+            if error.reason:
+                end(f"standard output: {error.reason}", FAILED)
+            sys.exit(FAILED)
         except click.ClickException as error:
             if not standalone_mode:
                 raise
             if isinstance(error, click.exceptions.NoArgsIsHelpError):
                 error.show()
                 sys.exit(error.exit_code)
-            end(f"{' '.join(error.format_message().split())}{_remedy(error)}", error.exit_code)
+            end(_sentence(error), error.exit_code)
         except click.Abort:
             end("interrupted", FAILED)
         if not standalone_mode:
@@ -71,8 +78,9 @@ class LazyGroup(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _remedy(error: click.ClickException) -> str:
-    """Say where to look, for errors of usage that do not say it themselves."""
+def _sentence(error: click.ClickException) -> str:
+    """Say what was wrong, and where to look, for errors of usage that do not say it themselves."""
+    said = " ".join(error.format_message().split())
     if not isinstance(error, click.UsageError) or error.ctx is None:
-        return ""
-    return f" See {error.ctx.command_path} --help"
+        return said
+    return f"{said}{'' if said.endswith(('.', '?')) else '.'} See {error.ctx.command_path} --help"

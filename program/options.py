@@ -18,7 +18,7 @@ class Directory(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Take *value*, unless it is a file."""
         if Path(value).is_file():
-            self.fail(f"{value} is a file: name the directory that it is in, {Path(value).parent}", param, ctx)
+            self.fail(f'{value} is a file: name its directory, "{Path(value).parent}"', param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -88,6 +88,24 @@ def test_bad_usage_is_said_in_one_line(arguments: list[str]) -> None:
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["policy", "check", "a", "b"], "Got unexpected extra argument (b)."),
+        (["policy", "check", "--no"], "No such option '--no'."),
+        (
+            ["policy", "check", "README.md"],
+            "Invalid value for '[DIRECTORY]': README.md is a file: name its directory, \".\".",
+        ),
+    ],
+)
+def test_sentences_of_bad_usage_end_before_the_next_one(
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert CliRunner().invoke(main, arguments).stderr == f"gpu-share: {said} See main policy check --help\n"
+
+
 def test_a_missing_file_is_named_in_one_line() -> None:
     ran = CliRunner().invoke(main, ["preview", "/no/such/file.yaml"])
     assert ran.exit_code == 2

@@ -68,7 +68,7 @@ def test_what_is_no_folder_is_bad_usage(place: str, tmp_path: Path) -> None:
 )
 def test_a_file_in_the_place_of_the_directory_is_told_which_directory_it_is_in(command: list[str]) -> None:
     result = run(*command, "policies/files/_default.yaml", code=2)
-    says = "policies/files/_default.yaml is a file: name the directory that it is in, policies/files"
+    says = 'policies/files/_default.yaml is a file: name its directory, "policies/files"'
     assert says in " ".join(result.stderr.split())
 
 
