@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 import yaml
 from kubernetes import client, config
+from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 
@@ -30,6 +31,7 @@ MOST_CONNECTIONS: Final = 32
 _PAGE: Final = 500  # objects in one answer
 _MOST_PAGES: Final = 200
 _OK: Final = 200
+_NOT_A_KUBECONFIG: Final = (ValueError, TypeError, KeyError, AttributeError)  # of the client, for YAML of another kind
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",
     403: "ask for the right",
@@ -80,7 +82,7 @@ class ApiServer:
             answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
             content = _read(answer.response, deadline, largest_bytes)
         except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
-            raise UnseenError(f"no answer: {_short(error)}") from None
+            raise self._unanswered(error) from None
         if answer.status != _OK:
             said, remedy = message_of(content), _REMEDIES.get(answer.status)
             if said:
@@ -110,7 +112,7 @@ class ApiServer:
             answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
             return answer.status, _read(answer.response, deadline, LARGEST_BYTES)
         except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
-            raise UnseenError(f"no answer: {_short(error)}") from None
+            raise self._unanswered(error) from None
 
     def one(self, kind: type[T], path: str) -> T:
         """
@@ -137,6 +139,9 @@ class ApiServer:
             following = {"limit": str(_PAGE), "continue": page.metadata.next}
         raise UnseenError(f"more than {_MOST_PAGES * _PAGE} objects: ask for one namespace by -n")
 
+    def _unanswered(self, error: Exception) -> UnseenError:
+        return UnseenError(f"no answer from {self.address}: {_short(error)}")
+
 
 def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
     """
@@ -146,13 +151,13 @@ def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
         NoClusterError: If there is none.
     """
     settings = client.Configuration()
-    path = str(kubeconfig) if kubeconfig else None
+    path = str(kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION)
     try:
         contexts, current = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # published without types
         config.load_kube_config(  # type: ignore[no-untyped-call] # likewise
             path, context=context or None, client_configuration=settings, persist_config=False
         )
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError, yaml.YAMLError) as error:
+    except (config.ConfigException, OSError, yaml.YAMLError, *_NOT_A_KUBECONFIG) as error:
         if not (kubeconfig or context):
             try:
                 config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # likewise
@@ -160,10 +165,19 @@ def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
                 pass
             else:
                 return ApiServer(settings, context="(in the cluster)")
-        raise NoClusterError(f"no cluster: {_short(error)}: set KUBECONFIG, or name a --context of it") from None
+        raise NoClusterError(f"no cluster: {_fault(error, path)}") from None
     chosen = next((one for one in contexts if one["name"] == context), None) if context else current
     of_context = (chosen or {}).get("context") or {}
     return ApiServer(settings, context=(chosen or {}).get("name", ""), namespace=of_context.get("namespace", "default"))
+
+
+def _fault(error: Exception, kubeconfig: str) -> str:
+    """Say what is wrong with a kubeconfig, which may be several files with colons between them."""
+    if not any(Path(one).expanduser().exists() for one in kubeconfig.split(":") if one):
+        return f"{kubeconfig} does not exist: set KUBECONFIG, or name a file by --kubeconfig"
+    if isinstance(error, _NOT_A_KUBECONFIG):
+        return f"{kubeconfig} is not a valid kubeconfig: compare it with kubectl config view"
+    return f"{_short(error).rstrip('.')}: correct the kubeconfig, or name another context by --context"
 
 
 def path_of(*parts: str) -> str:

@@ -11,7 +11,19 @@ import msgspec
 from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
 from console.grant import Grant
 from console.objects import Event, Node, Pod
-from console.seen import COMPONENT_LABEL, Denial, Seen, SeenNode, SeenPod, Unseen
+from console.seen import (
+    ALL_NODES,
+    COMPONENT_LABEL,
+    DENIED_PODS,
+    OUR_PODS,
+    SHARED_PODS,
+    STATES,
+    Denial,
+    Seen,
+    SeenNode,
+    SeenPod,
+    Unseen,
+)
 from console.words import Shown, as_shown, moment
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
@@ -60,19 +72,19 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         def ask(what: str, right: str, read_it: Callable[[], Iterable[T]]) -> "Future[Sequence[T]]":
             return threads.submit(lambda: looks.at(what, right, lambda: [*read_it()], []))
 
-        nodes = ask("nodes", "list nodes", lambda: api.all(Node, "/api/v1/nodes"))
+        nodes = ask(ALL_NODES, "list nodes", lambda: api.all(Node, "/api/v1/nodes"))
         parts = ask(
-            "the pods of gpu-share, and so what nodes say of themselves",
+            f"{OUR_PODS}, and so {STATES}",
             f"list pods in namespace {NAMESPACE}",
             lambda: api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF),
         )
         pods = ask(
-            f"pods with a share{of}",
+            f"{SHARED_PODS}{of}",
             f"list pods{of}",
             lambda: api.all(Pod, path_of("api", "v1", *place, "pods"), labelSelector=f"{SHARED_LABEL}=true"),
         )
         events = ask(
-            f"denied pods{of}",
+            f"{DENIED_PODS}{of}",
             f"list events{of}",
             lambda: api.all(Event, path_of("api", "v1", *place, "events"), **events_of),
         )

@@ -17,6 +17,13 @@ from policies.node_state import Gpu, NodeState, Tenant
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"  # of our own pods
 
 
+# What is looked at, as `Unseen.what` begins; the last is what comes of asking the pods of gpu-share.
+ALL_NODES: Final = "nodes"
+OUR_PODS: Final = "the pods of gpu-share"
+SHARED_PODS: Final = "pods with a share"
+DENIED_PODS: Final = "denied pods"
+STATES: Final = "what nodes say of themselves"
+
 STALE_SECONDS: Final = 20.0  # health that is older is not known any more, as in the metrics of a node
 
 
@@ -127,6 +134,18 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     denials: tuple[Denial, ...] = ()
     parts: tuple[Pod, ...] = ()  # pods of gpu-share itself
     unseen: tuple[Unseen, ...] = ()
+
+    def hidden(self, what: str) -> Unseen | None:
+        """Give the reason why nothing is known of *what*, such as SHARED_PODS; None if it was seen."""
+        if what == STATES:
+            return self.hidden(OUR_PODS) or self._silence()
+        return next((one for one in self.unseen if one.what.startswith(what)), None)
+
+    def _silence(self) -> Unseen | None:
+        if not self.nodes or any(one.state for one in self.nodes):
+            return None
+        said = (one.silent for one in self.nodes if one.silent)
+        return next(said, Unseen(what=STATES, why="no node says how its GPUs are"))
 
     def tenants(self) -> Iterator[tuple[SeenNode, Gpu, Tenant]]:
         """Yield who is on which GPU."""

@@ -19,7 +19,7 @@ def end(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def failed(command: str, error: Exception, code: int) -> int:
+def failed(command: str, error: Exception | str, code: int) -> int:
     """Say in one line on stderr why *command* failed; give *code* back, for the process to exit with."""
     click.echo(f"gpu-share {command}: {' '.join(str(error).split())}", err=True)
     return code

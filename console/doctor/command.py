@@ -1,15 +1,17 @@
 """`gpu-share doctor`: look, judge, and say it."""
 
 import sys
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from rich.console import Console
 
-from console.api_server import ApiServer
+from console.api_server import ApiServer, UnseenError
 from console.doctor.inspection import inspect
 from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines
-from program.front import FAILED
+from program.front import FAILED, failed
+
+_NOBODY: Final = (0, 401)  # HTTP status: no answer, or none to this user
 
 
 def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
@@ -17,8 +19,13 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     Make all checks, or with *pre* those before an installation.
 
     Returns:
-        0, or 1 if a check failed.
+        0, or 1 if a check failed, or the API server answers nothing.
     """
+    try:
+        api.get("/version")
+    except UnseenError as error:
+        if error.status in _NOBODY:
+            return failed("doctor", error, FAILED)
     found = findings(inspect(api, pre=pre), BEFORE if pre else AFTER)
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")

@@ -4,6 +4,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, cut, fail, not_applicable, not_seen, policies_of, unknown, warn
+from console.seen import STATES
 from policies.contract import DRA, DRIVER
 from policies.device_classes import device_classes
 
@@ -32,7 +33,7 @@ def gates_for_later(on: Installation) -> Verdict:
 def gates(on: Installation) -> Verdict:
     """See that the feature gates are enabled: by what the API server says of them, else by what it has kept."""
     if not is_used(on):
-        return _UNUSED
+        return not_seen(on, "policies") or _UNUSED
     if on.gates:
         return fail(*_disabled(on), hint=_ENABLE)
     ours = [one for one in on.classes or () if one.metadata.name.endswith(f".{DRIVER}")]
@@ -50,7 +51,7 @@ def gates(on: Installation) -> Verdict:
 def classes(on: Installation) -> Verdict:
     """See that each size of a share has its DeviceClass."""
     if not is_used(on):
-        return _UNUSED
+        return not_seen(on, "policies") or _UNUSED
     policies = policies_of(on, "classes")
     if isinstance(policies, Verdict):
         return policies
@@ -92,5 +93,11 @@ GATES_FOR_LATER: Final = (Check(name="feature-gates", says=_LATER, page=_PAGE, j
 GATES: Final = (Check(name="feature-gates", says=_LATER, page=_PAGE, judge=gates),)
 DEVICES: Final = (
     Check(name="device-classes", says="sizes that DRA allocates have their DeviceClasses", page=_PAGE, judge=classes),
-    Check(name="slices", says="the scheduler knows the GPUs that it allocates", page=_PAGE, judge=slices),
+    Check(
+        name="slices",
+        says="the scheduler knows the GPUs that it allocates",
+        page=_PAGE,
+        judge=slices,
+        rests_on=(STATES,),
+    ),
 )

@@ -7,6 +7,7 @@ from typing import Final
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used
 from console.doctor.verdict import Check, Verdict, fail, not_listed, not_seen, unknown, warn
+from console.seen import ALL_NODES
 from policies.contract import NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
 from policies.quantity import whole
 
@@ -53,7 +54,7 @@ def rights(on: Installation) -> Verdict:
 
 def labelled(on: Installation) -> Verdict:
     """See that some node is to share its GPUs."""
-    if missing := not_listed(on, "nodes"):
+    if missing := not_listed(on, ALL_NODES):
         return missing
     told = () if any(one.labelled for one in on.seen.nodes) else (f"no node has the label {NODE_LABEL}=true",)
     return warn(*told, hint=f"kubectl label node NODE {NODE_LABEL}=true")
@@ -103,6 +104,7 @@ KUBERNETES: Final = (
         says="no other device plugin has the GPUs",
         page="install.md#3-install",
         judge=other_plugins,
+        rests_on=(ALL_NODES,),
     ),
 )
 RIGHTS: Final = (Check(name="rights", says="you may install", page="install.md#3-install", judge=rights),)

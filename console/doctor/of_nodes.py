@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import OUR_PODS, Check, Verdict, fail, not_listed, unknown, warn
-from console.seen import SeenNode
+from console.doctor.verdict import Check, Verdict, fail, not_listed, unknown, warn
+from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu
 from policies.quantity import whole
@@ -103,11 +103,33 @@ def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
 
 NODES: Final = (
     Check(name="nodes-speak", says="every node says how its GPUs are", page=_PENDING, judge=speak),
-    Check(name="gpus-healthy", says="all GPUs are healthy", page=_PAGE, judge=healthy),
-    Check(name="mps-daemons", says="MPS daemons serve", page="operations.md#the-mps-daemons", judge=daemons),
-    Check(name="registered", says="kubelets know the plugins", page=_PENDING, judge=registered),
-    Check(name="gpus-shared", says="no GPU is left out", page="operations.md#a-nodes-gpus", judge=shared),
+    Check(name="gpus-healthy", says="all GPUs are healthy", page=_PAGE, judge=healthy, rests_on=(STATES,)),
     Check(
-        name="tenants-known", says="kubelets say who has which share", page="operations.md#a-nodes-gpus", judge=tenants
+        name="mps-daemons",
+        says="MPS daemons serve",
+        page="operations.md#the-mps-daemons",
+        judge=daemons,
+        rests_on=(STATES,),
+    ),
+    Check(
+        name="registered",
+        says="kubelets know the plugins",
+        page=_PENDING,
+        judge=registered,
+        rests_on=(ALL_NODES, STATES),
+    ),
+    Check(
+        name="gpus-shared",
+        says="no GPU is left out",
+        page="operations.md#a-nodes-gpus",
+        judge=shared,
+        rests_on=(STATES,),
+    ),
+    Check(
+        name="tenants-known",
+        says="kubelets say who has which share",
+        page="operations.md#a-nodes-gpus",
+        judge=tenants,
+        rests_on=(STATES,),
     ),
 )

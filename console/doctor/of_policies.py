@@ -4,7 +4,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, fail, not_seen, policies_of, unknown, warn
-from console.seen import COMPONENT_LABEL
+from console.seen import COMPONENT_LABEL, OUR_PODS
 
 _ENFORCE_LABEL: Final = "pod-security.kubernetes.io/enforce"
 _RESTRICTED: Final = ("baseline", "restricted")
@@ -75,7 +75,11 @@ POLICIES: Final = (
         name="policies-in-force", says="the webhook has them", page="policies.md#when-a-file-is-broken", judge=in_force
     ),
     Check(
-        name="policies-same", says="all parts have the same", page="policies.md#when-a-change-takes-effect", judge=same
+        name="policies-same",
+        says="all parts have the same",
+        page="policies.md#when-a-change-takes-effect",
+        judge=same,
+        rests_on=(OUR_PODS,),
     ),
     Check(
         name="pod-security",

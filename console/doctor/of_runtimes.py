@@ -18,7 +18,7 @@ from console.doctor.verdict import (
     unknown,
     warn,
 )
-from console.seen import SeenNode
+from console.seen import ALL_NODES, STATES, SeenNode
 from policies.contract import CDI, MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
 
@@ -166,9 +166,29 @@ def _number(version: str) -> tuple[int, ...] | None:
 
 
 RUNTIMES: Final = (
-    Check(name="compute-mode", says="GPUs are in the compute mode of their strategy", page=_PAGE, judge=compute_modes),
-    Check(name="drivers", says="nodes have one driver, and it is new enough", page=_PAGE, judge=drivers),
-    Check(name="toolkit-version", says="NVIDIA's toolkit is new enough", page=_PAGE, judge=toolkits),
-    Check(name="toolkit-settings", says="NVIDIA's toolkit is set up for shares", page=_PAGE, judge=toolkit_settings),
-    Check(name="cdi", says="container runtimes have CDI", page=_RUNTIMES, judge=cdi),
+    Check(
+        name="compute-mode",
+        says="GPUs are in the compute mode of their strategy",
+        page=_PAGE,
+        judge=compute_modes,
+        rests_on=(STATES,),
+    ),
+    Check(
+        name="drivers",
+        says="nodes have one driver, and it is new enough",
+        page=_PAGE,
+        judge=drivers,
+        rests_on=(STATES,),
+    ),
+    Check(
+        name="toolkit-version", says="NVIDIA's toolkit is new enough", page=_PAGE, judge=toolkits, rests_on=(STATES,)
+    ),
+    Check(
+        name="toolkit-settings",
+        says="NVIDIA's toolkit is set up for shares",
+        page=_PAGE,
+        judge=toolkit_settings,
+        rests_on=(STATES,),
+    ),
+    Check(name="cdi", says="container runtimes have CDI", page=_RUNTIMES, judge=cdi, rests_on=(ALL_NODES,)),
 )

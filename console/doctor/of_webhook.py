@@ -8,9 +8,9 @@ from typing import Final
 from cryptography import x509
 
 from console.doctor.installation import SUCCEEDED, Installation
-from console.doctor.verdict import OK, OUR_PODS, Check, Verdict, fail, not_listed, not_seen, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
 from console.objects import Pod
-from console.seen import COMPONENT_LABEL
+from console.seen import COMPONENT_LABEL, OUR_PODS
 from console.words import moment
 from policies.contract import WEBHOOK_NAMES
 
@@ -152,7 +152,9 @@ def _trouble(pod: Pod) -> str:
 
 
 WEBHOOK: Final = (
-    Check(name="images", says="nodes have the image", page="install.md#1-the-image", judge=images),
+    Check(
+        name="images", says="nodes have the image", page="install.md#1-the-image", judge=images, rests_on=(OUR_PODS,)
+    ),
     Check(
         name="webhook-runs", says="the webhook runs", page=f"{_PAGE}#the-webhook-cannot-be-called", judge=webhook_runs
     ),

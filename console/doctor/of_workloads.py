@@ -4,7 +4,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
-from console.seen import SeenPod
+from console.seen import DENIED_PODS, SHARED_PODS, STATES, SeenPod
 from console.words import gib, several
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
@@ -13,7 +13,7 @@ from policies.share import Share, milli_text
 
 def running(on: Installation) -> Verdict:
     """See that no pod with a share waits or failed."""
-    if missing := not_listed(on, "pods with a share"):
+    if missing := not_listed(on, SHARED_PODS):
         return missing
     found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen.pods)]
     return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")
@@ -116,20 +116,27 @@ WORKLOADS: Final = (
         says="no controller's pods are denied",
         page="troubleshooting.md#a-pod-is-denied",
         judge=denied,
+        rests_on=(DENIED_PODS,),
     ),
     Check(
-        name="shares-fit", says="what waits would fit on one GPU", page="troubleshooting.md#fragmentation", judge=fits
+        name="shares-fit",
+        says="what waits would fit on one GPU",
+        page="troubleshooting.md#fragmentation",
+        judge=fits,
+        rests_on=(SHARED_PODS, STATES),
     ),
     Check(
         name="numbers-agree",
         says="what waits was granted by the vgpusPerGpu of now",
         page="operations.md#change-vgpuspergpu",
         judge=numbers,
+        rests_on=(SHARED_PODS,),
     ),
     Check(
         name="within-share",
         says="containers keep to their share",
         page="security.md#what-limits-a-container-on-the-node",
         judge=within_share,
+        rests_on=(STATES,),
     ),
 )

@@ -91,7 +91,7 @@ _WORDS: Final[tuple[tuple[Status, str], ...]] = (
 
 
 def _finding(section: str, check: Check, on: Installation) -> Finding:
-    verdict = check.judge(on)
+    verdict = check.verdict(on)
     return Finding(
         section=section,
         check=check.name,

@@ -9,8 +9,6 @@ from console.doctor.installation import Installation
 from console.seen import Unseen
 from policies.policy_set import PolicySet
 
-OUR_PODS: Final = "the pods of gpu-share"  # how what lists them describes them
-
 _MOST: Final = 10  # sentences of one check
 
 Status = Literal["ok", "warning", "failure", "unknown", "not-applicable"]
@@ -32,6 +30,14 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     says: str  # what holds if all is well
     page: str  # of the documents, with the section
     judge: Callable[[Installation], Verdict]
+    rests_on: tuple[str, ...] = ()  # what must have been seen before nothing found means that all is well: STATES, ...
+
+    def verdict(self, on: Installation) -> Verdict:
+        """Judge; where nothing was found because nothing was seen, that is unknown."""
+        made = self.judge(on)
+        if made.status not in ("ok", "not-applicable"):
+            return made
+        return next((unknown(hidden) for one in self.rests_on if (hidden := on.seen.hidden(one))), made)
 
 
 OK = Verdict(status="ok")
@@ -73,11 +79,9 @@ def not_seen(installation: Installation, *fields: str) -> Verdict | None:
 
 
 def not_listed(installation: Installation, what: str) -> Verdict | None:
-    """Say why something cannot be judged, if objects whose description begins with *what* cannot be listed."""
-    for one in installation.seen.unseen:
-        if one.what.startswith(what):
-            return unknown(one)
-    return None
+    """Say why something cannot be judged, if *what*, such as SHARED_PODS, cannot be listed."""
+    hidden = installation.seen.hidden(what)
+    return unknown(hidden) if hidden else None
 
 
 def policies_of(installation: Installation, *fields: str) -> PolicySet | Verdict:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from console.page.change import Change
-from console.seen import Seen, SeenNode, SeenPod
+from console.seen import SHARED_PODS, Seen, SeenNode, SeenPod
 
 _SOURCE: Final = "seen by this console"
 _BAD_PHASES: Final = ("Failed", "Unknown")
@@ -13,7 +13,7 @@ _BAD_PHASES: Final = ("Failed", "Unknown")
 def differences(before: Seen, after: Seen) -> Iterator[Change]:
     """Compare two looks; of what one of them could not see nothing is said."""
     hidden = {one.what for one in (*before.unseen, *after.unseen)}
-    if not any(what.startswith("pods with a share") for what in hidden):
+    if not any(what.startswith(SHARED_PODS) for what in hidden):
         yield from _of_pods(before, after)
     if not hidden:  # else nodes are missing of which nothing is wrong
         yield from _of_nodes(before, after)

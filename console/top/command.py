@@ -15,7 +15,7 @@ from console.look import look
 from console.seen import Seen
 from console.top.drawing import draw
 from console.top.rows import top
-from program.front import FAILED
+from program.front import FAILED, failed
 
 Output = Literal["text", "wide", "json"]
 
@@ -36,6 +36,8 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 4096)
     if every_seconds is None or not sys.stdout.isatty():
         seen = look(api, namespace=namespace)
+        if nothing := _why_nothing(seen):
+            return failed("top", nothing, FAILED)
         console.print(draw(top(seen, node=node), wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
         return _code(seen)
     _live(
@@ -66,3 +68,9 @@ def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, e
 
 def _code(seen: Seen) -> int:
     return FAILED if seen.unseen and not (seen.nodes or seen.pods or seen.parts) else 0
+
+
+def _why_nothing(seen: Seen) -> str:
+    """Give the one reason for which nothing can be seen; empty if there are more, or something was seen."""
+    reasons = {one.why for one in seen.unseen}
+    return reasons.pop() if _code(seen) == FAILED and len(reasons) == 1 else ""

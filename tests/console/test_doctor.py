@@ -111,6 +111,33 @@ def test_what_may_not_be_seen_is_no_failure(asked: Asked) -> None:
     assert found["webhook-answers"]["right"] == "create pods in namespace default"
 
 
+def test_an_api_server_that_does_not_answer_is_a_failure_and_one_sentence(asked: Asked) -> None:
+    ran = asked(installed(), "doctor", "--context", "nowhere")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("gpu-share doctor: no answer from http://127.0.0.1:1: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_who_is_not_signed_in_is_told_so(asked: Asked) -> None:
+    known = installed()
+    known.raw["/version"] = status_of(401, "Unauthorized")
+    ran = asked(known, "doctor")
+    assert (ran.exit_code, ran.stderr) == (
+        1,
+        "gpu-share doctor: Unauthorized: sign in again, or check the user of the kubeconfig\n",
+    )
+
+
+def test_without_the_right_to_ask_nodes_nothing_is_said_of_their_gpus(shown: Callable[..., Any]) -> None:
+    known = installed()
+    known.forbidden = {"pods/proxy"}
+    found = {one["check"]: one for one in shown(known, "doctor")}
+    of_nodes = ("nodes-speak", "gpus-healthy", "mps-daemons", "registered", "compute-mode", "within-share")
+    assert {(found[name]["status"], found[name]["right"]) for name in of_nodes} == {
+        ("unknown", "get pods/proxy in namespace gpu-share")
+    }
+
+
 def test_a_key_is_nowhere_in_what_is_shown(asked: Asked) -> None:
     assert "c2VjcmV0" not in asked(installed(), "doctor", "-o", "json").stdout
 

@@ -6,7 +6,7 @@ import pytest
 
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
-from console.seen import Unseen
+from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import Fault
 from tests.console.installations import dra, installation, with_node
 from tests.console.objects import gpu
@@ -82,6 +82,16 @@ def test_what_cannot_be_seen_is_unknown_with_the_right_by_which_it_could(field: 
     found = [one for one in findings(installation(unseen=missing, **value), AFTER) if one.status not in FINE]
     assert found
     assert {(one.status, one.right) for one in found} == {("unknown", "get it")}
+
+
+def test_where_nothing_was_seen_no_check_is_in_order() -> None:
+    fields = Installation.__struct_fields__
+    hidden = tuple(Unseen(what=what, why="it is forbidden") for what in (ALL_NODES, OUR_PODS, SHARED_PODS, DENIED_PODS))
+    nothing = Installation(
+        seen=Seen(context="here", at="2026-01-01T00:00:00Z", unseen=hidden),
+        unseen={field: Unseen(what=field, why="it is forbidden") for field in fields if field not in ("seen", "ready")},
+    )
+    assert [one.check for one in findings(nothing, AFTER) if one.status != "unknown"] == []
 
 
 def test_a_fault_of_mps_is_told_once() -> None:

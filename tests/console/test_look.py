@@ -162,9 +162,23 @@ def test_a_grant_that_cannot_be_read_leaves_its_pod(connected: Connected) -> Non
     assert seen.grant is None
 
 
-def test_no_cluster_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(NoClusterError, match=r"^no cluster: .*set KUBECONFIG"):
-        connect(kubeconfig=tmp_path / "none")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "FILE does not exist: set KUBECONFIG, or name a file by --kubeconfig"),
+        ("hello", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
+        ("- a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
+        ("contexts: [5]\ncurrent-context: a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
+        ("", "Invalid kube-config. FILE file is empty: correct the kubeconfig, or name another context by --context"),
+    ],
+)
+def test_no_cluster_is_one_sentence_with_the_file(text: str | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(NoClusterError) as raised:
+        connect(kubeconfig=file)
+    assert str(raised.value) == f"no cluster: {said.replace('FILE', str(file))}"
 
 
 def test_a_context_is_chosen_by_name(served: Callable[[StandIn], Path]) -> None:

@@ -162,6 +162,13 @@ def test_a_cluster_of_which_nothing_is_seen_is_a_failure(asked: Asked) -> None:
     assert asked(known, "top", "--once").exit_code == 1
 
 
+def test_an_api_server_that_is_not_there_is_one_sentence(asked: Asked) -> None:
+    ran = asked(busy(), "top", "--once", "--context", "nowhere")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("gpu-share top: no answer from http://127.0.0.1:1: ")
+    assert ran.stderr.count("\n") == 1
+
+
 def test_a_container_that_crashes_in_a_pod_that_runs_is_told(asked: Asked) -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
     known = cluster(state(gpu()), pods=(pod("p", containerStatuses=[{"name": "main", "state": waiting}]),))
