@@ -149,7 +149,7 @@ def _imported(file: str, name: str, nodes: Path | None, default: str | None, *, 
         return import_nvidia(
             _text_of(file, name),
             name,
-            nodes=(str(nodes), _text_of(str(nodes), str(nodes))) if nodes is not None else None,
+            nodes=(str(nodes), _text_of(str(nodes), str(nodes), "a list of nodes")) if nodes is not None else None,
             default=NO_DEFAULT if no_default else default,
         )
     except PolicyError as error:
@@ -181,8 +181,8 @@ def _write(made: "Imported", directory: Path) -> None:
         end(f"{directory}: cannot be written ({error.strerror}): name another directory with --into", UNUSABLE)
 
 
-def _text_of(path: str, name: str) -> str:
-    """Read a file, or standard input for -, up to a little more than may be in it."""
+def _text_of(path: str, name: str, what: str = "a configuration of NVIDIA's device plugin") -> str:
+    """Read a file, or standard input for -, up to a little more than may be in it; *what* says what it should be."""
     from policies.reading.document import LARGEST_BYTES
 
     try:
@@ -193,7 +193,7 @@ def _text_of(path: str, name: str) -> str:
                 content = opened.read(LARGEST_BYTES + 1)
         return content.decode()
     except OSError as error:
-        end(f"{name}: cannot be read ({error.strerror}): name a configuration of NVIDIA's device plugin", UNUSABLE)
+        end(f"{name}: cannot be read ({error.strerror}): name {what}", UNUSABLE)
     except UnicodeDecodeError:
         end(f"{name}: is not UTF-8: save it as UTF-8", UNUSABLE)
 

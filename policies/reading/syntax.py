@@ -38,6 +38,8 @@ def _marked(error: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
         return mark.line, "a tab in the indentation: indent with spaces"
     if "cannot start any token" in problem:
         return mark.line, f"a value cannot begin with {quoted(character)[1:-1]}: put it in quotes"
+    if "<document start>" in problem:
+        return mark.line, "this follows the end of the document: correct the lines above it, or begin another by ---"
     if "mapping values" in problem:
         return mark.line, "a colon where no key can be: check the indentation, or put the value in quotes"
     if context.startswith("while parsing a block"):

@@ -59,7 +59,8 @@ def test_what_cannot_be_read_is_one_line_for_each_problem(given: bytes, told: st
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     assert "No such file" in run("policy", "import", tmp_path / "none", code=2).stderr
     assert "cannot be read" in run("policy", "import", tmp_path, code=2).stderr
-    assert "cannot be read" in run("policy", "import", "-", "--nodes", tmp_path / "none", given=MPS, code=2).stderr
+    of_nodes = run("policy", "import", "-", "--nodes", tmp_path / "none", given=MPS, code=2).stderr
+    assert of_nodes.endswith("/none: cannot be read (No such file or directory): name a list of nodes\n")
 
 
 def test_a_directory_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

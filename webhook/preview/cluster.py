@@ -5,6 +5,7 @@ kubectl knows the kubeconfig, its contexts and the plugins that sign users in, s
 """
 
 import json
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ from policies.reading.store import PolicyStore
 
 _NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
 _SECONDS = 30
+_LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")  # https://pkg.go.dev/k8s.io/klog/v2
 
 
 class ClusterError(GpuShareError):
@@ -95,8 +97,14 @@ class Cluster(msgspec.Struct, frozen=True):
             return ran.stdout
         if fallback is not None:
             return fallback
-        said = shorten(" ".join(ran.stderr.split()) or f"exit code {ran.returncode}", 300)
+        said = shorten(" ".join(_said(ran.stderr).split()) or f"exit code {ran.returncode}", 300)
         raise ClusterError(f"kubectl could not read {_NAME} ({said}): check --context, --kubeconfig and your rights")
+
+
+def _said(stderr: str) -> str:
+    """Give what kubectl says to users, without the lines of its log if there is anything else."""
+    lines = stderr.splitlines()
+    return "\n".join(line for line in lines if not _LOG_LINE.match(line)) or stderr
 
 
 def _others(names: list[str]) -> str:

@@ -15,6 +15,8 @@ LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
 
 _MERGE = "tag:yaml.org,2002:merge"
+_INVALID = "invalid YAML: "
+_HELM = re.compile(r"\{\{.*\}\}")  # of a template; Argo has it too, in texts that are valid YAML
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 
@@ -54,7 +56,7 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
     if text.lstrip()[:1] in ("{", "["):  # JSON writes some characters as a pair of escapes, which YAML does not know
         text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
     for node in _nodes(text, file):
-        document = _construct(node, file)
+        document = _construct(node, text, file)
         if document is not None:
             yield document, node
 
@@ -85,13 +87,19 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
             pass
         nodes = [*yaml.compose_all(text, Loader=_Loader)]
     except DocumentError as error:
-        raise UnreadableError(f"{file}:{error.line}: {error.message}") from None
+        raise _unreadable(text, file, error.line, error.message) from None
     except yaml.YAMLError as error:
-        line, problem = syntax_fault(error, text)
-        raise UnreadableError(f"{file}:{line}: {problem}") from None
+        raise _unreadable(text, file, *syntax_fault(error, text)) from None
     for node in nodes:
         _check_keys(node, file)
     return nodes
+
+
+def _unreadable(text: str, file: str, line: int, problem: str) -> UnreadableError:
+    if problem.startswith(_INVALID) and (template := _HELM.search(text)):
+        line = text.count("\n", 0, template.start()) + 1
+        problem = f"{quoted(template[0])} is of a Helm template: give what helm template prints of the chart"
+    return UnreadableError(f"{file}:{line}: {problem}")
 
 
 def _check_keys(node: yaml.Node, file: str) -> None:
@@ -114,13 +122,13 @@ def _check_keys(node: yaml.Node, file: str) -> None:
                 waiting.append(value)
 
 
-def _construct(node: yaml.Node, file: str) -> Any:
+def _construct(node: yaml.Node, text: str, file: str) -> Any:
     try:
         return _unshared(yaml.constructor.SafeConstructor().construct_document(node), [MOST_NODES], 0)
     except (yaml.MarkedYAMLError, ValueError, TypeError) as error:
         problem = getattr(error, "problem", None) or str(error)
         mark = getattr(error, "problem_mark", None) or node.start_mark
-        raise UnreadableError(f"{file}:{mark.line + 1}: invalid YAML: {problem}: correct it") from None
+        raise _unreadable(text, file, mark.line + 1, f"{_INVALID}{problem}: correct it") from None
 
 
 def _unshared(value: Any, left: list[int], depth: int) -> Any:

@@ -122,6 +122,18 @@ def test_without_a_cluster_the_directory_is_named(tmp_path: Path) -> None:
             {"answer": None, "code": 1, "stderr": "Error from server (Forbidden): no"},
             "(Error from server (Forbidden): no)",
         ),
+        (
+            {
+                "answer": None,
+                "code": 1,
+                "stderr": "E1122 09:05:48.741028 20720 memcache.go:265] x\nThe server was refused",
+            },
+            "(The server was refused)",
+        ),
+        (
+            {"answer": None, "code": 1, "stderr": "E1122 09:05:48.741028 20720 memcache.go:265] x"},
+            "(E1122 09:05:48.741028 20720 memcache.go:265] x)",
+        ),
         ({"answer": "not json"}, "kubectl did not answer in JSON"),
         ({"answer": config_map(None)}, "holds no policy files"),
         ({"answer": config_map({"_default.yaml": 5})}, "holds no policy files"),

@@ -67,6 +67,31 @@ def test_an_input_that_cannot_be_read_is_one_line_with_its_place(text: str, plac
     assert "`" not in line
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("kind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n", 3),
+        ("{{- if .Values.enabled }}\nkind: Pod\n{{- end }}\n", 1),
+        ("kind: Pod\nmetadata:\n  labels:\n    {{- include x . | nindent 4 }}\n", 4),
+    ],
+)
+def test_a_helm_template_is_said_to_be_one(text: str, line: int) -> None:
+    said = unreadable(text)
+    assert said.startswith(f'gpu-share: standard input:{line}: "{{{{')
+    assert said.endswith('}}" is of a Helm template: give what helm template prints of the chart')
+
+
+def test_braces_in_a_text_are_none() -> None:
+    assert "granted" in preview(POD.replace("name: main", "name: main\n    args: ['{{ inputs.parameters.x }}']")).stdout
+
+
+def test_json_objects_one_after_the_other_are_told_apart() -> None:
+    line = unreadable('{"kind": "Pod"}\n{"kind": "Pod"}\n')
+    assert line.endswith(
+        ":2: invalid YAML: this follows the end of the document: correct the lines above it, or begin another by ---"
+    )
+
+
 def test_a_text_that_is_not_utf_8_is_said_so() -> None:
     assert "not UTF-8" in unreadable(b"kind: \xff")
 
