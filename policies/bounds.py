@@ -21,9 +21,12 @@ from policies.share import Share, largest_whole, milli_text
 
 def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
     """Deny a share that is too small, too large, or not exact where it must be; warn of a rounding."""
-    rules, per_gpu = policy.policy.share, ask.kind.per_gpu
+    rules, per_gpu, milli = policy.policy.share, ask.kind.per_gpu, _milli_times_vgpus(ask)
+    if ask.vgpus <= per_gpu and rules.minimum * per_gpu <= milli <= rules.maximum * per_gpu:  # as almost always
+        _check_rounding(ask, policy, found)
+        return
     asked = ask.kind.counted(ask.vgpus) if ask.share is None else f"{ask.share} of a GPU"
-    if _milli_times_vgpus(ask) < rules.minimum * per_gpu:
+    if milli < rules.minimum * per_gpu:
         least, fix = _least(rules.minimum, ask.kind, by_share=ask.share is not None)
         found.deny(
             "ShareBelowMinimum",
@@ -44,7 +47,7 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
             _in_place_of_several(ask, rules),
             by=policy.source("share.whole"),
         )
-    elif _milli_times_vgpus(ask) > rules.maximum * per_gpu:
+    elif milli > rules.maximum * per_gpu:
         _deny_above_maximum(ask, f"asks for {asked}", policy, found)
     elif ask.vgpus > per_gpu and ask.vgpus % per_gpu:
         found.deny(

@@ -76,11 +76,7 @@ def reserved(
 def _may_hold_reserved(env: Iterable[Variable]) -> bool:
     """Look at all names at once: in most containers none of them is reserved, or begins or goes on as such a one."""
     names = [one.name for one in env]
-    return not _WHOLE_NAMES.isdisjoint(names) or _hold_prefix(" ".join(names))
-
-
-def _hold_prefix(names: str) -> bool:
-    return any(prefix in names for prefix in RESERVED_VARIABLE_PREFIXES)
+    return not _WHOLE_NAMES.isdisjoint(names) or any(map(" ".join(names).__contains__, RESERVED_VARIABLE_PREFIXES))
 
 
 def _why(name: str, shares: GrantStrategy | None) -> tuple[str, str]:

@@ -71,9 +71,10 @@ def check_attachment(pod: Pod, policy: EffectivePolicy, found: Findings, *, pipe
 
 
 def _check_framework_names(pod: Pod, containers: Sequence[Slot], found: Findings) -> None:
-    names = {slot.name for slot in containers}
-    for key in pod.metadata.annotations or ():
-        if key.startswith(FRAMEWORK_ANNOTATION_PREFIX) and key[len(FRAMEWORK_ANNOTATION_PREFIX) :] not in names:
+    keys = [key for key in pod.metadata.annotations or () if key.startswith(FRAMEWORK_ANNOTATION_PREFIX)]
+    names = {slot.name for slot in containers} if keys else ()
+    for key in keys:
+        if key.removeprefix(FRAMEWORK_ANNOTATION_PREFIX) not in names:
             what = f"The annotation {quoted(key, 80)} names a container that is not in the pod"
             found.deny("UnknownContainer", what, "Name one of the pod's containers, or remove it")
 

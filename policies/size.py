@@ -1,6 +1,6 @@
 """How much one pod may hold: more than any real one, and little enough that a decision on it costs milliseconds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from policies.denial import DeniedError
@@ -18,6 +18,19 @@ MOST_VOLUMES: Final = 256
 MOST_QUANTITIES: Final = 2048  # of resources, limits and requests
 MOST_OTHERS: Final = 1024  # annotations, tolerations, references in envFrom, added capabilities
 MOST_NAMED: Final = 16 * 1024  # characters in the names of containers, which are in the answer too
+_LIMITS: Final = (
+    ("characters in the names of its containers", MOST_NAMED),
+    ("words in its command lines, hooks and probes", MOST_WORDS),
+    ("variables", MOST_VARIABLES),
+    ("volume mounts", MOST_MOUNTS),
+    ("quantities of resources", MOST_QUANTITIES),
+    ("references in envFrom", MOST_OTHERS),
+    ("added capabilities", MOST_OTHERS),
+    ("volumes", MOST_VOLUMES),
+    ("tolerations", MOST_OTHERS),
+    ("annotations", MOST_OTHERS),
+)
+_LOWEST_LIMIT: Final = min(most for _, most in _LIMITS)
 
 
 def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
@@ -29,10 +42,10 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
     """
     if len(containers) > MOST_CONTAINERS:
         raise _too_large(len(containers), "containers", MOST_CONTAINERS)
-    counted = _Counted(pod, containers)
-    if counted.all <= MOST_VOLUMES and counted.named <= MOST_NAMED:  # the lowest number: true of almost every pod
+    counts = _counts(pod, containers)
+    if sum(counts) <= _LOWEST_LIMIT:  # of almost every pod
         return
-    for count, what, most in counted.against_limits():
+    for count, (what, most) in zip(counts, _LIMITS, strict=True):
         if count > most:
             raise _too_large(count, what, most)
 
@@ -59,45 +72,23 @@ def check_shares(count: int) -> None:
         raise _too_large(count, "containers with a share", MOST_SHARES)
 
 
-class _Counted:
-    """How much of what a pod and its containers have."""
-
-    __slots__ = ("all", "annotations", "capabilities", "mounts", "named", "quantities", "references", "tolerations",
-                 "variables", "volumes", "words")  # fmt: skip
-
-    def __init__(self, pod: Pod, containers: Sequence[Slot]) -> None:
-        words = variables = mounts = quantities = references = capabilities = named = 0
-        for slot in containers:
-            one = slot.container
-            named += len(slot.name)
-            words += len(one.command or ()) + len(one.args or ()) + sum(map(len, commands_beside(one)))
-            variables += len(one.env or ())
-            mounts += len(one.volume_mounts or ())
-            references += len(one.env_from or ())
-            if one.resources:
-                quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())
-            if one.security_context and one.security_context.capabilities:
-                capabilities += len(one.security_context.capabilities.add or ())
-        self.named, self.words, self.variables, self.mounts = named, words, variables, mounts
-        self.quantities, self.references, self.capabilities = quantities, references, capabilities
-        self.volumes = len(pod.spec.volumes or ())
-        self.tolerations = len(pod.spec.tolerations or ())
-        self.annotations = len(pod.metadata.annotations or ())
-        of_containers = words + variables + mounts + quantities + references + capabilities
-        self.all = of_containers + self.volumes + self.tolerations + self.annotations
-
-    def against_limits(self) -> Iterator[tuple[int, str, int]]:
-        """Yield each number, what is counted, and how many there may be."""
-        yield self.named, "characters in the names of its containers", MOST_NAMED
-        yield self.words, "words in its command lines, hooks and probes", MOST_WORDS
-        yield self.variables, "variables", MOST_VARIABLES
-        yield self.mounts, "volume mounts", MOST_MOUNTS
-        yield self.quantities, "quantities of resources", MOST_QUANTITIES
-        yield self.references, "references in envFrom", MOST_OTHERS
-        yield self.capabilities, "added capabilities", MOST_OTHERS
-        yield self.volumes, "volumes", MOST_VOLUMES
-        yield self.tolerations, "tolerations", MOST_OTHERS
-        yield self.annotations, "annotations", MOST_OTHERS
+def _counts(pod: Pod, containers: Sequence[Slot]) -> tuple[int, ...]:
+    """Count what a pod and its containers have, in the order of the limits."""
+    named = words = variables = mounts = quantities = references = capabilities = 0
+    for slot in containers:
+        one = slot.container
+        named += len(slot.name)
+        words += len(one.command or ()) + len(one.args or ()) + sum(map(len, commands_beside(one)))
+        variables += len(one.env or ())
+        mounts += len(one.volume_mounts or ())
+        references += len(one.env_from or ())
+        if one.resources:
+            quantities += len(one.resources.limits or ()) + len(one.resources.requests or ())
+        if one.security_context and one.security_context.capabilities:
+            capabilities += len(one.security_context.capabilities.add or ())
+    volumes, tolerations = len(pod.spec.volumes or ()), len(pod.spec.tolerations or ())
+    annotations = len(pod.metadata.annotations or ())
+    return named, words, variables, mounts, quantities, references, capabilities, volumes, tolerations, annotations
 
 
 def _too_large(count: int, what: str, most: int) -> DeniedError:

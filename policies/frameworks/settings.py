@@ -101,7 +101,7 @@ class SettingIndex:
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
-        return self.in_text.search(text) is not None or any(name in text for name in self.variables)
+        return self.in_text.search(text) is not None or any(map(text.__contains__, self.variables))
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
