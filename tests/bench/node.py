@@ -8,10 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import grpc
 
@@ -20,6 +19,7 @@ from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.sockets import target
+from tests.bench.allocations import Allocations, latency
 from tests.bench.supervisor import supervised
 from tests.plugin.device_plugin.walk import NAME, RandomNode
 from tests.plugin.nvml_library import Script, build
@@ -45,8 +45,8 @@ def measure(directory: Path) -> Iterator[str]:
     yield from _measure_supervisor()
     yield from _measure_starts(directory)
     yield from _measure_restarts(directory)
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as checkpoint:  # each allocation is forced to the disk
-        yield from _walk(Path(checkpoint))
+    (directory / "walk").mkdir()
+    yield from _walk(directory / "walk")
 
 
 def _measure_calls(directory: Path, policies: Path) -> Iterator[str]:
@@ -55,26 +55,16 @@ def _measure_calls(directory: Path, policies: Path) -> Iterator[str]:
         _plugin(directory / "calls", "8xH200", "--policies", str(policies)) as plugin,
     ):
         kubelet.wait_for(NAME)
-        ids = [device.id for device in kubelet.devices(NAME)]
-        socket = directory / "calls" / "gpu-share.dev_vgpu.sock"
-        with grpc.insecure_channel(target(socket)) as channel:
+        with grpc.insecure_channel(target(directory / "calls" / "gpu-share.dev_vgpu.sock")) as channel:
             stub = api_pb2_grpc.DevicePluginStub(channel)
-            wanted = api_pb2.ContainerPreferredAllocationRequest(available_deviceIDs=ids, allocation_size=20)
-            preferred = api_pb2.PreferredAllocationRequest(container_requests=[wanted])
-            chosen = stub.GetPreferredAllocation(preferred).container_responses[0].deviceIDs
-            allocate = api_pb2.AllocateRequest(
-                container_requests=[api_pb2.ContainerAllocateRequest(devices_ids=chosen)]
+            empty, _ = latency(lambda: stub.GetDevicePluginOptions(api_pb2.Empty()), calls=_CALLS)
+            node = Allocations(kubelet, NAME, stub, Random(1))  # noqa: S311 - the same pods in every run
+            preferred, allocate = node.measure(pods=_CALLS)
+        for name, (p50, p99) in (("Allocate", allocate), ("GetPreferredAllocation", preferred)):
+            yield (
+                f"{name} at 8 GPUs x 60 vGPUs, 12 pods of 3 to 20: p50 {p50:.2f} ms, p99 {p99:.2f} ms (goal 5), "
+                f"ratio to an empty call {p50 / empty:.1f}"
             )
-            empty = _latency(lambda: stub.GetDevicePluginOptions(api_pb2.Empty()))
-            for name, call in (
-                ("Allocate", lambda: stub.Allocate(allocate)),
-                ("GetPreferredAllocation", lambda: stub.GetPreferredAllocation(preferred)),
-            ):
-                p50, p99 = _latency(call)
-                yield (
-                    f"{name} at 8 GPUs x 60 vGPUs: p50 {p50:.2f} ms, p99 {p99:.2f} ms (goal 5), "
-                    f"ratio to an empty call {p50 / empty[0]:.1f}"
-                )
         yield f"memory of the plugin, 8 simulated GPUs x 60 vGPUs: {_memory(plugin.pid)} (goal 45)"
 
 
@@ -92,10 +82,10 @@ def _measure_over_nvml(directory: Path, policies: Path) -> Iterator[str]:
         allocate = api_pb2.AllocateRequest(container_requests=[wanted])
         with grpc.insecure_channel(target(directory / "nvml" / "gpu-share.dev_vgpu-timesliced.sock")) as channel:
             stub = api_pb2_grpc.DevicePluginStub(channel)
-            before, _ = _latency(lambda: stub.Allocate(allocate))
+            before, _ = latency(lambda: stub.Allocate(allocate), calls=_CALLS)
             script.say("hang")
             time.sleep(_UNTIL_IT_HANGS_SECONDS)
-            after, p99 = _latency(lambda: stub.Allocate(allocate))
+            after, p99 = latency(lambda: stub.Allocate(allocate), calls=_CALLS)
             script.take_back("hang")
         yield f"Allocate while NVML hangs: p50 {after:.2f} ms, p99 {p99:.2f} ms, ratio to before {after / before:.2f}"
 
@@ -192,7 +182,8 @@ def _walk(directory: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def _node(directory: Path) -> Iterator[SimulatedKubelet]:
     directory.mkdir()
-    with SimulatedKubelet(directory, random=Random(1)) as kubelet:  # noqa: S311 - the same devices in every run
+    pod_resources = directory / "pod-resources.sock"
+    with SimulatedKubelet(directory, random=Random(1), pod_resources=pod_resources) as kubelet:  # noqa: S311 - the same devices in every run
         yield kubelet
 
 
@@ -212,18 +203,6 @@ def _plugin(directory: Path, gpus: str | None, *more: str, **environment: str) -
         finally:
             process.terminate()
             process.wait()
-
-
-def _latency(call: Callable[[], Any]) -> tuple[float, float]:
-    """Median and 99th percentile in milliseconds."""
-    call()
-    milliseconds = []
-    for _ in range(_CALLS):
-        began = time.perf_counter()
-        call()
-        milliseconds.append((time.perf_counter() - began) * 1000)
-    milliseconds.sort()
-    return statistics.median(milliseconds), milliseconds[int(0.99 * _CALLS)]
 
 
 def _held(pid: int) -> tuple[int, int]:
