@@ -31,12 +31,12 @@ def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, stat
     """
     Say what is held on this node, as its kubelet names it on the socket *pod_resources*.
 
-    What an earlier plugin has kept of it is in *kubelet_dir*; what other parts of the node must know, in *state_dir*.
+    What an earlier plugin has kept of it is in *state_dir*, and what the kubelet has, in *kubelet_dir*.
     """
     checkpoint = Checkpoint(
         vgpus_per_gpu=cluster.vgpus_per_gpu,
-        kubelet_dir=kubelet_dir,
         state_dir=state_dir,
+        kubelet_dir=kubelet_dir,
         is_ours=cluster.is_ours,
         boot_id=boot_id(),
     )

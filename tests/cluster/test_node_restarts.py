@@ -82,6 +82,18 @@ def test_a_plugin_that_is_killed_starts_again_and_serves_new_pods(
     new_pods_get_shares(place)
 
 
+def test_a_plugin_that_finds_its_file_lost_reads_in_the_kubelets_checkpoint_what_is_held(
+    installed: Installation, place: Place, tenant: Object, node: Node
+) -> None:
+    node.run("rm /host/run/gpu-share/vgpus.json")
+    node.kill("gpu-share plugin")
+    eventually(lambda: any(_restarts(one) for one in installed.pods("plugin")), what="the plugin was started again")
+    eventually(lambda: "vgpus.json" in node.run("ls /host/run/gpu-share"), what="what is held is written again")
+    installed.wait_until_ready(seconds=90)  # nothing would be free if it did not know on which GPU the pod is
+    assert is_unharmed(place, tenant)
+    new_pods_get_shares(place)
+
+
 def test_a_plugin_registers_again_after_the_kubelet_restarted(
     installed: Installation, kubelet: Kubelet, place: Place, tenant: Object
 ) -> None:
@@ -93,8 +105,9 @@ def test_a_plugin_registers_again_after_the_kubelet_restarted(
 
 
 def test_a_deployment_has_its_share_again_after_the_node_was_rebooted(
-    installed: Installation, kubelet: Kubelet, place: Place, tenant: Object
+    installed: Installation, kubelet: Kubelet, place: Place, tenant: Object, node: Node
 ) -> None:
+    node.run("rm -rf /host/run/gpu-share/*")  # as a machine does that starts
     kubelet.stop()
     kubelet.kill_containers()
     kubelet.run()

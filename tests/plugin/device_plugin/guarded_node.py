@@ -71,7 +71,12 @@ class GuardedNode:
         """Start the plugin anew: it knows what is in its file, and what the kubelet says."""
         guard = FitGuard(self.fit.policy, several=self.fit.several, clock=lambda: self.now)
         self.devices = Devices(self.pool, resource=NAME, guard=guard)
-        checkpoint = Checkpoint(vgpus_per_gpu=self.fit.vgpus_per_gpu, kubelet_dir=self.directory, boot_id=self.boot_id)
+        checkpoint = Checkpoint(
+            vgpus_per_gpu=self.fit.vgpus_per_gpu,
+            state_dir=self.directory,
+            kubelet_dir=self.directory,
+            boot_id=self.boot_id,
+        )
         holdings = Holdings(self._tenants, kubelet=Path("/nowhere"), checkpoint=checkpoint, clock=lambda: self.now)
         self.held = HeldVgpus(holdings)
         self.now += 31  # by then a plugin believes the kubelet what is free

@@ -165,7 +165,7 @@ class LiveNode:
 
     def start_plugin(self) -> None:
         """Start a plugin, that knows of the one before what is in the file."""
-        checkpoint = Checkpoint(vgpus_per_gpu=self.number, kubelet_dir=self.directory)
+        checkpoint = Checkpoint(vgpus_per_gpu=self.number, state_dir=self.directory, kubelet_dir=self.directory)
         socket = self.directory / "kubelet.sock"
         holdings = Holdings(self._tenants, kubelet=socket, checkpoint=checkpoint, clock=lambda: self._now_seconds)
         self._held = HeldVgpus(holdings)

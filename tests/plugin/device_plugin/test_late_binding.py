@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from plugin.device_plugin.checkpoint import DIRECTORY, Checkpoint
+from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holdings import Holdings
-from plugin.gpus.gpu import VGpuId
 from plugin.shares.binding import bind
 from plugin.shares.fit import Fit
 from plugin.shares.parts_file import FILE
@@ -44,7 +43,7 @@ def gpu(received: Received) -> str:
 
 
 def checkpoint(here: GuardedNode) -> Path:
-    return here.directory / DIRECTORY / FILE
+    return here.directory / FILE
 
 
 def room(here: GuardedNode) -> list[int]:
@@ -131,11 +130,13 @@ def test_where_the_checkpoint_is_lost_nothing_is_free_until_what_was_held_has_en
 def test_a_checkpoint_that_is_missing_is_lost_if_the_kubelet_has_allocated_something(tmp_path: Path) -> None:
     for resource, is_lost in (("", False), ("nvidia.com/gpu", False), (NAME, True)):
         write_checkpoint(tmp_path, [entry(resource, ["GPU-a::0"], b"")])
-        checkpoint = Checkpoint(vgpus_per_gpu=10, kubelet_dir=tmp_path, is_ours=lambda name: name == NAME)
+        checkpoint = Checkpoint(
+            vgpus_per_gpu=10, state_dir=tmp_path, kubelet_dir=tmp_path, is_ours=lambda name: name == NAME
+        )
         holdings = Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock", checkpoint=checkpoint)
         holdings.refresh()
         assert holdings.is_blind == is_lost  # a kubelet that starts names nothing yet
-        (tmp_path / DIRECTORY / FILE).unlink()
+        (tmp_path / FILE).unlink()
 
 
 def test_an_allocation_that_cannot_be_kept_is_rejected(here: GuardedNode) -> None:
@@ -148,15 +149,6 @@ def test_an_allocation_that_cannot_be_kept_is_rejected(here: GuardedNode) -> Non
     assert room(here) == [10, 10]
     here.manager.free("default/small")
     allocate(here, "small", 2)
-
-
-def test_an_allocation_is_kept_where_only_gpu_share_mps_cannot_be_told_of_it(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(vgpus_per_gpu=10, kubelet_dir=tmp_path, state_dir=tmp_path / "not" / "there")
-    holdings = Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock", checkpoint=checkpoint)
-    vgpu = VGpuId("GPU-a", 0)
-    assert holdings.allocated({str(vgpu): "GPU-b"}, resource=NAME, of=10) == ""
-    assert Checkpoint(kubelet_dir=tmp_path).held[vgpu].gpu == "GPU-b"
-    assert "not/there: No such file" in holdings.divide_by(20)
 
 
 @pytest.mark.parametrize("app", [1, 3, 5])

@@ -52,7 +52,7 @@ def fill_one(node: LiveNode) -> None:
 
 def test_where_the_checkpoint_is_lost_nothing_is_free_beside_what_is_held(node: LiveNode, tmp_path: Path) -> None:
     fill_one(node)
-    (tmp_path / "gpu-share" / "vgpus.json").write_text("{")
+    (tmp_path / "vgpus.json").write_text("{")
     node.start_plugin()
     assert set(node.devices.room().values()) == {0}  # who holds what is not known at all
     node._held.refresh()
@@ -70,7 +70,7 @@ def test_where_the_checkpoint_is_lost_nothing_is_free_beside_what_is_held(node: 
 
 def test_the_number_stays_where_what_is_held_cannot_be_written(node: LiveNode, tmp_path: Path) -> None:
     fill_one(node)
-    file = tmp_path / "gpu-share" / "vgpus.json"
+    file = tmp_path / "vgpus.json"
     file.unlink()
     file.mkdir()
     assert "cannot be written" in node._held.divide_by(20)

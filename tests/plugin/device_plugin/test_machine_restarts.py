@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from plugin.device_plugin.checkpoint import DIRECTORY, Checkpoint
+from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holdings import Holdings
 from plugin.shares.fit import Fit
 from plugin.shares.parts_file import FILE
@@ -23,7 +23,7 @@ def node(directory: Path, *, seed: int = 1, policy: AllocationPolicy = "pack", g
 
 
 def ours(here: GuardedNode) -> Path:
-    return here.directory / DIRECTORY / FILE
+    return here.directory / FILE
 
 
 def start_machine(here: GuardedNode) -> None:
@@ -97,10 +97,10 @@ def test_where_the_kubelets_checkpoint_cannot_be_read_nothing_is_free_until_what
 def test_a_plugin_that_ends_before_all_is_known_has_written_nothing_that_the_next_one_relies_on(tmp_path: Path) -> None:
     (tmp_path / kubelet_file.FILE).write_text("something else")
     for _ in range(2):
-        checkpoint = Checkpoint(kubelet_dir=tmp_path, boot_id="this")
+        checkpoint = Checkpoint(state_dir=tmp_path, kubelet_dir=tmp_path, boot_id="this")
         holdings = Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock", checkpoint=checkpoint, clock=lambda: 0.0)
         holdings.refresh()  # a kubelet that starts names nothing yet
-        assert (tmp_path / DIRECTORY / FILE).exists()
+        assert (tmp_path / FILE).exists()
         assert holdings.is_blind
 
 

@@ -138,7 +138,9 @@ class RandomNode:
 
     def _start_plugin(self) -> None:
         self._devices = Devices(self.pool, resource=NAME, faults=self._faults)
-        checkpoint = Checkpoint(vgpus_per_gpu=self.pool.vgpus_per_gpu, kubelet_dir=self.directory)
+        checkpoint = Checkpoint(
+            vgpus_per_gpu=self.pool.vgpus_per_gpu, state_dir=self.directory, kubelet_dir=self.directory
+        )
         held = HeldVgpus(Holdings(lambda: (), kubelet=self.directory / "kubelet.sock", checkpoint=checkpoint))
         held.follow(self._devices, are_divided=True)
         resource = Resource(
