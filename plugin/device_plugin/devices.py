@@ -68,7 +68,7 @@ class Devices:
     @property
     def is_lost(self) -> bool:
         """Whether nobody knows on which GPU a vGPU is that is held."""
-        return self.binds_late and self._occupied.is_lost(gpu.uuid for gpu in self._pool.gpus)
+        return self._is_lost
 
     @property
     def is_blind(self) -> bool:
@@ -191,6 +191,7 @@ class Devices:
 
     def _make(self) -> bool:
         """Make the devices, and say whether they are others than before."""
+        self._is_lost = self.binds_late and self._occupied.is_lost(gpu.uuid for gpu in self._pool.gpus)
         self._count()
         advertised = self._advertised()
         indexes, earlier = self._labels.known(self._pool, advertised), self._earlier()

@@ -20,7 +20,10 @@ def part(numbers: Iterable[int]) -> Fraction:
 
 def free_vgpus(numbers: Iterable[int], *, vgpus_per_gpu: int) -> int:
     """Count the vGPUs that what is left of a GPU is divided into; what is less than one is nobody's."""
-    return max(0, (1 - part(numbers)) * vgpus_per_gpu // 1)
+    times = Counter(numbers)
+    if times.keys() <= {vgpus_per_gpu}:  # mostly: and counting is a tenth of the work
+        return max(0, vgpus_per_gpu - times.total())
+    return max(0, (1 - part(times.elements())) * vgpus_per_gpu // 1)
 
 
 def advertised(held: HeldOf, *, vgpus_per_gpu: int, others: HeldOf | None = None) -> tuple[int, ...]:

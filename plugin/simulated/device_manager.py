@@ -49,7 +49,7 @@ class Received:
     environment: dict[str, str]
     mounts: tuple[ReceivedMount, ...]
     cdi_devices: tuple[str, ...] = ()  # fully qualified, for the container runtime
-    answer: bytes = b""  # as it came, and as the kubelet keeps it
+    answer: bytes = field(default=b"", compare=False)  # as it came, and as the kubelet keeps it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
