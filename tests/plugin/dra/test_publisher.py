@@ -6,7 +6,7 @@ import pytest
 
 from plugin.dra.api_server import ApiError
 from plugin.dra.devices import devices_of
-from plugin.dra.publisher import FieldsMissingError, reconcile, withdraw
+from plugin.dra.slice_objects import FieldsMissingError, reconcile, withdraw
 from plugin.dra.slices import Spec, slice_name, slice_specs
 from plugin.simulated.api_server import SLICES, Object, Store
 from tests.plugin.dra.gpus import divided, shared

@@ -1,0 +1,121 @@
+"""The ResourceSlices of one node as the API server has them: brought to what they should say, or taken back."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from plugin.dra.api_server import SLICES, path_of_node
+from plugin.dra.slices import Spec, canonical, is_same, slice_name
+from plugin.errors import DraError
+from policies.contract import DRIVER
+
+
+class FieldsMissingError(DraError):
+    """An API server that does not keep what a slice must say."""
+
+
+class Objects(Protocol):
+    """The part of the API server's client that is used."""
+
+    def get(self, path: str, **query: str) -> Any: ...  # noqa: D102 - as ApiServer has them
+    def create(self, path: str, body: Any) -> Any: ...  # noqa: D102
+    def replace(self, path: str, body: Any) -> Any: ...  # noqa: D102
+    def delete(self, path: str, body: Any) -> None: ...  # noqa: D102
+
+
+def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
+    """
+    Have the API server keep *specs* as this node's slices, and no others; False if it did already.
+
+    The generation of the pool says which slices belong together: where more than one is written it is a new one, and
+    the scheduler waits until all of them are there.
+
+    Raises:
+        ApiError: If a request fails.
+        FieldsMissingError: If the API server leaves out what the scheduler must know; nothing is published then.
+    """
+    found = {one["metadata"]["name"]: one for one in _slices(api, node)}
+    wanted = {slice_name(node, number): spec for number, spec in enumerate(specs)}
+    surplus = [name for name in found if name not in wanted]
+    different = [name for name, spec in wanted.items() if name not in found or not is_same(found[name]["spec"], spec)]
+    generations = {one["spec"]["pool"]["generation"] for one in found.values()}
+    if not surplus and not different and len(generations) <= 1:
+        return False
+    is_one_update = not surplus and len(different) == 1 and different[0] in found and len(generations) == 1
+    generation = max(generations, default=0) + (0 if is_one_update else 1)
+    owner = _owner(api.get(path_of_node(node)))
+    for name in surplus:
+        _delete(api, found[name])
+    for name in different if is_one_update else wanted:
+        _write(api, name, wanted[name], generation=generation, before=found.get(name), owner=owner)
+    return True
+
+
+def withdraw(api: Objects, node: str) -> None:
+    """
+    Take all slices of this node back.
+
+    Raises:
+        ApiError: If a request fails.
+    """
+    for one in _slices(api, node):
+        _delete(api, one)
+
+
+def _slices(api: Objects, node: str) -> list[Any]:
+    found: list[Any] = api.get(SLICES, fieldSelector=selector(node))["items"]
+    return found
+
+
+def selector(node: str) -> str:
+    """Select the slices of this driver on a node."""
+    return f"spec.driver={DRIVER},spec.nodeName={node}"
+
+
+def _owner(node: Any) -> dict[str, Any]:
+    """Name the node as the owner: with it the slices go."""
+    metadata = node["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
+
+
+def _write(  # noqa: PLR0913 - all of an object
+    api: Objects, name: str, spec: Spec, *, generation: int, before: Any, owner: dict[str, Any]
+) -> None:
+    metadata: dict[str, Any] = {"name": name, "ownerReferences": [owner]}
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": metadata,
+        "spec": {**spec, "pool": {**spec["pool"], "generation": generation}},
+    }
+    if before is None:
+        stored = api.create(SLICES, body)
+    else:
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        stored = api.replace(f"{SLICES}/{name}", body)
+    if not is_same(stored["spec"], spec):
+        raise FieldsMissingError(
+            f"the API server does not keep {', '.join(_missing(spec, stored['spec']))} of slices: switch on the "
+            "feature gates DRAPartitionableDevices and DRADeviceTaints, or use allocation: device-plugin on this node"
+        )
+
+
+def _missing(spec: Spec, stored: Any) -> list[str]:
+    """Name the fields in which two specifications differ."""
+    before, after = canonical(spec), canonical(stored)
+    fields = {field for field in before if before[field] != after.get(field) and field != "devices"}
+    for device, kept in zip(before.get("devices", ()), after.get("devices", ()), strict=False):
+        fields |= {f"devices[].{field}" for field in device if device[field] != kept.get(field)}
+    return sorted(fields) or ["devices"]
+
+
+def _delete(api: Objects, one: Any) -> None:
+    metadata = one["metadata"]
+    only = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": only}
+    api.delete(f"{SLICES}/{metadata['name']}", body)
