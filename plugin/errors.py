@@ -7,7 +7,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     │   └── NoRoomError     enough of them are free, but not on one GPU
     ├── HandoverError       containers cannot be given their GPU in the way that was asked for
     ├── ClaimError          a claim of DRA that cannot be prepared
-    ├── DraError            shares cannot be allocated by DRA on this node
+    ├── DraError            shares cannot be allocated by DRA on this node; in dra/: ApiError, FieldsMissingError
     ├── DiscoveryError      no GPU to share: no NVML, no driver, none usable
     ├── HoldingsError       what containers hold cannot be kept for the next plugin
     ├── MpsError            an MPS daemon cannot be run, or not as it must be

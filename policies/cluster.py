@@ -126,31 +126,35 @@ class Cluster(Section, frozen=True, kw_only=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Complete the resource names, so that a file may name one of them only."""
+        """Complete the resource names, so that a file may name one of them only; check what the types cannot say."""
         names: dict[SharingStrategy, str] = DEFAULT_RESOURCE_NAMES | self.resource_names
-        if len(set(names.values())) < len(names):
-            raise ValueError(
-                "resourceNames must differ, or the scheduler could not keep the strategies apart: give each its own"
-            )
-        has_instances = any(rule.mig != "none" for rule in self.nodes)
-        fault = fault_of_names(names, has_instances=has_instances, models=self.models) or fault_of_numbers(self.nodes)
-        if fault:
-            raise ValueError(fault)
         counts = {profile_of(name) or name: count for name, count in self.vgpus_per_instance.items()}
-        if len(counts) < len(self.vgpus_per_instance):
-            raise ValueError("vgpusPerInstance has a profile twice, once with + and once with a dot: remove one")
+        if fault := self._fault_of_names(names) or self._fault_of_numbers(counts) or self._fault_of_partitions(names):
+            raise ValueError(fault)
+        msgspec.structs.force_setattr(self, "resource_names", names)
         msgspec.structs.force_setattr(self, "vgpus_per_instance", counts)
+
+    def _fault_of_names(self, names: Mapping[SharingStrategy, str]) -> str:
+        if len(set(names.values())) < len(names):
+            return "resourceNames must differ, or the scheduler could not keep the strategies apart: give each its own"
+        has_instances = any(rule.mig != "none" for rule in self.nodes)
+        return fault_of_names(names, has_instances=has_instances, models=self.models) or fault_of_numbers(self.nodes)
+
+    def _fault_of_numbers(self, per_instance: Mapping[str, int]) -> str:
+        if len(per_instance) < len(self.vgpus_per_instance):
+            return "vgpusPerInstance has a profile twice, once with + and once with a dot: remove one"
         if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in self.nodes):
-            raise ValueError(too_fine(self.vgpus_per_gpu))
-        too_many = too_many_clients(self.vgpus_per_gpu)
-        if too_many and any(rule.strategy == MPS and rule.vgpus_per_gpu is None for rule in self.nodes):
-            raise ValueError(too_many)
+            return too_fine(self.vgpus_per_gpu)
+        is_under_mps = any(rule.strategy == MPS and rule.vgpus_per_gpu is None for rule in self.nodes)
+        return too_many_clients(self.vgpus_per_gpu) if is_under_mps else ""
+
+    def _fault_of_partitions(self, names: Mapping[SharingStrategy, str]) -> str:
         for name, table in self.partitions.items():
             ours = next((one.resource for one in table if _is_ours(one.resource, names)), "")
             fault = f"{name} has {ours}, a resource of gpu-share itself: write the maker's" if ours else ""
-            if fault or fault_of(name, table):
-                raise ValueError(f"partitions {fault or fault_of(name, table)}")
-        msgspec.structs.force_setattr(self, "resource_names", names)
+            if fault := fault or fault_of(name, table):
+                return f"partitions {fault}"
+        return ""
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from policies.policy import EffectivePolicy
 from policies.quantity import whole
 from policies.sizes import read_size
 
+_MOST_NAMED = 3  # devices in a message
+
 
 def chosen_device(pod: Pod, limited: Sequence[Slot], *, cluster: Cluster, policy: EffectivePolicy) -> str:
     """
@@ -39,8 +41,8 @@ def chosen_device(pod: Pod, limited: Sequence[Slot], *, cluster: Cluster, policy
             return _known(allowed[0], cluster, policy)
         device, asked = by_limit[0], f"A limit names {quoted(by_limit[1], 90)}"
     if device is None or device not in allowed:
-        what = f"{asked}, and shares here are of {choices(policy)}"
-        raise DeniedError("DeviceNotAllowed", what, f"Ask for {choices(policy)}", by=policy.source("devices"))
+        what = f"{asked}, and shares here are of {_choices(policy)}"
+        raise DeniedError("DeviceNotAllowed", what, f"Ask for {_choices(policy)}", by=policy.source("devices"))
     return _known(device, cluster, policy)
 
 
@@ -52,13 +54,10 @@ def _known(device: str, cluster: Cluster, policy: EffectivePolicy) -> str:
     return device
 
 
-def choices(policy: EffectivePolicy) -> str:
+def _choices(policy: EffectivePolicy) -> str:
     """List what shares can be of, for a message."""
     names = [device_name(device) for device in policy.policy.shared_devices]
     return " or ".join(names[:_MOST_NAMED]) + (" or others" if len(names) > _MOST_NAMED else "")
-
-
-_MOST_NAMED = 3
 
 
 def _named_by_limits(limited: Sequence[Slot], cluster: Cluster) -> tuple[str, str] | None:

@@ -1,16 +1,20 @@
 """
-What can go wrong with what a user wrote.
+What can go wrong with what a user wrote, or with what others answer for a user.
 
     GpuShareError
     ├── ShareError          an invalid share
-    └── PolicyError         a directory of policy files that cannot be used, with every problem in it
+    ├── PolicyError         a directory of policy files that cannot be used, with every problem in it
+    ├── DocumentError       an invalid YAML document (reading/document.py)
+    ├── NodeStateError      an answer that is not the state of a node (node_state.py)
+    └── in webhook/ and console/, beside what raises them: BadCall, ClusterError, UnreadableError,
+        NoClusterError, UnseenError, NotFoundError
 """
 
 import msgspec
 
 
 class GpuShareError(Exception):
-    """Never raised itself: catch it to turn bad input into one clear sentence."""
+    """Never raised itself: catch it to turn what went wrong into one clear sentence."""
 
 
 class ShareError(GpuShareError, ValueError):
