@@ -41,7 +41,7 @@ def demo(*, policies: Path) -> None:
     from plugin.simulated.demo import Example, run
     from plugin.simulated.demo_processes import DemoError
     from policies.commands import loaded
-    from webhook.preview.command import examples
+    from webhook.preview.previewed import examples
 
     made = [
         Example(title=one.title, namespace=one.namespace, pod=one.pod, why=one.why)

@@ -12,7 +12,7 @@ from policies.pod import Pod
 from tests.manifests.admission import BASE, policy, stored
 from tests.webhook.test_patch import POLICIES, pods
 from webhook.patch import operations
-from webhook.preview.command import patch_pod
+from webhook.preview.previewed import patch_pod
 
 POLICY = policy(BASE)
 

@@ -19,7 +19,7 @@ from tests.bypass.corpus_whole import forged_whole
 from tests.manifests.admission import BASE, policy, stored
 from tests.policies.pods import GPU, VGPU, policies
 from webhook.patch import operations
-from webhook.preview.command import patch_pod
+from webhook.preview.previewed import patch_pod
 
 ATTEMPTS = corpus()
 POLICY = policy(BASE)

@@ -13,7 +13,7 @@ from tests.manifests.admission import BASE, policy, stored
 from tests.policies.partitioned import MEDIUM, by
 from tests.policies.pods import container, decided, mutated, pod
 from webhook.patch import hiding
-from webhook.preview.command import patch_pod
+from webhook.preview.previewed import patch_pod
 
 POLICY = policy(BASE)
 

@@ -1,7 +1,8 @@
 """A text with pods, and what the webhook would do with them, in the sentences of `gpu-share preview`."""
 
 from policies.policy_set import PolicySet
-from webhook.preview.command import preview, show_explained
+from webhook.preview.output import show_explained
+from webhook.preview.previewed import preview
 from webhook.preview.workloads import read_input
 
 

@@ -1,0 +1,121 @@
+"""How `gpu-share preview` writes what would become of pods: in sentences, as a diff, as YAML or as a JSON Patch."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import click
+import msgspec
+import yaml
+
+from policies.grant import Denied, Grant
+from program.terminal import for_output
+from webhook.preview.explain import explain
+from webhook.preview.previewed import Previewed
+from webhook.preview.workloads import Input
+
+Output = Literal["explain", "diff", "yaml", "patch", "translated"]
+
+_DUMPER: type = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def show_explained(pods: list[Previewed]) -> Iterator[str]:
+    """Yield the decisions in sentences."""
+    for index, one in enumerate(pods):
+        if index:
+            yield ""
+        match one.decision:
+            case Grant():
+                verdict = "granted"
+            case Denied(_, denials):
+                verdict = ", ".join(["denied", *dict.fromkeys(deny.code for deny in denials)])
+            case _:
+                verdict = "untouched"
+        yield f"{one.title}: {verdict}"
+        if one.workload.shape.note:
+            yield f"  The pod is previewed {one.workload.shape.note}."
+        yield from (f"  {sentence}" for sentence in one.workload.became)
+        yield from (f"  Warning: {sentence}." for sentence in one.earlier)
+        yield from (f"  {line}" for line in explain(one.decision, one.made))
+        yield from (
+            f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.workload.oversights
+        )
+
+
+def show_diff(pods: list[Previewed]) -> Iterator[str]:
+    """Yield the changes as unified diffs of YAML."""
+    for one in pods:
+        before, after = (dump(pod).splitlines() for pod in (one.workload.pod, one.patched))
+        yield from difflib.unified_diff(
+            before, after, f"{one.title} as written", f"{one.title} as admitted", "", "", 3, ""
+        )
+
+
+def show_yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
+    """
+    Yield the documents with their pods as *admitted*; what has no pod, and what is denied, as written.
+
+    Else with their pods as they are translated.
+    """
+    for one in pods:
+        for field in one.workload.replace_pod(one.patched if admitted else one.workload.sent):
+            text = f"{field} has no place in a {one.workload.kind}: the webhook adds it to the pod"
+            click.echo(f"gpu-share: {one.title}: {text}", err=True)
+    for index, document in enumerate(given.documents):
+        if index:
+            yield "---"
+        yield dump(document).rstrip("\n")
+
+
+def show_patch(pods: list[Previewed]) -> Iterator[str]:
+    """Yield the JSON Patch of the one pod."""
+    (one,) = pods
+    yield msgspec.json.format(msgspec.json.encode(one.made), indent=2).decode() if one.made else "[]"
+
+
+def dump(value: object) -> str:
+    """Write YAML in the order of the object."""
+    text: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def _explained(given: Input, pods: list[Previewed], source: str) -> Iterator[str]:
+    if pods:
+        yield f"Policies: {source}"
+        yield from show_explained(pods)
+    elif not given.unknown:
+        yield "No pod and no pod template here."
+
+
+def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> None:
+    if output == "explain":
+        for line in for_output(_explained(given, pods, source)):
+            click.echo(line)
+        return
+    if pods:
+        click.echo(f"gpu-share: policies: {source}", err=True)
+    _warn(pods)
+    lines: Iterable[str]
+    if output == "diff":
+        lines = show_diff(pods)
+    elif output in ("yaml", "translated"):
+        lines = show_yaml(given, pods, admitted=output == "yaml")
+    else:
+        lines = () if isinstance(pods[0].decision, Denied) else show_patch(pods)
+    for line in lines:
+        click.echo(line)
+
+
+def _warn(pods: list[Previewed]) -> None:
+    """Say on standard error what the explanation says of denials and warnings."""
+    for one in pods:
+        for sentence in one.workload.became:
+            click.echo(f"gpu-share: {one.title}: {sentence}", err=True)
+        for sentence in one.earlier:
+            click.echo(f"gpu-share: {one.title}: warning: {sentence}", err=True)
+        if isinstance(one.decision, Denied):
+            for deny in one.decision.reasons:
+                click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
+        warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
+        for warning in (*warnings, *one.workload.oversights):
+            click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)
