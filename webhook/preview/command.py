@@ -7,7 +7,7 @@ import click
 from policies.grant import Denied
 from policies.policy_set import PolicySet
 from webhook.preview.objects import UnreadableError
-from webhook.preview.output import Output, _print
+from webhook.preview.output import Output, write
 from webhook.preview.previewed import preview
 from webhook.preview.translated import Origin, translate
 from webhook.preview.workloads import Input, read_input
@@ -36,12 +36,7 @@ def run(  # noqa: PLR0913 - what the command line says
     except UnreadableError as error:
         click.echo(f"gpu-share: {error}", err=True)
         return 2
-    given = Input(
-        documents=[document for one in read for document in one.documents],
-        workloads=[workload for one in read for workload in one.workloads],
-        unknown=[sentence for one in read for sentence in one.unknown],
-        used_paths={path for one in read for path in one.used_paths},
-    )
+    given = _together(read)
     unused = [f"--pod-path {path}: no object has a pod there" for path in pod_paths if path not in given.used_paths]
     if source is not None:
         given = translate(given, source)
@@ -51,9 +46,18 @@ def run(  # noqa: PLR0913 - what the command line says
     if output == "patch" and len(pods) != 1:
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")
     else:
-        _print(given, pods, output, shown)
+        write(given, pods, output, shown)
     for sentence in unclear:
         click.echo(f"gpu-share: {sentence}", err=True)
     if unclear:
         return 2
     return 1 if any(isinstance(one.decision, Denied) for one in pods) else 0
+
+
+def _together(read: Sequence[Input]) -> Input:
+    return Input(
+        documents=[document for one in read for document in one.documents],
+        workloads=[workload for one in read for workload in one.workloads],
+        unknown=[sentence for one in read for sentence in one.unknown],
+        used_paths={path for one in read for path in one.used_paths},
+    )

@@ -42,16 +42,16 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
         )
 
 
-def show_diff(pods: list[Previewed]) -> Iterator[str]:
+def _diff(pods: list[Previewed]) -> Iterator[str]:
     """Yield the changes as unified diffs of YAML."""
     for one in pods:
-        before, after = (dump(pod).splitlines() for pod in (one.workload.pod, one.patched))
+        before, after = (_dump(pod).splitlines() for pod in (one.workload.pod, one.patched))
         yield from difflib.unified_diff(
             before, after, f"{one.title} as written", f"{one.title} as admitted", "", "", 3, ""
         )
 
 
-def show_yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
+def _yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterator[str]:
     """
     Yield the documents with their pods as *admitted*; what has no pod, and what is denied, as written.
 
@@ -64,16 +64,16 @@ def show_yaml(given: Input, pods: list[Previewed], *, admitted: bool) -> Iterato
     for index, document in enumerate(given.documents):
         if index:
             yield "---"
-        yield dump(document).rstrip("\n")
+        yield _dump(document).rstrip("\n")
 
 
-def show_patch(pods: list[Previewed]) -> Iterator[str]:
+def _patch(pods: list[Previewed]) -> Iterator[str]:
     """Yield the JSON Patch of the one pod."""
     (one,) = pods
     yield msgspec.json.format(msgspec.json.encode(one.made), indent=2).decode() if one.made else "[]"
 
 
-def dump(value: object) -> str:
+def _dump(value: object) -> str:
     """Write YAML in the order of the object."""
     text: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)
     return text
@@ -87,7 +87,8 @@ def _explained(given: Input, pods: list[Previewed], source: str) -> Iterator[str
         yield "No pod and no pod template here."
 
 
-def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> None:
+def write(given: Input, pods: list[Previewed], output: Output, source: str) -> None:
+    """Write the pods of *given* to standard output; *source* says whose policies were used."""
     if output == "explain":
         for line in for_output(_explained(given, pods, source)):
             click.echo(line)
@@ -97,11 +98,11 @@ def _print(given: Input, pods: list[Previewed], output: Output, source: str) -> 
     _warn(pods)
     lines: Iterable[str]
     if output == "diff":
-        lines = show_diff(pods)
+        lines = _diff(pods)
     elif output in ("yaml", "translated"):
-        lines = show_yaml(given, pods, admitted=output == "yaml")
+        lines = _yaml(given, pods, admitted=output == "yaml")
     else:
-        lines = () if isinstance(pods[0].decision, Denied) else show_patch(pods)
+        lines = () if isinstance(pods[0].decision, Denied) else _patch(pods)
     for line in lines:
         click.echo(line)
 
