@@ -36,8 +36,8 @@ def chromium_of_all() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def browser(chromium_of_all: Browser) -> Iterator[Browser]:
-    """Give a browser whose console must stay silent."""
+def browser(chromium_of_all: Browser, visited: Visited) -> Iterator[Browser]:  # noqa: ARG001 - for the order in which they end
+    """Give a browser whose console must stay silent: it leaves the page before what *visited* served ends."""
     chromium_of_all.driver.delete_all_cookies()
     chromium_of_all.prefers("light")
     chromium_of_all.size(1280)
