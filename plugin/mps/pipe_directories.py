@@ -61,6 +61,7 @@ def prepare(pipe_directory: Path, name: str) -> Path:
     Raises:
         MpsError: If it cannot be had.
     """
+    _check_name(pipe_directory, name)
     path = pipe_directory / name
     if len(os.fsencode(path / _LONGEST_SOCKET)) > _LONGEST_SOCKET_BYTES:
         raise MpsError(
@@ -82,6 +83,7 @@ def clear(pipe_directory: Path, name: str) -> None:
     Raises:
         MpsError: If something cannot be removed.
     """
+    _check_name(pipe_directory, name)
     try:
         with opened_child(pipe_directory, name) as directory:
             _empty(directory)
@@ -112,6 +114,12 @@ def opened_child(pipe_directory: Path, name: str) -> Iterator[int]:
     """
     with _opened(pipe_directory) as parent, _child(parent, name) as directory:
         yield directory
+
+
+def _check_name(pipe_directory: Path, name: str) -> None:
+    """See that a name, which any process of the node may have given, leads nowhere else."""
+    if name in ("", ".", "..") or "/" in name:
+        raise MpsError(f"{pipe_directory}: expected the name of a directory in it, got {name!r}")
 
 
 @contextmanager

@@ -69,7 +69,7 @@ class Supervisor:
         kept = set(keep)
         directories = {Path(one.directory) for one in holders()}
         for directory in directories:
-            if directory.parent == self._context.place.pipe_directory and directory.name not in kept:
+            if directory.parent == self._context.place.pipe_directory and directory.name not in (*kept, ".."):
                 _log.info("ending an MPS daemon of an earlier run", extra={"directory": str(directory)})
                 try:
                     Daemon(directory.name, self._context.place, self._context.timing).stop()

@@ -167,3 +167,14 @@ def test_no_file_stays_open(pipes: Path) -> None:
     with pytest.raises(MpsError):
         directories.prepare(pipes / "missing", UUID)
     assert len(names(Path("/proc/self/fd"))) == before
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../other", "a/b"])
+def test_what_is_no_name_leads_nowhere(root: Path, pipes: Path, name: str) -> None:
+    (root / "other").mkdir()
+    (root / "other" / "file").touch()
+    for act in (prepare, clear):
+        with pytest.raises(MpsError, match="expected the name of a directory in it"):
+            act(pipes, name)
+    assert (root / "other" / "file").exists()
+    assert names(pipes) == []

@@ -1,3 +1,5 @@
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -113,3 +115,16 @@ def test_no_ceiling_falls_while_nobody_knows_what_held_vgpus_are(
     with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3)):
         node.set_ceilings(allow("0.1"))
     assert supervisor.ceiling == 1
+
+
+def test_a_process_that_names_the_directory_above_leads_nobody_out_of_that_of_the_pipes(
+    root: Path, pipes: Path, context: SupervisorContext
+) -> None:
+    program = Path(shutil.copy(shutil.which("sleep") or "sleep", root / "nvidia-cuda-mps"))
+    with subprocess.Popen([program, "60"], env={"CUDA_MPS_PIPE_DIRECTORY": f"{pipes}/.."}) as process:
+        try:
+            Supervisor(context).clean_up(keep=[])
+            assert process.poll() is None
+        finally:
+            process.kill()
+    assert program.exists()
