@@ -1,4 +1,5 @@
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,32 @@ def test_a_folder_that_vanishes_and_returns(tmp_path: Path) -> None:
     (tmp_path / "away").rename(folder)
     assert store.refresh() is True
     assert store.newest_error is None
+
+
+def test_to_look_at_a_volume_costs_the_same_however_many_files_are_in_it(tmp_path: Path) -> None:
+    looks = []
+    for count in (1, 300):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        swap(folder, 1, **{f"team-{number}": "mode: warn" for number in range(count)})
+        looks.append(calls(PolicyStore(folder)))
+    assert looks[0] == looks[1]
+
+
+def calls(store: PolicyStore) -> int:
+    """Count the functions that are called by one look, in Python and in C."""
+    count = 0
+
+    def called(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        assert store.refresh() is False
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 def test_a_plain_folder_is_watched_as_well(tmp_path: Path) -> None:
