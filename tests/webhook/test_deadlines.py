@@ -1,10 +1,10 @@
-"""How long a connection may be in each of its states, by a clock that the test moves."""
+"""How long a connection may be in each of its states, by a clock that the test moves, and how much it may send."""
 
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 
 from webhook.event_loop import EventLoop
 from webhook.http1 import Answer, Request, plain
-from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, REQUEST_SECONDS
+from webhook.settings import HANDSHAKE_SECONDS, IDLE_SECONDS, MAX_DRAIN_BYTES, REQUEST_SECONDS
 from webhook.tls import ServingCertificate
 
 HELLO_BEGINS = bytes.fromhex("16030102000100")
@@ -128,3 +128,18 @@ def test_each_request_has_a_deadline_of_its_own(served: Served) -> None:
         assert caller.recv(4096).startswith(b"HTTP/1.1 200")
         served.pass_by(IDLE_SECONDS - 0.5)
     assert not served.loop.is_empty
+
+
+def test_what_comes_after_a_rejection_is_thrown_away_up_to_a_bound(served: Served) -> None:
+    caller = served.caller(secured=True)
+    served.send(caller, MALFORMED)
+    piece = bytes(1 << 20)
+
+    def flood() -> socket.socket:
+        with suppress(OSError):
+            for _ in range(2 * MAX_DRAIN_BYTES // len(piece)):
+                caller.sendall(piece)
+        return caller
+
+    served.meanwhile(flood)
+    assert served.loop.is_empty
