@@ -14,6 +14,7 @@ from certs.pem import read_ca
 from policies.contract import CA_SECRET, SERVING_SECRET
 from tests.cluster.cluster import eventually
 from tests.cluster.installation import Installation
+from tests.cluster.page import console, page_says
 from tests.cluster.pages import commands
 from tests.cluster.pods import Place, pod
 from tests.cluster.scraping import values
@@ -64,10 +65,13 @@ def test_an_expired_certificate_is_told_by_all_that_it_stops(installed: Installa
         found = says("deploy/model", place.name, "Not created", "failed calling webhook")
         assert "x509: certificate has expired" in found["Not created"]
         assert f"✗ {place.name}/ReplicaSet/model-" in view("top", "--once").stdout
+        with console() as page:
+            assert "x509: certificate has expired" in page_says(page, "/", f"✗ {place.name}/ReplicaSet/model-")
     begin = time.monotonic()  # nobody hurries the kubelet, which looks at a pod's volumes every 60 to 90 s
     eventually(is_well, seconds=120, what="the webhook is trusted again")
     log.info("the webhook is trusted %.0f s after something renews certificates again", time.monotonic() - begin)
-    assert min(values(installed, "webhook", _EXPIRY)) > time.time()
+    eventually(lambda: min(values(installed, "webhook", _EXPIRY)) > time.time(), what="each pod serves the new one")
+    log.info("every pod of the webhook serves the new certificate after %.0f s", time.monotonic() - begin)
     assert min(values(installed, "certs", "gpu_share_certificate_expiry_timestamp_seconds")) > time.time()
     place.one_running("app=model", seconds=120)
     log.info("the Deployment has its pod after %.0f s", time.monotonic() - begin)

@@ -1,5 +1,7 @@
 """`gpu-share top` on a real cluster: what it shows, and by which rights."""
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +78,11 @@ def test_who_has_the_rights_of_the_manifests_sees_gpus_tenants_what_waits_and_wh
     text = view("top", "--once", kubeconfig=viewer).stdout
     assert f"! {place.name}/waits is Pending: " in text
     assert f"✗ {place.name}/ReplicaSet/denied-" in text
+
+
+def test_kubectl_finds_it_as_a_plugin(installed: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    assert "1 node, 2 GPUs" in installed.cluster.run("kubectl gpu-share top --once")
 
 
 def test_who_has_no_rights_is_told_which_are_missing(installed: Installation, tmp_path: Path) -> None:
