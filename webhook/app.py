@@ -4,6 +4,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from httptools import HttpParserInvalidURLError
@@ -97,6 +98,9 @@ def _troubles(store: PolicyStore, certificate: ServingCertificate) -> list[str]:
         troubles.append(f"and {len(broken) - _MOST_TOLD} more problems in policy files: run gpu-share policy check")
     if certificate.newest_error is not None:
         troubles.append(f"the newest certificate is unusable, an older one is served: {certificate.newest_error}")
+    if 0 < certificate.expires <= time.time():
+        ended = datetime.fromtimestamp(certificate.expires, UTC)
+        troubles.append(f"the certificate that is served expired at {ended:%Y-%m-%d %H:%M} UTC")
     if lost := lost_lines():
         troubles.append(lost)
     return troubles

@@ -44,3 +44,12 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     policy_problems: tuple[str, ...] | None = None
     namespaces: dict[str, Metadata] | None = None  # by name
     unseen: dict[str, Unseen] = {}  # by the name of the field
+
+    def troubles(self, *, of_certificates: bool) -> list[str]:
+        """List what webhook pods say that an administrator should mend: of certificates, or all else."""
+        return [
+            f"{pod}: {line}"
+            for pod, said in self.ready.items()
+            for line in said.splitlines()[1:]
+            if ("certificate" in line.partition(":")[0]) is of_certificates
+        ]

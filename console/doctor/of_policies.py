@@ -21,12 +21,8 @@ def in_force(on: Installation) -> Verdict:
     """See that every webhook pod has the policies that are written."""
     if not on.ready:
         return unknown("no webhook pod runs, or none can be seen")
-    found, silent = [], []
-    for pod, said in on.ready.items():
-        lines = said.splitlines()
-        if lines[:1] != ["ready"]:
-            silent.append(f"{pod}: {said}")
-        found += [f"{pod}: {line}" for line in lines[1:]]
+    silent = [f"{pod}: {said}" for pod, said in on.ready.items() if said.splitlines()[:1] != ["ready"]]
+    found = on.troubles(of_certificates=False)
     if found or not silent:
         return fail(*found, hint="correct what the line says; until then the last good state serves")
     return unknown("; ".join(silent))

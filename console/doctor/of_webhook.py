@@ -79,12 +79,12 @@ def answers(on: Installation) -> Verdict:
 
 
 def certificates(on: Installation) -> Verdict:
-    """See that neither the CA nor the certificate expires."""
+    """See that neither the CA nor the certificate expires, and that every webhook pod serves a good one."""
     if missing := not_seen(on, "webhook"):
         return missing
     bundles = [one.client_config.ca_bundle for one in on.webhook.webhooks] if on.webhook else []
     known = [("the CA", one) for one in _expiries(_pem(bundles[0] if bundles else ""))[:1]]
-    found = _late(known, on)
+    found = [*_late(known, on), *on.troubles(of_certificates=True)]
     if late := not_seen(on, "serving_certificate"):
         return fail(*found, hint=_RENEW) if found else late
     served = _expiries(on.serving_certificate or b"")
@@ -107,7 +107,10 @@ def renewal(on: Installation) -> Verdict:
     return fail(*found, hint="kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous")
 
 
-_RENEW: Final = "kubectl -n gpu-share rollout restart deployment/gpu-share-certs; its log says why none was renewed"
+_RENEW: Final = (
+    "kubectl -n gpu-share rollout restart deployment/gpu-share-certs; its log says why none was renewed. "
+    "What is renewed reaches the webhook's pods within a minute and a half"
+)
 
 
 def _late(known: list[tuple[str, datetime]], on: Installation) -> list[str]:

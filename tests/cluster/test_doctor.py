@@ -148,14 +148,14 @@ def test_admission_policies_that_are_missing_or_differ_are_told(installed: Insta
     eventually(lambda: checks()["admission-policies"]["status"] == "ok", what="the policies are as before")
 
 
-def test_a_toolkit_that_rejects_the_variable_by_which_containers_get_their_gpu_is_told(installed: Installation) -> None:
+@pytest.mark.usefixtures("installed")
+def test_a_toolkit_that_rejects_the_variable_by_which_containers_get_their_gpu_is_told(node: Node) -> None:
     config = "/host/etc/nvidia-container-runtime/config.toml"
-    with Node.reached(installed.cluster) as node:
-        node.run(f"echo 'accept-nvidia-visible-devices-envvar-when-unprivileged = false' > {config}")
-        try:
-            found = told("toolkit-settings", "and containers get their GPU by the variable there")
-        finally:
-            node.run(f"rm -f {config}")
+    node.run(f"echo 'accept-nvidia-visible-devices-envvar-when-unprivileged = false' > {config}")
+    try:
+        found = told("toolkit-settings", "and containers get their GPU by the variable there")
+    finally:
+        node.run(f"rm -f {config}")
     assert found["status"] == "failure"
 
 

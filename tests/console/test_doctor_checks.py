@@ -19,6 +19,7 @@ from tests.console.wrong import (
     of_webhook,
     of_workloads,
 )
+from tests.console.wrong.of_webhook import EXPIRED
 from tests.docs.pages import ROOT, anchors
 
 WRONG = [
@@ -92,6 +93,11 @@ def test_where_nothing_was_seen_no_check_is_in_order() -> None:
         unseen={field: Unseen(what=field, why="it is forbidden") for field in fields if field not in ("seen", "ready")},
     )
     assert [one.check for one in findings(nothing, AFTER) if one.status != "unknown"] == []
+
+
+def test_an_expired_certificate_is_no_fault_of_the_policies() -> None:
+    found = findings(installation(ready={"gpu-share-webhook-1": EXPIRED}), AFTER)
+    assert [one.check for one in found if one.status not in FINE] == ["certificates"]
 
 
 def test_a_fault_of_mps_is_told_once() -> None:

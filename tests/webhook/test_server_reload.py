@@ -3,7 +3,7 @@ import os
 import signal
 import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -26,9 +26,9 @@ def authority() -> CA:
     return new_ca(now=datetime.now(UTC))
 
 
-def files_of(authority: CA) -> dict[str, bytes]:
-    """A new serving certificate, as the files of a Secret."""
-    pair = authority.issue(("localhost",), now=datetime.now(UTC))
+def files_of(authority: CA, *, days_ago: float = 0) -> dict[str, bytes]:
+    """A serving certificate of now or of some days ago, as the files of a Secret."""
+    pair = authority.issue(("localhost",), now=datetime.now(UTC) - timedelta(days=days_ago))
     return {"ca.crt": authority.pair.certificate_pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
 
 
@@ -175,6 +175,24 @@ def test_half_of_a_pair_is_ignored_while_the_old_one_is_served(
     assert ready(server) == "ready\n"
     assert {line["level"] for line in server.all_lines("new certificate ignored")} == {"warning"}
     assert len(server.all_lines("new certificate in force")) == 1
+
+
+def test_an_expired_certificate_is_told_over_a_connection_that_was_made_before(
+    tmp_path: Path, policies: Path, authority: CA, start: Start
+) -> None:
+    volume = Volume(tmp_path / "secret", files_of(authority))
+    server = start(policies, volume.folder)
+
+    def says(text: str) -> bool:
+        return str(kept.ask("GET", "/readyz")[1]).startswith(text)
+
+    with server.caller() as kept:
+        assert kept.ask("GET", "/readyz") == (200, "ready\n")
+        volume.swap(files_of(authority, days_ago=31))
+        wait_for(lambda: says("ready\nthe certificate that is served expired at "))
+        assert kept.allowed(review_of())
+        volume.swap(files_of(authority))
+        wait_for(lambda: kept.ask("GET", "/readyz") == (200, "ready\n"))
 
 
 def test_a_broken_pair_is_reported_without_a_caller(

@@ -6,6 +6,8 @@ from console.doctor.installation import Attempt, Installation
 from console.words import Shown
 from tests.console.installations import Wrong, ca, installation, parts, waiting, webhook
 
+EXPIRED = "ready\nthe certificate that is served expired at 2026-11-21 06:12 UTC"
+
 
 def attempt(message: str, status: int = 500) -> Installation:
     return installation(attempt=Attempt(namespace="default", status=status, message=Shown(message)))
@@ -36,6 +38,12 @@ WRONG: list[Wrong] = [
         lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(ca(2)).decode()})),
     ),
     ("certificates", "failure", "webhook's certificate expired", lambda: installation(serving_certificate=ca(-1))),
+    (
+        "certificates",
+        "failure",
+        "gpu-share-webhook-2: the certificate that is served expired at 2026-11-21 06:12 UTC",
+        lambda: installation(ready={"gpu-share-webhook-1": "ready", "gpu-share-webhook-2": EXPIRED}),
+    ),
     ("certificates", "failure", "holds no certificate", lambda: installation(serving_certificate=b"")),
     (
         "renewal",
