@@ -56,11 +56,6 @@ class PolicyStore:
         self.current = self._in_force.policies
         self.troubles = self._troubles()  # with the files as they are now
 
-    @property
-    def newest_error(self) -> PolicyError | None:
-        """What is wrong with the files as they are now."""
-        return PolicyError(tuple(one.problem for one in self.troubles)) if self.troubles else None
-
     def refresh(self) -> bool:
         """Read the directory again if its state has changed; return whether others, or these without troubles, hold."""
         state = _state(self._directory)

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from plugin.simulated.device_manager import Request
+from plugin.simulated.device_manager import Received, Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import Start
-from tests.plugin.test_process import NAME
+
+NAME = "gpu-share.dev/vgpu"
 
 
 def policies(folder: Path, **files: str) -> str:
@@ -51,15 +52,24 @@ def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Sta
     )
 
 
+def options_of(directory: Path, tmp_path: Path) -> tuple[str, ...]:
+    """One GPU of ten vGPUs, by policies that can be changed, and a kubelet that says who holds what."""
+    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    return ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+
+
+def three_held(kubelet: SimulatedKubelet) -> Received:
+    kubelet.wait_for(NAME)
+    return kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
+
+
 def test_another_number_of_vgpus_is_taken_while_it_runs_and_outlives_a_kill(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
-    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
-    options = ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    options = options_of(directory, tmp_path)
     with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
         plugin = start(*options)
-        kubelet.wait_for(NAME)
-        held = kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
+        held = three_held(kubelet)
         policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20")
         kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)  # 3 of 10, and 14 of 20
         plugin.process.kill()
@@ -77,12 +87,10 @@ def test_another_number_of_vgpus_is_taken_while_it_runs_and_outlives_a_kill(
 def test_a_change_that_is_taken_up_at_a_start_alone_ends_it_to_be_started_anew(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
-    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
-    options = ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    options = options_of(directory, tmp_path)
     with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
         plugin = start(*options)
-        kubelet.wait_for(NAME)
-        kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
+        three_held(kubelet)
         policies(tmp_path / "policies", _cluster="resourceNames: {mps: example.com/vgpu}")
         told = plugin.logged("restart needed")
         assert told["changed"] == ["resourceNames.mps gpu-share.dev/vgpu -> example.com/vgpu"]

@@ -41,6 +41,29 @@ def ready(caller: Caller) -> list[str]:
     return text.splitlines()
 
 
+def assert_broken_at_the_start(readiness: list[str], logged: list[dict[str, Any]]) -> None:
+    """What /readyz and the log say of the files that are broken at the start."""
+    head, *troubles = readiness
+    assert head == "ready"
+    assert [line.split(": ")[1].rpartition("/")[2] for line in troubles] == [
+        "No_Namespace.yaml",
+        "below.yaml:1",
+        "latin.yaml:1",
+        "short.yml",
+        "team.yaml:3",
+        "team.yaml:4",
+    ]
+    assert [(Path(one["file"]).name, one["line"], one["field"], one["level"]) for one in logged] == [
+        ("No_Namespace.yaml", 0, "", "warning"),
+        ("below.yaml", 1, "share.minimum", "error"),
+        ("latin.yaml", 1, "", "error"),
+        ("short.yml", 0, "", "error"),
+        ("team.yaml", 3, "share.maximum", "error"),
+        ("team.yaml", 4, "share.minimum", "error"),
+    ]
+    assert all(one["problem"] and one["effect"] for one in logged)
+
+
 def test_a_broken_file_at_the_start_costs_its_namespace_alone_until_it_is_mended(
     tmp_path: Path, certificates: Path, start: Start
 ) -> None:
@@ -67,26 +90,7 @@ def test_a_broken_file_at_the_start_costs_its_namespace_alone_until_it_is_mended
             True,
             False,
         )
-        head, *troubles = ready(caller)
-        assert head == "ready"
-        assert [line.split(": ")[1].rpartition("/")[2] for line in troubles] == [
-            "No_Namespace.yaml",
-            "below.yaml:1",
-            "latin.yaml:1",
-            "short.yml",
-            "team.yaml:3",
-            "team.yaml:4",
-        ]
-        told = server.all_lines("policy file broken")
-        assert [(Path(one["file"]).name, one["line"], one["field"], one["level"]) for one in told] == [
-            ("No_Namespace.yaml", 0, "", "warning"),
-            ("below.yaml", 1, "share.minimum", "error"),
-            ("latin.yaml", 1, "", "error"),
-            ("short.yml", 0, "", "error"),
-            ("team.yaml", 3, "share.maximum", "error"),
-            ("team.yaml", 4, "share.minimum", "error"),
-        ]
-        assert all(one["problem"] and one["effect"] for one in told)
+        assert_broken_at_the_start(ready(caller), server.all_lines("policy file broken"))
         volume.swap({"_default.yaml": UP_TO_HALF, "team.yaml": UP_TO_ONE})
         wait_for(lambda: allowed(caller, "team"), seconds=3)
         assert ready(caller) == ["ready"]

@@ -118,7 +118,7 @@ def test_a_swap_of_a_configmap_is_taken_up(tmp_path: Path) -> None:
     assert store.refresh() is True
     assert maximum(store.current) == "0.4"
     assert store.current.namespaces == {}
-    assert store.newest_error is None
+    assert not store.troubles
     assert store.refresh() is False
 
 
@@ -132,14 +132,13 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_until_it_is_mended(tmp_
     swap(tmp_path, 4, _default="share: {maximum: 0.4}", team="mode: warn")
     assert store.refresh() is True
     assert (maximum(store.current), store.current.of("team").policy.mode) == ("0.5", "warn")
-    assert store.newest_error is not None
-    assert "_default.yaml:1: share.maximum" in str(store.newest_error)
+    assert "_default.yaml:1: share.maximum" in str(store.troubles[0].problem)
     assert store.refresh() is False
-    assert store.newest_error is not None
+    assert store.troubles
     swap(tmp_path, 3, _default="share: {maximum: '0.4'}", team="mode: warn")
     assert store.refresh() is True
     assert maximum(store.current) == "0.4"
-    assert store.newest_error is None
+    assert not store.troubles
 
 
 def test_broken_files_at_the_start_are_an_error(tmp_path: Path) -> None:
@@ -153,11 +152,11 @@ def test_a_folder_that_vanishes_and_returns(tmp_path: Path) -> None:
     store = PolicyStore(folder)
     folder.rename(tmp_path / "away")
     assert store.refresh() is False
-    assert store.newest_error is not None
+    assert store.troubles
     assert maximum(store.current) == "0.5"
     (tmp_path / "away").rename(folder)
     assert store.refresh() is True
-    assert store.newest_error is None
+    assert not store.troubles
 
 
 def test_to_look_at_a_volume_costs_the_same_however_many_files_are_in_it(tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ def test_a_swap_in_the_middle_of_reading_never_mixes_two_states(
     assert maximum(store.current) == "0.2"
     assert store.refresh() is True
     assert maximum(store.current) == "0.6"
-    assert store.newest_error is None
+    assert not store.troubles
 
 
 def test_damaged_files_raise_nothing_but_policy_errors(tmp_path: Path) -> None:
