@@ -9,8 +9,9 @@ from typing import Final, TypeVar
 import msgspec
 
 from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
+from console.events import Event
 from console.grant import Grant
-from console.objects import Event, Node, Pod
+from console.objects import Node, Pod
 from console.seen import (
     ALL_NODES,
     COMPONENT_LABEL,
@@ -24,7 +25,7 @@ from console.seen import (
     SeenPod,
     Unseen,
 )
-from console.words import Shown, as_shown, moment
+from console.words import Shown, as_shown
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
 from program.structs import decoder
@@ -34,7 +35,6 @@ T = TypeVar("T")
 STATE_PORT: Final = 9407  # where a pod does not name its port `state`
 PARTS: Final = ("plugin", "mps")  # of a node, in the order in which they are asked
 PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
-_DENIED_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
 _OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of whoever denies a pod with a share
 _FORBIDDEN: Final = (401, 403)
 _ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all nodes
@@ -130,18 +130,16 @@ def denials(events: Iterable[Event], now: datetime) -> tuple[Denial, ...]:
     """Find the controllers whose pods with a share were denied lately, each with the last denial."""
     found: dict[tuple[str, str, str], Denial] = {}
     for event in events:
-        at = event.last_timestamp or event.event_time or event.metadata.creation_timestamp
-        passed = now - (moment(at) or now)
-        if passed.total_seconds() > _DENIED_SECONDS or not any(word in event.message for word in _OF_OURS):
+        if not event.is_recent(now) or not any(word in event.message for word in _OF_OURS):
             continue
         on = event.involved_object
         made = Denial(
             namespace=on.namespace,
             kind=on.kind,
             name=on.name,
-            message=event.message.removeprefix("Error creating: "),
+            message=event.said,
             count=event.count or 1,
-            last=at,
+            last=event.at,
         )
         key = (made.namespace, made.kind, made.name)
         if key not in found or (made.last or "") > (found[key].last or ""):
@@ -183,9 +181,9 @@ def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
             return read(api.get(state_path(part), {"pod": part.metadata.uid}, largest_bytes=LARGEST_BYTES))
         except UnseenError as error:
             said = UnseenError(f"{part.metadata.name}: {error}", status=error.status)
-            # The node's part forbids as well, in its own words: only the API server's refusal is of rights.
+            # The node's part forbids as well, in its own words: only the API server's denial is of rights.
             is_proxy = error.status in _FORBIDDEN and "pods/proxy" not in str(error)
-            right = "" if is_proxy else f"get pods/proxy{_where(NAMESPACE)}"
+            right = "" if is_proxy else f"get pods/proxy in namespace {NAMESPACE}"
             reasons.append(unseen(what, said, right))
         except NodeStateError as error:
             reasons.append(Unseen(what=what, why=Shown(f"{part.metadata.name}: {error}")))
@@ -211,7 +209,3 @@ def _seen_node(node: Node, *, labelled: bool) -> SeenNode:
 
 def _rank(component: str) -> int:
     return PARTS.index(component) if component in PARTS else len(PARTS)
-
-
-def _where(namespace: str) -> str:
-    return f" in namespace {namespace}"

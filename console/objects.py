@@ -224,24 +224,3 @@ class Pod(Object, frozen=True, kw_only=True):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
-
-
-class Involved(_Part, frozen=True, kw_only=True):
-    """What an event is about."""
-
-    kind: Shown = Shown("")
-    namespace: Shown = Shown("")
-    name: Shown = Shown("")
-    uid: str = ""
-
-
-class Event(Object, frozen=True, kw_only=True):
-    """An event."""
-
-    involved_object: Involved = Involved()
-    type: Shown = Shown("")
-    reason: Shown = Shown("")
-    message: Shown = Shown("")
-    count: int | None = None
-    last_timestamp: Shown | None = None
-    event_time: Shown | None = None

@@ -63,6 +63,11 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
         return self.state.gpus if self.state else ()
 
     @property
+    def silence(self) -> str:
+        """Why it says nothing of itself, where it does not."""
+        return self.silent.why if self.silent else "no part of gpu-share runs there"
+
+    @property
     def is_fresh(self) -> bool:
         """Whether what it says of its GPUs holds now."""
         age_seconds = self.state.ages.health if self.state else None

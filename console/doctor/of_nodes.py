@@ -21,8 +21,7 @@ def speak(on: Installation) -> Verdict:
     found = []
     for node in on.seen.nodes:
         if node.state is None:
-            why = node.silent.why if node.silent else "no part of gpu-share runs there"
-            found.append(f"{node.name}: {why}")
+            found.append(f"{node.name}: {node.silence}")
         elif node.state.waiting:
             found.append(f"{node.name} shares no GPU yet: {node.state.waiting}")
         elif not node.is_fresh:

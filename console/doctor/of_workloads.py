@@ -32,9 +32,9 @@ def fits(on: Installation) -> Verdict:
     if not waiting or not free:
         return OK
     smallest = min(waiting)
-    largest = max(MILLI_PER_GPU * (gpu.largest_free or 0) // gpu.parts for gpu, _ in free)
+    largest = max(gpu.milli(gpu.largest_free or 0) for gpu, _ in free)
     # What is hidden is free as well: it is hidden because no one GPU has room.
-    together = sum(MILLI_PER_GPU * (parts + (gpu.hidden or 0)) // gpu.parts for gpu, parts in free)
+    together = sum(gpu.milli(parts + (gpu.hidden or 0)) for gpu, parts in free)
     if not largest < smallest <= together:
         return OK
     told = (

@@ -5,11 +5,11 @@ from typing import Final
 
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.dra_objects import DeviceClass
+from console.events import Event
 from console.explain.claims import Claim, PodClaims, waiting, without_class
 from console.explain.quotas import Quota, of_shares
 from console.explain.workload import failures
 from console.look import Looks
-from console.objects import Event
 from console.seen import SeenPod, Unseen
 from policies.contract import DRA
 
@@ -47,7 +47,7 @@ class Beside:
     def events(self, uid: str) -> tuple[str, ...]:
         """Say what was said of a pod last, the newest at the end; likewise."""
         found = self._events(f"involvedObject.uid={uid}")
-        found.sort(key=lambda one: one.last_timestamp or one.event_time or one.metadata.creation_timestamp or "")
+        found.sort(key=lambda one: one.at or "")
         return tuple(f"{one.reason}: {one.message}" for one in found if one.type == "Warning")[-_MOST_EVENTS:]
 
     def claims(self, pod: SeenPod, content: bytes) -> tuple[str, ...]:

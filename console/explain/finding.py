@@ -7,6 +7,7 @@ import msgspec
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.cluster_policies import RIGHT, read_policies
 from console.explain.beside import Beside
+from console.explain.quotas import names_shares
 from console.explain.subject import Answer, Subject
 from console.explain.workload import Workload, own_words
 from console.look import look, seen_pod, unseen
@@ -32,7 +33,6 @@ _SHORT: Final = {"deploy": "deployment", "sts": "statefulset", "ds": "daemonset"
 _ENFORCE_LABEL: Final = "pod-security.kubernetes.io/enforce"
 _RESTRICTED: Final = ("baseline", "restricted")
 _NOT_FOUND: Final = 404
-_MARKS: Final = ("gpu-share", "vgpu")
 
 
 class _Toleration(msgspec.Struct, frozen=True):
@@ -168,6 +168,6 @@ def _asked(pod: Pod) -> tuple[str, ...]:
         Shown(f"limit of {container.name}: {amount} x {resource}")
         for container in (*pod.spec.init_containers, *pod.spec.containers)
         for resource, amount in sorted(container.resources.limits.items())
-        if any(mark in resource for mark in _MARKS)
+        if names_shares(resource)
     ]
     return tuple(asked)

@@ -41,8 +41,7 @@ def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:
 
 def _of_gpus(node: SeenNode, grant: Grant | None) -> Iterator[str]:
     if node.state is None or node.state.waiting or not node.gpus:
-        silent = node.silent.why if node.silent else "no part of gpu-share runs there"
-        why = (node.state.waiting or "none was found") if node.state else silent
+        why = (node.state.waiting or "none was found") if node.state else node.silence
         yield f"it has no GPU to share: {why}"
         return
     if grant is None:

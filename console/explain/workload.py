@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from console.objects import Condition, Event, Metadata
-from console.words import Shown, moment, several
+from console.events import Event
+from console.objects import Condition, Metadata
+from console.words import several
 
-_CREATED_LATELY_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
 # Conditions by which a workload says that it has no pods, with the status that says so.
 _TROUBLES: Final = {
     "ReplicaFailure": "True",
@@ -58,17 +58,14 @@ def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
 
 def failures(events: Iterable[Event], name: str, now: datetime) -> Iterator[str]:
     """Say why pods of the object with this *name*, or of what it has made, were not created lately: once each."""
-    newest: dict[tuple[str, str], tuple[str, Event]] = {}
+    newest: dict[tuple[str, str], Event] = {}
     for event in events:
         on = event.involved_object
-        at = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or Shown("")
-        passed = now - (moment(at) or now)
-        if not _is_of(on.name, name) or passed.total_seconds() > _CREATED_LATELY_SECONDS:
-            continue
-        newest[on.kind, on.name] = max(newest.get((on.kind, on.name), ("", event)), (at, event), key=lambda one: one[0])
-    for (kind, of), (_, event) in sorted(newest.items()):
-        message = event.message.removeprefix("Error creating: ")
-        yield f"{kind} {of}, {several(event.count or 1, 'time')}: {message}"
+        if _is_of(on.name, name) and event.is_recent(now):
+            before = newest.get((on.kind, on.name), event)
+            newest[on.kind, on.name] = max(before, event, key=lambda one: one.at or "")
+    for (kind, of), event in sorted(newest.items(), key=lambda one: one[0]):
+        yield f"{kind} {of}, {several(event.count or 1, 'time')}: {event.said}"
 
 
 def _is_of(name: str, maker: str) -> bool:

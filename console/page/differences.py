@@ -48,7 +48,7 @@ def _of_node(was: SeenNode | None, now: SeenNode | None) -> Iterator[tuple[str, 
         yield ("is new here", False) if was is None else ("is gone", True)
         return
     if was.state is not None and now.state is None:
-        yield f"says nothing any more: {now.silent.why if now.silent else 'no part of gpu-share runs there'}", True
+        yield f"says nothing any more: {now.silence}", True
     elif was.state is None and now.state is not None:
         yield "says how it is", False
     lost = {one.uuid for one in was.gpus} - {one.uuid for one in now.gpus}

@@ -7,8 +7,8 @@ import msgspec
 from cryptography import x509
 
 from console.api_server import ApiServer, path_of
+from console.events import Event
 from console.look import Looks
-from console.objects import Event
 from console.page.recent import Edit, Records
 from console.serving_certificate import RIGHT, serving_certificate
 from console.words import Shown

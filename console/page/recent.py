@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from console.objects import Event
+from console.events import Event
 from console.page.change import Change
 from console.seen import Denial, Seen, SeenNode, SeenPod, Unseen
 from console.top.summary import denied, share
@@ -140,7 +140,7 @@ def _of_events(events: Iterable[Event], seen: Seen) -> Iterator[Change]:
             continue
         name = f"{namespace}/{on.name}" if namespace else f"node {on.name}"
         yield Change(
-            at=event.last_timestamp or event.event_time or event.metadata.creation_timestamp or "",
+            at=event.at or "",
             what=f"{name}: {event.reason}: {event.message}",
             source="event",
             is_bad=True,

@@ -101,7 +101,7 @@ def _node_row(node: SeenNode) -> NodeRow:
 def _trouble(node: SeenNode) -> str:
     state = node.state
     if state is None:
-        return node.silent.why if node.silent else "no part of gpu-share runs there"
+        return node.silence
     if state.waiting:
         return f"no GPU is shared yet: {state.waiting}"
     age_seconds = state.ages.health

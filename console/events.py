@@ -1,0 +1,48 @@
+"""Events of Kubernetes: what they are about, when they were last seen, and pods that were not created."""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from console.objects import Object
+from console.words import Shown, moment
+
+_LATELY_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
+_NOT_CREATED: Final = "Error creating: "  # before what the API server said
+
+
+class Involved(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an event is about."""
+
+    kind: Shown = Shown("")
+    namespace: Shown = Shown("")
+    name: Shown = Shown("")
+    uid: str = ""
+
+
+class Event(Object, frozen=True, kw_only=True):
+    """An event."""
+
+    involved_object: Involved = Involved()
+    type: Shown = Shown("")
+    reason: Shown = Shown("")
+    message: Shown = Shown("")
+    count: int | None = None
+    last_timestamp: Shown | None = None
+    event_time: Shown | None = None
+
+    @property
+    def at(self) -> Shown | None:
+        """When it was last seen; None if it does not say."""
+        return self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def said(self) -> str:
+        """The message; of a pod that was not created, what the API server said."""
+        return self.message.removeprefix(_NOT_CREATED)
+
+    def is_recent(self, now: datetime) -> bool:
+        """Whether it holds still for what is tried again and again, as far as it says when it was."""
+        passed = now - (moment(self.at) or now)
+        return passed.total_seconds() <= _LATELY_SECONDS
