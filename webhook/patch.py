@@ -53,8 +53,8 @@ def operations(pod: Pod, grant: Grant) -> list[Operation]:
         _placement(made, pod, grant)
     if pod.metadata is NO_METADATA:
         made.append(Operation("add", "/metadata", {}))
-    _set_in_map(made, "/metadata/annotations", pod.metadata.annotations, {GRANT_ANNOTATION: grant_text(grant)})
-    _set_in_map(made, "/metadata/labels", pod.metadata.labels, {SHARED_LABEL: "true"})
+    _set(made, "/metadata/annotations", pod.metadata.annotations, GRANT_ANNOTATION, grant_text(grant))
+    _set(made, "/metadata/labels", pod.metadata.labels, SHARED_LABEL, "true")
     return made
 
 
@@ -158,7 +158,7 @@ def _resources(made: list[Operation], granted: ContainerGrant) -> None:
             made.append(Operation("remove", f"{path}/{field}/{escaped(granted.replaced)}"))
         # The same number may be written otherwise (2, "2"); it agrees, or there would be no grant.
         if amounts is None or resource not in amounts or whole(amounts[resource]) == 0:
-            _set_in_map(made, f"{path}/{field}", amounts, {resource: count})
+            _set(made, f"{path}/{field}", amounts, resource, count)
 
 
 def _changes(made: list[Operation], path: str, container: Container, changes: list[Change]) -> None:
@@ -208,7 +208,11 @@ def _is_mounted(container: Container, pipe_directory: str) -> bool:
 
 def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:
     placement, spec = grant.policy.policy.placement, pod.spec
-    _set_in_map(made, "/spec/nodeSelector", spec.node_selector, placement.node_selector)
+    if placement.node_selector and spec.node_selector is None:
+        made.append(Operation("add", "/spec/nodeSelector", placement.node_selector))
+    else:
+        for key, value in placement.node_selector.items():
+            _set(made, "/spec/nodeSelector", spec.node_selector, key, value)
     missing = [msgspec.to_builtins(one) for one in placement.tolerations if not has_toleration(pod, one)]
     _append(made, "/spec/tolerations", spec.tolerations, missing)
     for field, said, wanted in (
@@ -219,15 +223,12 @@ def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:
             made.append(Operation("add", f"/spec/{field}", wanted))
 
 
-def _set_in_map(made: list[Operation], path: str, present: dict[str, Any] | None, wanted: dict[str, str]) -> None:
-    if not wanted:
-        return
+def _set(made: list[Operation], path: str, present: dict[str, Any] | None, key: str, value: str) -> None:
+    """Set a key of the mapping that is *present* at a path, or make one."""
     if present is None:
-        made.append(Operation("add", path, wanted))
-        return
-    for key, value in wanted.items():
-        if present.get(key) != value:
-            made.append(Operation("add", f"{path}/{escaped(key)}", value))
+        made.append(Operation("add", path, {key: value}))
+    elif present.get(key) != value:
+        made.append(Operation("add", f"{path}/{escaped(key)}", value))
 
 
 def _append(made: list[Operation], path: str, present: list[Any] | None, items: list[Any]) -> None:
