@@ -10,7 +10,7 @@ from tests.bypass.corpus_dra import by_dra
 from tests.bypass.corpus_memory import memory
 from tests.bypass.corpus_mig import mig
 from tests.bypass.corpus_models import models
-from tests.bypass.corpus_node import arguments, folders, grants
+from tests.bypass.corpus_node import arguments, directories, grants
 from tests.bypass.corpus_paths import paths
 from tests.bypass.corpus_privileges import privileges
 from tests.bypass.corpus_whole import whole_gpus
@@ -55,7 +55,7 @@ def corpus() -> list[Attempt]:
         *_shares(),
         *_requests(),
         *_privileges(),
-        *folders(),
+        *directories(),
         *paths(),
         *arguments(),
         *memory(),

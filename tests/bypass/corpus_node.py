@@ -1,4 +1,4 @@
-"""Attempts with the node's folders, a framework's arguments, and forged grants."""
+"""Attempts with the node's directories, a framework's arguments, and forged grants."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +11,7 @@ PIPES = "/tmp/nvidia-mps"
 VLLM = "vllm/vllm-openai:v0.11.0"
 
 
-def folders() -> Iterator[Attempt]:
+def directories() -> Iterator[Attempt]:
     code = "ConflictingRequest"
     for path in (
         "/dev",

@@ -36,14 +36,14 @@ def test_there_are_more_than_a_thousand_attempts_and_no_two_are_the_same() -> No
 
 
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "webhook"], ids=lambda one: one.name)
-def test_the_webhook_refuses(attempt: Attempt) -> None:
+def test_the_webhook_denies(attempt: Attempt) -> None:
     decision = decide(msgspec.convert(attempt.pod, Pod), "team", policies(attempt.rules))
     assert isinstance(decision, Denied), decision
     assert decision.deny.code == attempt.code
 
 
 @pytest.mark.parametrize("attempt", [one for one in ATTEMPTS if one.by == "policy"], ids=lambda one: one.name)
-def test_the_policy_in_the_api_server_refuses(attempt: Attempt) -> None:
+def test_the_policy_in_the_api_server_denies(attempt: Attempt) -> None:
     assert not attempt.webhook_runs
     refusals = POLICY.denials(stored(attempt.pod), namespace=NAMESPACE)
     assert any(attempt.says in refusal for refusal in refusals), refusals

@@ -64,7 +64,7 @@ def test_a_share_by_dra_waits_until_a_gpu_has_room(shown: str) -> None:
     assert lines[4].startswith("  0.9 ends: 0.8 on GPU-")
 
 
-def test_refusals_say_code_and_fix(shown: str) -> None:
+def test_denials_say_code_and_fix(shown: str) -> None:
     for code in ("ShareAboveMaximum", "ShareMalformed", "ReservedEnvironment"):
         assert f"denied, 403 {code}" in shown
     assert 'Ask for "0.5" or less.' in shown

@@ -64,7 +64,7 @@ def test_other_capabilities_pass(capabilities: dict[str, Any] | None) -> None:
         "///dev",
     ],
 )
-def test_a_folder_of_the_node_by_which_a_share_can_be_left_is_denied(path: str, by: Any) -> None:
+def test_a_directory_of_the_node_by_which_a_share_can_be_bypassed_is_denied(path: str, by: Any) -> None:
     assert denied(host_path(path), by).code == "ConflictingRequest"
 
 

@@ -201,7 +201,7 @@ def test_a_limit_of_zero_gpus_asks_for_nothing() -> None:
         (pod(None, limited("a", 1, GPU), limited("b", 2)), "ConflictingRequest", 4, '"b" asks for gpu-share.dev/vgpu'),
     ],
 )
-def test_a_refusal_names_the_line_that_forbids_it(on: dict[str, Any], code: str, line: int, words: str) -> None:
+def test_a_denial_names_the_line_that_forbids_it(on: dict[str, Any], code: str, line: int, words: str) -> None:
     deny = denied(on, policies(team="share:\n  maximum: '2'\n  podMaximum: '3'\n  whole: gpus"))
     assert (deny.code, f"(team.yaml:{line})" in deny.message) == (code, True)
     assert words in deny.message

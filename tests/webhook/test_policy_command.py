@@ -19,7 +19,7 @@ def schema(*options: str) -> Any:
     return jsonschema.Draft202012Validator(made)
 
 
-def test_the_shipped_folder_is_good() -> None:
+def test_the_shipped_directory_is_valid() -> None:
     result = run("policy", "check", SHIPPED)
     assert ": valid, " in result.stdout
     assert "2 namespaces" in result.stdout
@@ -51,7 +51,7 @@ def test_a_pipe_in_the_directory_is_a_problem_and_no_wait(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("place", ["missing", "file"])
-def test_what_is_no_folder_is_bad_usage(place: str, tmp_path: Path) -> None:
+def test_what_is_no_directory_is_bad_usage(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert run("policy", "check", tmp_path / place, code=2).stdout == ""
 
@@ -103,7 +103,7 @@ def test_the_schema_fits_the_shipped_files(file: Path) -> None:
         "[]",
     ],
 )
-def test_the_schema_refuses_what_the_check_refuses(text: str, tmp_path: Path) -> None:
+def test_the_schema_rejects_what_the_check_rejects(text: str, tmp_path: Path) -> None:
     assert list(schema().iter_errors(yaml.safe_load(text)))
     (tmp_path / "_default.yaml").write_text(text)
     run("policy", "check", tmp_path, code=1)
@@ -124,7 +124,7 @@ def test_the_schema_refuses_what_the_check_refuses(text: str, tmp_path: Path) ->
         "nodes: [{offer: none, indexes: []}]",
     ],
 )
-def test_the_schema_of_the_cluster_refuses_what_the_check_refuses(text: str, tmp_path: Path) -> None:
+def test_the_schema_of_the_cluster_rejects_what_the_check_rejects(text: str, tmp_path: Path) -> None:
     assert list(schema("--cluster").iter_errors(yaml.safe_load(text)))
     (tmp_path / "_cluster.yaml").write_text(text)
     run("policy", "check", tmp_path, code=1)

@@ -26,7 +26,7 @@ def test_a_grant_is_an_allowed_patch_for_the_same_uid() -> None:
     assert "rounded up to 3" in response["warnings"][0]
 
 
-def test_a_refusal_is_a_403_with_the_code_as_reason() -> None:
+def test_a_denial_is_a_403_with_the_code_as_reason() -> None:
     response = answer(call(pod("0,2")))
     assert set(response) == {"uid", "allowed", "status", "auditAnnotations"}
     assert response["allowed"] is False

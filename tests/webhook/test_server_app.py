@@ -27,7 +27,7 @@ class FailingStore(PolicyStore):
         pass
 
 
-def test_a_fault_of_ours_is_a_refusal_and_the_log_says_where_without_its_words(
+def test_a_fault_of_ours_is_rejected_and_the_log_says_where_without_its_words(
     policies: Path, certificates: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     certificate = ServingCertificate(certificates / "tls.crt", certificates / "tls.key")

@@ -84,7 +84,7 @@ def test_a_sticky_fault_is_cleared_in_the_plugin_that_runs_with_who_and_why(
     assert "nothing was cleared: it is healthy" in capsys.readouterr().err
 
 
-def test_what_is_still_seen_is_refused(
+def test_what_is_still_seen_is_rejected(
     start: StartNode, nvml: Nvml, script: Script, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     watched = start(nvml=nvml, boot_id=boot_id())

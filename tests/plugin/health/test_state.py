@@ -59,7 +59,7 @@ def test_a_gpu_is_healthy_without_a_fault_whatever_its_programs_did() -> None:
     assert [gpu.healthy for gpu in NODE.gpus] == [False, True]
 
 
-def test_what_a_newer_version_adds_is_passed_over(tmp_path: Path) -> None:
+def test_what_a_newer_version_adds_is_ignored(tmp_path: Path) -> None:
     (tmp_path / NODE_FILE).write_text(SMALLEST[:-1] + ', "added": {"later": [1]}}')
     assert read_node_health(tmp_path) == NodeHealth(boot_id="one", heartbeat_seconds=1, pid=1, driver="")
 

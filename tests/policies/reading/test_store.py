@@ -38,7 +38,7 @@ def test_the_shipped_files_are_good_and_say_what_the_design_says() -> None:
     assert not loaded.is_exempt("default")
 
 
-def test_an_empty_folder_means_the_built_in_defaults(tmp_path: Path) -> None:
+def test_an_empty_directory_means_the_built_in_defaults(tmp_path: Path) -> None:
     loaded = load(tmp_path)
     assert loaded.default.name == "built-in"
     assert loaded.of("team").policy.enabled
@@ -91,7 +91,7 @@ def test_a_conflict_in_the_default_file_is_reported_once(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("place", ["missing", "file"])
-def test_a_folder_that_cannot_be_read_is_a_problem(tmp_path: Path, place: str) -> None:
+def test_a_directory_that_cannot_be_read_is_a_problem(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PolicyError, match="cannot be read") as caught:
         load(tmp_path / place)
@@ -147,7 +147,7 @@ def test_broken_files_at_the_start_are_an_error(tmp_path: Path) -> None:
         PolicyStore(tmp_path)
 
 
-def test_a_folder_that_vanishes_and_returns(tmp_path: Path) -> None:
+def test_a_directory_that_vanishes_and_returns(tmp_path: Path) -> None:
     folder = write(tmp_path / "policies", _default="share: {maximum: '0.5'}")
     store = PolicyStore(folder)
     folder.rename(tmp_path / "away")
@@ -185,7 +185,7 @@ def calls(store: PolicyStore) -> int:
     return count
 
 
-def test_a_plain_folder_is_watched_as_well(tmp_path: Path) -> None:
+def test_a_plain_directory_is_watched_as_well(tmp_path: Path) -> None:
     store = PolicyStore(write(tmp_path, team="share: {maximum: '0.5'}"))
     write(tmp_path, team="share: {maximum: '0.45'}")
     assert store.refresh() is True

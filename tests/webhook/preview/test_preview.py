@@ -84,7 +84,7 @@ def test_diff_shows_what_changes() -> None:
 
 
 @pytest.mark.parametrize("output", ["explain", "diff", "yaml", "patch"])
-def test_a_refused_pod_ends_with_1_in_every_form(output: str) -> None:
+def test_a_denied_pod_ends_with_1_in_every_form(output: str) -> None:
     result = preview(POD.replace("0.2", "0,2"), "-o", output, code=1)
     assert "ShareMalformed" in (result.stdout if output == "explain" else result.stderr)
     if output == "yaml":

@@ -67,6 +67,6 @@ def test_a_whole_gpu_is_not_counted_in_vgpus(on: dict[str, Any], says: list[str]
         assert words not in text
 
 
-def test_a_refusal_names_the_line_that_decides(tmp_path: Path) -> None:
+def test_a_denial_names_the_line_that_decides(tmp_path: Path) -> None:
     text = explained(pod(None, limited(quantity=1, resource=GPU)), "whole: vgpus", tmp_path, code=1)
     assert "(_default.yaml:2). Ask for 10 gpu-share.dev/vgpu for each GPU" in text
