@@ -24,7 +24,12 @@ def check_share(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
     rules, per_gpu, milli = policy.policy.share, ask.kind.per_gpu, _milli_times_vgpus(ask)
     if ask.vgpus <= per_gpu and rules.minimum * per_gpu <= milli <= rules.maximum * per_gpu:  # as almost always
         _check_rounding(ask, policy, found)
-        return
+    else:
+        _check_bounds(ask, policy, found)
+
+
+def _check_bounds(ask: Ask, policy: EffectivePolicy, found: Findings) -> None:
+    rules, per_gpu, milli = policy.policy.share, ask.kind.per_gpu, _milli_times_vgpus(ask)
     asked = ask.kind.counted(ask.vgpus) if ask.share is None else f"{ask.share} of a GPU"
     if milli < rules.minimum * per_gpu:
         least, fix = _least(rules.minimum, ask.kind, by_share=ask.share is not None)

@@ -87,19 +87,22 @@ def read_asks(
         if share is None:
             if limit is not None and limit.count:
                 asks.append(Ask(slot, kind, limit.count, None, limit.resource, limit.resource))
-            continue
-        vgpus = kind.holding(share)
-        if vgpus is None:
+        elif (vgpus := kind.holding(share)) is None:
             found.add(_no_partition(slot, share, kind, policy))
-            continue
-        if limit is not None and limit.count != vgpus:
-            what = (
-                f"{named(slot)} asks for {share} by {key}, that is {kind.counted(vgpus)}, "
-                f"but its limit {limit.resource} says {limit.count}"
-            )
-            found.deny("ConflictingRequest", what, "Remove the limit, or make the two agree")
-        asks.append(Ask(slot, kind, vgpus, share, key, limit.resource if limit else ""))
+        else:
+            asks.append(Ask(slot, kind, vgpus, share, key, limit.resource if limit else ""))
+            if limit is not None and limit.count != vgpus:
+                found.add(_disagreeing(asks[-1], limit))
     return kind, asks
+
+
+def _disagreeing(ask: Ask, limit: "_Limit") -> DeniedError:
+    """Deny a share by annotation beside another one by the container's limit."""
+    what = (
+        f"{named(ask.slot)} asks for {ask.share} by {ask.key}, that is {ask.kind.counted(ask.vgpus)}, "
+        f"but its limit {limit.resource} says {limit.count}"
+    )
+    return DeniedError("ConflictingRequest", what, "Remove the limit, or make the two agree")
 
 
 def _no_partition(slot: Slot, share: Share, kind: Kind, policy: EffectivePolicy) -> DeniedError:
