@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, fail, not_listed, unknown, warn
+from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, unknown, warn
 from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu
@@ -56,6 +56,8 @@ def daemons(on: Installation) -> Verdict:
         for fault in gpu.faults
         if fault.source == "mps" and not (gpu.mps_daemon and gpu.mps_daemon.why)
     ]
+    if not found and not any(gpu.mps_daemon for _, gpu in _gpus(on)):
+        return not_applicable("no node tells of an MPS daemon")
     return fail(*found, hint="kubectl -n gpu-share logs -l app.kubernetes.io/component=mps")
 
 

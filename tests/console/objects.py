@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from policies.node_state import VERSION, Ages, Fault, Gpu, NodeState, Tenant, Toolkit, Use, write
+from policies.node_state import VERSION, Ages, Fault, Gpu, MpsDaemon, NodeState, Tenant, Toolkit, Use, write
 from tests.console.stand_in import Object, StandIn
 
 GIB = 1024**3
@@ -107,6 +107,7 @@ def gpu(*tenants: Tenant, index: int = 0, parts: int = 10, hidden: int = 0, **mo
         "healthy": True,
         "memory_bytes": 140 * GIB,
         "limits_enforced_by": "mps",
+        "mps_daemon": MpsDaemon(state="ready", since="2026-01-01T00:00:00Z"),
         "compute_mode": "exclusive-process",
         "parts": parts,
         "granted": granted,

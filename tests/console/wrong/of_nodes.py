@@ -14,6 +14,7 @@ WRONG: list[Wrong] = [
     ("nodes-speak", "failure", "says nothing any more", lambda: with_node(gpu(), ages=Ages(health=99))),
     ("gpus-healthy", "failure", "XID 79; recovers by a reset", lambda: with_node(gpu(), failed_gpu())),
     ("mps-daemons", "failure", "it has not answered yet", lambda: with_node(late_daemon())),
+    ("mps-daemons", "not-applicable", "no node tells of an MPS daemon", lambda: with_node(gpu(mps_daemon=None))),
     (
         "registered",
         "warning",
