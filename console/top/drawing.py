@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,10 @@ from policies.contract import NODE_LABEL
 from policies.node_state import Gpu
 
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "bright_cyan", "bright_magenta")
-_BAR_COLUMNS = 30
+_BAR_COLUMNS = 30  # 10 in a terminal that is too narrow for the row
+_NARROW_BAR_COLUMNS = 10
+_MAY_BE_CUT = ("NAMESPACE", "POD", "CONTAINER", "NODE", "GPU")  # where a terminal is too narrow
+_NARROWEST = {False: 80, True: 160}  # columns of a table, by whether it is wide; a narrower terminal cuts it off
 _LOOKS: Mapping[Kind, tuple[str, str]] = {  # glyph and style of what no tenant has
     "unknown": ("·", "dim"),
     "hidden": ("▒", "dim yellow"),
@@ -38,32 +42,61 @@ def draw(shown: Top, *, wide: bool) -> RenderableType:
     )
 
 
-def bar(gpu: Gpu, numbers: Owners) -> Text:
+class Bar:
+    """A GPU as wide as there is room for, and whole at every width."""
+
+    def __init__(self, gpu: Gpu, numbers: Owners) -> None:
+        self._gpu = gpu
+        self._numbers = numbers
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """Say how narrow and how wide it can be."""
+        return Measurement(_NARROW_BAR_COLUMNS, _BAR_COLUMNS)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it in the columns that it has."""
+        yield bar(self._gpu, self._numbers, columns=min(options.max_width, _BAR_COLUMNS))
+
+
+def bar(gpu: Gpu, numbers: Owners, *, columns: int = _BAR_COLUMNS) -> Text:
     """Draw a GPU: a letter and a colour for each pod, then what is hidden, then what is free."""
     drawn = Text()
-    ends = _Ends(gpu.parts)
+    ends = _Ends(gpu.parts, columns)
     for one in segments(gpu):
-        columns = ends.columns(one.parts)
+        length = ends.columns(one.parts)
         if one.tenant is not None:
             number = numbers[one.tenant.namespace, one.tenant.pod]
-            drawn.append(letter(number) * columns, f"black on {_colour(number)}")
+            drawn.append(letter(number) * length, f"black on {_colour(number)}")
         else:
             glyph, style = _LOOKS[one.kind]
-            drawn.append(glyph * columns, style)
+            drawn.append(glyph * length, style)
     return drawn
+
+
+class _AtLeast:
+    """A table that is cut off at the right by a terminal in which its columns could not be read."""
+
+    def __init__(self, table: Table, columns: int) -> None:
+        self._table = table
+        self._columns = columns
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it as wide as the terminal, and no narrower than it may be."""
+        yield from console.render(self._table, options.update(width=max(options.max_width, self._columns)))
 
 
 class _Ends:
     """Where the parts of a bar end, so that all of them together fill it whatever is rounded."""
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, parts: int, columns: int) -> None:
         self._parts = parts
+        self._of_all = columns
         self._at = self._columns = 0
 
     def columns(self, parts: int) -> int:
         """Give the columns of the next *parts*."""
         self._at = min(self._parts, self._at + max(0, parts))
-        before, self._columns = self._columns, self._at * _BAR_COLUMNS // self._parts
+        before, self._columns = self._columns, self._at * self._of_all // self._parts
         return self._columns - before
 
 
@@ -80,14 +113,25 @@ def _nodes(nodes: Sequence[NodeRow], numbers: Owners, now: datetime, *, wide: bo
         yield _node_title(node)
         if node.trouble:
             yield Text(f"! {node.trouble}", "yellow")
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        table = _gpu_table(wide=wide)
         for gpu in node.gpus:
             table.add_row(*_gpu(gpu, numbers, known=node.health_known, wide=wide))
         if node.gpus:
-            yield table
+            yield _AtLeast(table, _NARROWEST[wide])
         for gpu in node.gpus:
             yield from (Text(f"✗ {fault(gpu, one, now)}", "red") for one in gpu.faults)
         yield from (Text(f"! {note}", "yellow") for note in node.notes)
+
+
+def _gpu_table(*, wide: bool) -> Table:
+    """Make the table whose rows `_gpu` yields: only names and the bar give way in a narrow terminal."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="ellipsis")
+    table.add_column()
+    for _ in range(9 if wide else 4):
+        table.add_column(no_wrap=True)
+    return table
 
 
 def _node_title(node: NodeRow) -> Text:
@@ -98,10 +142,10 @@ def _node_title(node: NodeRow) -> Text:
     return title
 
 
-def _gpu(gpu: Gpu, numbers: Owners, *, known: bool, wide: bool) -> Iterator[Text]:
+def _gpu(gpu: Gpu, numbers: Owners, *, known: bool, wide: bool) -> Iterator[RenderableType]:
     yield Text(f"GPU {gpu.index}")
     yield Text(gpu.uuid if wide else gpu.model)
-    yield bar(gpu, numbers)
+    yield Bar(gpu, numbers)
     if known:
         yield Text("healthy", "green") if gpu.healthy else Text("UNHEALTHY", "bold red")
     else:
@@ -120,10 +164,10 @@ def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
     heads += ["NODE", "THREADS", "PROCESSES", "GPU"] if wide else []
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for head in heads:
-        table.add_column(head, no_wrap=True, overflow="ellipsis")
+        table.add_column(head, no_wrap=head not in _MAY_BE_CUT, overflow="ellipsis")
     for row in shown.pods:
         table.add_row(*_pod(row, numbers, now, wide=wide))
-    yield table if shown.pods else Text("no pod with a share", "dim")
+    yield _AtLeast(table, _NARROWEST[wide]) if shown.pods else Text("no pod with a share", "dim")
     for row in shown.pods:
         if told := pod_trouble(row):
             yield Text(f"! {told}", "yellow")

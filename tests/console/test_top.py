@@ -8,7 +8,11 @@ import pytest
 from click.testing import Result
 from rich.console import Console
 
-from console.top.drawing import bar
+from console.api_server import ApiServer
+from console.look import look
+from console.seen import Seen
+from console.top.drawing import bar, draw
+from console.top.rows import top
 from policies.node_state import Ages, Gpu, Use
 from tests.console.objects import (
     GIB,
@@ -196,3 +200,33 @@ def test_an_unknown_occupancy_is_not_drawn_as_free() -> None:
     drawn = io.StringIO()
     Console(file=drawn).print(bar(Gpu(uuid="GPU-0", index=0, healthy=True, parts=10), {}))
     assert set(drawn.getvalue().strip()) == {"·"}
+
+
+def narrow(seen: Seen, columns: int, *, wide: bool = False) -> list[str]:
+    """Draw a cluster in a terminal that is so many columns wide."""
+    drawn = io.StringIO()
+    Console(file=drawn, width=columns).print(draw(top(seen, node=""), wide=wide))
+    return [line.rstrip() for line in drawn.getvalue().splitlines()]
+
+
+def test_in_80_columns_bars_and_letters_are_whole_and_names_give_way(
+    connected: Callable[[StandIn], ApiServer],
+) -> None:
+    lines = narrow(look(connected(busy())), 80)
+    assert "GPU 0  NVIDIA H200  AABBBBBB▒░░░  healthy    0.2 free  0.1 hidden  largest 0.2" in lines
+    assert " B   team-l…  bert-0    main     0.5    70.0 GiB  -        -    5 min  Running" in lines
+
+
+@pytest.mark.parametrize(("columns", "wide"), [(40, False), (80, True)])
+def test_a_terminal_that_is_too_narrow_shows_the_left_part(
+    columns: int,
+    wide: bool,  # noqa: FBT001 - of a table
+    connected: Callable[[StandIn], ApiServer],
+) -> None:
+    seen = look(connected(busy()))
+    whole = narrow(seen, 160 if wide else 80, wide=wide)
+    (bars, pods) = (
+        [line for line in narrow(seen, columns, wide=wide) if begin in line] for begin in ("GPU 0  ", " A   team")
+    )
+    assert bars == [line[:columns].rstrip() for line in whole if "GPU 0  " in line]
+    assert pods == [line[:columns].rstrip() for line in whole if " A   team" in line]
