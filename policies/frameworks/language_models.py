@@ -36,7 +36,7 @@ VLLM = Framework(
         ),
     ),
     note="Weights, activations and KV cache together. vLLM does not start when less than the fraction of the "
-    "whole GPU is free, and the CUDA context is inside an MPS limit: leave some memory.headroom.",
+    "whole GPU is free, and the CUDA context is inside an MPS limit: leave it about 0.5 GiB by memory.headroom.",
     source="https://docs.vllm.ai/en/latest/cli/serve/",
 )
 
