@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Event, Lock
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from plugin.device_plugin import kubelet_checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.rejection import TOLD_SECONDS, Rejections
-from plugin.device_plugin.subscription import Device, Subscription
+from plugin.device_plugin.subscription import Subscription
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError, NoRoomError
 from plugin.shares.allocation import Allocation
@@ -93,7 +94,8 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         if closed or not context.add_callback(lambda: self._end(watch)):
             self._end(watch)
         for devices in watch:
-            yield api_pb2.ListAndWatchResponse(devices=map(_device_message, devices))
+            messages = (_device_message(one.id, one.numa_node, healthy=one.healthy) for one in devices)
+            yield api_pb2.ListAndWatchResponse(devices=messages)
 
     def GetPreferredAllocation(  # noqa: N802 - the protocol's name
         self, request: api_pb2.PreferredAllocationRequest, context: grpc.ServicerContext
@@ -180,12 +182,10 @@ def _fields(resource: str, allocation: Allocation) -> dict[str, object]:
     return {"resource": resource, "gpus": gpus, "vgpus": allocation.vgpus * len(gpus)}
 
 
-def _device_message(device: Device) -> api_pb2.Device:
-    return api_pb2.Device(
-        ID=device.id,
-        health="Healthy" if device.healthy else "Unhealthy",
-        topology=_topology_message(device.numa_node),
-    )
+@lru_cache(8192)  # hundreds in each list, of which a few have changed
+def _device_message(device_id: str, numa_node: int | None, *, healthy: bool) -> api_pb2.Device:
+    health = "Healthy" if healthy else "Unhealthy"
+    return api_pb2.Device(ID=device_id, health=health, topology=_topology_message(numa_node))
 
 
 def _topology_message(numa_node: int | None) -> api_pb2.TopologyInfo | None:
