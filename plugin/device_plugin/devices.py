@@ -194,7 +194,7 @@ class Devices:
         self._is_lost = self.binds_late and self._occupied.is_lost(gpu.uuid for gpu in self._pool.gpus)
         self._count()
         advertised = self._advertised()
-        indexes, earlier = self._labels.known(self._pool, advertised), self._earlier()
+        indexes, earlier = self._labels.known(self._pool, self._listed(advertised)), self._earlier()
         if (indexes, earlier) != (self._pool.indexes, self._pool.earlier):
             self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
         parts = self._labels.devices(self._pool, advertised)
@@ -229,10 +229,18 @@ class Devices:
             vgpus_per_gpu=self._pool.vgpus_per_gpu,
             seen=self.seen,
         )
-        for vgpu in self._occupied.healthy(self._faults, resource=self.resource):
+        for vgpu in self._occupied.held_as(self.resource, but_on=self._faults):
             if vgpu.gpu_uuid in advertised:
                 advertised[vgpu.gpu_uuid].add(vgpu.index)
         return {uuid: frozenset(indexes) for uuid, indexes in advertised.items()}
+
+    def _listed(self, advertised: dict[str, frozenset[int]]) -> dict[str, frozenset[int]]:
+        """Add the vGPUs that are held on GPUs with a fault: the kubelet has given them away, so they must be there."""
+        listed = dict(advertised)
+        for vgpu in self._occupied.held_as(self.resource) if self._faults else ():
+            if vgpu.gpu_uuid in listed:
+                listed[vgpu.gpu_uuid] |= {vgpu.index}
+        return listed
 
     def _earlier(self) -> dict[str, frozenset[int]]:
         """Say by which earlier numbers something is held, by UUID of its GPU."""

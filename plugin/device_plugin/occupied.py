@@ -50,10 +50,10 @@ class Occupied:
         kinds = self._kinds.get(gpu, ())
         return frozenset(of for held_as, of, _ in kinds if held_as in ("", resource)) - {0, now}
 
-    def healthy(self, faults: Collection[str], *, resource: str) -> Iterable[VGpuId]:
-        """List the vGPUs that are held as *resource* on GPUs without faults."""
+    def held_as(self, resource: str, *, but_on: Collection[str] = ()) -> Iterable[VGpuId]:
+        """List the vGPUs that are held as *resource*, but for those on some GPUs."""
         for gpu, held in self.by_gpu.items():
-            if gpu not in faults:
+            if gpu not in but_on:
                 ids = (text for text, holder in held.items() if holder.resource in ("", resource))
                 yield from (vgpu for text in ids if (vgpu := parsed(text)))
 

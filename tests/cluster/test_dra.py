@@ -171,15 +171,20 @@ def test_a_forced_delete_frees_no_gpu_whose_container_still_runs(here: Place, no
         started(here, "0.9", name, STUBBORN, **grace)
     here.cluster.run(f"kubectl -n {here.name} delete pod a --force --grace-period=0")
     assert here.create(pod("0.9", STUBBORN, name="next", **grace)).ok
-    most = 0
+    assert _most_until_running(["next"], here, node) == 0.9
 
-    def is_running() -> bool:
-        nonlocal most
-        most = max(most, _tenants_on_one_gpu(node))
-        return bool(here.get("next")["status"]["phase"] == "Running")
 
-    eventually(is_running, seconds=PREPARED_AGAIN_SECONDS, what="the next pod runs")
-    assert most == 1
+@pytest.mark.kubelet_retry
+def test_forced_deletes_under_load_give_no_gpu_away_beyond_its_whole(here: Place, node: Node) -> None:
+    grace = {"terminationGracePeriodSeconds": 10}
+    first, second = ([f"{name}-{number}" for number in range(10)] for name in ("first", "second"))
+    for name in first:
+        assert here.create(pod("0.2", STUBBORN, name=name, **grace)).ok
+    assert _most_until_running(first, here, node) == 1
+    here.cluster.run(f"kubectl -n {here.name} delete pod --all --force --grace-period=0")
+    for name in second:
+        assert here.create(pod("0.2", STUBBORN, name=name, **grace)).ok
+    assert _most_until_running(second, here, node) == 1
 
 
 @pytest.mark.kubelet_retry
@@ -191,7 +196,7 @@ def test_a_plugin_that_is_killed_while_a_claim_waits_prepares_it_afterwards(here
     eventually(lambda: here.get("next")["spec"].get("nodeName"), what="the next pod is bound")
     node.kill("gpu-share plugin")
     running(here, "next")
-    assert _tenants_on_one_gpu(node) == 1
+    assert _most_of_one_gpu(node) == 0.9
 
 
 @pytest.mark.kubelet_retry
@@ -316,20 +321,33 @@ def _denied(answer: Answer) -> str:
     return "" if answer.ok else answer.message
 
 
-def _tenants_on_one_gpu(node: Node) -> int:
-    """Count the containers that have the same GPU now, on the GPU that most have, by their environment."""
+def _most_until_running(names: list[str], place: Place, node: Node) -> float:
+    """Wait until pods run, and say what was given of one GPU meanwhile, at most."""
+    seen = [0.0]
+
+    def are_running() -> bool:
+        seen.append(_most_of_one_gpu(node))
+        return all(place.get(name)["status"]["phase"] == "Running" for name in names)
+
+    eventually(are_running, seconds=PREPARED_AGAIN_SECONDS, what=f"{', '.join(names)} run")
+    return max(seen)
+
+
+def _most_of_one_gpu(node: Node) -> float:
+    """Add up the shares of the containers that have the same GPU now, on the GPU that is given most, by environment."""
     script = (
-        "import pathlib, re, collections, json\n"
-        "found = collections.defaultdict(set)\n"
+        "import pathlib, collections, json\n"
+        "found = collections.defaultdict(dict)\n"
         "for path in pathlib.Path('/proc').glob('[0-9]*'):\n"
         "    try:\n"
-        "        text = (path / 'environ').read_bytes().decode(errors='replace').split(chr(0))\n"
+        "        text = (path / 'environ').read_bytes().decode(errors='replace')\n"
         "        group = (path / 'cgroup').read_text()\n"
         "    except OSError:\n"
         "        continue\n"
-        "    for one in text:\n"
-        "        if one.startswith('NVIDIA_VISIBLE_DEVICES=GPU-') and 'GPU_SHARE_FRACTION=0.9' in text:\n"
-        "            found[one].add(group)\n"
-        "print(json.dumps([len(one) for one in found.values()]))\n"
+        "    variables = dict(one.split('=', 1) for one in text.split(chr(0)) if '=' in one)\n"
+        "    gpu = variables.get('NVIDIA_VISIBLE_DEVICES', '')\n"
+        "    if gpu.startswith('GPU-') and 'GPU_SHARE_FRACTION' in variables:\n"
+        "        found[gpu][group] = float(variables['GPU_SHARE_FRACTION'])\n"
+        "print(json.dumps([round(sum(one.values()), 3) for one in found.values()]))\n"
     )
-    return max(json.loads(node.run(f"python3 - <<'END'\n{script}END\n")), default=0)
+    return max(json.loads(node.run(f"python3 - <<'END'\n{script}END\n")), default=0.0)

@@ -56,3 +56,14 @@ def test_what_is_held_by_another_number_changes_what_is_advertised_of_its_gpu_al
     assert [one.healthy for one in now(devices)] == [True] * 2 + [False] * 18
     devices.set_held(Occupied())
     assert now(devices) == before
+
+
+def test_what_is_held_on_a_gpu_that_is_unhealthy_from_the_start_is_listed_whatever_its_index() -> None:
+    gpus = simulated_gpus("2xH200")
+    devices = Devices(Pool(gpus=gpus, vgpus_per_gpu=10), resource=RESOURCE, faults={gpus[0].uuid: "XID 79"})
+    devices.set_held(held(devices, 13, of=20))
+    listed = {one.id: one.healthy for one in now(devices)}
+    assert listed[f"{gpus[0].uuid}::13"] is False
+    assert len(listed) == 21
+    devices.set_faults({})
+    assert {one.id for one in now(devices) if one.healthy} >= {f"{gpus[0].uuid}::13"}
