@@ -80,18 +80,20 @@ class Checkpoint:
                 return
         answers = read_answers(kubelet_dir, is_ours) if kubelet_dir else {}
         self.held = _confirmed(self.held, answers)
-        self.is_unreadable = answers is None or bool(lost) or (found is None and bool(answers))
-        if answers is None:
-            reason = lost or "the kubelet's own checkpoint is not one that this version can read"
+        self.is_unreadable = answers is None or (bool(lost) and not answers)
+        if self.is_unreadable:
             _log.error(
                 "nobody knows on which GPUs held vGPUs are: nothing of their resource is free until these containers "
                 "have ended",
-                extra={"directory": str(directory), "reason": reason},
+                extra={"directory": str(directory), "reason": lost or "the kubelet's own checkpoint cannot be read"},
             )
-        elif self.is_unreadable:
-            _log.warning(
-                "checkpoint lost: what is held is what the kubelet's own checkpoint says",
-                extra={"directory": str(directory), "reason": lost or "there is none"},
+        elif answers:
+            _log.info(
+                "what is held was read from the kubelet's own checkpoint",
+                extra={
+                    "vgpus": len(answers),
+                    "reason": lost or "none of this plugin's was written since the last boot",
+                },
             )
 
 

@@ -127,7 +127,9 @@ def test_where_the_checkpoint_is_lost_nothing_is_free_until_what_was_held_has_en
     assert room(here) == [10, 10]
 
 
-def test_a_checkpoint_that_is_missing_is_lost_if_the_kubelet_has_allocated_something(tmp_path: Path) -> None:
+def test_where_the_checkpoint_is_missing_what_an_earlier_plugin_has_answered_is_on_a_gpu_that_nobody_knows(
+    tmp_path: Path,
+) -> None:
     for resource, is_lost in (("", False), ("nvidia.com/gpu", False), (NAME, True)):
         write_checkpoint(tmp_path, [entry(resource, ["GPU-a::0"], b"")])
         checkpoint = Checkpoint(
@@ -135,7 +137,7 @@ def test_a_checkpoint_that_is_missing_is_lost_if_the_kubelet_has_allocated_somet
         )
         holdings = Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock", checkpoint=checkpoint)
         holdings.refresh()
-        assert holdings.is_blind == is_lost  # a kubelet that starts names nothing yet
+        assert [one.gpu for one in holdings.held().values()] == [""] * is_lost
         (tmp_path / FILE).unlink()
 
 

@@ -17,6 +17,7 @@ def test_each_claim_of_a_call_is_answered_and_one_that_fails_fails_alone(node: D
     node.start()
     claims = [node.schedule(name, share(200))["metadata"] for name in ("a", "b")]
     asked = [api_pb2.Claim(namespace=one["namespace"], name=one["name"], uid=one["uid"]) for one in claims]
+    assert node.kubelet.info is not None
     service = f"/k8s.io.kubelet.pkg.apis.dra.{version}.DRAPlugin"
     with grpc.insecure_channel(target(Path(node.kubelet.info.endpoint))) as channel:
         prepare = channel.unary_unary(
