@@ -17,6 +17,17 @@ _OPERAND = re.compile(r"([A-Za-z_]\w*+)(?:(\[)[^]]*+\])?(\+?)=(.*)", re.ASCII | 
 _GIVEN = re.compile(r"([A-Za-z_]\w*+)=(.*)", re.ASCII | re.DOTALL)
 
 
+def sets_in_every_shell(words: Sequence[Word], wrappers: Sequence[Word]) -> bool:
+    """Whether all shells set what a command of DECLARING says: others have no `declare`, and `-f` sets none."""
+    is_plain = not wrappers and words[0].text in ("export", "unset")
+    return is_plain and not any(one.text.startswith(("-", "+")) for one in words[1:])
+
+
+def makes_read_only(words: Sequence[Word]) -> bool:
+    """Whether a command of DECLARING keeps variables from being set again."""
+    return words[0].text == "readonly" or any(one.text.startswith("-") and "r" in one.text for one in words[1:])
+
+
 class Declared(NamedTuple):
     """A variable, and what it is set to."""
 

@@ -16,6 +16,7 @@ _DEEPEST: Final = 12  # substitutions, quotes and texts in one another
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_HERE = re.compile(r"[^\\$`]+")
 _IN_BRACES = re.compile(r"[^\\'\"$`}]+")
+_QUOTED = re.compile(r"'[^'\"\\$`}]*+'")  # which ends the same whether a shell sees quotes in double quotes or not
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*)|([0-9@*])|[#?$!-])", re.ASCII)
 _BRACED = re.compile(r"\$\{(#?)(?:([A-Za-z_]\w*)|([0-9]+|[@*])|[#?$!-])(\[[@*]\])?(:?[-=+?]|(?=\}))?", re.ASCII)
 # What it assigns to the variables of the text is a number, but for ${NAME:=x}.
@@ -92,7 +93,7 @@ class ExpansionReader:
             return self._braced(quoted=quoted)
         match = _PARAMETER.match(text, at)
         if match is None:
-            if text.startswith('$"', at) and not quoted:
+            if text.startswith("$[", at) or (text.startswith('$"', at) and not quoted):
                 raise UnreadableError
             self._at += 1
             return "$"
@@ -227,10 +228,10 @@ class ExpansionReader:
                     raise UnreadableError
                 parts.append(text[self._at + 1 : end])
                 self._at = end + 1
-            elif sign == "'":
-                parts.append(sign)
-                self._at += 1
-            elif not quoted and text.startswith("$'", self._at):
+            elif sign == "'" and (match := _QUOTED.match(text, self._at)):
+                parts.append(match[0])
+                self._at = match.end()
+            elif sign == "'" or (not quoted and text.startswith("$'", self._at)):
                 raise UnreadableError
             else:
                 parts.append(self._expansion(quoted=True))

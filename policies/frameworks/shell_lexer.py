@@ -7,10 +7,12 @@ The shell that reads for is told of each command, assignment and function in the
 import re
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
-from policies.frameworks.shell_commands import CLOSING, OPENING, Commands, HereDocument
-from policies.frameworks.shell_values import GIVEN, SPLIT, Shell, Word
-from policies.frameworks.shell_words import BARE, BLANK, WordReader
+from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.shell_commands import MAY_FAIL, Commands, HereDocument, here_document
+from policies.frameworks.shell_compounds import CompoundReader
+from policies.frameworks.shell_declarations import DECLARING
+from policies.frameworks.shell_values import SPLIT, Shell, Word
+from policies.frameworks.shell_words import BLANK
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
@@ -20,21 +22,16 @@ _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^][`(]{0,128}+\])?(\+?)=", re.ASCII)
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
-_DELIMITER = re.compile(r"[ \t]*([^\s;&|()<>$`]+)")
-_END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
-_COMMAND = re.compile(r"\$\(|`|\$\{\w+(?:\[[^]]*\])?:?=")
-_COMPOUND = frozenset({"for", "select", "case", "esac", "function", "[[", "coproc"})
-_SKIPPED = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!", "time"})
 
 
-class Lexer(WordReader):
+class Lexer(CompoundReader):
     """Reads one text to its end."""
 
     def __init__(self, text: str, shell: Shell) -> None:
         """Read *text* for *shell*."""
         super().__init__(text, shell)
         self._here: list[HereDocument] = []
-        self._now = Commands()
+        self._certain_to = 0  # of the text, where nothing before may have failed
 
     def read(self) -> str:
         """
@@ -43,11 +40,14 @@ class Lexer(WordReader):
         Raises:
             UnreadableError: If the text cannot be read. What was given until then counts.
         """
-        if len(self._text) > _LONGEST_TEXT or ("\\\n" in self._text and _JOINED.search(self._text)):
+        text = self._text
+        if len(text) > _LONGEST_TEXT or "\r" in text or ("\\\n" in text and _JOINED.search(text)):
             raise UnreadableError
-        self._shell.count_text(self._text)
+        failing = MAY_FAIL.search(text)
+        self._certain_to = failing.start() if failing else len(text)
+        self._shell.count_text(text)
         written = self._list(until="")
-        if self._at < len(self._text) or self._here:
+        if self._at < len(text) or self._here:
             raise UnreadableError
         return written
 
@@ -69,10 +69,10 @@ class Lexer(WordReader):
 
     def _end(self, operator: str = "") -> None:
         if self._now.command:
-            self._now.written = self._shell.command(self._now.command)
+            self._now.writes(self._shell.command(self._now.command), operator)
         elif self._now.reads:  # $(< file)
-            self._now.written = self._shell.command([Word("cat")])
-        self._shell.settle(is_certain=self._now.is_certain(operator))
+            self._now.writes(self._shell.command([Word("cat")]), operator)
+        self._shell.settle(is_certain=self._at <= self._certain_to and self._now.is_certain(operator))
         self._now.next(operator)
 
     def _token(self) -> None:
@@ -90,89 +90,17 @@ class Lexer(WordReader):
                 self._patterns()
         elif text[self._at] in "()":
             self._parenthesis(text[self._at])
-        elif not self._now.begun and (match := _ASSIGNMENT.match(text, self._at)):
+        elif (match := _ASSIGNMENT.match(text, self._at)) and self._may_assign(match):
             self._assign(match)
         elif not self._reserved():
-            if not self._now.begun and _ELEMENT.match(text, self._at):  # with an index that is computed, or long
-                raise UnreadableError
-            self._now.command += self._words()
-            self._now.begun = True
+            self._take_words()
 
-    def _reserved(self) -> bool:
-        """Read a reserved word, if there is one, and what belongs to it."""
-        match = None if self._now.begun or self._now.sets else BARE.match(self._text, self._at)
-        word = match[0] if match else ""
-        if word not in _SKIPPED and word not in _COMPOUND:
-            return False
-        self._at += len(word)
-        self._now.nest += (word in OPENING) - (word in CLOSING)
-        match word:
-            case "for" | "select":
-                self._loop(word)
-            case "case":
-                self._blank()
-                self._words()
-                self._now.open.append("case")
-                if not self._takes("in"):
-                    raise UnreadableError
-                self._patterns()
-            case "esac":
-                self._close("case")
-            case "function":
-                self._shell.defines(self._name())
-                self._blank()
-                if self._text.startswith("()", self._at):
-                    self._at += 2
-            case "[[":
-                self._test()
-            case "coproc":
-                raise UnreadableError
-        return True
-
-    def _close(self, opened: str) -> None:
-        if not self._now.open or self._now.open.pop() != opened:
+    def _take_words(self) -> None:
+        has_index = not self._now.begun and _ELEMENT.match(self._text, self._at)  # that is computed, or long
+        if has_index or self._now.splits:
             raise UnreadableError
-
-    def _test(self) -> None:
-        end = _END_OF_TEST.search(self._text, self._at)
-        if end is None or _COMMAND.search(self._text, self._at, end.start()):
-            raise UnreadableError
-        self._set_numbers(self._text[self._at : end.start()])
-        self._at = end.end()
+        self._now.command += self._words()
         self._now.begun = True
-
-    def _loop(self, word: str) -> None:
-        name = self._name()
-        values = [Word(GIVEN)]
-        if self._takes("in"):
-            values = []
-            self._blank()
-            while self._at < len(self._text) and self._text[self._at] not in ";\n":
-                values += self._words()
-                self._blank()
-        for one in values:
-            self._shell.assign(name, one)
-        if word == "select":
-            self._shell.assign(name, Word(ANYTHING))
-
-    def _patterns(self) -> None:
-        """Read the patterns of one branch of `case`, or `esac`."""
-        if not self._now.open or self._now.open[-1] != "case":
-            raise UnreadableError
-        if self._takes("esac"):
-            self._close("case")
-            return
-        if self._text.startswith("(", self._at):
-            self._at += 1
-        sign = "|"
-        while sign == "|":
-            self._blank()
-            self._words()
-            self._blank()
-            sign = self._text[self._at : self._at + 1]
-            self._at += 1
-        if sign != ")":
-            raise UnreadableError
 
     def _parenthesis(self, sign: str) -> None:
         if sign == ")":
@@ -184,16 +112,25 @@ class Lexer(WordReader):
             if len(self._now.command) != 1 or not self._text.startswith(")", self._at):
                 raise UnreadableError
             self._shell.defines(self._now.command[0].text)
-            self._now.next("")
+            self._now.next("&&")
         elif self._text.startswith("((", self._at):
             raise UnreadableError
         else:
             self._now.open.append("(")
         self._at += 1
 
+    def _may_assign(self, match: re.Match[str]) -> bool:
+        """Whether an assignment stands here, or an array in `declare -a NAME=(...)`."""
+        if not self._now.begun:
+            return True
+        declares = bool(self._now.command) and self._now.command[0].text in DECLARING
+        return declares and self._text.startswith("(", match.end())
+
     def _assign(self, match: re.Match[str]) -> None:
         self._at = match.end()
         self._now.sets = True
+        self._now.differs |= bool(match[2] or match[3])
+        self._set_numbers(match[2] or "")
         if not self._text.startswith("(", self._at):
             value = self._word()
             text = value.text.replace(SPLIT, " ")
@@ -210,14 +147,11 @@ class Lexer(WordReader):
     def _redirect(self, match: re.Match[str]) -> None:
         self._at = match.end()
         self._now.redirects = True
+        self._now.splits |= match[0].startswith("&")
         operator = match[1]
         if operator in ("<<", "<<-"):
-            delimiter = _DELIMITER.match(self._text, self._at)
-            if delimiter is None:
-                raise UnreadableError
-            self._at = delimiter.end()
-            bare = re.sub(r"[\\'\"]", "", delimiter[1])
-            self._here.append(HereDocument(bare, bare != delimiter[1], operator == "<<-", self._now.command))
+            here, self._at = here_document(self._text, self._at, operator, self._now.command)
+            self._here.append(here)
             return
         self._blank()
         read = self._words()
@@ -242,7 +176,7 @@ class Lexer(WordReader):
             end = self._text.find("\n", self._at)
             end = len(self._text) if end < 0 else end
             line = self._text[self._at : end]
-            if (line.lstrip("\t") if here.strips_tabs else line) == here.delimiter:
+            if here.ends_at(line):
                 body = self._text[begin : self._at]
                 self._at = end
                 return body

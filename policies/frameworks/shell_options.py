@@ -14,11 +14,14 @@ def loses_environment(wrappers: Sequence[str]) -> bool:
     return not names.isdisjoint(_OWN_ENVIRONMENT) or ("env" in names and any(one.startswith("-") for one in wrappers))
 
 
-def takes_words(wrappers: Sequence[str], *, in_text: bool) -> bool:
-    """Whether the program gets words from elsewhere: from a file, or from what else a text runs."""
-    if not any(one.rpartition("/")[2] == "xargs" for one in wrappers):
-        return False
-    return in_text or any(one.startswith(("-a", "--arg-file")) for one in wrappers)
+def takes_words(wrappers: Sequence[str]) -> bool:
+    """Whether the program gets words from elsewhere."""
+    return any(one.rpartition("/")[2] == "xargs" for one in wrappers)
+
+
+def takes_words_of_file(wrappers: Sequence[str]) -> bool:
+    """Whether these words are a file's, and not of what else a text runs."""
+    return any(one.startswith(("-a", "--arg-file")) for one in wrappers)
 
 
 def is_input(path: str) -> bool:

@@ -34,6 +34,9 @@ TOOLS: Final = frozenset(
 
 # What they write cannot begin an option, and has no space: a number, or a name of the system.
 _NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
+_SILENT: Final = frozenset(
+    {":", "[", "cd", "exit", "false", "mkdir", "shift", "sleep", "test", "true", "umask", "wait"}
+)
 # How words begin that make a tool run what another word says.
 _RUNNING: Final = {
     "apt": ("-o", "--option"),
@@ -84,6 +87,11 @@ def runs_another(words: Sequence[str]) -> bool:
 def takes_any_word(program: str) -> bool:
     """Whether a tool that runs another gives it parts of whatever words it has, or what it reads."""
     return tool(program) in ("awk", "gawk", "mawk", "mapfile", "readarray")
+
+
+def writes_nothing(words: Sequence[str]) -> bool:
+    """Whether a tool writes nothing, as far as it goes where others write."""
+    return words[0] in _SILENT and "-" not in words
 
 
 def writes_a_value(words: Sequence[str]) -> bool:

@@ -36,6 +36,8 @@ class ShellVariables:
         self._fresh: set[str] = set()  # which the last command sets
         self._made = 0
         self._unread = 0  # characters that may still be read
+        self._are_kept = False  # some may be, whatever is assigned to them: they are read-only
+        self._are_lost = False  # a text may have set any of them
         self.depth = 0
         self.loses_environment = False  # a command may have been started without the container's variables
         self.separators = WHITE_SPACE  # where a shell splits a value that is not quoted, by IFS
@@ -45,6 +47,7 @@ class ShellVariables:
         self._unread += _MOST_TIMES * len(text)
         self._values.clear()
         self._uncertain.clear()
+        self._are_kept = self._are_lost = False
 
     def count_text(self, text: str) -> None:
         """
@@ -64,6 +67,8 @@ class ShellVariables:
         Raises:
             UnreadableError: If variables make more than in any real text.
         """
+        if self._are_lost and name != "IFS":
+            return ANYTHING
         known = name if name in self._values else name.rstrip("[")
         value = self._values.get(known)
         if value is None:
@@ -75,7 +80,7 @@ class ShellVariables:
         value = self._of_container.of(name)
         if value is None and name == "OPTARG":
             return SEVERAL
-        if value is None and (name in SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)):
+        if value is None and _is_set_by_shells(name):
             return ANYTHING
         if value is None or (value == ANYTHING and name in OF_EVERY_SHELL):
             return A_VALUE
@@ -104,7 +109,8 @@ class ShellVariables:
         before = self._values.get(name)
         if before is None:
             self._uncertain[name] = self._of_container.of(name) or ""
-        if value.splits or ANYTHING in text or ANYTHING in (before or ""):
+        is_unread = value.splits or ANYTHING in text or ANYTHING in (before or "")
+        if is_unread or self._has_part_of_given(text) or _is_set_by_shells(name.rstrip("[")):
             text = ANYTHING
         elif name.endswith("["):
             text = GIVEN
@@ -113,7 +119,7 @@ class ShellVariables:
         self._values[name] = text
         self._fresh.add(name)
         if name.endswith("["):
-            self._values[name.rstrip("[")] = text
+            self._values[name.rstrip("[")] = ANYTHING  # the first of its elements, wherever it stands
 
     def compute(self, name: str) -> None:
         """Take note of a variable, or an array, that a command sets to what it reads."""
@@ -133,10 +139,22 @@ class ShellVariables:
 
     def settle(self, *, is_certain: bool) -> None:
         """Say of what the last command has set whether it is set, whatever else is run."""
-        if is_certain and self.depth == 1:  # in the outermost text
+        if is_certain and self.depth == 1 and not self._are_kept:  # in the outermost text
             for name in self._fresh:
                 self._uncertain.pop(name, None)
         self._fresh.clear()
+
+    def keep(self) -> None:
+        """Take note that a command makes variables read-only: bash goes on behind an assignment to one."""
+        self._are_kept = True
+
+    def lose(self) -> None:
+        """Take note of a text that is not read and sets variables of this shell."""
+        self._are_lost = True
+
+    def may_not_be_set(self, name: str) -> None:
+        """Take note that not every shell sets the variable *name*, as it was said last."""
+        self._fresh.discard(name)
 
     def _separate_at(self, text: str) -> None:
         if text and not WHITE_SPACE.fullmatch(text):
@@ -144,8 +162,14 @@ class ShellVariables:
                 raise UnreadableError
             self.separators = _SEPARATORS
 
+    def _has_part_of_given(self, text: str) -> bool:
+        """Whether what stands elsewhere becomes a part of another word here, which stands nowhere."""
+        return GIVEN in text and any(GIVEN in one and one != GIVEN for one in self.separators.split(text))
+
     def _one_of(self, one: str, other: str) -> str:
         """Stand for one of two values; each of them is looked at where it is set."""
+        if one == other:
+            return one
         both = one + other
         if ANYTHING in both or (DASHED in both and self.separators.search(both)):
             return ANYTHING
@@ -153,5 +177,9 @@ class ShellVariables:
             return DASHED
         if self.separators.search(both):
             return SEVERAL
-        may_begin_option = one.startswith("-") or other.startswith("-") or UNREAD in both.replace(A_VALUE, "")
-        return GIVEN if may_begin_option else A_VALUE
+        may_begin_option = any(text.replace(A_VALUE, "").startswith("-") for text in (one, other))  # which may be empty
+        return GIVEN if may_begin_option or UNREAD in both.replace(A_VALUE, "") else A_VALUE
+
+
+def _is_set_by_shells(name: str) -> bool:
+    return name in SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)

@@ -7,9 +7,9 @@ from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
 from policies.frameworks.shell_expansions import ExpansionReader
 from policies.frameworks.shell_values import GIVEN, SEVERAL, SPLIT, Word
 
-BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\r\n;&|()<>])")
-BLANK = re.compile(r"[ \t\r]+|\\\n")
-_BLANK_LINES = re.compile(r"[ \t\r\n]+|\\\n|#[^\n]*")
+BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\n;&|()<>])")
+BLANK = re.compile(r"[ \t]+|\\\n")
+_BLANK_LINES = re.compile(r"[ \t\n]+|\\\n|#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL)
@@ -60,8 +60,7 @@ class WordReader(ExpansionReader):
             elif sign == '"':
                 parts += self._in_double_quotes()
             elif text.startswith("$'", self._at):
-                self._at += 2
-                parts.append(_ESCAPE.sub(_of_escape, self._up_to("'")))
+                parts.append(self._escapes())
             elif sign in "$`":
                 value = self._expansion()
                 splits |= ANYTHING in value
@@ -69,6 +68,13 @@ class WordReader(ExpansionReader):
             else:
                 break
         return Word("".join(parts), splits or (opens and separates))
+
+    def _escapes(self) -> str:
+        self._at += 2
+        quoted = self._up_to("'")
+        if "'" in quoted or not quoted:  # dash ends the word there, or has a dollar
+            raise UnreadableError
+        return _ESCAPE.sub(_of_escape, quoted)
 
     def _blank(self, *, lines: bool = False) -> None:
         blank = _BLANK_LINES if lines else BLANK
