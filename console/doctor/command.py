@@ -12,6 +12,9 @@ from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines
 from program.front import FAILED, failed
 
 _NOBODY: Final = (0, 401)  # HTTP status: no answer, or none to this user
+_MISSING: Final = (
+    "gpu-share is not installed in this cluster: gpu-share doctor --pre says what it needs, and docs/install.md how"
+)
 
 
 def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
@@ -19,14 +22,17 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     Make all checks, or with *pre* those before an installation.
 
     Returns:
-        0, or 1 if a check failed, or the API server answers nothing.
+        0, or 1 if a check failed, or the API server answers nothing, or there is nothing to check.
     """
     try:
         api.get("/version")
     except UnseenError as error:
         if error.status in _NOBODY:
             return failed("doctor", error, FAILED)
-    found = findings(inspect(api, pre=pre), BEFORE if pre else AFTER)
+    on = inspect(api, pre=pre)
+    if on.is_missing and output == "text":
+        return failed("doctor", _MISSING, FAILED)
+    found = findings(on, BEFORE if pre else AFTER)
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")
     else:

@@ -9,6 +9,7 @@ from console.dra_objects import DeviceClass, ResourceSlice
 from console.objects import Metadata
 from console.seen import Seen, Unseen
 from console.words import Shown
+from policies.contract import NAMESPACE
 from policies.policy_set import PolicySet
 
 SUCCEEDED: Final = range(200, 300)  # of HTTP
@@ -44,6 +45,11 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     policy_problems: tuple[str, ...] | None = None
     namespaces: dict[str, Metadata] | None = None  # by name
     unseen: dict[str, Unseen] = {}  # by the name of the field
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is certain that neither its webhook nor its namespace is there."""
+        return self.has_webhook is False and self.namespaces is not None and NAMESPACE not in self.namespaces
 
     def troubles(self, *, of_certificates: bool) -> list[str]:
         """List what webhook pods say that an administrator should mend: of certificates, or all else."""

@@ -16,6 +16,7 @@ from policies.contract import WEBHOOK_NAMES
 
 _IMAGE_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")
 _OF_OUR_WEBHOOK: Final = tuple(f'admission webhook "{name}" denied the request' for name in WEBHOOK_NAMES)
+_NOT_FOUND: Final = 404  # of HTTP
 _SOON: Final = timedelta(days=7)
 _PAGE: Final = "troubleshooting.md"
 
@@ -73,8 +74,10 @@ def answers(on: Installation) -> Verdict:
     if on.attempt.status in SUCCEEDED:
         return warn(
             f"a pod with an invalid share was admitted in namespace {on.attempt.namespace}",
-            hint="is the namespace exempt, or in mode: warn? Try another one, by a --context that names it",
+            hint="is the namespace exempt, or in mode: warn? Try another one, by -n",
         )
+    if on.attempt.status == _NOT_FOUND:
+        return fail(said, hint="name a namespace that there is, by -n")
     return fail(said, hint="read the end of the message: it says why the webhook did not answer")
 
 

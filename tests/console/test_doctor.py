@@ -118,6 +118,16 @@ def test_an_api_server_that_does_not_answer_is_a_failure_and_one_sentence(asked:
     assert ran.stderr.count("\n") == 1
 
 
+def test_a_cluster_without_gpu_share_is_one_sentence_and_no_list_of_checks(asked: Asked) -> None:
+    known = installed()
+    known.raw[_HOOKS] = status_of(404, "not found")
+    ran = asked(known, "doctor")
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert ran.stderr.startswith("gpu-share doctor: gpu-share is not installed in this cluster: gpu-share doctor --pre")
+    known.lists["/api/v1/namespaces"].append({"metadata": {"name": "gpu-share"}})
+    assert "there is no MutatingWebhookConfiguration gpu-share" in asked(known, "doctor").stdout
+
+
 def test_who_is_not_signed_in_is_told_so(asked: Asked) -> None:
     known = installed()
     known.raw["/version"] = status_of(401, "Unauthorized")

@@ -30,6 +30,7 @@ WRONG: list[Wrong] = [
         lambda: installation(webhook=webhook(clientConfig={"caBundle": b64encode(b"none").decode()})),
     ),
     ("webhook-answers", "failure", "x509: unknown", lambda: attempt('failed calling webhook: "x509: unknown"')),
+    ("webhook-answers", "failure", 'namespaces "x" not found', lambda: attempt('namespaces "x" not found', 404)),
     ("webhook-answers", "warning", "was admitted in namespace default", lambda: attempt("", 201)),
     (
         "certificates",
