@@ -9,6 +9,7 @@ from rich.console import Console
 from console.api_server import ApiServer, UnseenError
 from console.doctor.inspection import inspect
 from console.doctor.report import AFTER, BEFORE, findings, has_failed, lines
+from console.lines import print_lines
 from program.front import FAILED, failed
 
 _NOBODY: Final = (0, 401)  # HTTP status: no answer, or none to this user
@@ -36,7 +37,5 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")
     else:
-        console = Console(highlight=False)
-        for line in lines(found):
-            console.print(line, soft_wrap=not console.is_terminal)
+        print_lines(Console(highlight=False), lines(found))
     return FAILED if has_failed(found) else 0

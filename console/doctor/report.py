@@ -63,7 +63,8 @@ def lines(found: Sequence[Finding]) -> Iterator[Text]:
     section = ""
     for one in found:
         if one.section != section:
-            yield Text(f"{'' if not section else chr(10)}{one.section}", "bold")
+            yield from (Text() for _ in range(bool(section)))
+            yield Text(one.section, "bold")
             section = one.section
         sign, colour = _SIGNS[one.status]
         why = f": {one.found[0]}" if one.status == "not-applicable" else ""
@@ -78,7 +79,8 @@ def lines(found: Sequence[Finding]) -> Iterator[Text]:
         yield Text(f"    see docs/{one.page}", "dim")
     counted = {status: sum(one.status == status for one in found) for status in _SIGNS}
     told = [f"{counted[status]} {word}" for status, word in _WORDS if counted[status]]
-    yield Text(f"\n{len(found)} checks: {', '.join(told)}")
+    yield Text()
+    yield Text(f"{len(found)} checks: {', '.join(told)}")
 
 
 _WORDS: Final[tuple[tuple[Status, str], ...]] = (

@@ -1,6 +1,7 @@
 """`gpu-share explain`: find, explain, and say it."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -9,7 +10,8 @@ from rich.text import Text
 
 from console.api_server import ApiServer, UnseenError
 from console.explain.finding import NotFoundError, find
-from console.explain.sentences import explanations
+from console.explain.sentences import Explanation, explanations
+from console.lines import print_lines
 from program.front import FAILED, failed
 
 
@@ -27,11 +29,14 @@ def run(api: ApiServer, name: str, *, namespace: str, output: Literal["text", "j
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(explained, enc_hook=str)).decode() + "\n")
         return 0
-    console = Console(highlight=False)
-    for index, one in enumerate(explained):
-        console.print(Text(f"{chr(10) * bool(index)}{one.title}", "bold"), soft_wrap=True)
-        for section in one.sections:
-            console.print(Text(f"  {section.title}", "cyan"))
-            for line in section.lines:
-                console.print(Text(f"    {line}"), soft_wrap=not console.is_terminal)
+    print_lines(Console(highlight=False), _lines(explained))
     return 0
+
+
+def _lines(explained: Iterable[Explanation]) -> Iterator[Text]:
+    for index, one in enumerate(explained):
+        yield from (Text() for _ in range(bool(index)))
+        yield Text(one.title, "bold")
+        for section in one.sections:
+            yield Text(f"  {section.title}", "cyan")
+            yield from (Text(f"    {line}") for line in section.lines)
