@@ -56,7 +56,9 @@ def annotations(allocation: Allocation) -> dict[str, str]:
 
 def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[VGpuId, Held] | None:
     """
-    Read what containers have of the resources of which *is_ours* says so, or had: the kubelet keeps it for a while.
+    Read what containers have of us, or had: the kubelet keeps it for a while.
+
+    That is what our answers say, whatever the resource was called then, and all of which *is_ours* says so.
 
     Returns:
         Of a vGPU whose answer does not say it, `of` is 0 and nobody knows the GPU, and neither where two answers
@@ -70,16 +72,18 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
     except (OSError, ValueError, RecursionError):
         return None
     found: dict[VGpuId, Held] = {}
-    for vgpu, held in (pair for entry in entries if is_ours(entry.resource) for pair in _held(entry)):
+    for vgpu, held in (pair for entry in entries for pair in _held(entry, is_ours)):
         known = found.setdefault(vgpu, held)
         if known != held:
             found[vgpu] = Held(resource=held.resource, of=1, gpu=None)
     return found
 
 
-def _held(entry: _Entry) -> Iterator[tuple[VGpuId, Held]]:
+def _held(entry: _Entry, is_ours: Callable[[str], bool]) -> Iterator[tuple[VGpuId, Held]]:
     ids = sorted(text for texts in (entry.ids or {}).values() for text in texts)
     given = _given(entry.answer or b"", ids)
+    if given is None and not is_ours(entry.resource):
+        return
     for number, text in enumerate(ids):
         if vgpu := VGpuId.parse(text):
             gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None

@@ -43,6 +43,11 @@ def test_an_answer_says_on_which_gpu_each_vgpu_is_and_what_it_is(tmp_path: Path)
     assert found == {FIRST: held(OTHER.uuid, number=20), SECOND: held(OTHER.uuid, number=20)}
 
 
+def test_an_answer_is_ours_whatever_the_resource_was_called_then(tmp_path: Path) -> None:
+    found = read(tmp_path, entry("example.com/earlier", [str(FIRST)], answer(OTHER.uuid)))
+    assert found == {FIRST: Held(resource="example.com/earlier", of=10, gpu=OTHER.uuid)}
+
+
 def test_several_gpus_have_as_many_each(tmp_path: Path) -> None:
     assert read(tmp_path, of(SECOND, FIRST, given=answer(ONE.uuid, OTHER.uuid, of=1))) == {
         FIRST: held("", number=1),
