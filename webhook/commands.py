@@ -154,7 +154,10 @@ def _of_cluster(context: str, kubeconfig: str) -> "tuple[str, PolicySet]":
 
 def _shown(directory: Path) -> str:
     """Write a path as short as it is from here."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # which was removed meanwhile
+        return str(directory)
     return str(directory.relative_to(here) if directory.is_relative_to(here) else directory)
 
 

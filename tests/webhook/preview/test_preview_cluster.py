@@ -1,6 +1,7 @@
 """`preview` says whose policies it used, and takes those of a cluster by the user's own kubectl."""
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -113,6 +114,14 @@ def test_without_a_cluster_the_directory_is_named(tmp_path: Path) -> None:
     assert preview(POD, "--policies", tmp_path).stdout.startswith(f"Policies: {tmp_path}\n")
     assert preview(POD).stdout.startswith("Policies: policies/files\n")
     assert preview(POD, "-o", "yaml").stderr.startswith("gpu-share: policies: policies/files\n")
+
+
+def test_the_directory_is_named_whole_where_the_one_of_now_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert re.match("Policies: /.*/policies/files\n", preview(POD).stdout)
 
 
 @pytest.mark.parametrize(
