@@ -44,7 +44,8 @@ _VOLCANO = "https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alph
 _MODELS = ("model", "huggingface", "triton", "tensorflow", "pytorch", "onnx", "sklearn", "xgboost", "lightgbm", "pmml",
            "paddle")  # fmt: skip
 _COMPONENT = ServingComponent(
-    "as KServe makes it of this component, without what its ServingRuntime and KServe's own webhook add",
+    "as KServe makes it of this component, without what its ServingRuntime (an image, and so a framework) and KServe's "
+    "own webhook add",
     container_at=_MODELS,
     container="kserve-container",
 )
