@@ -57,8 +57,8 @@ class Wanted:
                 return value * MILLI_PER_GPU <= self._allowed
             case "percent":
                 return value * 10 <= self._allowed
-            case _:
-                return (100 - value) * 10 <= self._allowed
+            case _:  # a whole number, of which MXNet reads the digits before anything else
+                return number.strip().isdigit() and (100 - value) * 10 <= self._allowed
 
     def may_be_told(self, spelling: Spelling) -> bool:
         """Whether the setting may be what the device plugin tells the container: the granted part of the GPU."""

@@ -68,12 +68,14 @@ _PYTORCH = Framework(
         spellings=(
             Spelling(variable="PYTORCH_CUDA_ALLOC_CONF", value="per_process_memory_fraction:{fraction}", separator=","),
             Spelling(variable="PYTORCH_ALLOC_CONF", value="per_process_memory_fraction:{fraction}", separator=","),
+            # Of builds for AMD.
+            Spelling(variable="PYTORCH_HIP_ALLOC_CONF", value="per_process_memory_fraction:{fraction}", separator=","),
         ),
         since="2.10",
         overridden_by=(
             *(
                 Override(variable=one, begins="backend:", separator=",", harmless=("native",), source=_PYTORCH_MEMORY)
-                for one in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+                for one in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
             ),
             Override(variable="PYTORCH_NO_CUDA_MEMORY_CACHING", source=_PYTORCH_MEMORY),
         ),
@@ -98,6 +100,11 @@ _JAX = Framework(
         overridden_by=(
             Override(variable="XLA_PYTHON_CLIENT_ALLOCATOR", harmless=("default", "bfc"), source=_JAX_MEMORY),
             Override(variable="XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", harmless=("0",), source=_JAX_OPTIONS),
+            # A flag of programs that let absl read JAX's configuration; it can hold the fraction, too.
+            Override(
+                argument="--jax_pjrt_client_create_options",
+                source="https://github.com/jax-ml/jax/blob/main/jax/_src/config.py",
+            ),
             *(
                 Override(
                     variable="JAX_PJRT_CLIENT_CREATE_OPTIONS",
@@ -126,7 +133,9 @@ _TRITON = Framework(
                 value="tensorflow,gpu-memory-fraction={fraction}",
                 shortest="--backend-c",
             ),
-            Spelling(argument="--tf-gpu-memory-fraction"),  # before Triton 2
+            # For all backends, to which it adds what stands for them alone.
+            Spelling(argument="--backend-config", value="gpu-memory-fraction={fraction}", shortest="--backend-c"),
+            Spelling(argument="--tf-gpu-memory-fraction", shortest="--tf-g"),  # before Triton 2
         ),
         overridden_by=(
             Override(

@@ -49,7 +49,10 @@ SGLANG = Framework(
         of="free",
         of_free="0.8",
         # Unambiguous until --media-url-max-file-size-mb came.
-        spellings=(Spelling(argument="--mem-fraction-static", shortest="--me"),),
+        spellings=(
+            Spelling(argument="--mem-fraction-static", shortest="--me"),
+            Spelling(variable="SM_SGLANG_MEM_FRACTION_STATIC"),  # in SageMaker's images
+        ),
     ),
     note="The fraction is of the memory free at start and covers weights and KV cache; activations and CUDA graphs "
     "need the rest. Unset, SGLang derives it from the size of the whole GPU; with `sglang serve` add it yourself.",
@@ -86,6 +89,7 @@ TENSORRT_LLM = Framework(
             Spelling(argument="--kv_cache_free_gpu_memory_fraction"),
             Spelling(argument="--free_gpu_memory_fraction"),
             Spelling(argument="--kv_cache_free_gpu_mem_fraction"),  # of trtllm-bench
+            Spelling(variable="OPTION_KV_CACHE_FREE_GPU_MEM_FRACTION"),  # of DJL Serving
         ),
         overridden_by=(
             Override(argument="--extra_llm_api_options", source=_TENSORRT_LLM_SERVE),
@@ -110,6 +114,8 @@ LMDEPLOY = Framework(
     source="https://github.com/InternLM/lmdeploy/blob/main/lmdeploy/messages.py",
 )
 
+_DJL_OPTIONS = "https://docs.djl.ai/master/docs/serving/serving/docs/lmi/user_guides/vllm_user_guide.html"
+_SAGEMAKER_OPTIONS = "https://docs.vllm.ai/en/latest/examples/online_serving/sagemaker-entrypoint/"
 DJL_SERVING = Framework(
     name="djl-serving",
     images=("deepjavalibrary/djl-serving", "djl-inference"),
@@ -117,11 +123,20 @@ DJL_SERVING = Framework(
         spellings=(
             Spelling(variable="OPTION_GPU_MEMORY_UTILIZATION"),
             Spelling(variable="SM_VLLM_GPU_MEMORY_UTILIZATION"),  # the same in SageMaker's images of vLLM
+            Spelling(variable="OPTION_DEVICE_MEMORY_UTILIZATION"),  # vLLM's alias
+            Spelling(variable="SM_VLLM_DEVICE_MEMORY_UTILIZATION"),
         ),
         needs_headroom=True,
+        overridden_by=(
+            Override(variable="OPTION_KV_CACHE_MEMORY_BYTES", source=_DJL_OPTIONS),
+            Override(variable="OPTION_NUM_GPU_BLOCKS_OVERRIDE", source=_DJL_OPTIONS),
+            Override(variable="SM_VLLM_CONFIG", source=_SAGEMAKER_OPTIONS),
+            Override(variable="SM_VLLM_KV_CACHE_MEMORY_BYTES", source=_SAGEMAKER_OPTIONS),
+            Override(variable="SM_VLLM_NUM_GPU_BLOCKS_OVERRIDE", source=_SAGEMAKER_OPTIONS),
+        ),
     ),
     note="Each option of its engine is a variable too; this one is vLLM's, the engine of most of its images.",
-    source="https://docs.djl.ai/master/docs/serving/serving/docs/lmi/user_guides/vllm_user_guide.html",
+    source=_DJL_OPTIONS,
 )
 
 OLLAMA = Framework(

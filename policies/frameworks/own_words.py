@@ -8,7 +8,7 @@ import msgspec
 from policies.changes import ReplaceArgument, ReplaceVariable
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
-from policies.frameworks.framework import Override
+from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue, number_in, shown
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
 from policies.frameworks.settings import Option, SettingIndex
@@ -46,8 +46,8 @@ class Words:
                 continue
             word = words[position] = self._variables.in_words(raw)
             name, equals, value = word.partition("=")
-            if word.startswith("-") and (options := self._index.of_option(name)):
-                yield from self._in_word(position, word, self._judge.likeliest(options))
+            if word.startswith("-") and self._index.of_option(name):
+                yield from self._in_word(position, word)
             elif equals and name in self._index.variables and not _SPACE.search(value):  # `env NAME=value`
                 for found, lowered in assigned(name, value, self._index, self._judge):
                     change = None if lowered is None else self._replaced(position, f"{name}={lowered}")
@@ -78,8 +78,8 @@ class Words:
         plain = unread.plain(text)
         found, lowered, at = [], "", 0
         for match in self._index.in_text.finditer(plain):
-            option = self._judge.likeliest(self._index.of_option(match[1]))
             value = match[2].rstrip(",")
+            option = self._option(match[1], value)
             one = self._judged(option, f"--{match[1]}", value) if value else None
             if one is not None:
                 found.append(msgspec.structs.replace(one, is_read=False))
@@ -102,9 +102,15 @@ class Words:
         if words:
             unread.look_at(words, is_command=self._line.has_command)
 
-    def _in_word(self, position: int, word: str, option: Option) -> Iterator[OwnValue]:
+    def _option(self, name: str, value: str) -> Option:
+        """Choose among the settings that *name* may be: the one that the *value* is written for, else the likeliest."""
+        options = self._index.of_option(name)
+        return self._judge.likeliest([one for one in options if _is_written_for(one, value)] or options)
+
+    def _in_word(self, position: int, word: str) -> Iterator[OwnValue]:
         written, equals, value = word.partition("=")
         following = "" if equals else self._following(position)
+        option = self._option(written, value or following)
         found = self._judged(option, written, value or following)
         if found is None:
             return
@@ -127,8 +133,8 @@ class Words:
 
     def _in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for match in self._index.in_text.finditer(text):
-            option = self._judge.likeliest(self._index.of_option(match[1]))
-            found = self._judged(option, f"--{match[1]}", match[2].rstrip(","))
+            value = match[2].rstrip(",")
+            found = self._judged(self._option(match[1], value), f"--{match[1]}", value)
             if found is not None:
                 yield msgspec.structs.replace(found, is_read=is_read)
         yield from self._assigned_in_text(text, is_read=is_read)
@@ -165,6 +171,11 @@ class Words:
             return None
         name = f"{written}, which may stand for {setting.name},"
         return OwnValue("unread", name, shown(value), fix=f"Write {setting.name}, or call another option otherwise")
+
+
+def _is_written_for(option: Option, value: str) -> bool:
+    written = option.setting.written
+    return option.setting.is_specific and isinstance(written, Spelling) and number_in(written, value) is not None
 
 
 def _value_behind(text: str) -> tuple[str, str]:

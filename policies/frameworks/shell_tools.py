@@ -63,7 +63,8 @@ _RUNS_IN_SCRIPTS: Final = {
     "awk": _RUNS_IN_AWK,
     "gawk": _RUNS_IN_AWK,
     "mawk": _RUNS_IN_AWK,
-    "sed": re.compile(r"(?:^|[;\n{}/$0-9!])[^\S\n]*e\s"),
+    # The command e, and the flag of s, of GNU.
+    "sed": re.compile(r"(?:^|[;\n{}/$0-9!])[^\S\n]*e(?:\s|$)|[^\w\s-][0-9gImMp]*e[0-9gImMp]*(?:$|[\s;}])"),
 }
 _DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
@@ -86,7 +87,7 @@ def runs_another(words: Sequence[str]) -> bool:
 
 def takes_any_word(program: str) -> bool:
     """Whether a tool that runs another gives it parts of whatever words it has, or what it reads."""
-    return tool(program) in ("awk", "gawk", "mawk", "mapfile", "readarray")
+    return tool(program) in ("awk", "gawk", "mawk", "mapfile", "readarray", "sed")
 
 
 def writes_nothing(words: Sequence[str]) -> bool:

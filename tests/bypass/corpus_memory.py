@@ -128,6 +128,8 @@ def _variables() -> Iterator[Greedy]:
         ("JAX_PJRT_CLIENT_CREATE_OPTIONS", "preallocate:false;memory_fraction:0.95"),
         ("OPTION_GPU_MEMORY_UTILIZATION", "0.95"),
         ("SM_VLLM_GPU_MEMORY_UTILIZATION", "0.95"),
+        ("SM_VLLM_DEVICE_MEMORY_UTILIZATION", "0.95"),
+        ("PYTORCH_HIP_ALLOC_CONF", f"{FRACTION}:0.95"),
     ):
         yield Greedy(f"{name}={value}", {"env": [variable(name, value)]}, "lowered", "lowered")
         through = [variable("A", value), variable(name, "$(A)")]
@@ -158,6 +160,20 @@ def _others() -> Iterator[Greedy]:
     ours = ["--per_process_gpu_memory_fraction=0.1", f"{USE}=0.95"]
     yield Greedy(
         "a setting behind another's that fits", {"image": "tensorflow/serving", "args": ours}, "lowered", "lowered"
+    )
+    yield Greedy(
+        "a setting of all of Triton's backends",
+        {"args": ["--backend-config=gpu-memory-fraction=0.95"]},
+        "lowered",
+        "lowered",
+    )
+    yield Greedy(
+        "the same apart", {"command": ["tritonserver", "--backend-c", "gpu-memory-fraction=0.95"]}, "lowered", "lowered"
+    )
+    yield Greedy("Triton's abbreviated", {"command": ["tritonserver", "--tf-gpu-mem=0.95"]}, "lowered", "lowered")
+    yield Greedy("SageMaker's SGLang", {"env": [variable("SM_SGLANG_MEM_FRACTION_STATIC", "0.95")]}, "kept", "lowered")
+    yield Greedy(
+        "MXNet's reserve in digits", {"env": [variable("MXNET_GPU_MEM_POOL_RESERVE", "8e1")]}, "lowered", "lowered"
     )
     yield Greedy("LMDeploy's cache", {"args": ["lmdeploy", "--cache-m=1"]}, "kept", "denied")
     yield Greedy(
@@ -198,6 +214,10 @@ def _overriding() -> Iterator[Greedy]:
         {"env": [variable("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "1")]},
         {"env": [variable("TF_GPU_ALLOCATOR", "cuda_malloc_async")]},
         {"args": ["--platform_config_file=/cm/platforms"], "image": "tensorflow/serving"},
+        {"env": [variable("OPTION_KV_CACHE_MEMORY_BYTES", "70000000000")]},
+        {"env": [variable("SM_VLLM_NUM_GPU_BLOCKS_OVERRIDE", "100000")]},
+        {"command": ["python", "x.py", "--jax_pjrt_client_create_options=memory_fraction:0.95"]},
+        {"command": ["sh", "-c", "python x.py --jax_pjrt_client_create_options 'allocator:platform'"]},
     ):
         yield Greedy(f"what lifts the fraction: {fields}"[:120], fields, "kept", "denied")
     for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"), (CONF, "backend:native")):

@@ -66,6 +66,7 @@ HARMLESS = (
     f'git -c http.extraHeader="Authorization: $TOKEN" clone https://x; {SERVE}',
     f"unset LD_LIBRARY_PATH; export PATH=/x:$PATH; {SERVE}",
     f'sed -i "s|@TOKEN@|$TOKEN|g" /x.conf; {SERVE}',
+    f'sed -e "s|@TOKEN@|$TOKEN|g" /x > /y; {SERVE}',
     f"apt-get -o Acquire::Retries=3 update; T=$(< /run/t); curl -d $T x; {SERVE}",
     "env HF_HOME=/x LEVEL=debug sh -c 'python x.py --dir=$HF_HOME $LEVEL'",
 )

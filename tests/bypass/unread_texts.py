@@ -101,6 +101,7 @@ REACHING = (
     "git -c alias.v='!vllm serve m' v $EXTRA",
     "split --filter='vllm serve m $EXTRA' /x",
     'sed "1e vllm serve m $EXTRA" /x',
+    'echo "vllm serve m $EXTRA" | sed "s/x/$EXTRA/e"',
     'awk -v a="$EXTRA" \'BEGIN {system("vllm serve m " a)}\'',
     'awk \'{print "vllm serve m", $EXTRA | "sh"}\' /x',
     "vllm serve m $(awk '{print $1}' /x)",
