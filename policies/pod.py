@@ -1,11 +1,16 @@
 """The fields of a pod that the rules look at. Everything else is ignored, and `None` means that it is not there."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 
 from policies.errors import quoted
 from policies.placement import Toleration
+
+# PATH_MAX of Linux: a pod with a longer one would never start, and to clean one takes many times its size of memory.
+PathText = Annotated[str, msgspec.Meta(max_length=4096)]
+CapabilityName = Annotated[str, msgspec.Meta(max_length=256)]  # the longest has 22
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -67,7 +72,7 @@ class VolumeMount(Part, frozen=True, gc=False):
     """Where a container sees a volume."""
 
     name: str
-    mount_path: str
+    mount_path: PathText
     sub_path: str | None = None
     sub_path_expr: str | None = None
     read_only: bool | None = None
@@ -78,13 +83,13 @@ class VolumeMount(Part, frozen=True, gc=False):
 class VolumeDevice(Part, frozen=True, gc=False):
     """Where a container sees a volume as a block device."""
 
-    device_path: str = ""
+    device_path: PathText = ""
 
 
 class Capabilities(Part, frozen=True, gc=False):
     """What a container may do beyond its user's rights."""
 
-    add: list[str] | None = None
+    add: list[CapabilityName] | None = None
 
 
 class SecurityContext(Part, frozen=True, gc=False):
@@ -125,7 +130,7 @@ class Container(Part, frozen=True, gc=False):
     resources: Resources | None = None
     volume_mounts: list[VolumeMount] | None = None
     volume_devices: list[VolumeDevice] | None = None
-    termination_message_path: str | None = None
+    termination_message_path: PathText | None = None
     security_context: SecurityContext | None = None
     restart_policy: str | None = None
     lifecycle: Lifecycle | None = None
@@ -137,7 +142,7 @@ class Container(Part, frozen=True, gc=False):
 class HostPath(Part, frozen=True, gc=False):
     """A directory of the node."""
 
-    path: str
+    path: PathText
     type: str | None = None
 
 

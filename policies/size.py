@@ -1,6 +1,7 @@
 """How much one pod may hold: more than any real one, and little enough that a decision on it costs milliseconds."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from policies.denial import DeniedError
@@ -9,6 +10,7 @@ from policies.pod import Pod, Slot, commands_beside
 MOST_SEPARATORS: Final = 128 * 1024  # commas in the whole review: of lists and mappings, and in its texts
 
 # Of one pod, over all its containers. Far above real pods, which have tens of each.
+LONGEST_TEXT: Final = 256 * 1024  # characters of a word or a value: Linux with pages of 4 KiB takes half as many
 MOST_CONTAINERS: Final = 512
 MOST_SHARES: Final = 128  # containers with a share
 MOST_WORDS: Final = 4096  # of command and args
@@ -42,12 +44,13 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
     """
     if len(containers) > MOST_CONTAINERS:
         raise _too_large(len(containers), "containers", MOST_CONTAINERS)
-    counts = _counts(pod, containers)
-    if sum(counts) <= _LOWEST_LIMIT:  # of almost every pod
-        return
-    for count, (what, most) in zip(counts, _LIMITS, strict=True):
-        if count > most:
-            raise _too_large(count, what, most)
+    counts, longest = _counts(pod, containers)
+    if sum(counts) > _LOWEST_LIMIT:  # of almost no pod
+        for count, (what, most) in zip(counts, _LIMITS, strict=True):
+            if count > most:
+                raise _too_large(count, what, most)
+    if longest > LONGEST_TEXT:
+        raise _too_large(longest, "characters in one word or variable", LONGEST_TEXT)
 
 
 def check_separators(review: bytes) -> None:
@@ -72,14 +75,18 @@ def check_shares(count: int) -> None:
         raise _too_large(count, "containers with a share", MOST_SHARES)
 
 
-def _counts(pod: Pod, containers: Sequence[Slot]) -> tuple[int, ...]:
-    """Count what a pod and its containers have, in the order of the limits."""
-    named = words = variables = mounts = quantities = references = capabilities = 0
+def _counts(pod: Pod, containers: Sequence[Slot]) -> tuple[tuple[int, ...], int]:
+    """Count what a pod and its containers have, in the order of the limits, and the characters of its longest text."""
+    named = words = variables = mounts = quantities = references = capabilities = longest = 0
     for slot in containers:
         one = slot.container
         named += len(slot.name)
-        words += len(one.command or ()) + len(one.args or ()) + sum(map(len, commands_beside(one)))
-        variables += len(one.env or ())
+        lengths = [*map(len, chain(one.command or (), one.args or (), *commands_beside(one)))]
+        words += len(lengths)
+        if one.env:
+            variables += len(one.env)
+            lengths += [len(variable.value) for variable in one.env if variable.value]
+        longest = max(longest, *lengths) if lengths else longest
         mounts += len(one.volume_mounts or ())
         references += len(one.env_from or ())
         if one.resources:
@@ -88,7 +95,8 @@ def _counts(pod: Pod, containers: Sequence[Slot]) -> tuple[int, ...]:
             capabilities += len(one.security_context.capabilities.add or ())
     volumes, tolerations = len(pod.spec.volumes or ()), len(pod.spec.tolerations or ())
     annotations = len(pod.metadata.annotations or ())
-    return named, words, variables, mounts, quantities, references, capabilities, volumes, tolerations, annotations
+    counts = (named, words, variables, mounts, quantities, references, capabilities, volumes, tolerations, annotations)
+    return counts, longest
 
 
 def _too_large(count: int, what: str, most: int) -> DeniedError:

@@ -4,8 +4,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from policies.size import MOST_CONTAINERS, MOST_MOUNTS, MOST_QUANTITIES, MOST_VARIABLES, MOST_VOLUMES, MOST_WORDS
-from tests.policies.pods import VGPU, container, pod
+from policies.size import (
+    LONGEST_TEXT,
+    MOST_CONTAINERS,
+    MOST_MOUNTS,
+    MOST_QUANTITIES,
+    MOST_VARIABLES,
+    MOST_VOLUMES,
+    MOST_WORDS,
+)
+from tests.policies.pods import VGPU, container, limited, pod
 
 Worst = tuple[str, dict[str, Any]]
 
@@ -23,12 +31,28 @@ def worst_pods(size: int) -> Iterator[Worst]:
 
 def widest(size: int) -> Iterator[Worst]:
     """Yield pods whose texts take four bytes for each character in memory, because one of them does."""
-    text = "\U0001f600" + "x" * size
-    yield "a wide word", pod("0.2", container(command=[text]))
-    yield "a wide value", pod("0.2", container(env=[{"name": "A", "value": text}]))
-    yield "a wide shell's text", pod("0.2", container(command=["sh", "-c", f"{text} -gp=0 $A"]))
-    hook = {"postStart": {"exec": {"command": ["sh", "-c", f"{text} -gp=0 $A"]}}}
-    yield "a wide hook's text", pod("0.2", container(lifecycle=hook))
+    text = "\U0001f600" + "x" * (LONGEST_TEXT - len("\U0001f600 -gp=0 $A"))
+    count = size // LONGEST_TEXT
+    yield "wide words", pod("0.2", container(command=[text] * count))
+    yield "wide values", pod("0.2", container(env=[{"name": f"A{n}", "value": text} for n in range(count)]))
+    shell = ["sh", "-c", f"{text} -gp=0 $A"]
+    yield "wide shells' texts", pod(None, *(limited(f"c{n}", 1, command=shell) for n in range(count)))
+    hook = {"postStart": {"exec": {"command": shell}}}
+    yield "wide hooks' texts", pod(None, *(limited(f"c{n}", 1, lifecycle=hook) for n in range(count)))
+    yield from _wide(size)
+
+
+def _wide(size: int) -> Iterator[Worst]:
+    whole = "\U0001f600" + "a/" * (size // 2)
+    yield "a wide grant", pod("0.2", annotations={"gpu-share.dev/grant": whole})
+    yield "a wide image", pod("0.2", container(image=whole))
+    yield "a wide word", pod("0.2", container(command=[whole]))
+    shell = ["sh", "-c", f"{whole} -gp=0 $A"]
+    yield "a wide shell's text", pod("0.2", container(command=shell))
+    yield "a wide hook's text", pod("0.2", container(lifecycle={"postStart": {"exec": {"command": shell}}}))
+    yield "a wide mountPath", pod("0.2", container(volumeMounts=[{"name": "v", "mountPath": whole}]))
+    yield "a wide path of the node", pod("0.2", volumes=[{"name": "v", "hostPath": {"path": whole}}])
+    yield "a wide capability", pod("0.2", container(securityContext={"capabilities": {"add": [whole]}}))
 
 
 def at_the_limits(size: int) -> Iterator[Worst]:

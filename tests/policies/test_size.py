@@ -9,6 +9,7 @@ from policies.denial import MOST_CHANGES
 from policies.frameworks.expansion import MOST_EXPANDED, MOST_REFERENCES
 from policies.frameworks.judge import MOST_SETTINGS
 from policies.size import (
+    LONGEST_TEXT,
     MOST_CONTAINERS,
     MOST_MOUNTS,
     MOST_NAMED,
@@ -56,6 +57,14 @@ def _quantities(count: int) -> dict[str, Any]:
     return pod("0.2", container(resources={"limits": {f"a{number}": 1 for number in range(count)}}))
 
 
+def _hook(count: int) -> dict[str, Any]:
+    return pod("0.2", container(lifecycle={"preStop": {"exec": {"command": ["x", "x" * count]}}}))
+
+
+def _value(count: int) -> dict[str, Any]:
+    return pod("0.2", container(env=[{"name": "A", "value": "x" * count}]))
+
+
 COUNTED: list[tuple[str, int, Callable[[int], dict[str, Any]]]] = [
     ("containers", MOST_CONTAINERS, _containers),
     ("containers", MOST_CONTAINERS, _initial),
@@ -63,6 +72,10 @@ COUNTED: list[tuple[str, int, Callable[[int], dict[str, Any]]]] = [
     ("characters in the names", MOST_NAMED, lambda count: pod("0.2", container("c" * count))),
     ("words", MOST_WORDS, lambda count: pod("0.2", container(args=["x"] * count))),
     ("words", MOST_WORDS, _split),
+    ("characters in one word", LONGEST_TEXT, lambda count: pod("0.2", container(command=["x" * count]))),
+    ("characters in one word", LONGEST_TEXT, lambda count: pod("0.2", container(args=["x", "x" * count]))),
+    ("characters in one word", LONGEST_TEXT, _value),
+    ("characters in one word", LONGEST_TEXT, _hook),
     ("variables", MOST_VARIABLES, lambda count: pod("0.2", container(env=[{"name": "A"}] * count))),
     ("volume mounts", MOST_MOUNTS, _mounts),
     ("quantities", MOST_QUANTITIES, _quantities),

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.bench.worst_cases import POLICIES as WORST
-from tests.bench.worst_pods import at_the_limits, worst_pods
+from tests.bench.worst_pods import at_the_limits, widest, worst_pods
 from tests.policies.pods import container, pod, policies
 from tests.webhook.reviews import call, patch_of
 from tests.webhook.test_patch import POLICIES, pods
 from webhook.review import LONGEST_ANSWER, BadCall, review
+from webhook.settings import MAX_BODY_BYTES
 from webhook.warning_lines import LONGEST_WARNING, MOST_WARNED
 
 SIZE = 16 * 1024
@@ -95,15 +96,50 @@ def test_no_pod_of_a_hundred_kib_takes_a_second(by: Any) -> None:
 def test_a_review_takes_at_most_twenty_times_its_body_in_memory(by: Any) -> None:
     for name, on in worst_pods(8 * SIZE):
         body = json.dumps(call(on)).encode()
-        tracemalloc.start()
-        try:
-            review(body, by)
-        except BadCall:
-            pass
-        finally:
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-        assert peak <= 20 * len(body) + 512 * 1024, name
+        assert _peak(body, by) <= 20 * len(body) + 512 * 1024, name
+
+
+def _peak(body: bytes, by: Any) -> int:
+    """Measure the memory of a review in bytes, in which the body itself is not."""
+    tracemalloc.start()
+    try:
+        review(body, by)
+    except BadCall:
+        pass
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_a_review_of_the_largest_body_in_wide_characters_takes_a_fraction_of_the_containers_memory(by: Any) -> None:
+    for name, on in widest(MAX_BODY_BYTES - 6 * SIZE):
+        body = json.dumps(call(on), ensure_ascii=False).encode()
+        assert len(body) > 0.95 * MAX_BODY_BYTES
+        assert _peak(body, by) <= 80 << 20, name
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"volumeMounts": [{"name": "v", "mountPath": "/" * 4097}]},
+        {"volumeDevices": [{"name": "v", "devicePath": "/" * 4097}]},
+        {"terminationMessagePath": "/" * 4097},
+        {"securityContext": {"capabilities": {"add": ["x" * 257]}}},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_what_linux_would_never_take_is_no_pod(fields: dict[str, Any]) -> None:
+    volumes = [{"name": "v", "emptyDir": {}}]
+    with pytest.raises(BadCall, match=r"the object is not a pod: Expected `?str`? of length <= "):
+        review(json.dumps(call(pod("0.2", container(**fields), volumes=volumes))).encode(), policies())
+
+
+def test_a_path_of_the_node_that_linux_would_never_take_is_none() -> None:
+    volumes = [{"name": "v", "hostPath": {"path": "/" * 4097}}]
+    with pytest.raises(BadCall, match="of length <= 4096"):
+        review(json.dumps(call(pod("0.2", volumes=volumes))).encode(), policies())
 
 
 def test_warnings_beyond_what_the_api_server_shows_are_counted() -> None:
