@@ -183,7 +183,7 @@ class PodSpec(_Part, frozen=True, kw_only=True):
     volumes: tuple[Volume, ...] = ()
 
 
-class Waiting(_Part, frozen=True, kw_only=True):
+class NotRunning(_Part, frozen=True, kw_only=True):
     """Why a container does not run, or how it ended."""
 
     reason: Shown = Shown("")
@@ -195,8 +195,8 @@ class Waiting(_Part, frozen=True, kw_only=True):
 class ContainerState(_Part, frozen=True, kw_only=True):
     """How a container is."""
 
-    waiting: Waiting | None = None
-    terminated: Waiting | None = None
+    waiting: NotRunning | None = None
+    terminated: NotRunning | None = None
 
 
 class ContainerStatus(_Part, frozen=True, kw_only=True):

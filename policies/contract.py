@@ -36,6 +36,8 @@ MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"  # on the API's copy of
 # The paths of the webhook. The API server sees the labels of a namespace, and says by the path what they mean.
 MUTATE_PATH: Final = "/mutate"
 MUTATE_RESTRICTED_PATH: Final = "/mutate/restricted"
+POD_SECURITY_LABEL: Final = "pod-security.kubernetes.io/enforce"
+RESTRICTED_LEVELS: Final = ("baseline", "restricted")
 
 # The answer, as the webhook writes it.
 GRANT_ANNOTATION: Final = "gpu-share.dev/grant"

@@ -5,9 +5,7 @@ from typing import Final
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, fail, not_seen, policies_of, unknown, warn
 from console.seen import COMPONENT_LABEL, OUR_PODS
-
-_ENFORCE_LABEL: Final = "pod-security.kubernetes.io/enforce"
-_RESTRICTED: Final = ("baseline", "restricted")
+from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
 
 
 def valid(on: Installation) -> Verdict:
@@ -57,10 +55,10 @@ def pod_security(on: Installation) -> Verdict:
         return policies
     found = []
     for name, namespace in sorted((on.namespaces or {}).items()):
-        effective, level = policies.of(name), namespace.labels.get(_ENFORCE_LABEL)
+        effective, level = policies.of(name), namespace.labels.get(POD_SECURITY_LABEL)
         policy = effective.policy
         attaches = policy.enabled and policy.strategy == "mps" and policy.mps.attach == "pod"
-        if attaches and level in _RESTRICTED and not policies.is_exempt(name):
+        if attaches and level in RESTRICTED_LEVELS and not policies.is_exempt(name):
             found.append(f"{name} enforces {level}, and says attach: pod ({effective.source('mps.attach')})")
     return fail(*found, hint="say mps: {attach: auto}, or node, in the namespace's policy")
 

@@ -15,7 +15,7 @@ from console.objects import Object, Pod
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
-from policies.contract import DRIVER, GRANT_ANNOTATION, SHARE_ANNOTATION
+from policies.contract import DRIVER, GRANT_ANNOTATION, POD_SECURITY_LABEL, RESTRICTED_LEVELS, SHARE_ANNOTATION
 from policies.decision import decide
 from policies.errors import GpuShareError
 from policies.grant import Decision
@@ -30,8 +30,6 @@ _KINDS: Final = {
     "cronjob": ("batch/v1", "cronjobs"),
 }
 _SHORT: Final = {"deploy": "deployment", "sts": "statefulset", "ds": "daemonset", "rs": "replicaset", "cj": "cronjob"}
-_ENFORCE_LABEL: Final = "pod-security.kubernetes.io/enforce"
-_RESTRICTED: Final = ("baseline", "restricted")
 _NOT_FOUND: Final = 404
 
 
@@ -154,7 +152,7 @@ def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision 
         pod = decoder(rules.Pod).decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return None, Unseen(what="a decision", why=Shown(f"the pod cannot be read: {error}"))
-    return decide(pod, namespace, policies, restricted=labels.get(_ENFORCE_LABEL) in _RESTRICTED), None
+    return decide(pod, namespace, policies, restricted=labels.get(POD_SECURITY_LABEL) in RESTRICTED_LEVELS), None
 
 
 def _asked(pod: Pod) -> tuple[str, ...]:

@@ -53,9 +53,8 @@ class Input(msgspec.Struct):
 
     documents: list[Any]
     workloads: list[Workload]
-    unknown: list[
-        str
-    ]  # sentences about objects whose pods were not found, though they ask for a share or hold containers
+    # Sentences about objects whose pods were not found, though they ask for a share or hold containers.
+    unknown: list[str]
     used_paths: set[str]  # where pods were found
 
 
