@@ -24,12 +24,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
         return Untouched("the pod has no share")
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
-    old = {one.name for one in before.spec.ephemeral_containers or ()}
-    added = [
-        Slot("ephemeralContainers", index, one.name, one, True)  # noqa: FBT003 - runs_on
-        for index, one in enumerate(pod.spec.ephemeral_containers or ())
-        if one.name not in old
-    ]
+    added = _added(pod, before)
     policy = policies.of(namespace)
     found = Findings()
     hidden: tuple[Hidden, ...] = ()
@@ -56,6 +51,15 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
     if found.denials:
         return Denied(policy, found.reasons())
     return Added(policy, hidden, read_only, tuple(found.warnings))
+
+
+def _added(pod: Pod, before: Pod) -> list[Slot]:
+    old = {one.name for one in before.spec.ephemeral_containers or ()}
+    return [
+        Slot("ephemeralContainers", index, one.name, one, True)  # noqa: FBT003 - runs_on
+        for index, one in enumerate(pod.spec.ephemeral_containers or ())
+        if one.name not in old
+    ]
 
 
 def _has_share(pod: Pod) -> bool:
