@@ -1,80 +1,28 @@
 """What a container is told and given, by each of the ways to hand a GPU over, and by all of them together."""
 
-import json
 from dataclasses import replace
-from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from plugin.errors import HandoverError
-from plugin.gpus.gpu import Gpu, Pool
+from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import Allocation
 from plugin.shares.handover import (
     BY_VARIABLE,
     Answer,
     Delivery,
-    HandoverSettings,
     answer,
     forget_others,
-    handover_settings,
-    look_for_devices,
     prepare,
 )
 from plugin.shares.limits import limits
-from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
-from plugin.simulated.gpus import simulated_gpus
+from plugin.shares.strategy import Sharing, TimeSlicing, Whole
 from policies.contract import Handover
-from tests.plugin.shares.cdi_runtime import Started, created, read_directory
+from tests.plugin.shares.cdi_runtime import read_directory
+from tests.plugin.shares.two_gpus import BOTH, FIFTH, MPS, NAME, POOL, SIMULATED, TOLD, WAYS, A, B, settings, started
 
-NAME = "gpu-share.dev/vgpu"
-MPS = Mps("/tmp/nvidia-mps")
-SIMULATED = simulated_gpus("2xH200")
-A, B = (replace(gpu, minor=gpu.index) for gpu in SIMULATED)
-POOL = Pool(gpus=(A, B), vgpus_per_gpu=10)
-FIFTH = Allocation(gpus=(A,), vgpus=2, vgpus_per_gpu=10)
-BOTH = Allocation(gpus=(A, B), vgpus=10, vgpus_per_gpu=10)
-WAYS: tuple[Handover, ...] = ("envvar", "cdi", "devices")
-EVERY_SET = [frozenset(ways) for ways in chain.from_iterable(combinations(WAYS, size) for size in (1, 2, 3))]
-TOLD = {"GPU_SHARE_FRACTION": "0.2", "GPU_SHARE_MEMORY_MIB": "28741"}
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
-
-
-# NVIDIA's own devices, as its toolkit specifies them: of the GPU, and hostile ones of everything else.
-HOSTILE = ["NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100", "GPU_SHARE_FRACTION=1"]
-THEIRS: dict[str, dict[str, Any]] = {
-    f"nvidia.com/gpu={gpu.uuid}": {"env": HOSTILE, "deviceNodes": [{"path": f"/dev/nvidia{gpu.minor}"}]}
-    for gpu in (A, B)
-}
-
-
-def with_nvidia(directory: Path, ways: frozenset[Handover], *gpus: Gpu) -> HandoverSettings:
-    """Settings of a node where NVIDIA's toolkit has made a device of each of *gpus*."""
-    static = directory / "etc-cdi"
-    static.mkdir()
-    devices = [{"name": gpu.uuid, "containerEdits": THEIRS[f"nvidia.com/gpu={gpu.uuid}"]} for gpu in gpus]
-    text = json.dumps({"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices})
-    (static / "nvidia.json").write_text(text)
-    return handover_settings(ways, cdi_dir=directory / "cdi", static_dir=static)
-
-
-def settings(directory: Path, ways: frozenset[Handover]) -> HandoverSettings:
-    return HandoverSettings(ways=ways, cdi_dir=directory / "cdi")
-
-
-@pytest.fixture(params=EVERY_SET, ids=lambda ways: "+".join(sorted(ways)))
-def ways(request: pytest.FixtureRequest) -> frozenset[Handover]:
-    chosen: frozenset[Handover] = request.param
-    return chosen
-
-
-@pytest.fixture
-def host_dev(tmp_path: Path) -> Path:
-    dev = tmp_path / "dev"
-    dev.mkdir()
-    (dev / "nvidia-modeset").touch()
-    return dev
 
 
 def delivery(ways: frozenset[Handover]) -> Delivery:
@@ -157,21 +105,6 @@ def test_the_kubelet_can_always_expand_what_the_container_is_told(
 ) -> None:
     environment = answer(allocation, sharing, delivery(ways)).environment
     assert {"GPU_SHARE_FRACTION", "GPU_SHARE_MEMORY_MIB", "NVIDIA_VISIBLE_DEVICES"} <= set(environment)
-
-
-def started(told: Answer, directory: Path, *, runtime_knows_cdi: bool) -> Started:
-    """Start a container whose image wants all GPUs."""
-    known = read_directory(directory) | THEIRS if told.cdi_devices and runtime_knows_cdi else {}
-    every = [known[name] for name in told.cdi_devices] if known else []
-    edits = {
-        field: [one for edit in every for one in edit.get(field, ())] for field in ("env", "mounts", "deviceNodes")
-    }
-    return created(
-        image={"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "100"},
-        requested=list(told.environment.items()),
-        mounts=[(mount.container_path, mount.host_path) for mount in told.mounts],
-        edits=edits,
-    )
 
 
 def test_a_container_has_its_share_or_no_gpu_by_every_way_whatever_its_image_says(
@@ -258,75 +191,3 @@ def test_the_node_of_a_gpu_goes_by_its_minor_number_whatever_nvml_numbers_it() -
     renumbered = replace(B, index=0)
     told = answer(Allocation(gpus=(renumbered,), vgpus=1, vgpus_per_gpu=10), MPS, delivery(frozenset({"devices"})))
     assert told.device_nodes[-1] == "/dev/nvidia1"
-
-
-def test_nvidias_own_device_brings_the_gpu_and_ours_its_limits(tmp_path: Path) -> None:
-    chosen = with_nvidia(tmp_path, frozenset({"cdi"}), A)
-    assert look_for_devices(chosen, (A,), driver="") == "cdi, with NVIDIA's own CDI device of each GPU"
-    told = answer(FIFTH, MPS, prepare(chosen, NAME, POOL, MPS))
-    assert told == Answer(
-        environment={**TOLD, "NVIDIA_VISIBLE_DEVICES": "void"},
-        cdi_devices=(f"nvidia.com/gpu={A.uuid}", f"{NAME}={A.uuid}-2of10", f"{NAME}=void"),
-    )
-
-
-def test_whatever_nvidias_device_sets_the_limits_are_ours_and_its_runtime_does_nothing(tmp_path: Path) -> None:
-    chosen = with_nvidia(tmp_path, frozenset({"cdi"}), A, B)
-    look_for_devices(chosen, (A, B), driver="")
-    told = answer(FIFTH, MPS, prepare(chosen, NAME, POOL, MPS))
-    environment = started(told, tmp_path / "cdi", runtime_knows_cdi=True).environment
-    held = limits(FIFTH, MPS).environment
-    assert environment.items() >= (held | {"NVIDIA_VISIBLE_DEVICES": "void"}).items()
-
-
-def test_several_whole_gpus_are_nvidias_devices_where_there_is_one_of_each(tmp_path: Path) -> None:
-    chosen = with_nvidia(tmp_path, frozenset({"cdi"}), A, B)
-    made = prepare(chosen, NAME, POOL, TimeSlicing())
-    look_for_devices(chosen, (A, B), driver="")
-    told = answer(BOTH, TimeSlicing(), made)
-    assert told.cdi_devices == (f"nvidia.com/gpu={A.uuid}", f"nvidia.com/gpu={B.uuid}", f"{NAME}=void")
-    assert told.environment["NVIDIA_VISIBLE_DEVICES"] == "void"
-    assert started(told, tmp_path / "cdi", runtime_knows_cdi=True).environment["NVIDIA_VISIBLE_DEVICES"] == "void"
-
-
-def test_several_whole_gpus_of_which_one_has_no_device_go_by_variables(tmp_path: Path) -> None:
-    chosen = with_nvidia(tmp_path, frozenset({"cdi"}), A)
-    look_for_devices(chosen, (A, B), driver="")
-    told = answer(BOTH, TimeSlicing(), prepare(chosen, NAME, POOL, TimeSlicing()))
-    assert (told.cdi_devices, told.environment["NVIDIA_VISIBLE_DEVICES"]) == ((), f"{A.uuid},{B.uuid}")
-
-
-def test_a_device_that_appears_is_named_from_then_on_without_another_preparation(tmp_path: Path) -> None:
-    chosen = with_nvidia(tmp_path, frozenset({"cdi"}), A)
-    made = prepare(chosen, NAME, POOL, MPS)
-    assert answer(FIFTH, MPS, made).cdi_devices == (f"{NAME}={A.uuid}-2of10",)
-    look_for_devices(chosen, (A, B), driver="")
-    assert answer(FIFTH, MPS, made).cdi_devices[0] == f"nvidia.com/gpu={A.uuid}"
-    (tmp_path / "etc-cdi" / "nvidia.json").unlink()
-    look_for_devices(chosen, (A, B), driver="")
-    assert answer(FIFTH, MPS, made).cdi_devices == (f"{NAME}={A.uuid}-2of10",)
-
-
-@pytest.mark.parametrize(
-    "ways", [one for one in EVERY_SET if "cdi" not in one], ids=lambda ways: "+".join(sorted(ways))
-)
-def test_without_cdi_no_device_of_nvidias_is_named(tmp_path: Path, ways: frozenset[Handover]) -> None:
-    chosen = with_nvidia(tmp_path, ways, A, B)
-    assert look_for_devices(chosen, (A, B), driver="") == " and ".join(sorted(ways))
-    assert answer(FIFTH, MPS, prepare(chosen, NAME, POOL, MPS)).cdi_devices == ()
-
-
-def test_with_nvidias_device_a_container_has_its_share_or_no_gpu_whatever_its_image_says(
-    ways: frozenset[Handover], tmp_path: Path, host_dev: Path
-) -> None:
-    chosen = with_nvidia(tmp_path, ways, A, B)
-    look_for_devices(chosen, (A, B), driver="")
-    told = answer(FIFTH, MPS, prepare(chosen, NAME, POOL, MPS, dev=host_dev))
-    held = limits(FIFTH, MPS).environment.items() - {("NVIDIA_VISIBLE_DEVICES", A.uuid)}
-    for runtime_knows_cdi in (True, False):
-        container = started(told, tmp_path / "cdi", runtime_knows_cdi=runtime_knows_cdi)
-        by_device = runtime_knows_cdi and "cdi" in ways
-        assert container.environment["NVIDIA_VISIBLE_DEVICES"] in ({"void"} if by_device else {A.uuid, "void"})
-        if by_device or told.device_nodes or container.environment["NVIDIA_VISIBLE_DEVICES"] != "void":
-            assert container.environment.items() >= held
-            assert container.lies_at("/dev/shm") == "/tmp/nvidia-mps/shm"

@@ -1,0 +1,110 @@
+"""What the real command publishes of its GPUs, and when it does so again."""
+
+import signal
+from pathlib import Path
+
+from plugin.simulated.api_server import SLICES, Object
+from tests.plugin.dra.node import NODE, DraNode, attributes, dra_node, share
+from tests.plugin.waiting import wait_until
+
+
+def test_slices_are_there_while_a_kubelet_knows_the_driver(node: DraNode) -> None:
+    plugin = node.start_unregistered()
+    plugin.logged("starting")
+    assert node.store.below(SLICES) == []
+    node.register()
+    plugin.logged("slices published")
+    assert node.kubelet.info is not None
+    assert list(node.kubelet.info.supported_versions)[:2] == ["v1.DRAPlugin", "v1beta1.DRAPlugin"]
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    assert node.store.below(SLICES) == []
+
+
+def test_slices_that_somebody_removes_are_published_again(node: DraNode) -> None:
+    node.start()
+    for one in node.store.below(SLICES):
+        node.store.remove(f"{SLICES}/{one['metadata']['name']}")
+    wait_until(lambda: len(node.devices()) == 54)
+    node.register()  # as a kubelet that restarts does
+    node.run(node.schedule("p", share(100)))
+
+
+def test_what_the_api_server_writes_in_other_words_is_not_written_again(node: DraNode) -> None:
+    node.start()
+    written = [one for one in node.store.requests if one[0] in ("POST", "PUT")]
+    asked = len(node.store.requests)
+    node.register()
+    wait_until(lambda: ("GET", SLICES) in node.store.requests[asked:])
+    assert [one for one in node.store.requests if one[0] in ("POST", "PUT")] == written
+
+
+def test_an_api_server_that_leaves_out_the_counters_is_told_of_loudly(directory: Path) -> None:
+    def without_counters(spec: Object) -> Object:
+        return {name: value for name, value in spec.items() if name != "sharedCounters"}
+
+    with dra_node(directory, keeps=without_counters) as node:
+        plugin = node.start_unregistered()
+        node.register()
+        said = plugin.logged("slices not published, trying again")
+        assert "does not keep sharedCounters" in said["reason"]
+        assert "DRAPartitionableDevices" in said["reason"]
+        health = node.directory / "state" / "plugin.json"
+        wait_until(lambda: "slices not published: the API server does not keep" in health.read_text())
+        wait_until(lambda: node.store.below(SLICES) == [])
+
+
+def test_a_size_with_tenants_stays_when_the_grid_changes(node: DraNode) -> None:
+    plugin = node.start()
+    held = node.schedule("held", share(300))
+    node.run(held)
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    node.policies = "vgpusPerGpu: 4"
+    node.start(devices=17)
+    sizes = {str(attributes(one)["size"]) for one in node.devices().values()}
+    assert sizes == {"250m", "300m", "500m", "750m", "1000m"}
+    assert node.scheduler.schedule("too much", {"c": share(750)}) is not None  # on the other GPU
+    assert node.scheduler.schedule("too much", {"c": share(750)}) is None
+    node.end(held)
+
+
+def test_the_node_says_what_its_gpus_are(node: DraNode) -> None:
+    node.start()
+    found = attributes(next(iter(node.devices().values())))
+    assert found | {"uuid": "", "numaNode": 0} == {
+        "uuid": "",
+        "model": "H200",
+        "driverVersion": "simulated",
+        "numaNode": 0,
+        "strategy": "mps",
+        "enforcement": "mps",
+        "size": "100m",
+        "gpus": 1,
+    }
+    assert all(one["spec"]["nodeName"] == NODE for one in node.store.below(SLICES))
+
+
+def test_a_node_with_both_ways_gives_each_gpu_to_one(node: DraNode) -> None:
+    node.policies = "nodes: [{offer: mps, indexes: [0], allocation: device-plugin}]"
+    node.start(devices=27)
+    assert len({attributes(one)["uuid"] for one in node.devices().values()}) == 1
+
+
+def test_another_number_of_vgpus_is_published_while_sizes_with_tenants_stay(node: DraNode) -> None:
+    node.policies = "vgpusPerGpu: 10\n"
+    node.start("1xH200", devices=27)
+    held, allocated = node.schedule("held", share(300)), node.schedule("allocated", share(100))
+    before = node.run(held)
+    (node.directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
+    wait_until(lambda: sizes(node) == {"200m", "400m", "600m", "800m", "1000m", "300m"})
+    assert node.run(allocated).environment["GPU_SHARE_FRACTION"] == "0.1"  # the scheduler chose it before
+    wait_until(lambda: "100m" in sizes(node))
+    assert node.scheduler.schedule("too much", {"c": share(800)}) is None
+    assert node.run(node.schedule("new", share(600))).environment["GPU_SHARE_FRACTION"] == "0.6"
+    assert node.run(held).environment == before.environment
+    node.end(held)
+    node.end(allocated)
+    wait_until(lambda: sizes(node) == {"200m", "400m", "600m", "800m", "1000m"})
+
+
+def sizes(node: DraNode) -> set[str]:
+    return {attributes(one)["size"] for one in node.devices().values()}
