@@ -1,10 +1,13 @@
+"""The service that the kubelet calls: what it lists, what it answers, and what it logs."""
+
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from threading import Event
-from typing import cast
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -41,18 +44,11 @@ def stub(directory: Path, resource: Resource) -> Iterator[api_pb2_grpc.DevicePlu
         yield stub
 
 
-class served:  # noqa: N801 - reads as what it gives
-    def __init__(self, directory: Path, resource: Resource) -> None:
-        self._session = Session(resource, directory / "plugin.sock", wake=Event())
-        self._channel = grpc.insecure_channel(target(directory / "plugin.sock"))
-
-    def __enter__(self) -> api_pb2_grpc.DevicePluginStub:
-        self._session.__enter__()
-        return api_pb2_grpc.DevicePluginStub(self._channel)
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.close()
-        self._session.__exit__(None, None, None)
+@contextmanager
+def served(directory: Path, resource: Resource) -> Iterator[api_pb2_grpc.DevicePluginStub]:
+    socket = directory / "plugin.sock"
+    with Session(resource, socket, wake=Event()), grpc.insecure_channel(target(socket)) as channel:
+        yield api_pb2_grpc.DevicePluginStub(channel)
 
 
 def allocate_request(*containers: list[str]) -> api_pb2.AllocateRequest:
@@ -63,6 +59,13 @@ def allocate_request(*containers: list[str]) -> api_pb2.AllocateRequest:
 
 def ids(pool: Pool, gpu: int, *indices: int) -> list[str]:
     return [f"{pool.gpus[gpu].uuid}::{index}" for index in indices]
+
+
+def own_line(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    """Return what the service has logged, and not the registration."""
+    (record,) = [one for one in caplog.records if one.name == "plugin.device_plugin.service"]
+    line: dict[str, Any] = json.loads(line_of(record))
+    return line
 
 
 def test_the_options_ask_for_preferences_and_for_nothing_before_a_start(stub: api_pb2_grpc.DevicePluginStub) -> None:
@@ -215,10 +218,7 @@ def test_a_failure_of_ours_is_one_sentence_and_never_a_traceback(
         stub.Allocate(allocate_request(ids(pool, 0, 3)))
     assert failure.value.code() is grpc.StatusCode.INTERNAL
     assert failure.value.details() == "gpu-share failed on this node: see the plugin's log there"
-    (record,) = [
-        one for one in caplog.records if one.name == "plugin.device_plugin.service"
-    ]  # not the registration's own line
-    assert "AttributeError" in json.loads(line_of(record))["traceback"]
+    assert "AttributeError" in own_line(caplog)["traceback"]
 
 
 def test_an_allocation_is_one_log_line_with_ids_and_no_more(
@@ -226,10 +226,7 @@ def test_an_allocation_is_one_log_line_with_ids_and_no_more(
 ) -> None:
     caplog.clear()
     registered.allocate(Request(pod="secret/name", container="main", resource=resource.name, count=3))
-    (record,) = [
-        one for one in caplog.records if one.name == "plugin.device_plugin.service"
-    ]  # not the registration's own line
-    line = json.loads(line_of(record))
+    line = own_line(caplog)
     assert line.pop("time").endswith("Z")
     assert line == {
         "level": "info",

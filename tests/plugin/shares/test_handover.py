@@ -8,14 +8,7 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import Allocation
-from plugin.shares.handover import (
-    BY_VARIABLE,
-    Answer,
-    Delivery,
-    answer,
-    forget_others,
-    prepare,
-)
+from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer, forget_others, prepare
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Sharing, TimeSlicing, Whole
 from policies.contract import Handover

@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
-from plugin.shares.handover import (
-    Answer,
-    HandoverSettings,
-    answer,
-    handover_settings,
-    look_for_devices,
-    prepare,
-)
+from plugin.shares.handover import Answer, HandoverSettings, answer, handover_settings, look_for_devices, prepare
 from plugin.shares.limits import limits
 from plugin.shares.strategy import TimeSlicing
 from policies.contract import Handover

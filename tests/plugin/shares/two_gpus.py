@@ -7,10 +7,7 @@ from typing import Any
 
 from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import Allocation
-from plugin.shares.handover import (
-    Answer,
-    HandoverSettings,
-)
+from plugin.shares.handover import Answer, HandoverSettings
 from plugin.shares.strategy import Mps
 from plugin.simulated.gpus import simulated_gpus
 from policies.contract import Handover
@@ -26,7 +23,6 @@ BOTH = Allocation(gpus=(A, B), vgpus=10, vgpus_per_gpu=10)
 WAYS: tuple[Handover, ...] = ("envvar", "cdi", "devices")
 EVERY_SET = [frozenset(ways) for ways in chain.from_iterable(combinations(WAYS, size) for size in (1, 2, 3))]
 TOLD = {"GPU_SHARE_FRACTION": "0.2", "GPU_SHARE_MEMORY_MIB": "28741"}
-
 
 # NVIDIA's own devices, as its toolkit specifies them: of the GPU, and hostile ones of everything else.
 HOSTILE = ["NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100", "GPU_SHARE_FRACTION=1"]
