@@ -1,5 +1,6 @@
 """The parts that a kustomization of one's own can add."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -80,6 +81,24 @@ def test_the_plugin_sees_mig_instances_that_come_later_and_may_do_no_more_than_t
     assert container["env"].pop() == {"name": "NVIDIA_MIG_MONITOR_DEVICES", "value": "all"}
     assert container["securityContext"]["capabilities"].pop("add") == ["SYS_ADMIN"]
     assert after == before
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here, and its targets are patterns")
+def test_a_namespace_that_is_exempt_from_the_lockdown_is_exempt_from_nothing_else(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    (patches,) = (block for block in re.findall("```yaml\n(.*?)```", page, re.DOTALL) if "value: monitoring" in block)
+    kustomization = {"resources": ["gpu-share/manifests"], "components": ["gpu-share/manifests/components/lockdown"]}
+    (tmp_path / "gpu-share").symlink_to(ROOT)
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization) + patches)
+    command = [str(KUBECTL), "kustomize", str(tmp_path)]
+    built = yaml.safe_load_all(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    exempt = {
+        one["metadata"]["name"]
+        for one in built
+        if one["kind"] == "ValidatingAdmissionPolicy"
+        and "monitoring" in one["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"][0]["values"]
+    }
+    assert exempt == {"gpu-share-lockdown", "gpu-share-lockdown-claims"}
 
 
 @pytest.mark.parametrize("component", sorted((MANIFESTS / "components").iterdir()), ids=lambda path: path.name)
