@@ -48,6 +48,12 @@ def test_an_answer_is_ours_whatever_the_resource_was_called_then(tmp_path: Path)
     assert found == {FIRST: Held(resource="example.com/earlier", of=10, gpu=OTHER.uuid)}
 
 
+def test_what_a_kubelet_has_written_is_read(tmp_path: Path) -> None:
+    gpu = "GPU-c9588be7-f09d-53b6-8107-cc5c948e69fc"  # with 0.2 of 10 on it, on Kubernetes 1.36.2
+    (tmp_path / FILE).write_bytes((Path(__file__).parent / "kubelet_1_36_2.json").read_bytes())
+    assert read_answers(tmp_path, lambda _: False) == {VGpuId(gpu, index): held("") for index in (0, 1)}
+
+
 def test_several_gpus_have_as_many_each(tmp_path: Path) -> None:
     assert read(tmp_path, of(SECOND, FIRST, given=answer(ONE.uuid, OTHER.uuid, of=1))) == {
         FIRST: held("", number=1),
