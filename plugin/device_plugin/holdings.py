@@ -7,7 +7,8 @@ never names them. So what was allocated is held until the kubelet has named it a
 somebody else.
 
 What a vGPU is, one of how many, and of which GPU, is our word alone: it is kept in a file for the plugin that comes
-after this one. Where the kubelet names a vGPU that is not in it, nobody knows on which GPU that is.
+after this one, and by the kubelet in our answers. Where the kubelet names a vGPU that is in neither, nobody knows on
+which GPU that is.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -154,8 +155,7 @@ class Holdings:
         """
         Note that a container gets vGPUs on GPUs, by ID and UUID, each one of *of* of its GPU.
 
-        It is a new container, whoever had them before. Say why that cannot be kept, or nothing. It is not forced to the
-        disk: where the machine starts anew, the kubelet's own checkpoint says what containers are started with.
+        It is a new container, whoever had them before. Say why that cannot be kept, or nothing.
         """
         now_seconds = self._clock()
         with self._lock:

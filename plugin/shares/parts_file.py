@@ -1,8 +1,8 @@
 """
-The held vGPUs of a node, and which part of which GPU each is, in a file that outlives the plugin and the machine.
+The held vGPUs of a node, and which part of which GPU each is, in a file that outlives the plugin.
 
-The kubelet keeps which vGPUs a container has, and starts it again with them, also after a restart of the machine. What
-they were when it got them is kept by nobody else. The GPU in the ID of a vGPU is not always the one that it is on.
+The kubelet keeps which vGPUs a container has, and starts it again with them. What they were when it got them is here.
+The GPU in the ID of a vGPU is not always the one that it is on.
 """
 
 from collections.abc import Callable, Iterable
