@@ -1,7 +1,7 @@
 """Strategy partition, with resources of other makers as extended resources of a node that has no device."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -44,9 +44,9 @@ def partitioned(first: Installation) -> Iterator[Installation]:
     first.hurry("webhook")
     eventually(lambda: decisions(first.cluster, pod("0.5"), "h100") == {False}, what="each webhook knows the policies")
     eventually(lambda: not ending(first.cluster), what="no webhook of before answers any more")
-    _advertise(first, RESOURCES)
+    advertise(first, RESOURCES)
     yield first
-    _advertise(first, dict.fromkeys(RESOURCES))
+    advertise(first, dict.fromkeys(RESOURCES))
     first.write_policies(_cluster=shipped, **dict.fromkeys(POLICIES))
     first.apply(SIMULATED)
     first.wait_until_ready()
@@ -59,7 +59,7 @@ def place_of(partitioned: Installation, request: pytest.FixtureRequest) -> Itera
     made.remove()
 
 
-def _advertise(installation: Installation, resources: dict[str, str] | dict[str, None]) -> None:
+def advertise(installation: Installation, resources: Mapping[str, str | None]) -> None:
     body = [
         {
             "op": "remove" if count is None else "add",
