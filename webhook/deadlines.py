@@ -1,6 +1,6 @@
 """How long a connection may be in one state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 
@@ -39,20 +39,21 @@ class Deadline(Generic[T]):
         """Forget *one*."""
         self._since.pop(one, None)
 
+    def staying(self, *, at_least_seconds: float) -> Iterator[T]:
+        """Yield those that have stayed for so long, the longest first."""
+        latest = self._clock() - at_least_seconds
+        for one, since in self._since.items():
+            if since > latest:
+                return
+            yield one
+
     def longest(self, *, at_least_seconds: float) -> T | None:
         """The one that has stayed longest; None if that is less than so long, or there is none."""
-        one = next(iter(self._since), None)
-        return one if one is not None and self._clock() - self._since[one] >= at_least_seconds else None
+        return next(self.staying(at_least_seconds=at_least_seconds), None)
 
     def overdue(self) -> list[T]:
         """Those that have stayed for too long."""
-        latest = self._clock() - self._seconds
-        found = []
-        for one, since in self._since.items():
-            if since > latest:
-                break
-            found.append(one)
-        return found
+        return [*self.staying(at_least_seconds=self._seconds)]
 
 
 def leave(one: Staying) -> None:

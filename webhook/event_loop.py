@@ -119,8 +119,14 @@ class EventLoop:
         self._later[connection] = None
 
     def make_room(self) -> None:
-        """Give up the longest of requests that are not complete and answers that are not taken: no usual review's."""
-        max(self._connections.values(), key=lambda one: one.held_bytes).give_up()
+        """
+        Give up a request that is not complete, or an answer that is not taken: one that is slow, or else the longest.
+
+        A usual review's is neither. The longest alone could be, beside as many callers as there may be with less each.
+        """
+        slow = (one for state in (self.requests, self.answers) for one in state.staying(at_least_seconds=HURRY_SECONDS))
+        held = next((one for one in slow if one.held_bytes), None)
+        (held or max(self._connections.values(), key=lambda one: one.held_bytes)).give_up()
 
     def forget(self, connection: Connection) -> None:
         """Keep nothing of *connection*, which is about to be closed; epoll forgets what is closed by itself."""

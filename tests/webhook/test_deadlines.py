@@ -82,6 +82,8 @@ def served(certificates: Path) -> Iterator[Served]:
         made = Served(loop, listener.getsockname(), trusted, stack)
         yield made
         loop.stop_accepting()
+    while not loop.is_empty:  # the callers have gone
+        loop.turn()
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 import contextlib
 import socket
 import struct
+import time
 
 import pytest
 
 from tests.webhook.raw_http import MEBIBYTE, answer, post
 from tests.webhook.serving import Server, review_of
+from webhook.settings import HURRY_SECONDS, MAX_HELD_BYTES
 
 
 def test_a_chunked_review_is_answered_as_the_last_of_its_connection(server: Server) -> None:
@@ -92,6 +94,17 @@ def test_bodies_that_are_not_complete_have_a_bound_together(server: Server) -> N
             assert answer(usual)[0] == 200
         with server.caller() as caller:
             assert caller.allowed(review_of())
+
+
+def test_bodies_that_are_slow_give_way_to_a_longer_one_that_is_not(server: Server) -> None:
+    values = [{"name": f"A{number}", "value": "x" * 200_000} for number in range(15)]
+    with contextlib.ExitStack() as stack:
+        for _ in range(MAX_HELD_BYTES // MEBIBYTE - 1):
+            slow = stack.enter_context(server.tls())
+            slow.sendall(post(b" " * MEBIBYTE, length=2 * MEBIBYTE))
+        time.sleep(HURRY_SECONDS + 0.3)
+        with server.caller() as usual:
+            assert usual.allowed(review_of(env=values))
 
 
 def test_a_caller_that_asks_first_is_told_to_send_its_body(server: Server) -> None:
