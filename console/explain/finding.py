@@ -79,11 +79,11 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
 def _named(name: str) -> tuple[str, str]:
     """Read a kind, empty if none is named, and the name of the object."""
     kind, slash, rest = name.partition("/")
-    if not slash:
+    if not slash and name:
         return "", name
     kind = _SHORT.get(kind.lower().rstrip("s"), kind.lower().rstrip("s"))
-    if kind not in (*_KINDS, "pod"):
-        raise NotFoundError(f"{Shown(name)}: expected a pod, or one of {', '.join(_KINDS)} with / and its name")
+    if kind not in (*_KINDS, "pod") or not rest:
+        raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {', '.join(_KINDS)} with / and its name")
     return kind, rest
 
 

@@ -83,6 +83,15 @@ def test_what_is_not_there_is_one_sentence(asked: Asked, name: str) -> None:
     assert "\x1b" not in ran.stderr
 
 
+@pytest.mark.parametrize("name", ["", "deploy/", "/a", "secret/x"])
+def test_a_name_that_names_nothing_is_told_so_and_nobody_is_asked(asked: Asked, name: str) -> None:
+    on = known()
+    ran = asked(on, "explain", "-n", "team-vision", name)
+    assert ran.exit_code == 1
+    assert ran.stderr.startswith(f"gpu-share explain: '{name}': expected a pod, or one of deployment, ")
+    assert on.asked == []
+
+
 def test_policies_that_may_not_be_read_leave_the_rest(asked: Asked) -> None:
     on = known(pod("resnet-0"))
     on.forbidden = {"configmaps"}
