@@ -56,6 +56,7 @@ _RUNNING: Final = {
     "sftp": ("-S", "-D", "-o"),
     "sort": ("--compress",),
     "split": ("--filter",),
+    "wget": ("--use-askpass", "-e", "--execute"),
     "zip": ("-T", "--unzip-command"),
 }
 _RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@")

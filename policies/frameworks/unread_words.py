@@ -30,7 +30,7 @@ from policies.frameworks.shell_variables import FUNCTION_OF_BASH, RUN_BY_SHELLS
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD})+")
 _UNREADABLE: Final = "("
-_COMPUTED_NAME = re.compile(rf"[A-Za-z_]\w*+(?:{UNREAD}[\1-\6]?\w*+)+=", re.ASCII)
+_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\6])*+=", re.ASCII)
 _ASSIGNS = re.compile(r"\b[A-Za-z_]\w*+=", re.ASCII)
 _FRACTION = re.compile(r"0*+\.[0-9]++|1(?:\.0*+)?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -150,7 +150,7 @@ class UnreadWords(BuiltIns):
             self._find("")
         for one in words:
             text = _KNOWN_MARKS.sub("", one.text, count=1) if one.text.startswith(UNREAD) else one.text
-            if one.splits or text.startswith((ANYTHING, DASHED)) or _COMPUTED_NAME.match(text):
+            if one.splits or text.startswith((ANYTHING, DASHED)) or _COMPUTED_NAME.match(one.text):
                 self._find("")
             elif match := _PART_UNREAD.match(text):
                 self._find(match[0])

@@ -32,6 +32,8 @@ _HOLDING = (
     "A=1; : $[A=9]; vllm serve m --gpu-memory-utilization=0.$A",
     "A=1; X[A=9]=x; vllm serve m --gpu-memory-utilization=0.$A",
     f"A=$''; vllm serve m ${{A:+--gpu}}{_REST}",
+    "A=XLA_PYTHON; if x; then A=z; fi; env ${A}_CLIENT_MEM_FRACTION=0.95 python x",
+    "A=XLA_PYTHON; if x; then A=z; fi; eval ${A}_CLIENT_MEM_FRACTION=0.95 python x",
     f"vllm serve m $(echo $B; uname >/dev/null){_REST}",
     f"vllm serve m `echo -n $B; nproc >&2`{_REST}",
     f"vllm serve m $(trap 'printf -- $B' EXIT; id -u >/dev/null){_REST}",
