@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used
-from console.doctor.verdict import Check, Verdict, fail, not_listed, not_seen, unknown, warn
+from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, not_seen, unknown, warn
 from console.seen import ALL_NODES
 from policies.contract import NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
 from policies.quantity import whole
@@ -14,6 +16,7 @@ from policies.quantity import whole
 _OLDEST: Final = (1, 30)
 _OLDEST_DRA: Final = (1, 36)
 _POLICIES_API: Final = "admissionregistration.k8s.io/v1"
+_NONE_YET: Final = not_applicable("none is, as it should be before the installation")
 _DRA_API: Final = "resource.k8s.io/v1"
 _NVIDIA_DRA_DRIVER: Final = "gpu.nvidia.com"  # https://github.com/NVIDIA/k8s-dra-driver-gpu
 
@@ -56,8 +59,13 @@ def labelled(on: Installation) -> Verdict:
     """See that some node is to share its GPUs."""
     if missing := not_listed(on, ALL_NODES):
         return missing
-    told = () if any(one.labelled for one in on.seen.nodes) else (f"no node has the label {NODE_LABEL}=true",)
+    told = () if _some_labelled(on) else (f"no node has the label {NODE_LABEL}=true",)
     return warn(*told, hint=f"kubectl label node NODE {NODE_LABEL}=true")
+
+
+def labelled_for_later(on: Installation) -> Verdict:
+    """See whether a node has the label before an installation, which would take its GPUs at once."""
+    return labelled(on) if _some_labelled(on) else not_listed(on, ALL_NODES) or _NONE_YET
 
 
 def other_plugins(on: Installation) -> Verdict:
@@ -65,11 +73,17 @@ def other_plugins(on: Installation) -> Verdict:
     found = [*_advertised(on), *_published(on)]
     if missing := None if found else not_seen(on, "slices"):
         return missing
+    if not _some_labelled(on):
+        return not_applicable("no node is labelled, so gpu-share takes no GPU")
     return warn(
         *found,
         hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "
         "GPUs in nodes of _cluster.yaml",
     )
+
+
+def _some_labelled(on: Installation) -> bool:
+    return any(one.labelled for one in on.seen.nodes)
 
 
 def _advertised(on: Installation) -> Iterator[str]:
@@ -95,16 +109,22 @@ def _number(on: Installation) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-KUBERNETES: Final = (
+_VERSIONS: Final = (
     Check(name="kubernetes-version", says="Kubernetes is new enough", page="install.md", judge=version),
     Check(name="apis", says="the API server serves what is needed", page="install.md", judge=apis),
-    Check(name="nodes-labelled", says="nodes are labelled", page="install.md#3-install", judge=labelled),
-    Check(
-        name="other-plugins",
-        says="no other device plugin has the GPUs",
-        page="install.md#3-install",
-        judge=other_plugins,
-        rests_on=(ALL_NODES,),
-    ),
+)
+_LABELLED: Final = Check(name="nodes-labelled", says="nodes are labelled", page="install.md#3-install", judge=labelled)
+_OTHERS: Final = Check(
+    name="other-plugins",
+    says="no other device plugin has the GPUs",
+    page="install.md#3-install",
+    judge=other_plugins,
+    rests_on=(ALL_NODES,),
+)
+KUBERNETES: Final = (*_VERSIONS, _LABELLED, _OTHERS)
+KUBERNETES_FOR_LATER: Final = (
+    *_VERSIONS,
+    msgspec.structs.replace(_LABELLED, judge=labelled_for_later),
+    _OTHERS,
 )
 RIGHTS: Final = (Check(name="rights", says="you may install", page="install.md#3-install", judge=rights),)

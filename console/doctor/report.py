@@ -8,7 +8,7 @@ from rich.text import Text
 
 from console.doctor.installation import Installation
 from console.doctor.of_dra import DEVICES, GATES, GATES_FOR_LATER
-from console.doctor.of_kubernetes import KUBERNETES, RIGHTS
+from console.doctor.of_kubernetes import KUBERNETES, KUBERNETES_FOR_LATER, RIGHTS
 from console.doctor.of_nodes import NODES
 from console.doctor.of_policies import POLICIES
 from console.doctor.of_runtimes import RUNTIMES
@@ -25,7 +25,7 @@ AFTER: Final = (
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", WORKLOADS),
 )
-BEFORE: Final = (("Kubernetes", (*KUBERNETES, *GATES_FOR_LATER, *RIGHTS)),)
+BEFORE: Final = (("Kubernetes", (*KUBERNETES_FOR_LATER, *GATES_FOR_LATER, *RIGHTS)),)
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {
     "ok": ("✓", "green"),
     "warning": ("!", "yellow"),

@@ -8,7 +8,7 @@ from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import Fault
-from tests.console.installations import dra, installation, with_node
+from tests.console.installations import dra, installation, seen, with_node
 from tests.console.objects import gpu
 from tests.console.wrong import (
     of_kubernetes,
@@ -61,6 +61,11 @@ def test_before_an_installation_a_disabled_gate_is_told_and_no_failure() -> None
         "warning",
         ("the feature gate DRAExtendedResource is disabled",),
     )
+
+
+def test_before_an_installation_no_node_needs_a_label() -> None:
+    found = {one.check: one.status for one in findings(installation(seen(nodes=())), BEFORE)}
+    assert (found["nodes-labelled"], found["other-plugins"]) == ("not-applicable", "not-applicable")
 
 
 def test_before_an_installation_the_rights_to_install_are_looked_at() -> None:
