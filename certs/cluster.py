@@ -207,7 +207,7 @@ def _message(error: ApiException) -> str:
     """Return the API server's message in one line, or the status and reason where there is none."""
     try:
         message = msgspec.json.decode(error.body or "")["message"]
-    except (msgspec.DecodeError, TypeError, KeyError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
         message = f"{error.status} {error.reason}"
     return " ".join(str(message).split())
 

@@ -22,10 +22,17 @@ from certs.errors import ClusterError
         b'{"a":' * 5000 + b"1" + b"}" * 5000,
     ],
 )
-def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (200, r"the answer is not .*: is a proxy in between\?$"),
+        (500, r"500 Internal Server Error: see the log of the API server$"),
+    ],
+)
+def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes, status: int, said: str) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -38,9 +45,7 @@ def test_an_answer_that_is_none_of_an_api_server_is_one_line(content: bytes) -> 
         Thread(target=proxy.serve_forever).start()
         with (
             client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{proxy.server_port}")) as api,
-            pytest.raises(
-                ClusterError, match=r"^cannot get mutating.*: the answer is not .*: is a proxy in between\?$"
-            ),
+            pytest.raises(ClusterError, match=rf"^cannot get mutating.*: {said}"),
         ):
             Cluster(api, namespace="gpu-share").read()
         proxy.shutdown()
