@@ -1,11 +1,12 @@
 """The HTTP server of the page: on this machine alone, and silent."""
 
 import socket
+import sys
 from threading import Thread
 from typing import Any, Final
 
 from flask import Flask
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 HOST: Final = "127.0.0.1"
 _IDLE_SECONDS: Final = 60.0  # that a connection may be silent
@@ -23,6 +24,13 @@ class _Handler(WSGIRequestHandler):
         return self.server_version
 
 
+class _WsgiServer(ThreadedWSGIServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of callers that are gone, or whose requests are malformed."""
+        if not isinstance(sys.exc_info()[1], OSError | ValueError):
+            super().handle_error(request, client_address)
+
+
 class Server:
     """Serves an application from `start` to `close`; listens from the beginning."""
 
@@ -36,9 +44,7 @@ class Server:
         self._socket = socket.create_server((HOST, port), backlog=64)
         self.port = int(self._socket.getsockname()[1])
         # Given a port, it would end the process where that is taken.
-        self._server: BaseWSGIServer = make_server(
-            HOST, self.port, app, threaded=True, request_handler=_Handler, fd=self._socket.fileno()
-        )
+        self._server = _WsgiServer(HOST, self.port, app, _Handler, fd=self._socket.fileno())
         self._thread = Thread(target=self._server.serve_forever, name="server", daemon=True)
 
     def start(self) -> None:

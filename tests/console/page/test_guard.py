@@ -1,6 +1,7 @@
 """Who gets in, and what the browser is told to allow."""
 
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -118,3 +119,14 @@ def test_a_form_that_is_too_large_is_one_sentence(visitor: Visitor) -> None:
     answer = visitor.post("/preview", {"pod": "x" * 2_000_000})
     assert answer.status == 413
     assert b"Traceback" not in answer.data
+
+
+def test_a_request_that_is_none_leaves_no_word_in_the_terminal(
+    visitor: Visitor, capfd: pytest.CaptureFixture[str]
+) -> None:
+    port = int(visitor.origin.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as caller:
+        caller.sendall(b"GET http://[::1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert caller.recv(1) == b""
+    assert visitor.ask("/").status == 200
+    assert capfd.readouterr().err == ""
