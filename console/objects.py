@@ -133,6 +133,7 @@ class Container(_Part, frozen=True, kw_only=True):
 
     name: Name
     image: Shown = Shown("")
+    command: tuple[Shown, ...] = ()
     args: tuple[Shown, ...] = ()
     env: tuple[Variable, ...] = ()
     ports: tuple[Port, ...] = ()

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, SeenPod
-from console.words import gib, several
+from console.words import gib
 from policies.contract import MILLI_PER_GPU
 from policies.errors import ShareError
 from policies.share import Share, milli_text
@@ -76,18 +77,31 @@ def within_share(on: Installation) -> Verdict:
         return fail(
             *cut(over), hint="set the framework's memory setting, or strategy: mps, which holds it to its share"
         )
-    free: dict[tuple[str, str], list[str]] = {}
+    found = _unheld(on)
+    if found and (missing := not_listed(on, SHARED_PODS) or not_seen(on, "policies")):
+        return missing
+    return warn(*cut(found), hint="strategy: mps holds it to its share; else give it its framework's memory setting")
+
+
+def _unheld(on: Installation) -> list[str]:
+    """Name the tenants that nothing holds to their share: nothing on the node, and no setting of a framework."""
+    containers = {
+        (pod.namespace, pod.name, one.name): one
+        for pod in on.seen.pods
+        for one in (*pod.pod.spec.init_containers, *pod.pod.spec.containers)
+    }
+    found = []
     for node, gpu, tenant in on.seen.tenants():
-        if not gpu.limits_enforced_by and tenant.parts < gpu.parts:
-            free.setdefault((node.name, gpu.strategy or "an unknown strategy"), []).append(tenant.namespace)
-    found = [
-        f"{node}: {strategy} limits no memory of {several(len(of), 'container')}, in {', '.join(cut(sorted({*of})))}"
-        for (node, strategy), of in sorted(free.items())
-    ]
-    return warn(
-        *cut(found),
-        hint="strategy: mps does; else only a framework's own setting holds it, see gpu-share explain POD -n NAMESPACE",
-    )
+        if gpu.limits_enforced_by or tenant.parts >= gpu.parts:
+            continue
+        container = containers.get((tenant.namespace, tenant.pod, tenant.container))
+        share = MILLI_PER_GPU * tenant.parts // gpu.parts
+        if container is None or on.policies is None or not is_told(container, share, on.policies.catalogue):
+            strategy = gpu.strategy or "nobody knows what"
+            found.append(
+                f"{tenant.name} on {node.name}: {strategy} limits no memory, and no setting of a framework does"
+            )
+    return found
 
 
 def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:

@@ -100,6 +100,15 @@ def test_where_nothing_was_seen_no_check_is_in_order() -> None:
     assert [one.check for one in findings(nothing, AFTER) if one.status != "unknown"] == []
 
 
+@pytest.mark.parametrize(
+    ("argument", "status"),
+    [("--gpu-memory-utilization=0.2", "ok"), ("--gpu-memory-utilization=0.3", "warning"), ("--port=80", "warning")],
+)
+def test_under_time_slicing_a_framework_that_was_told_its_share_keeps_to_it(argument: str, status: str) -> None:
+    (found,) = (one for one in findings(of_workloads.sliced(argument), AFTER) if one.check == "within-share")
+    assert found.status == status
+
+
 def test_an_expired_certificate_is_no_fault_of_the_policies() -> None:
     found = findings(installation(ready={"gpu-share-webhook-1": EXPIRED}), AFTER)
     assert [one.check for one in found if one.status not in FINE] == ["certificates"]

@@ -3,8 +3,8 @@
 from console.doctor.installation import Installation
 from console.seen import Denial
 from policies.node_state import Use
-from tests.console.installations import Wrong, fragmented, installation, pods, policies, seen, with_node
-from tests.console.objects import GIB, gpu, pending, pod, tenant
+from tests.console.installations import Wrong, fragmented, installation, nodes, pods, policies, seen, with_node
+from tests.console.objects import GIB, gpu, pending, pod, state, tenant
 
 DENIAL = Denial(namespace="team-vision", kind="ReplicaSet", name="r", message="gpu-share: no", count=1, last=None)
 
@@ -13,10 +13,12 @@ def over() -> Installation:
     return with_node(gpu(tenant("a", 2, use=Use(memory_bytes=60 * GIB))), gpu(index=1))
 
 
-def sliced() -> Installation:
-    several = (tenant("a", 2), tenant("b", 1), tenant("c", 1, namespace="team-language"))
-    shared = gpu(*several, strategy="time-slicing", limits_enforced_by="")
-    return with_node(shared, gpu(index=1))
+def sliced(*arguments: str) -> Installation:
+    """An installation with a container of vLLM on a fifth of a GPU that is shared by time-slicing."""
+    shared = gpu(tenant("a", 2), strategy="time-slicing", limits_enforced_by="")
+    started = pod("a")
+    started["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.11.0", "args": list(arguments)}
+    return installation(seen(**nodes(state(shared, gpu(index=1), on="gpu-0")), **pods(started)))
 
 
 WRONG: list[Wrong] = [
@@ -45,7 +47,7 @@ WRONG: list[Wrong] = [
     (
         "within-share",
         "warning",
-        "gpu-0: time-slicing limits no memory of 3 containers, in team-language, team-vision",
-        sliced,
+        "team-vision/a/main on gpu-0: time-slicing limits no memory, and no setting of a framework does",
+        lambda: sliced("python train.py"),
     ),
 ]
