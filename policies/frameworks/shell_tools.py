@@ -1,7 +1,7 @@
 """Programs that take no memory setting and start no other program: what they get is harmless."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from policies.frameworks.expansion import UNREAD
@@ -59,13 +59,37 @@ _RUNNING: Final = {
     "wget": ("--use-askpass", "-e", "--execute"),
     "zip": ("-T", "--unzip-command"),
 }
-_RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@")
-_RUNS_IN_SCRIPTS: Final = {
+_RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@").search
+_FLAGS_OF_SED: Final = "0123456789gImMp"
+# The e comes first, because the engine skips to it; other letters before it make it a part of a word.
+_MAY_RUN_IN_SED = re.compile(rf"e(?<![A-HJ-LN-Za-fh-ln-oq-z_-]e)([{_FLAGS_OF_SED}]*+)(?:$|[\s;}}])")
+_BEFORE_FLAGS = re.compile(r"[^\w\s-]")
+_BEFORE_COMMANDS: Final = ";{}/$!0123456789"
+_MOST_IN_SED: Final = 256  # letters e in one script that may run something, since what stands before each is looked at
+
+
+def _runs_in_sed(script: str) -> bool:
+    """Whether a script of GNU's sed may have its command e, or the flag of s; or more that end so than any real one."""
+    for count, match in enumerate(_MAY_RUN_IN_SED.finditer(script)):
+        before = script[: match.start()]
+        is_flag = _BEFORE_FLAGS.fullmatch(before.rstrip(_FLAGS_OF_SED)[-1:])
+        ends_in_space = not match[1] and match[0][1:] not in (";", "}")
+        if count == _MOST_IN_SED or is_flag or (ends_in_space and _begins_command(before)):
+            return True
+    return False
+
+
+def _begins_command(before: str) -> bool:
+    """Whether a command of sed may stand behind *before*."""
+    bare = before.rstrip()
+    return not bare or bare[-1] in _BEFORE_COMMANDS or "\n" in before[len(bare) :]
+
+
+_RUNS_IN_SCRIPTS: Final[dict[str, Callable[[str], object]]] = {
     "awk": _RUNS_IN_AWK,
     "gawk": _RUNS_IN_AWK,
     "mawk": _RUNS_IN_AWK,
-    # The command e, and the flag of s, of GNU.
-    "sed": re.compile(r"(?:^|[;\n{}/$0-9!])[^\S\n]*e(?:\s|$)|[^\w\s-][0-9gImMp]*e[0-9gImMp]*(?:$|[\s;}])"),
+    "sed": _runs_in_sed,
 }
 _DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
@@ -80,8 +104,8 @@ def tool(program: str) -> str:
 def runs_another(words: Sequence[str]) -> bool:
     """Whether a tool starts the program that its own words name."""
     name = words[0].rpartition("/")[2]
-    if pattern := _RUNS_IN_SCRIPTS.get(name):
-        return any(map(pattern.search, words[1:]))
+    if runs := _RUNS_IN_SCRIPTS.get(name):
+        return any(map(runs, words[1:]))
     begins = _RUNNING.get(name, ())
     return bool(begins) and any(one.startswith(begins) for one in words[1:])
 
