@@ -69,7 +69,7 @@ def _start(directory: Path, stack: ExitStack) -> Server:
     stack.enter_context(_repeated(lambda: policies.swap({f"team-{n}.yaml": next(contents) for n in range(101)}), 0.7))
     stack.enter_context(_repeated(lambda: certificates.swap(pair()), 1.3))
     stack.enter_context(_repeated(lambda: _read_for(reading, seconds=3), 3))
-    return stack.enter_context(served_with(writing, policies.folder, certificates.folder))
+    return stack.enter_context(served_with(writing, policies.directory, certificates.directory))
 
 
 def _read_for(descriptor: int, *, seconds: float) -> None:

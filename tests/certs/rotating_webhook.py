@@ -124,7 +124,7 @@ def rotating(directory: Path, policies: Path) -> Iterator[Rotating]:
     cluster = SimulatedCluster(settings=SETTINGS, now=datetime.now(UTC))
     cluster.run()
     volume = Volume(directory / "secret", files(cluster))
-    server = start(policies, volume.folder, directory / "log")
+    server = start(policies, volume.directory, directory / "log")
     try:
         trusted = trusting(cluster.bundle)
         with Rotating(server, volume, cluster, [trusted, trusted]) as running:

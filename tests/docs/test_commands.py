@@ -71,12 +71,12 @@ def test_every_object_that_a_command_names_is_installed(page: Path) -> None:
 @EVERY_PAGE
 def test_every_overlay_of_the_documents_is_there(page: Path) -> None:
     named = set(re.findall(r"(?:^|[ /])overlays/([a-z-]+)", page.read_text()))
-    assert named <= {folder.name for folder in OVERLAYS}
+    assert named <= {directory.name for directory in OVERLAYS}
 
 
 def test_every_overlay_is_in_the_documents() -> None:
     text = (ROOT / "docs" / "install.md").read_text()
-    assert not [folder.name for folder in OVERLAYS if f"manifests/overlays/{folder.name}" not in text]
+    assert not [directory.name for directory in OVERLAYS if f"manifests/overlays/{directory.name}" not in text]
 
 
 @EVERY_PAGE

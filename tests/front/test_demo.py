@@ -20,19 +20,19 @@ pytestmark = pytest.mark.xdist_group("demo")
 
 @pytest.fixture(scope="module")
 def shown() -> str:
-    with tempfile.TemporaryDirectory(prefix="gs-") as folder:
+    with tempfile.TemporaryDirectory(prefix="gs-") as directory:
         ran = subprocess.run(
             [sys.executable, "-m", "gpu_share", "demo"],
             cwd=ROOT,
-            env={**os.environ, "TMPDIR": folder},
+            env={**os.environ, "TMPDIR": directory},
             capture_output=True,
             text=True,
             timeout=60,
             check=True,
         )
         assert ran.stderr == ""
-        assert list(Path(folder).iterdir()) == []
-        assert not any(folder in line for line in _command_lines())
+        assert list(Path(directory).iterdir()) == []
+        assert not any(directory in line for line in _command_lines())
     return ran.stdout
 
 

@@ -9,19 +9,19 @@ from tests.plugin.plugin_process import Start
 NAME = "gpu-share.dev/vgpu"
 
 
-def policies(folder: Path, **files: str) -> str:
-    """Write policy files in the place of those in *folder*, each in one step."""
-    folder.mkdir(exist_ok=True)
+def policies(directory: Path, **files: str) -> str:
+    """Write policy files in the place of those in *directory*, each in one step."""
+    directory.mkdir(exist_ok=True)
     for name, text in files.items():
-        (folder / ".new").write_text(text)
-        (folder / ".new").replace(folder / f"{name}.yaml")
-    return str(folder)
+        (directory / ".new").write_text(text)
+        (directory / ".new").replace(directory / f"{name}.yaml")
+    return str(directory)
 
 
 def test_broken_files_of_namespaces_cost_a_node_no_vgpu_and_are_all_logged(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
-    folder = policies(
+    written = policies(
         tmp_path / "policies",
         _cluster="vgpusPerGpu: 20",
         _default="mode: x",
@@ -29,7 +29,7 @@ def test_broken_files_of_namespaces_cost_a_node_no_vgpu_and_are_all_logged(
         Bad_Name="",
     )
     with SimulatedKubelet(directory) as kubelet:
-        plugin = start("--simulate", "1xL4", "--policies", folder)
+        plugin = start("--simulate", "1xL4", "--policies", written)
         told = [plugin.logged("policy file broken") for _ in range(4)]
         kubelet.wait_for(NAME)
         assert kubelet.allocatable(NAME) == 20
@@ -43,19 +43,19 @@ def test_broken_files_of_namespaces_cost_a_node_no_vgpu_and_are_all_logged(
 
 
 def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Start, tmp_path: Path) -> None:
-    folder = policies(tmp_path / "policies", _cluster="\nvgpusPerGpu: 0", team="mode: x")
-    ended, written = start("--simulate", "1xL4", "--policies", folder).ends()
+    directory = policies(tmp_path / "policies", _cluster="\nvgpusPerGpu: 0", team="mode: x")
+    ended, written = start("--simulate", "1xL4", "--policies", directory).ends()
     assert ended == 2
     assert written == (
-        f"gpu-share plugin: {folder}/_cluster.yaml:2: vgpusPerGpu: expected a whole number from 1 to 100, got 0: "
+        f"gpu-share plugin: {directory}/_cluster.yaml:2: vgpusPerGpu: expected a whole number from 1 to 100, got 0: "
         "write it like 10\n"
     )
 
 
 def options_of(directory: Path, tmp_path: Path) -> tuple[str, ...]:
     """One GPU of ten vGPUs, by policies that can be changed, and a kubelet that says who holds what."""
-    folder = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
-    return ("--simulate", "1xL4", "--policies", folder, "--pod-resources", str(directory / "pods.sock"))
+    written = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    return ("--simulate", "1xL4", "--policies", written, "--pod-resources", str(directory / "pods.sock"))
 
 
 def three_held(kubelet: SimulatedKubelet) -> Received:

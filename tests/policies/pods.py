@@ -50,11 +50,11 @@ def policies(default: str = "", cluster: str = "", **namespaces: str) -> PolicyS
 
 @cache
 def _policies(default: str, cluster: str, namespaces: tuple[tuple[str, str], ...]) -> PolicySet:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         for name, text in (("_default", default), ("_cluster", cluster), *namespaces):
             if text:
-                (Path(folder) / f"{name}.yaml").write_text(text)
-        return load(Path(folder))
+                (Path(directory) / f"{name}.yaml").write_text(text)
+        return load(Path(directory))
 
 
 def decided(on: dict[str, Any], by: PolicySet | None = None, namespace: str = "team") -> Decision:

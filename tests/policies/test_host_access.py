@@ -45,7 +45,7 @@ def test_other_capabilities_pass(capabilities: dict[str, Any] | None) -> None:
     "path",
     [
         "/",
-        "/tmp",  # it holds the folder of the pipes
+        "/tmp",  # it holds the directory of the pipes
         "/dev",
         "/dev/nvidia0",
         "/dev/shm",

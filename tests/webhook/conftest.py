@@ -12,18 +12,18 @@ UP_TO_HALF = b'share: {maximum: "0.5"}\n'
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ca.crt, tls.crt and tls.key, which a test leaves as they are."""
-    folder = tmp_path_factory.mktemp("certificates")
-    issue_to_directory(folder, dns_names=("localhost", "127.0.0.1"))
-    return folder
+    """A directory with ca.crt, tls.crt and tls.key, which a test leaves as they are."""
+    directory = tmp_path_factory.mktemp("certificates")
+    issue_to_directory(directory, dns_names=("localhost", "127.0.0.1"))
+    return directory
 
 
 @pytest.fixture(scope="session")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of policies that allow shares up to a half."""
-    folder = tmp_path_factory.mktemp("policies")
-    (folder / "_default.yaml").write_bytes(UP_TO_HALF)
-    return folder
+    """A directory of policies that allow shares up to a half."""
+    directory = tmp_path_factory.mktemp("policies")
+    (directory / "_default.yaml").write_bytes(UP_TO_HALF)
+    return directory
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from tests.webhook.commands import run
 LISTED = "configMapGenerator:\n- name: policies\n  files:\n  - _default.yaml\n  - team.yaml=./team.yaml\n"
 
 
-def warnings(folder: Path, **files: str) -> list[str]:
-    """The warnings about files, which are valid; the folder's name is cut off."""
+def warnings(directory: Path, **files: str) -> list[str]:
+    """The warnings about files, which are valid; the directory's name is cut off."""
     for name, text in files.items():
-        (folder / name.replace("_yaml", ".yaml")).write_text(text)
-    result = run("policy", "check", folder)
+        (directory / name.replace("_yaml", ".yaml")).write_text(text)
+    result = run("policy", "check", directory)
     assert ": valid, " in result.stdout
-    return [line.removeprefix(f"{folder}") for line in result.stderr.splitlines()]
+    return [line.removeprefix(f"{directory}") for line in result.stderr.splitlines()]
 
 
 def test_the_shipped_files_give_no_warning() -> None:

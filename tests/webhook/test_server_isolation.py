@@ -77,7 +77,7 @@ def test_a_broken_file_at_the_start_costs_its_namespace_alone_until_it_is_mended
         "No_Namespace.yaml": UP_TO_ONE,
     }
     volume = Volume(tmp_path / "policies", files)
-    server = start(volume.folder, certificates)
+    server = start(volume.directory, certificates)
     with server.caller() as caller:
         denied = answer(caller, "team")
         assert (denied["allowed"], denied["status"]["code"], denied["status"]["reason"]) == (False, 403, "PolicyBroken")
@@ -102,7 +102,7 @@ def test_a_file_that_breaks_later_leaves_its_namespace_the_last_good_policy_and_
     tmp_path: Path, certificates: Path, start: Start
 ) -> None:
     volume = Volume(tmp_path / "policies", {"_default.yaml": UP_TO_HALF, "team.yaml": UP_TO_ONE})
-    server = start(volume.folder, certificates)
+    server = start(volume.directory, certificates)
     with server.caller() as caller:
         assert (allowed(caller, "team"), allowed(caller, "other")) == (True, False)
         volume.swap({"_default.yaml": UP_TO_HALF, "team.yaml": BROKEN, "other.yaml": UP_TO_ONE})
@@ -125,7 +125,7 @@ def test_a_worker_that_replaces_a_killed_one_knows_the_last_good_policies(
     tmp_path: Path, certificates: Path, start: Start
 ) -> None:
     volume = Volume(tmp_path / "policies", {"team.yaml": UP_TO_ONE})
-    server = start(volume.folder, certificates)
+    server = start(volume.directory, certificates)
     with server.caller() as caller:
         for content in (UP_TO_HALF, BROKEN):
             volume.swap({"team.yaml": content})

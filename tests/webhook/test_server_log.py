@@ -51,7 +51,7 @@ def test_reviews_and_reloads_go_on_where_no_line_can_be_written(
 ) -> None:
     volume = Volume(tmp_path / "policies", UP_TO_HALF)
     stderr = opens()
-    with served_with(stderr, volume.folder, certificates) as server:
+    with served_with(stderr, volume.directory, certificates) as server:
         os.close(stderr)
         with server.caller() as caller:
             for _ in range(50):

@@ -96,7 +96,7 @@ def test_namespaces_that_have_no_policy_are_no_labels(start: Start, policies: Pa
 
 def test_policies_are_counted_and_a_broken_file_is_named(start: Start, tmp_path: Path, certificates: Path) -> None:
     volume = Volume(tmp_path / "policies", {"_default.yaml": UP_TO_HALF, "team.yaml": UP_TO_HALF})
-    server = start(volume.folder, certificates)
+    server = start(volume.directory, certificates)
     told = samples(server)
     assert (told["gpu_share_policies"][()], told["gpu_share_policy_files_broken"][()]) == (2, 0)
     volume.swap({"_default.yaml": UP_TO_HALF, "team.yaml": b"share: {maximum: much}\n"})

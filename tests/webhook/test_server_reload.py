@@ -32,12 +32,12 @@ def files_of(authority: CA, *, days_ago: float = 0) -> dict[str, bytes]:
     return {"ca.crt": authority.pair.certificate_pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
 
 
-def write(folder: Path, files: dict[str, bytes]) -> None:
+def write(directory: Path, files: dict[str, bytes]) -> None:
     """Replace one file after the other, each in one step."""
-    folder.mkdir(exist_ok=True)
+    directory.mkdir(exist_ok=True)
     for name, content in files.items():
-        (folder / ".new").write_bytes(content)
-        (folder / ".new").replace(folder / name)
+        (directory / ".new").write_bytes(content)
+        (directory / ".new").replace(directory / name)
 
 
 def served(server: Server) -> bytes:
@@ -63,7 +63,7 @@ def test_swapped_policies_are_in_force_in_every_worker_within_two_seconds_and_no
     tmp_path: Path, certificates: Path, start: Start
 ) -> None:
     volume = Volume(tmp_path / "policies", UP_TO_HALF)
-    server = start(volume.folder, certificates, workers=2)
+    server = start(volume.directory, certificates, workers=2)
     review = review_of("0.7")
 
     def call() -> None:
@@ -85,7 +85,7 @@ def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
     tmp_path: Path, certificates: Path, start: Start
 ) -> None:
     volume = Volume(tmp_path / "policies", UP_TO_HALF)
-    server = start(volume.folder, certificates)
+    server = start(volume.directory, certificates)
     with server.caller() as caller:
         volume.swap(BROKEN)
         wait_for(lambda: "the last good one stays in force" in ready(server), seconds=2)
@@ -99,7 +99,7 @@ def test_broken_policies_leave_the_older_ones_in_force_and_readiness_says_so(
     (told,) = server.all_lines("policy file broken")
     assert (told["level"], told["file"], told["line"], told["field"]) == (
         "error",
-        f"{volume.folder}/_default.yaml",
+        f"{volume.directory}/_default.yaml",
         1,
         "share.maximum",
     )
@@ -111,7 +111,7 @@ def test_a_worker_that_replaces_a_killed_one_begins_with_the_newest_policies(
     tmp_path: Path, certificates: Path, start: Start
 ) -> None:
     volume = Volume(tmp_path / "policies", UP_TO_HALF)
-    server = start(volume.folder, certificates)
+    server = start(volume.directory, certificates)
     volume.swap(UP_TO_ONE)
     wait_for(lambda: server.lines("new policies in force"), seconds=2)
     os.kill(server.workers[0], signal.SIGKILL)
@@ -123,7 +123,7 @@ def test_the_next_handshake_shows_a_new_certificate(
     tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     volume = Volume(tmp_path / "secret", files_of(authority))
-    server = start(policies, volume.folder)
+    server = start(policies, volume.directory)
     for _ in range(20):
         files = files_of(authority)
         volume.swap(files)
@@ -133,9 +133,9 @@ def test_the_next_handshake_shows_a_new_certificate(
 def test_certificates_rotate_under_load_and_no_call_fails(
     tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
-    folder = tmp_path / "certificates"
-    write(folder, files_of(authority))
-    server = start(policies, folder, workers=2)
+    directory = tmp_path / "certificates"
+    write(directory, files_of(authority))
+    server = start(policies, directory, workers=2)
 
     def call() -> None:
         with server.caller() as caller:
@@ -145,7 +145,7 @@ def test_certificates_rotate_under_load_and_no_call_fails(
         for rotation in range(10):
             files = files_of(authority)
             # Certificate first and key first, so that both kinds of mismatch are met.
-            write(folder, dict(sorted(files.items(), reverse=rotation % 2 == 0)))
+            write(directory, dict(sorted(files.items(), reverse=rotation % 2 == 0)))
             wait_for(partial(load.has_made, len(load.seconds) + 10))
             assert served(server) == files["tls.crt"]
             assert kept.allowed(review_of())
@@ -156,21 +156,21 @@ def test_half_of_a_pair_is_ignored_while_the_old_one_is_served(
     tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     old, new = files_of(authority), files_of(authority)
-    folder = tmp_path / "certificates"
-    write(folder, old)
-    server = start(policies, folder)
+    directory = tmp_path / "certificates"
+    write(directory, old)
+    server = start(policies, directory)
     for half_written in (
         {"tls.crt": new["tls.crt"]},
         {"tls.crt": new["tls.crt"][:200], "tls.key": new["tls.key"]},
         {"tls.crt": b""},
         {"tls.crt": new["tls.crt"], "tls.key": new["tls.key"][:100]},
     ):
-        write(folder, half_written)
+        write(directory, half_written)
         assert served(server) == old["tls.crt"]
         assert "older one is served: --" in ready(server)
-    (folder / "tls.crt").unlink()
+    (directory / "tls.crt").unlink()
     assert served(server) == old["tls.crt"]
-    write(folder, new)
+    write(directory, new)
     assert served(server) == new["tls.crt"]
     assert ready(server) == "ready\n"
     assert {line["level"] for line in server.all_lines("new certificate ignored")} == {"warning"}
@@ -181,7 +181,7 @@ def test_an_expired_certificate_is_told_over_a_connection_that_was_made_before(
     tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
     volume = Volume(tmp_path / "secret", files_of(authority))
-    server = start(policies, volume.folder)
+    server = start(policies, volume.directory)
 
     def says(text: str) -> bool:
         return str(kept.ask("GET", "/readyz")[1]).startswith(text)
@@ -198,9 +198,9 @@ def test_an_expired_certificate_is_told_over_a_connection_that_was_made_before(
 def test_a_broken_pair_is_reported_without_a_caller(
     tmp_path: Path, policies: Path, authority: CA, start: Start
 ) -> None:
-    folder = tmp_path / "certificates"
-    write(folder, files_of(authority))
-    server = start(policies, folder)
-    (folder / "tls.key").write_text("nothing")
+    directory = tmp_path / "certificates"
+    write(directory, files_of(authority))
+    server = start(policies, directory)
+    (directory / "tls.key").write_text("nothing")
     wait_for(lambda: server.lines("new certificate ignored"), seconds=3)
-    assert json.dumps(str(folder / "tls.key"))[1:-1] in server.lines("new certificate ignored")[0]["error"]
+    assert json.dumps(str(directory / "tls.key"))[1:-1] in server.lines("new certificate ignored")[0]["error"]

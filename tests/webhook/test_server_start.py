@@ -28,10 +28,10 @@ def run(**options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(webhook, capture_output=True, text=True, timeout=20, check=False)
 
 
-def encrypted_key(folder: Path) -> None:
-    key = serialization.load_pem_private_key((folder / "tls.key").read_bytes(), None)
+def encrypted_key(directory: Path) -> None:
+    key = serialization.load_pem_private_key((directory / "tls.key").read_bytes(), None)
     encryption = serialization.BestAvailableEncryption(b"password")
-    (folder / "tls.key").write_bytes(
+    (directory / "tls.key").write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
     )
 
@@ -44,26 +44,22 @@ def replaced(path: Path, make: Callable[[Path], object]) -> None:
 @pytest.mark.parametrize(
     ("spoil", "names"),
     [
-        pytest.param(lambda folder: (folder / "tls.crt").unlink(), ["--cert", "tls.crt", "no such file"], id="no cert"),
-        pytest.param(lambda folder: (folder / "tls.key").unlink(), ["--key", "tls.key", "no such file"], id="no key"),
-        pytest.param(lambda folder: (folder / "tls.crt").write_text("x"), ["--cert", "tls.crt", "PEM"], id="bad cert"),
-        pytest.param(lambda folder: (folder / "tls.key").write_text("x"), ["--key", "tls.key", "PEM"], id="bad key"),
-        pytest.param(lambda folder: (folder / "tls.key").write_bytes(b"\xff\0"), ["--key", "PEM"], id="binary key"),
-        pytest.param(lambda folder: (folder / "tls.crt").write_bytes(b"\xff\0"), ["--cert", "PEM"], id="binary cert"),
+        pytest.param(lambda at: (at / "tls.crt").unlink(), ["--cert", "tls.crt", "no such file"], id="no cert"),
+        pytest.param(lambda at: (at / "tls.key").unlink(), ["--key", "tls.key", "no such file"], id="no key"),
+        pytest.param(lambda at: (at / "tls.crt").write_text("x"), ["--cert", "tls.crt", "PEM"], id="bad cert"),
+        pytest.param(lambda at: (at / "tls.key").write_text("x"), ["--key", "tls.key", "PEM"], id="bad key"),
+        pytest.param(lambda at: (at / "tls.key").write_bytes(b"\xff\0"), ["--key", "PEM"], id="binary key"),
+        pytest.param(lambda at: (at / "tls.crt").write_bytes(b"\xff\0"), ["--cert", "PEM"], id="binary cert"),
+        pytest.param(lambda at: replaced(at / "tls.key", os.mkfifo), ["--key", "tls.key", "a named pipe"], id="a pipe"),
         pytest.param(
-            lambda folder: replaced(folder / "tls.key", os.mkfifo), ["--key", "tls.key", "a named pipe"], id="a pipe"
-        ),
-        pytest.param(
-            lambda folder: replaced(folder / "tls.crt", lambda path: path.symlink_to("/dev/zero")),
+            lambda at: replaced(at / "tls.crt", lambda path: path.symlink_to("/dev/zero")),
             ["--cert", "tls.crt", "a device"],
             id="a device",
         ),
-        pytest.param(
-            lambda folder: os.truncate(folder / "tls.crt", 1 << 40), ["--cert", "tls.crt", "1024 KiB"], id="endless"
-        ),
+        pytest.param(lambda at: os.truncate(at / "tls.crt", 1 << 40), ["--cert", "tls.crt", "1024 KiB"], id="endless"),
         pytest.param(encrypted_key, ["--key", "tls.key", "password"], id="encrypted key"),
         pytest.param(
-            lambda folder: (folder / "tls.crt").write_bytes((folder / "ca.crt").read_bytes()),
+            lambda at: (at / "tls.crt").write_bytes((at / "ca.crt").read_bytes()),
             ["--key", "tls.key", "not the key of", "tls.crt"],
             id="another's key",
         ),
@@ -88,7 +84,7 @@ def assert_one_line(stderr: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("files", "names"),
     [
-        pytest.param(None, ["--policies: ", "missing", "No such file"], id="no folder"),
+        pytest.param(None, ["--policies: ", "missing", "No such file"], id="no directory"),
         pytest.param(
             {"_default.yaml": "share: {maximum: 7.5.1}"},
             ["--policies: ", "missing/_default.yaml:1: share", "7.5.1"],
@@ -99,11 +95,11 @@ def assert_one_line(stderr: str, names: list[str]) -> None:
 def test_policies_that_cannot_be_used_stop_the_start_with_one_line(
     tmp_path: Path, certificates: Path, files: dict[str, str] | None, names: list[str]
 ) -> None:
-    folder = tmp_path / "missing"
+    directory = tmp_path / "missing"
     for name, text in (files or {}).items():
-        folder.mkdir()
-        (folder / name).write_text(text)
-    ended = run(policies=folder, cert=certificates / "tls.crt", key=certificates / "tls.key", bind="127.0.0.1:0")
+        directory.mkdir()
+        (directory / name).write_text(text)
+    ended = run(policies=directory, cert=certificates / "tls.crt", key=certificates / "tls.key", bind="127.0.0.1:0")
     assert ended.returncode == 2
     assert_one_line(ended.stderr, names)
 

@@ -7,22 +7,22 @@ from pathlib import Path
 class Volume:
     """A ConfigMap or Secret as the kubelet mounts it: files are links through `..data`, which is swapped."""
 
-    def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
-        self.folder = folder
+    def __init__(self, directory: Path, files: dict[str, bytes]) -> None:
+        self.directory = directory
         self._generation = 0
-        folder.mkdir()
+        directory.mkdir()
         self.swap(files)
         for name in files:
-            (folder / name).symlink_to(Path("..data") / name)
+            (directory / name).symlink_to(Path("..data") / name)
 
     def swap(self, files: dict[str, bytes]) -> None:
         """Put other contents in place of all files, in one step."""
-        before = self.folder / f"..{self._generation}"
+        before = self.directory / f"..{self._generation}"
         self._generation += 1
-        now = self.folder / f"..{self._generation}"
+        now = self.directory / f"..{self._generation}"
         now.mkdir()
         for name, content in files.items():
             (now / name).write_bytes(content)
-        (self.folder / "..new").symlink_to(now.name)
-        (self.folder / "..new").replace(self.folder / "..data")
+        (self.directory / "..new").symlink_to(now.name)
+        (self.directory / "..new").replace(self.directory / "..data")
         shutil.rmtree(before, ignore_errors=True)

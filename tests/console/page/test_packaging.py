@@ -24,7 +24,7 @@ def test_a_wheel_has_every_template_and_static_file(tmp_path: Path) -> None:
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
-    own = [path for folder in ("templates", "static") for path in (PAGE / folder).rglob("*") if path.is_file()]
+    own = [path for directory in ("templates", "static") for path in (PAGE / directory).rglob("*") if path.is_file()]
     assert len(own) > 15
     with zipfile.ZipFile(wheel) as made:
         for path in own:

@@ -13,16 +13,16 @@ from tests.policies.reading.volume import maximum, swap, swapping, write
 SHIPPED = Path("policies/files")
 
 
-def faults(folder: Path) -> list[tuple[str, int, str]]:
+def faults(directory: Path) -> list[tuple[str, int, str]]:
     with pytest.raises(PolicyError) as caught:
-        load(folder)
-    assert all(Path(one.file).parent == folder for one in caught.value.problems)
+        load(directory)
+    assert all(Path(one.file).parent == directory for one in caught.value.problems)
     return [(Path(one.file).name, one.line, one.field) for one in caught.value.problems]
 
 
-def problems_of(folder: Path) -> tuple[Problem, ...]:
+def problems_of(directory: Path) -> tuple[Problem, ...]:
     try:
-        load(folder)
+        load(directory)
     except PolicyError as error:
         return error.problems
     return ()
@@ -65,7 +65,7 @@ def test_every_problem_of_every_file_is_reported(tmp_path: Path) -> None:
         broken="a: [",
     )
     (tmp_path / "latin.yaml").write_bytes(b"enabled: true\n# \xe9\n")
-    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "directory.yaml").mkdir()
     (tmp_path / "README.md").write_text("not a policy")
     assert {(file, field) for file, _, field in faults(tmp_path)} == {
         ("Bad_Name.yaml", ""),
@@ -73,7 +73,7 @@ def test_every_problem_of_every_file_is_reported(tmp_path: Path) -> None:
         ("_default.yaml", "mode"),
         ("_default.yaml", "share.maximum"),
         ("broken.yaml", ""),
-        ("folder.yaml", ""),
+        ("directory.yaml", ""),
         ("latin.yaml", ""),
         ("team.yaml", "enabeld"),
     }
@@ -148,13 +148,13 @@ def test_broken_files_at_the_start_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_vanishes_and_returns(tmp_path: Path) -> None:
-    folder = write(tmp_path / "policies", _default="share: {maximum: '0.5'}")
-    store = PolicyStore(folder)
-    folder.rename(tmp_path / "away")
+    directory = write(tmp_path / "policies", _default="share: {maximum: '0.5'}")
+    store = PolicyStore(directory)
+    directory.rename(tmp_path / "away")
     assert store.refresh() is False
     assert store.troubles
     assert maximum(store.current) == "0.5"
-    (tmp_path / "away").rename(folder)
+    (tmp_path / "away").rename(directory)
     assert store.refresh() is True
     assert not store.troubles
 
@@ -162,10 +162,10 @@ def test_a_directory_that_vanishes_and_returns(tmp_path: Path) -> None:
 def test_to_look_at_a_volume_costs_the_same_however_many_files_are_in_it(tmp_path: Path) -> None:
     looks = []
     for count in (1, 300):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        swap(folder, 1, **{f"team-{number}": "mode: warn" for number in range(count)})
-        looks.append(calls(PolicyStore(folder)))
+        directory = tmp_path / str(count)
+        directory.mkdir()
+        swap(directory, 1, **{f"team-{number}": "mode: warn" for number in range(count)})
+        looks.append(calls(PolicyStore(directory)))
     assert looks[0] == looks[1]
 
 

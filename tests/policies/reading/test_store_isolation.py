@@ -24,11 +24,11 @@ def test_a_swap_in_the_middle_of_the_first_reading_mixes_no_states_either(
 def test_what_cannot_be_opened_costs_its_namespace_alone_and_hides_no_later_change(tmp_path: Path) -> None:
     write(tmp_path, other="share: {maximum: '0.5'}")
     (tmp_path / "nowhere.yaml").symlink_to("missing")
-    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "directory.yaml").mkdir()
     (tmp_path / "kustomization.yaml").mkdir()
     store = PolicyStore(tmp_path)
     broken = {name for name in store.current.namespaces if store.current.of(name).broken}
-    assert broken == {"nowhere", "folder", "kustomization"}
+    assert broken == {"nowhere", "directory", "kustomization"}
     assert maximum(store.current, "other") == "0.5"
     write(tmp_path, other="share: {maximum: '0.45'}")
     assert store.refresh() is True

@@ -9,15 +9,15 @@ from policies.policy_set import PolicySet
 from policies.reading.layers import Layer
 
 
-def write(folder: Path, **files: str) -> Path:
-    folder.mkdir(exist_ok=True)
+def write(directory: Path, **files: str) -> Path:
+    directory.mkdir(exist_ok=True)
     for name, text in files.items():
-        (folder / f"{name}.yaml").write_text(text)
-    return folder
+        (directory / f"{name}.yaml").write_text(text)
+    return directory
 
 
 def swap(volume: Path, number: int, **files: str) -> None:
-    """Publish files as the kubelet does: a new folder, then one rename of the link `..data`."""
+    """Publish files as the kubelet does: a new directory, then one rename of the link `..data`."""
     volume.mkdir(exist_ok=True)
     write(volume / f"..2026_11_20.{number}", **files)
     link = volume / "..data_tmp"

@@ -23,20 +23,20 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
     """Put a kubectl on the PATH that answers as told, and writes down how it was called."""
 
     def put(answer: object = None, *, code: int = 0, stderr: str = "") -> Path:
-        folder = tmp_path / "bin"
-        folder.mkdir()
+        directory = tmp_path / "bin"
+        directory.mkdir()
         calls = tmp_path / "calls"
         text = answer if isinstance(answer, str) else json.dumps(answer)
         (tmp_path / "answer").write_text(text)
         (tmp_path / "stderr").write_text(stderr)
-        script = folder / "kubectl"
+        script = directory / "kubectl"
         script.write_text(
             f'#!/bin/sh\necho "KUBECONFIG=$KUBECONFIG $@" >> {calls}\n'
             f'case "$*" in *current-context*) echo kind-a; exit 0;; esac\n'
             f"/bin/cat {tmp_path}/answer; /bin/cat {tmp_path}/stderr >&2; exit {code}\n"
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setenv("PATH", str(folder))
+        monkeypatch.setenv("PATH", str(directory))
         return calls
 
     return put

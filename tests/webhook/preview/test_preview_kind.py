@@ -14,10 +14,10 @@ MANY = "maximum: '4', podMaximum: '4'"
 KINDS = ("The pod gets whole GPUs", "A whole GPU is allocated as", "One of its shares is a part", "A limit names")
 
 
-def explained(on: dict[str, Any], rules: str, folder: Path, code: int = 0) -> str:
-    (folder / "_default.yaml").write_text(f"mode: enforce\nshare: {{{rules}}}")
-    (folder / "_cluster.yaml").write_text("vgpusPerGpu: 10")
-    return preview(json.dumps(on), "--policies", folder, code=code).stdout
+def explained(on: dict[str, Any], rules: str, directory: Path, code: int = 0) -> str:
+    (directory / "_default.yaml").write_text(f"mode: enforce\nshare: {{{rules}}}")
+    (directory / "_cluster.yaml").write_text("vgpusPerGpu: 10")
+    return preview(json.dumps(on), "--policies", directory, code=code).stdout
 
 
 @pytest.mark.parametrize(
