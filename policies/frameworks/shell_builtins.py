@@ -4,7 +4,13 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
-from policies.frameworks.shell_declarations import DECLARING, declared, makes_read_only, sets_in_every_shell
+from policies.frameworks.shell_declarations import (
+    DECLARING,
+    declared,
+    given,
+    makes_read_only,
+    sets_in_every_shell,
+)
 from policies.frameworks.shell_text import BETWEEN
 from policies.frameworks.shell_tools import tool, variables_set
 from policies.frameworks.shell_values import Word, names_of_numbers
@@ -46,13 +52,18 @@ class BuiltIns(ShellVariables):
 
     def defines(self, name: str) -> None:
         """Take note of a function: it may be called like a tool, or in place of one that is not there."""
-        self._functions.add("alias" if name.startswith("command_not_found_") else name)
+        is_any = UNREAD in name or name.startswith("command_not_found_")
+        self._functions.add("alias" if is_any else name)
 
     def _tool(self, program: str) -> str:
         return "" if program in self._functions or "alias" in self._functions else tool(program)
 
     def _may_set(self, words: list[Word]) -> None:
-        """Take note of the variables of a built-in command that may be a function or an alias as well."""
+        """Take note of the variables of what may be a built-in command, or a function or an alias as well."""
+        if words and UNREAD in words[0].text:
+            for one in given(words[1:]):
+                self.assign(one.name, one.value)
+                self.may_not_be_set(one.name)
         if not words or not self._functions:
             return
         if words[0].text in DECLARING:

@@ -93,12 +93,14 @@ class ExpansionReader:
             return self._braced(quoted=quoted)
         match = _PARAMETER.match(text, at)
         if match is None:
-            if text.startswith("$[", at) or (text.startswith('$"', at) and not quoted):
+            if text.startswith(("$[", f"${UNREAD}"), at) or (text.startswith('$"', at) and not quoted):
                 raise UnreadableError
             self._at += 1
             return "$"
         self._at = match.end()
         if match[1]:
+            if text.startswith(UNREAD, self._at):  # its name may go on
+                raise UnreadableError
             return self._shell.value(match[1])
         return self._given(match[2], quoted=quoted) if match[2] else A_VALUE
 

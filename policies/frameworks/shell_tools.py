@@ -92,6 +92,7 @@ _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[str], object]]] = {
     "sed": _runs_in_sed,
 }
 _DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
+_PATH = re.compile(r"(?!-)(?:(?!/-)[\w./:@%+=-])+", re.ASCII)  # none of its parts begins with a dash
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
 
 
@@ -126,6 +127,8 @@ def writes_a_value(words: Sequence[str]) -> bool:
     match words[0].rpartition("/")[2]:
         case "date":
             return all(map(_DATE.fullmatch, operands))
+        case "basename" | "dirname":
+            return all(map(_PATH.fullmatch, operands))
         case "mktemp":
             return all(one in ("-d", "-q") for one in operands)
         case name:
