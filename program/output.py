@@ -1,21 +1,24 @@
 """Standard output as users have it: a closed pipe, a full disk, an encoding that lacks characters, or none at all."""
 
 import codecs
-import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from io import TextIOWrapper, UnsupportedOperation
+from contextlib import contextmanager
+from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
-# What a write says when it is not the program's fault. Such an error names no file, unlike those of opening one.
-_OF_WRITING: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE}
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class OutputError(Exception):
-    """Standard output cannot be written: *reason* says why, and is empty if its reader has gone."""
+    """
+    Standard output cannot be written: *reason* says why, and is empty if its reader has gone.
+
+    It is no OSError, so that nobody takes it for an error of another file.
+    """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -30,29 +33,42 @@ def checked_output() -> Iterator[None]:
     Raises:
         OutputError: If something that was written in the block did not get there.
     """
-    _take_every_character()
+    if sys.stdout is None:  # closed by whoever started the program
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the end of the process
+    elif sys.stdout is sys.__stdout__ and isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout = _checked(sys.stdout)
     try:
         try:
             yield
         finally:
             sys.stdout.flush()
-    except OSError as error:
-        if error.errno not in _OF_WRITING or error.filename is not None:
-            raise
-        _drop_the_rest()
-        raise OutputError("" if isinstance(error, BrokenPipeError) else str(error.strerror)) from None
-
-
-def _take_every_character() -> None:
-    if sys.stdout is None:  # closed by whoever started the program
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the end of the process
-    if isinstance(sys.stdout, TextIOWrapper):
-        # An environment that says ASCII most often says nothing; Python and click take it for UTF-8 as well.
-        is_ascii = codecs.lookup(sys.stdout.encoding).name == "ascii"
-        sys.stdout.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
-
-
-def _drop_the_rest() -> None:
-    """Else Python tries once more at its end, and says so in its own words."""
-    with suppress(UnsupportedOperation):  # of a test
+    except OutputError:
+        # Else Python tries once more at its end, and says so in its own words.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+class _Descriptor(FileIO):
+    """Standard output, whose errors are its own."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Write what fits, as any file does."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise OutputError("") from None
+        except OSError as error:
+            raise OutputError(error.strerror or str(error)) from None
+
+
+def _checked(before: TextIOWrapper) -> TextIOWrapper:
+    before.flush()
+    # An environment that says ASCII most often says nothing; Python and click take it for UTF-8 as well.
+    is_ascii = codecs.lookup(before.encoding).name == "ascii"
+    return TextIOWrapper(
+        BufferedWriter(_Descriptor(before.fileno(), "w", closefd=False)),
+        encoding="utf-8" if is_ascii else before.encoding,
+        errors="backslashreplace",
+        line_buffering=before.line_buffering,
+        write_through=before.write_through,
+    )

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 _EXAMPLE = "policies/examples/1-tensorflow-serving.yaml"
 _FULL = "gpu-share: standard output: No space left on device\n"
+_OTHER = "from program.output import checked_output\nwith checked_output(): open('/dev/full', 'wb', 0).write(b'x')"
 _SIGN = "from program.output import checked_output\nwith checked_output(): print('✓')"
 _BUFFERED = """\
 import sys
@@ -57,3 +58,8 @@ def test_without_a_standard_output_the_exit_code_tells() -> None:
 def test_a_character_that_an_encoding_lacks_is_no_traceback(encoding: str, shown: bytes) -> None:
     ran = run(["-c", _SIGN], PYTHONIOENCODING=encoding)
     assert (ran.stdout, ran.stderr) == (shown, b"")
+
+
+def test_an_error_of_another_file_is_not_taken_for_one_of_the_output() -> None:
+    ran = run(["-c", _OTHER])
+    assert ran.stderr.endswith(b"OSError: [Errno 28] No space left on device\n")
