@@ -129,8 +129,6 @@ class ShellVariables:
 
     def hand_on(self, wrappers: Sequence[Word]) -> None:
         """Take note of the variables that a command alone is given by its *wrappers*, and of those that it loses."""
-        if not wrappers:  # as before most commands
-            return
         self.loses_environment |= loses_environment([one.text for one in wrappers])
         for one in given(wrappers):
             if len(one.value.text) > _LONGEST_VALUE:

@@ -98,14 +98,14 @@ class UnreadWords(BuiltIns):
     def command(self, words: list[Word]) -> str:
         """Look at a command; returns a mark for what it writes."""
         texts = [one.text for one in words]
+        together = " ".join(texts)
         if self.depth:
-            self._seen.append(f"{BETWEEN} {' '.join(texts)}")
-        self._has_unread |= any(ANYTHING in one for one in texts)
+            self._seen.append(f"{BETWEEN} {together}")
+        self._has_unread |= ANYTHING in together
         self._gives_option |= texts[0] in ("set", *self._functions) and self._has_option(texts)
         at, takes_text = unwrapped(texts)
-        if any(one.splits or one.text.startswith(ANYTHING) for one in words[:at]):
-            self._find("")
-        self.hand_on(words[:at])
+        if at:
+            self.hand_on(words[:at])
         program = texts[at] if at < len(texts) else ""
         name = program.rpartition("/")[2]
         if takes_text:
@@ -125,10 +125,17 @@ class UnreadWords(BuiltIns):
         else:
             self._may_be_framework(words[at:] or words)
             self._may_set(words[at:])
-        if program and takes_words(texts[:at]) and (self._is_in_text(texts[at:]) or takes_words_of_file(texts[:at])):
+        is_fed = at > 0 and takes_words(texts[:at])
+        if program and is_fed and (self._is_in_text(texts[at:]) or takes_words_of_file(texts[:at])):
             self._find("")
         # $(NAME) that the kubelet leaves alone, since nobody sets it yet: as good as $NAME.
         return A_VALUE if len(words) == 1 and _UPPER_CASE.fullmatch(program) else self._computed
+
+    def hand_on(self, wrappers: Sequence[Word]) -> None:
+        """Take note of what wrappers give to a command; one that is unread may be any program."""
+        if any(one.splits or one.text.startswith(ANYTHING) for one in wrappers):
+            self._find("")
+        super().hand_on(wrappers)
 
     def _is_in_text(self, words: list[str]) -> bool:
         return bool(self._runs) or (self.depth > 0 and self._names_framework(" ".join(words)))
@@ -158,7 +165,7 @@ class UnreadWords(BuiltIns):
                 self._may_be_text(text)
 
     def _names_framework(self, text: str) -> bool:
-        return any(name in text for name in self._index.framework_names)
+        return any(map(text.__contains__, self._index.framework_names))
 
     def _may_be_text(self, text: str) -> None:
         """Look at a word that its program may run."""
