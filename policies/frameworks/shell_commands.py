@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
@@ -19,11 +20,13 @@ _TEST = re.compile(
     r"\s*(?:!\s+)?(?:-[a-zA-Z]\s+\S+|\S+\s+(?:==?|!=|=~|-(?:eq|ne|l[te]|g[te]|[no]t|ef))\s.*)\s*", re.DOTALL
 )
 _QUOTES = re.compile(r"""(?:[^'"\\]++|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.)*+""", re.DOTALL)
-_BETWEEN_TESTS = re.compile(r"&&?|\|\|?|;|\n")
+# What dash makes of it: commands up to the first parenthesis, where it finds an error and runs no more.
+_PART = re.compile(r"""((?:[^'"\\&|;\n(]|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.)++)|[&|;\n]+|\(.*""", re.DOTALL)
 # As it is nearly always written. More of quotes, or something behind them at once, would be read in other ways.
 _DELIMITER = re.compile(
     r"""[ \t]*(?:'([^'\n]*)'|"([^"\\$`\n]*)"|\\([\w.-]+)|([\w.-]+))(?=$|[ \t\n;&|()<>])""", re.ASCII
 )
+_MOST_PARTS = 64  # of one test, and what is between them
 
 
 class HereDocument(NamedTuple):
@@ -93,8 +96,11 @@ def commands_of_dash(test: str) -> list[str]:
     List what of the inside of [[ ]] a shell runs that has no such test.
 
     Raises:
-        UnreadableError: If it ends in the middle of a quoted text.
+        UnreadableError: If it ends in the middle of a quoted text, or has more parts than any real one.
     """
     if not _QUOTES.fullmatch(test):
         raise UnreadableError
-    return [one for one in _BETWEEN_TESTS.split(test)[1:] if not _TEST.fullmatch(one)]
+    parts = list(islice(_PART.finditer(test), _MOST_PARTS + 1))
+    if len(parts) > _MOST_PARTS:
+        raise UnreadableError
+    return [one[1] for one in parts[1:] if one[1] and not _TEST.fullmatch(one[1])]

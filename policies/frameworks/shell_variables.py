@@ -21,6 +21,7 @@ _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _MOST_MADE: Final = 64 * 1024  # characters that variables make in one text
 _MOST_TIMES: Final = 3  # that a text is read, as a part of others or once more, by and large
 _SEPARATORS: Final = re.compile(r"[ \t\n,:;|/=]+")
+_SIGNS: Final = re.compile(r"[$`\\'\"{~]")
 _PREFIX_OF_BASH: Final = "BASH_"
 _OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
 
@@ -38,6 +39,7 @@ class ShellVariables:
         self._unread = 0  # characters that may still be read
         self._are_kept = False  # some may be, whatever is assigned to them: they are read-only
         self._are_lost = False  # a text may have set any of them
+        self.hides_signs = False  # a mark may stand for what a shell that reads it once more makes something else of
         self.depth = 0
         self.loses_environment = False  # a command may have been started without the container's variables
         self.separators = WHITE_SPACE  # where a shell splits a value that is not quoted, by IFS
@@ -171,6 +173,7 @@ class ShellVariables:
         if one == other:
             return one
         both = one + other
+        self.hides_signs |= _SIGNS.search(both) is not None
         if ANYTHING in both or (DASHED in both and self.separators.search(both)):
             return ANYTHING
         if DASHED in both:

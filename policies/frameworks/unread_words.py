@@ -220,6 +220,8 @@ class UnreadWords(BuiltIns):
     def _run(self, text: str, *, is_text: bool = True, reads: bool = True) -> bool:
         """Read a text that a shell runs, or may run; returns whether it can be read, by what *reads* POSIX."""
         outer, depth, computed = self._seen, self.depth, self._computed
+        if self.hides_signs and UNREAD in text:
+            self._find("")
         self._runs += is_text
         self._runs_kept |= is_text and UNREAD in text
         if not is_text and not self._names_framework(text):  # or it would be said of every text with backquotes

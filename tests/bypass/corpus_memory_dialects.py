@@ -34,6 +34,8 @@ _HOLDING = (
     f"A=$''; vllm serve m ${{A:+--gpu}}{_REST}",
     f"eval 'A=$'$((1))$B; vllm serve m $A{_REST}",
     f'C1=--gpu; C=x; N=$((1)); eval "vllm serve m \\$C$N{_REST}"',
+    f"if x; then A='$Q'--gpu; else A=x; fi; eval \"vllm serve m ${{A}}{_REST}\"",
+    f'A="\'\'--gpu"; if x; then A=x; fi; sh -c "vllm serve m $A{_REST}"',
     f"$LABEL A=--gpu; vllm serve m $A{_REST}",
     f'eval "$LABEL() {{ vllm serve m \\$1; }}"; echo --gpu$Z{_REST}',
     "A=XLA_PYTHON; if x; then A=z; fi; env ${A}_CLIENT_MEM_FRACTION=0.95 python x",
@@ -52,6 +54,7 @@ _HOLDING = (
 _HIDING = (
     f"[[ x || {_HIDDEN} ]]",
     f"[[ x\n{_HIDDEN} ]]",
+    f"[[ {'x || ' * 100}{_HIDDEN} ]]",
     f"[[ -n \" ]] && echo '\" ]]; {_HIDDEN} #'",
     f"true &>/dev/null {_HIDDEN}",
     f"echo $'a\\' ; {_HIDDEN} #'",
@@ -90,6 +93,7 @@ _HARMLESS = (
     f"export OMP_NUM_THREADS=$(( $(nproc) / 2 ))\nN=1; N=$((N+1)); exec vllm serve m {USE} 0.2 --max-num-seqs $N",
     f"trap 'kill -TERM $PID' TERM INT\nvllm serve m {USE} 0.2 &\nPID=$!\nwait $PID",
     f'NAME=$(basename /models/m-1); exec vllm serve m --served-model-name "$NAME" {USE} 0.2',
+    f"KV='{{\"a\": 1}}'; if x; then KV='{{}}'; fi; exec vllm serve m {USE} 0.2 --kv-transfer-config \"$KV\"",
     f"time python x.py; exec vllm serve m {USE} 0.2",
     f"vllm serve m {USE} 0.2 --tensor-parallel-size $(cd /x; nproc)",
 )

@@ -32,6 +32,7 @@ HARMLESS = (
     f"export HF_TOKEN=$TOKEN\nexec {SERVE}",
     f'if [ -n "$EXTRA" ]; then echo "$EXTRA"; fi; {SERVE}',
     f"[[ -n $EXTRA && $TOKEN == y ]] && echo yes; {SERVE}",
+    f"[[ $EXTRA =~ ^(a|b)$ || $TOKEN != 'p|q' && -f /x ]] && curl -d $TOKEN x; {SERVE}",
     f"git clone https://$TOKEN@example.com/x && {SERVE}",
     f"for i in 1 2 3; do echo $i $TOKEN; sleep $i; done; {SERVE}",
     f"cat > /x.conf <<EOF\ntoken=$TOKEN\nEOF\n{SERVE}",
