@@ -26,6 +26,7 @@ from policies.contract import (
 from policies.device_names import GPU_DEVICE, device_in, fault_of_names, is_instance, profile_of_device, resource_of
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
+from policies.host_paths import pipe_directory_fault
 from policies.mig import ProfileName, profile_of
 from policies.mps_clients import too_many_clients
 from policies.nodes import NodeRule, fault_of_numbers
@@ -50,6 +51,11 @@ class ClusterMps(Section, frozen=True, kw_only=True):
         ),
         Meta(description="Directory on the node that holds one MPS pipe directory per GPU."),
     ] = DEFAULT_PIPE_DIRECTORY
+
+    def __post_init__(self) -> None:
+        """Check that pods may write where the pipes are."""
+        if fault := pipe_directory_fault(self.pipe_directory):
+            raise ValueError(f"pipeDirectory {fault}")
 
 
 # A pod with one of these beside a share is denied, so a share cannot be one of them; nor can it be a size of DRA's.
