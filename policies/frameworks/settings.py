@@ -61,6 +61,7 @@ class SettingIndex:
             for override in framework.memory.overridden_by:
                 self._add(Setting(framework, override))
         self._names = frozenset(self.variables)
+        self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
         self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
@@ -101,7 +102,10 @@ class SettingIndex:
 
     def has_setting(self, text: str) -> bool:
         """Whether a setting is written in *text*."""
-        return self.in_text.search(text) is not None or any(map(text.__contains__, self.variables))
+        may_name_variable = self._in_all_names in text  # most values have none, and names are many
+        return self.in_text.search(text) is not None or (
+            may_name_variable and any(map(text.__contains__, self.variables))
+        )
 
     def is_inert(self, word: str) -> bool:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
