@@ -67,9 +67,10 @@ def test_the_webhook_runs_unprivileged(image: Image, tmp_path: Path) -> None:
 def test_the_plugin_registers_and_allocates_a_share(image: Image, directory: Path) -> None:
     with SimulatedKubelet(directory) as kubelet:
         kubelet.socket.chmod(0o777)  # the real kubelet's socket belongs to root, and a real plugin runs as root
-        arguments = ["plugin", "--simulate", "2xH200", "--cdi-dir", "/var/lib/kubelet/device-plugins/cdi"]
-        mounts = {"/var/lib/kubelet/device-plugins": directory}
-        plugin = image.start(*arguments, mounts=mounts, stderr=subprocess.DEVNULL)
+        writable = "/var/lib/kubelet/device-plugins"
+        directories = ["--cdi-dir", f"{writable}/cdi", "--state-dir", f"{writable}/state"]
+        arguments = ["plugin", "--simulate", "2xH200", *directories]
+        plugin = image.start(*arguments, mounts={writable: directory}, stderr=subprocess.DEVNULL)
         try:
             assert kubelet.wait_for(VGPU, timeout_seconds=30) == 20
             received = kubelet.allocate(Request(pod="default/a", container="main", resource=VGPU, count=2))
