@@ -18,12 +18,7 @@ from policies.frameworks.shell_declarations import DECLARING
 from policies.frameworks.shell_lexer import Lexer
 from policies.frameworks.shell_options import behind_options, is_input, takes_words, takes_words_of_file
 from policies.frameworks.shell_text import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
-from policies.frameworks.shell_tools import (
-    runs_another,
-    takes_any_word,
-    writes_a_value,
-    writes_nothing,
-)
+from policies.frameworks.shell_tools import runs_another, takes_any_word, writes_a_value, writes_nothing
 from policies.frameworks.shell_values import DASHED, GIVEN, Word
 from policies.frameworks.shell_variables import FUNCTION_OF_BASH, RUN_BY_SHELLS
 

@@ -67,31 +67,6 @@ def test_the_pipes_of_the_cluster_cannot_be_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/etc",
-        "/etc/mps",
-        "/usr/share/mps",
-        "/var",
-        "/var/lib/kubelet",
-        "/tmp",
-        "/run",
-        "/run/gpu-share/mps",
-        "/dev/shm",
-    ],
-)
-def test_the_pipes_are_not_where_no_pod_may_write(tmp_path: Path, path: str) -> None:
-    (said,) = problems(tmp_path, cluster=f"mps:\n  pipeDirectory: {path}\n")
-    assert said.startswith(f"_cluster.yaml:2: mps.pipeDirectory: {path} is, holds or lies in what is not for pods to")
-
-
-@pytest.mark.parametrize("path", ["/tmp/nvidia-mps", "/run/nvidia/mps", "/var/lib/nvidia-mps", "/mps"])
-def test_the_pipes_have_a_directory_of_their_own(tmp_path: Path, path: str) -> None:
-    (tmp_path / "_cluster.yaml").write_text(f"mps: {{pipeDirectory: {path}}}")
-    assert load(tmp_path).cluster.mps.pipe_directory == path
-
-
-@pytest.mark.parametrize(
     "path", ["/", "data", "/data/", "//data", "/data/..", "/data/./a", "/a,b", "/a b", "/a:rw", ""]
 )
 def test_a_path_is_written_in_one_way(tmp_path: Path, path: str) -> None:
