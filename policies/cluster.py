@@ -26,7 +26,7 @@ from policies.contract import (
 from policies.device_names import GPU_DEVICE, device_in, fault_of_names, is_instance, profile_of_device, resource_of
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
-from policies.host_paths import pipe_directory_fault
+from policies.host_paths import fault_of_pipes
 from policies.mig import ProfileName, profile_of
 from policies.mps_clients import too_many_clients
 from policies.nodes import NodeRule, fault_of_numbers
@@ -54,7 +54,7 @@ class ClusterMps(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check that pods may write where the pipes are."""
-        if fault := pipe_directory_fault(self.pipe_directory):
+        if fault := fault_of_pipes(self.pipe_directory):
             raise ValueError(f"pipeDirectory {fault}")
 
 

@@ -72,8 +72,13 @@ NEVER_WRITABLE = (
     "/var/log",
     "/var/spool",
 )
-_OF_ALL_PROGRAMS = ("/run", "/tmp", "/var/run", "/var/tmp")  # noqa: S108 - names, and nothing is written there
-_OF_GPU_SHARE = ("/run/gpu-share", "/var/run/gpu-share")
+# The MPS pipes, which pods with a share mount and may write to, can be below /run, but for what is there of gpu-share.
+_NEVER_PIPES = (
+    *(one for one in (*NEVER_LISTED, *NEVER_WRITABLE) if one not in ("/run", "/var/run")),
+    "/run/gpu-share",
+    "/var/run/gpu-share",
+)
+_OF_ALL_PROGRAMS = ("/tmp", "/var/tmp")  # noqa: S108 - names, and nothing is written there
 _MOST_LISTED = 100
 _MODES_OF_ROOT = "is what the node itself runs or obeys, so it cannot be writable: list a directory of its own"
 
@@ -155,14 +160,11 @@ def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str) -> Iterator
                 yield f"{rule.path} lies in {other}, where a pod may put a link in its place: remove one of the two"
 
 
-def pipe_directory_fault(path: str) -> str | None:
-    """Say why *path* cannot hold the MPS pipes, which pods with a share mount and may write to."""
-    never = (one for one in (*NEVER_LISTED, *NEVER_WRITABLE) if one not in _OF_ALL_PROGRAMS)
-    if any(meet(path, one) for one in (*never, *_OF_GPU_SHARE)) or any(
-        is_within(one, path) for one in _OF_ALL_PROGRAMS
-    ):
-        return f"{path} is, holds or lies in what is not for pods to write to: choose a directory for the pipes alone"
-    return None
+def fault_of_pipes(path: str) -> str:
+    """Say why *path* cannot hold the MPS pipes; empty if it can."""
+    if path not in _OF_ALL_PROGRAMS and not any(meet(path, one) for one in _NEVER_PIPES):
+        return ""
+    return f"{path} is, holds or lies in what is not for pods to write to: choose a directory for the pipes alone"
 
 
 def is_never_listed(path: str) -> bool:
