@@ -18,7 +18,11 @@ from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 
 _FIX = "Lower it to the share, or remove it and it is set for you"
-_WHY = {"above": "more than the share", "unread": "which cannot be read"}
+_WHY = {
+    "above": "more than the share",
+    "boundless": "which some frameworks take for no limit",
+    "unread": "which cannot be read",
+}
 
 
 class MemoryCheck:

@@ -1,6 +1,7 @@
 """What a framework's memory setting should be, and whether a user's own value is within the share."""
 
 from decimal import Decimal, InvalidOperation
+from typing import Literal
 
 import msgspec
 
@@ -10,6 +11,7 @@ from policies.share import milli_text
 
 _LONGEST_NUMBER = 32  # characters
 _LARGEST_NUMBER = 10_000  # far above any setting; beyond, arithmetic could overflow
+_LEAST = 1  # thousandths of a GPU: what can be written, and far above what a float or whole bytes round to nothing
 _PART_OF_FREE = "0.9"  # what programs that size themselves by the free memory take of it, by and large
 
 
@@ -32,8 +34,9 @@ class Wanted:
         part = MILLI_PER_GPU if memory.of == "total" else _milli_of_free(memory)
         # Under MPS the free memory is the share itself: taking the share of it would take it twice.
         self._allowed = MILLI_PER_GPU if follows_limit else budget.share
-        # Never zero, which means "all of it" to some frameworks.
-        self.milli = part if follows_limit else max(budget.target * part // MILLI_PER_GPU, 1)
+        # Nothing means "all of it" to some frameworks (TensorFlow, CuPy): fine where all of it is the container's.
+        self._least = 0 if self._allowed >= MILLI_PER_GPU else _LEAST
+        self.milli = part if follows_limit else max(budget.target * part // MILLI_PER_GPU, _LEAST)
         # A whole GPU needs no fraction, and 1 would be wrong: vLLM does not start when not all of it is free.
         self.is_needed = budget.share < MILLI_PER_GPU and not (follows_limit and memory.of_free is None)
 
@@ -47,22 +50,30 @@ class Wanted:
             case _:
                 return spelling.write(str(-(-(MILLI_PER_GPU - self.milli) // 10)))
 
-    def fits(self, spelling: Spelling, number: str) -> bool:
-        """Whether a user's *number* is within the share. What cannot be read as a number is not."""
-        value = _decimal(number)
-        if value is None:
-            return False
-        match spelling.kind:
-            case "fraction":
-                return value * MILLI_PER_GPU <= self._allowed
-            case "percent":
-                return value * 10 <= self._allowed
-            case _:  # a whole number, of which MXNet reads the digits before anything else
-                return number.strip().isdigit() and (100 - value) * 10 <= self._allowed
+    def verdict(self, spelling: Spelling, number: str) -> Literal["within", "above", "boundless"]:
+        """Judge a user's *number*. What cannot be read as one is above the share; boundless is next to nothing."""
+        milli = _milli(spelling, number)
+        if milli is None or milli > self._allowed:
+            return "above"
+        return "within" if milli >= self._least else "boundless"
 
     def may_be_told(self, spelling: Spelling) -> bool:
         """Whether the setting may be what the device plugin tells the container: the granted part of the GPU."""
         return spelling.kind == "fraction" and self.memory.of == "total"
+
+
+def _milli(spelling: Spelling, number: str) -> Decimal | None:
+    """Read *number* in thousandths of one GPU; None if it is none."""
+    value = _decimal(number)
+    if value is None:
+        return None
+    match spelling.kind:
+        case "fraction":
+            return value * MILLI_PER_GPU
+        case "percent":
+            return value * 10
+        case _:  # a whole number, of which MXNet reads the digits before anything else
+            return max(100 - value, Decimal()) * 10 if number.strip().isdigit() else None
 
 
 def _milli_of_free(memory: Memory) -> int:

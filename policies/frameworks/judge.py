@@ -16,9 +16,10 @@ from policies.frameworks.settings import Option, Setting
 
 MOST_SETTINGS: Final = 64  # of one container
 
-# within: at most the share. above: more, or no number. unread: admission cannot tell.
-# overriding: with it the framework takes memory without regard to its share.
-Verdict = Literal["within", "above", "unread", "overriding"]
+# within: at most the share. above: more, or no number. boundless: so little that frameworks take it for no limit.
+# unread: admission cannot tell. overriding: with it the framework takes memory without regard to its share.
+Verdict = Literal["within", "above", "boundless", "unread", "overriding"]
+LOWERED: Final = frozenset({"above", "boundless", "unread"})  # where it can be
 
 
 class OwnValue(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +114,7 @@ class Judge:
         wanted = self.wanted(framework)
         if UNREAD in number:
             return "within" if number == TOLD and wanted.may_be_told(spelling) else "unread"
-        return "within" if wanted.fits(spelling, number) else "above"
+        return wanted.verdict(spelling, number)
 
 
 def number_in(spelling: Spelling, text: str) -> str | None:

@@ -8,7 +8,7 @@ import msgspec
 from policies.changes import ReplaceVariable
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override, Spelling
-from policies.frameworks.judge import Judge, OwnValue, number_in, shown
+from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
 from policies.frameworks.settings import Setting, SettingIndex
 from policies.pod import Variable
 
@@ -70,18 +70,19 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
         yield Assigned(OwnValue("above", written.name, shown(value), framework))
         return
     items = packed.split(written.separator)
-    verdicts = {}
+    verdicts: dict[int, Verdict] = {}
     for place, item in enumerate(items):
         if item.startswith(before) and (number := number_in(written, item)) is not None:
             judge.count()
             verdicts[place] = judge.verdict(framework, written, number)
-    for place, verdict in verdicts.items():
-        if verdict != "within":
-            items[place] = judge.text(setting)
-    if "above" in verdicts.values():
+    too_much = {place: verdict for place, verdict in verdicts.items() if verdict != "within"}
+    for place in too_much:
+        items[place] = judge.text(setting)
+    if too_much:
         rewritten = written.separator.join(items)
         lowered = None if "$" in rewritten else rewritten  # it would be expanded once more
-        yield Assigned(OwnValue("above", written.name, shown(value), framework), lowered)
+        first = next(iter(too_much.values()))
+        yield Assigned(OwnValue(first, written.name, shown(value), framework), lowered)
     elif verdicts:
         yield Assigned(OwnValue("within", written.name, shown(value), framework))
 

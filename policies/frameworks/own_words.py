@@ -9,7 +9,7 @@ from policies.changes import ReplaceArgument, ReplaceVariable
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override, Spelling
-from policies.frameworks.judge import Judge, OwnValue, number_in, shown
+from policies.frameworks.judge import LOWERED, Judge, OwnValue, number_in, shown
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
 from policies.frameworks.settings import Option, SettingIndex
 from policies.frameworks.shell_text import BETWEEN
@@ -83,13 +83,13 @@ class Words:
             one = self._judged(option, f"--{match[1]}", value) if value else None
             if one is not None:
                 found.append(msgspec.structs.replace(one, is_read=False))
-                if one.framework is not None and one.verdict in ("above", "unread"):
+                if one.framework is not None and one.verdict in LOWERED:
                     lowered += plain[at : match.start(2)] + self._judge.text(option.setting)
                     at = match.start(2) + len(value)
         can_be = at > 0 and plain == variable.value and len(plain) <= LONGEST_LOWERED
         change = self._lowered(position, variable.name, lowered + plain[at:]) if can_be else None
         for one in found:
-            yield msgspec.structs.replace(one, change=change if one.verdict in ("above", "unread") else None)
+            yield msgspec.structs.replace(one, change=change if one.verdict in LOWERED else None)
         yield from self._assigned_in_text(plain, is_read=False)
 
     def _lowered(self, position: int, name: str, text: str) -> ReplaceVariable:
@@ -114,7 +114,7 @@ class Words:
         found = self._judged(option, written, value or following)
         if found is None:
             return
-        if found.framework is not None and found.verdict in ("above", "unread"):
+        if found.framework is not None and found.verdict in LOWERED:
             text = self._judge.text(option.setting)
             change = self._replaced(position + 1, text) if following else self._replaced(position, f"{written}={text}")
             found = msgspec.structs.replace(found, change=change)

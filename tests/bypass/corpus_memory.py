@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.bypass.attempt import Attempt, by_webhook, variable
 from tests.bypass.corpus_memory_dialects import dialects
+from tests.bypass.corpus_memory_nothing import of_nothing
 from tests.bypass.corpus_memory_shell import shell_texts
 from tests.bypass.corpus_memory_texts import texts, wrapped
 from tests.bypass.corpus_memory_variables import of_variables
@@ -29,7 +30,7 @@ DIGITS = variable("N", "95")
 def greedy() -> list[Greedy]:
     """List every one."""
     of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects())
-    return [*of_words, *of_variables(), *_variables(), *_others(), *_overriding()]
+    return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *_overriding()]
 
 
 def memory() -> Iterator[Attempt]:

@@ -61,10 +61,27 @@ def test_what_is_not_shown_to_be_within_the_share_is_lowered(value: str) -> None
     assert denied(vllm(f"{FLAG}={value}"), DENY).code == "MemoryArgumentAboveShare"
 
 
-@pytest.mark.parametrize("value", ["0", "0.0", "0.2", "0.20000", "2e-1", "1e-999999", ".1", "$(GPU_SHARE_FRACTION)"])
+@pytest.mark.parametrize("value", ["0.001", "1e-3", "0.2", "0.20000", "2e-1", ".1", "$(GPU_SHARE_FRACTION)"])
 def test_what_is_within_the_share_is_kept_as_it_is_written(value: str) -> None:
     assert after(vllm(f"{FLAG}={value}")) == [f"{FLAG}={value}"]
     assert after(vllm(FLAG, value)) == [FLAG, value]
+
+
+@pytest.mark.parametrize("value", ["0", "0.0", "-0", "1e-50", "1e-999999", "0.0009"])
+def test_next_to_nothing_which_some_frameworks_take_for_no_limit_is_lowered_to_the_share(value: str) -> None:
+    assert after(vllm(f"{FLAG}={value}")) == [f"{FLAG}=0.2"]
+    (first, *_) = granted(vllm(f"{FLAG}={value}")).warnings
+    assert first.endswith(f'{FLAG} was "{value}", which some frameworks take for no limit: lowered')
+    assert denied(vllm(f"{FLAG}={value}"), DENY).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("CUPY_GPU_MEMORY_LIMIT", "0%"), ("MXNET_GPU_MEM_POOL_RESERVE", "100"), ("XLA_PYTHON_CLIENT_MEM_FRACTION", "0")],
+)
+def test_no_limit_is_within_all_of_a_gpu(name: str, value: str) -> None:
+    on = pod("1", container(env=[{"name": name, "value": value}]))
+    assert environment(only_container(mutated(on, policies("strategy: time-slicing"))))[name] == value
 
 
 @pytest.mark.parametrize("image", ["nvidia/jax", "cupy/cupy", "ghcr.io/huggingface/text-generation-inference:3"])
