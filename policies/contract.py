@@ -141,9 +141,10 @@ OTHER_GPU_RESOURCES: Final = (
 )
 OTHER_SHARE_ANNOTATIONS: Final = ("gpu-fraction", "gpu-memory")  # of NVIDIA's KAI scheduler
 DEVICE_ANNOTATIONS: Final = (
-    "^([^/]+[.])?(cdi[.]k8s[.]io|crio[.]io|nri[.]io|noderesource[.]dev|nri[.]containerd[.]io)(/|$)"
+    "^([^/]+[.])?(cdi[.]k8s[.]io|crio[.]io|nri[.]io|noderesource[.]dev|nri[.]containerd[.]io|devices[.]gke[.]io)(/|$)"
     "|^(io[.]kubernetes[.]cri-o|io[.]katacontainers|dev[.]gvisor|run[.]oci|org[.]systemd[.]property|org[.]criu)[.]"
     "|^io[.](kubernetes[.]cri[.]untrusted-workload|containers[.]trace-syscall)(/|$)"
+    "|^scheduling[.]koordinator[.]sh/device-allocated$"
 )
 # Of the same domains, and about processors, memory and what a container's own processes may do.
 TUNING_ANNOTATIONS: Final = (

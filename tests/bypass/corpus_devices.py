@@ -33,6 +33,12 @@ ANNOTATIONS = (
     "writable-cgroups.noderesource.dev",
     "required-plugins.noderesource.dev/container.main",
     "tomorrow.noderesource.dev",
+    # The same by Google's plugin.
+    "devices.gke.io/container.main",
+    "devices.gke.io/pod",
+    "devices.gke.io",
+    # Koordinator's agent on the node, for what its scheduler writes at binding.
+    "scheduling.koordinator.sh/device-allocated",
     # CRI-O.
     "io.kubernetes.cri-o.Devices",
     "io.kubernetes.cri-o.ShmSize",
@@ -72,6 +78,9 @@ HARMLESS_ANNOTATIONS = (
     "umask.crio.io",
     "io.kubernetes.cri-o.DisableFIPS",
     "seccomp-notifier-action.crio.io",
+    "networking.gke.io/interfaces",
+    "scheduling.koordinator.sh/resource-status",
+    "scheduling.koordinator.sh/device-allocated-x",
     "container.apparmor.security.beta.kubernetes.io/main",
     "kubernetes.io/psp",
     "k8s.v1.cni.cncf.io/networks",

@@ -58,6 +58,9 @@ WORDS = st.sampled_from(
         "deviceclass",
         "resource",
         "cuda",
+        "devices",
+        "gke",
+        "scheduling.koordinator.sh/device-allocated",
     ]
 )
 KEYS = st.lists(st.tuples(WORDS, st.sampled_from([".", ".", ".", "/", ""])), min_size=1, max_size=7).map(
@@ -156,7 +159,7 @@ def test_graphics_are_free_where_there_is_no_mps(by: str) -> None:
     assert POLICY.denials(stored(mutated(pod("1", drawing), policies(by)))) == []
 
 
-@pytest.mark.parametrize("key", ANNOTATIONS)
+@pytest.mark.parametrize("key", [*ANNOTATIONS, *contract.OTHER_SHARE_ANNOTATIONS])
 def test_no_update_adds_or_changes_an_annotation_that_injects_devices(key: str) -> None:
     new = deepcopy(RUNNING)
     new["metadata"]["annotations"][key] = "a"
