@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 
 from plugin.errors import MpsError
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.mps import shared_memory
 from plugin.mps.client_limits import next_ceiling
 from plugin.mps.daemon import Daemon
@@ -17,7 +17,7 @@ from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
 from plugin.shares.division import Division
-from plugin.shares.parts import part
+from plugin.shares.parts import part, part_of_size
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
@@ -115,20 +115,16 @@ class Supervisor:
             return None
         known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
         division = Division(cluster, node_name=self._context.node_name)
-        own = {
-            one.gpu.uuid: number
-            for one in self._now()
-            if (number := cluster.own_parts(division.device(one.gpu))) is not None
-        }
         largest: dict[str, Fraction] = {}
-        for tenant in tenants:
-            parts: dict[str, list[int]] = {}
-            for vgpu in tenant.vgpus:
-                uuid = tenant.gpu_of(vgpu)
-                number = own.get(uuid, 0) if vgpu not in known.held else 0
-                parts.setdefault(uuid, []).append(number or known.number_of(vgpu))
-            for uuid, numbers in parts.items():
-                largest[uuid] = max(part(numbers), largest.get(uuid, Fraction(0)))
+        for gpu in [one.gpu for one in self._now()]:
+            device = division.device(gpu)
+            own, per_gpu = cluster.own_parts(device), cluster.parts(MPS, device)
+            held = (
+                _part_of_vgpus(tenant.vgpus_on(gpu.uuid), known, own)
+                + sum((part_of_size(milli, per_gpu) for milli in tenant.sizes_on(gpu.uuid)), Fraction(0))
+                for tenant in tenants
+            )
+            largest[gpu.uuid] = max(held, default=Fraction(0))
         return largest
 
     def publish(self) -> None:
@@ -176,8 +172,8 @@ class Supervisor:
         All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
         """
         tenants = self._context.tenancy.read_or_known()
-        held = {tenant.gpu_of(vgpu) for tenant in tenants for vgpu in tenant.vgpus}
-        kept = frozenset(supervisor.gpu.uuid for supervisor in self._now() if supervisor.gpu.uuid in held)
+        uuids = [supervisor.gpu.uuid for supervisor in self._now()]
+        kept = frozenset(uuid for uuid in uuids if any(tenant.is_on(uuid) for tenant in tenants))
         for uuid in kept:
             _log.warning(
                 "compute mode stays exclusive while containers hold shares: restored at a later end without them",
@@ -205,6 +201,11 @@ class Supervisor:
     def _log_left(self, release: Callable[[], Mapping[str, str]]) -> None:
         for uuid, reason in release().items():
             _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
+
+
+def _part_of_vgpus(vgpus: Iterable[VGpuId], known: Checkpoint, own: int | None) -> Fraction:
+    """Add up vGPUs of one GPU; *own* is into how many it is divided by a rule for its model alone."""
+    return part(own if own and vgpu not in known.held else known.number_of(vgpu) for vgpu in vgpus)
 
 
 def every(seconds: float, first: Callable[[], None], then: Callable[[], None], ending: Event) -> None:

@@ -1,6 +1,7 @@
 """Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
 
 import logging
+import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +12,12 @@ from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId, label_of
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.sockets import target
-from policies.contract import DRIVER
+from policies.contract import DRIVER, MILLI_PER_GPU
 
 _log = logging.getLogger(__name__)
+
+# What stands behind a GPU's label in the name of a device of DRA: its size in thousandths, and a number.
+_SIZE = re.compile(r"([1-9][0-9]{0,4})m(?:-(?:timesliced|whole))?-[0-9]+", re.ASCII)
 
 # A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs.
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
@@ -50,8 +54,13 @@ class Tenant:
 
     def is_on(self, gpu_uuid: str) -> bool:
         """Whether it holds something of one GPU, a device of DRA or vGPUs."""
+        return bool(self.sizes_on(gpu_uuid) or self.vgpus_on(gpu_uuid))
+
+    def sizes_on(self, gpu_uuid: str) -> tuple[int, ...]:
+        """List the sizes of its devices of DRA on one GPU, in thousandths; all of it where a name says none."""
         label = f"{label_of(gpu_uuid)}-"
-        return any(device.startswith(label) for device in self.devices) or bool(self.vgpus_on(gpu_uuid))
+        named = (_SIZE.fullmatch(one.removeprefix(label)) for one in self.devices if one.startswith(label))
+        return tuple(int(match[1]) if match else MILLI_PER_GPU for match in named)
 
     def located(self, gpu_of: Callable[[VGpuId], str]) -> "Tenant":
         """Give the same container, with its vGPUs on the GPUs that *gpu_of* says."""

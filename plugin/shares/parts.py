@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 
+from policies.contract import MILLI_PER_GPU
+
 # By index of a held vGPU: how many vGPUs its GPU was divided into when it was allocated.
 HeldOf = Mapping[int, int]
 
@@ -16,6 +18,18 @@ HeldOf = Mapping[int, int]
 def part(numbers: Iterable[int]) -> Fraction:
     """Add up which part of a GPU vGPUs are, each one of such a number."""
     return sum((Fraction(times, of) for of, times in Counter(numbers).items()), Fraction())
+
+
+def part_of_size(milli: int, per_gpu: int) -> Fraction:
+    """
+    Say which part of a GPU that is divided into *per_gpu* a size by DRA is, in whole thousandths: 333 is a third.
+
+    What an earlier number made was rounded down by less than a thousandth, so that is at most one more.
+    """
+    units = -(-milli * per_gpu // MILLI_PER_GPU)
+    if MILLI_PER_GPU * units // per_gpu == milli:
+        return Fraction(units, per_gpu)
+    return min(Fraction(1), Fraction(milli + 1, MILLI_PER_GPU))
 
 
 def free_vgpus(numbers: Iterable[int], *, vgpus_per_gpu: int) -> int:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from plugin.dra.devices import devices_of
 from plugin.dra.slices import slice_specs
 from plugin.gpus.gpu import Gpu
+from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.gpus import simulated_node
 from policies.contract import SharingStrategy
 from policies.nodes import NodeRule
@@ -30,6 +31,14 @@ def test_each_gpu_has_as_many_devices_of_a_size_as_fit(vgpus: int, count: int, s
     assert len(on_one) == count * (1 if strategy == "whole" else devices_per_gpu(vgpus))
     for (_, size), number in Counter((one.gpus[0].uuid, one.size) for one in on_one).items():
         assert number * size.milli <= 1000 < (number + 1) * size.milli or strategy == "whole"
+
+
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing", "whole"])
+def test_who_reads_the_name_of_a_device_knows_its_gpu_and_its_size(strategy: SharingStrategy) -> None:
+    for one in devices_of(shared(2, strategy), division=divided(7), kept={}):
+        tenant = Tenant(namespace="n", pod="p", container="c", vgpus=(), devices=(one.name,))
+        expected = {gpu.uuid: (one.size.milli,) for gpu in one.gpus} if len(one.gpus) == 1 else {}
+        assert {gpu.gpu.uuid: sizes for gpu in shared(2) if (sizes := tenant.sizes_on(gpu.gpu.uuid))} == expected
 
 
 def test_one_gpu_is_filled_before_the_next_and_several_come_last() -> None:

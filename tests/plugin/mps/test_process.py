@@ -11,13 +11,14 @@ import pytest
 from plugin.mps.daemon import TIMING
 from plugin.mps.mounts import mounts
 from plugin.mps.state import STATE_FILE
+from plugin.simulated.device_manager import Holding
 from plugin.state_files import boot_id
 from plugin.usage.record import GpuUse, read_use
 from tests.plugin.mps.bench import A, B, Bench, Running, Start
 from tests.plugin.mps.conftest import names
 from tests.plugin.mps.isolated import ISOLATED, needs_mounts
 from tests.plugin.mps.standin import alive
-from tests.plugin.mps.tenants import held, kubelet
+from tests.plugin.mps.tenants import Claimed, claimed, held, kubelet
 from tests.plugin.waiting import wait_until
 
 
@@ -158,8 +159,11 @@ def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> N
 
 
 @needs_mounts
-def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(bench: Bench, start: Start) -> None:
-    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
+@pytest.mark.parametrize("holding", [held("team/a", A, vgpus=5), claimed("team/a", A, milli=500)], ids=["vgpus", "dra"])
+def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(
+    bench: Bench, start: Start, holding: Holding | Claimed
+) -> None:
+    with kubelet(bench.root / "kubelet", holding) as tenants:
         first = start()
         bench.is_now("ready", A, B)
         code, log, _ = first.ends(by=signal.SIGTERM)

@@ -16,7 +16,7 @@ from plugin.shares.parts_file import Held, parts, read_bindings, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
-from tests.plugin.mps.tenants import RESOURCE, held, kubelet
+from tests.plugin.mps.tenants import RESOURCE, claimed, held, kubelet
 
 Allow = Callable[..., PolicySet]
 
@@ -66,6 +66,14 @@ def test_it_is_whole_at_the_start_and_falls_once_tenants_are_known(
     with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3), held("team/b", UUID, vgpus=4)):
         node.set_ceilings(allow("0.2"))
     assert supervisor.ceiling == Fraction(4, 10)
+
+
+def test_a_share_by_dra_counts_as_one_of_vgpus_does(
+    node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path
+) -> None:
+    with kubelet(root / "kubelet", claimed("team/a", UUID, milli=333), held("team/b", "GPU-other", vgpus=9)):
+        node.set_ceilings(allow("0.1", vgpus_per_gpu=3))
+    assert supervisor.ceiling == Fraction(1, 3)
 
 
 def test_another_number_of_vgpus_changes_no_ceiling(

@@ -99,3 +99,9 @@ def test_who_holds_a_device_of_dra_is_on_its_gpu(directory: Path) -> None:
         (tenant,) = read_tenants(directory / "kubelet.sock", {VGPU})
     assert (tenant.name, tenant.devices) == ("team/p/main", ("gpu-1-200m-0",))
     assert [tenant.is_on(uuid) for uuid in ("GPU-1", "GPU-11", "GPU-2")] == [True, False, False]
+    assert [tenant.sizes_on(uuid) for uuid in ("GPU-1", "GPU-11")] == [(200,), ()]
+
+
+def test_a_device_whose_name_says_no_size_counts_as_all_of_its_gpu() -> None:
+    tenant = Tenant(namespace="team", pod="p", container="c", vgpus=(), devices=("gpu-1-x-0", "gpu-1-100m-whole-0"))
+    assert tenant.sizes_on("GPU-1") == (1000, 100)

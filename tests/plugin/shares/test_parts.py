@@ -3,7 +3,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.shares.parts import advertised, free_vgpus, part
+from plugin.shares.parts import advertised, free_vgpus, part, part_of_size
 
 NUMBERS = st.integers(1, 100)
 
@@ -23,6 +23,17 @@ def test_what_is_held_by_an_earlier_number_leaves_the_rest_to_the_number_of_now(
     assert free_vgpus([20] * 7, vgpus_per_gpu=5) == 3  # 0.65 of the GPU: a quarter of a vGPU is nobody's
     assert free_vgpus([10, 3], vgpus_per_gpu=30) == 17
     assert free_vgpus([], vgpus_per_gpu=7) == 7
+
+
+@given(NUMBERS, st.data())
+def test_a_size_by_dra_is_the_part_that_its_vgpus_are_and_never_less_under_another_number(
+    of: int, data: st.DataObject
+) -> None:
+    units = data.draw(st.integers(1, of))
+    milli = 1000 * units // of
+    assert part_of_size(milli, of) == Fraction(units, of)
+    exact = Fraction(units, of)
+    assert all(exact <= part_of_size(milli, other) <= exact + Fraction(1, 500) for other in (1, 7, 10))
 
 
 def test_what_nobody_knows_may_be_the_whole_gpu() -> None:
