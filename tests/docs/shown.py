@@ -36,7 +36,9 @@ def denied_pod() -> str:
 
 def pod_without_a_grant() -> str:
     policy = next(yaml.safe_load_all((ROOT / "manifests/base/admission-policy.yaml").read_text()))
-    message = policy["spec"]["validations"][0]["message"]
+    (message,) = (
+        one["message"] for one in policy["spec"]["validations"] if one["expression"] == "variables.grant != ''"
+    )
     name = policy["metadata"]["name"]
     denied = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: {message}"
     return _block(f'The pods "resnet" is invalid: : {denied}')

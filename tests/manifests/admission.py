@@ -37,13 +37,14 @@ def _integer(quantity: str) -> int:
 USER = ("system:authenticated",)  # the groups of whoever sends the request
 NODE = ("system:nodes", "system:authenticated")
 
-# What the manifests use of Kubernetes' libraries of quantities and strings. CEL reads x.f() as f(x).
+# What the manifests use of Kubernetes' libraries of quantities, strings and lists. CEL reads x.f() as f(x).
 _FUNCTIONS: Final[dict[str, Any]] = {
     "quantity": str,
     "asInteger": _integer,
     "replace": str.replace,
     "split": str.split,
     "trim": str.strip,
+    "sum": sum,
     "join": lambda parts, between: between.join(parts),
 }
 _NAMESPACE: Final[Object] = {"metadata": {"name": "team"}}
