@@ -35,6 +35,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
 
 
 _MARK = re.compile(f"{UNREAD}[\1-\6]?")
+_LARGE = re.compile(r"(?:\d_?){4}|\d[kmgt]", re.IGNORECASE)  # of bytes or blocks: four digits and more, or a unit
 _LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)
 
@@ -95,13 +96,18 @@ class Judge:
         Others' options begin alike: `--gpu 1` is the second GPU, `--mem 1` a gibibyte. No framework that takes
         abbreviations starts with all of a GPU, so 1 counts only where something in the container has its name.
         """
-        if UNREAD in number:
+        if _is_computed(number):
             return True
         try:
             value = float(number)
         except ValueError:
             return False
         return 0 < value < 1 or (value == 1 and self.has_name_of(option.framework))
+
+    @staticmethod
+    def may_override(value: str) -> bool:
+        """Whether a program may take an abbreviation that is not certain for an override: a count of GPUs is none."""
+        return _is_computed(value) or _LARGE.search(value) is not None
 
     def has_name_of(self, framework: Framework) -> bool:
         """Whether the framework's name stands in the image or on the command line."""
@@ -115,6 +121,11 @@ class Judge:
         if UNREAD in number:
             return "within" if number == TOLD and wanted.may_be_told(spelling) else "unread"
         return wanted.verdict(spelling, number)
+
+
+def _is_computed(value: str) -> bool:
+    """Whether it has a reference; a name that the pod does not set may be a Service's, whose port is a number."""
+    return UNREAD in value or "$(" in value
 
 
 def number_in(spelling: Spelling, text: str) -> str | None:

@@ -157,10 +157,7 @@ class Words:
         self._judge.count()
         framework, setting = option.setting
         if isinstance(setting, Override):
-            is_other = not self._judge.is_certain(option) and not self._judge.has_name_of(framework)
-            if is_other or value in setting.harmless:
-                return None
-            return OwnValue("overriding", setting.name, shown(value), framework)
+            return None if value in setting.harmless else self._overriding(option, setting, written, value)
         number = number_in(setting, value)
         if number is None and option.setting.is_specific:  # the same option with another purpose
             return OwnValue("unread", setting.name, shown(value)) if UNREAD in value else None
@@ -169,8 +166,19 @@ class Words:
             return OwnValue(verdict, setting.name, shown(value), framework)
         if verdict == "within" or not self._judge.may_be(option, value):
             return None
-        name = f"{written}, which may stand for {setting.name},"
-        return OwnValue("unread", name, shown(value), fix=f"Write {setting.name}, or call another option otherwise")
+        return _uncertain(setting, written, value, fix=f"Write {setting.name}, or call another option otherwise")
+
+    def _overriding(self, option: Option, setting: Override, written: str, value: str) -> OwnValue | None:
+        """Judge an option that makes a framework ignore its fraction, or an abbreviation of one; None if another's."""
+        if self._judge.is_certain(option) or self._judge.has_name_of(option.framework):
+            return OwnValue("overriding", setting.name, shown(value), option.framework)
+        if option.is_in_full or not self._judge.may_override(value):
+            return None
+        return _uncertain(setting, written, value, fix="Remove it, or write another option in full")
+
+
+def _uncertain(setting: Spelling | Override, written: str, value: str, *, fix: str) -> OwnValue:
+    return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value), fix=fix)
 
 
 def _is_written_for(option: Option, value: str) -> bool:

@@ -184,6 +184,9 @@ def _others() -> Iterator[Greedy]:
     yield Greedy("a variable behind another's that fits", {"env": both}, "lowered", "lowered")
     yield Greedy("an abbreviation in any image", {"args": ["--gp=0.95"]}, "warned", "denied")
     yield Greedy("an abbreviation apart in any image", {"args": ["--gpu-mem", "0.95"]}, "warned", "denied")
+    yield Greedy(
+        "an abbreviation with a Service's port", {"args": ["--gp", "0.9$(X_SERVICE_PORT)"]}, "warned", "denied"
+    )
     yield Greedy("an option of others that looks like one", {"args": ["--gpu", "2", "--mem", "16"]}, "kept", "kept")
     yield Greedy("an option in an option", {"args": [f"--vllm-args={USE}=0.95"]}, "denied", "denied")
     yield Greedy(
@@ -221,5 +224,15 @@ def _overriding() -> Iterator[Greedy]:
         {"command": ["sh", "-c", "python x.py --jax_pjrt_client_create_options 'allocator:platform'"]},
     ):
         yield Greedy(f"what lifts the fraction: {fields}"[:120], fields, "kept", "denied")
+    for words in (
+        ["--kv-cache-mem=80000000000"],
+        ["--kv-cache-m", "80_000_000_000"],
+        ["--kv_cache_memory", "75G"],
+        ["--num-gpu-b=100000"],
+        ["--num-gpu", "5000"],
+        ["--cuda-memory=0:80000000000"],
+        ["--kv-cache-mem=9$(KUBERNETES_SERVICE_PORT)"],
+    ):
+        yield Greedy(f"what lifts the fraction, abbreviated: {words}", {"args": words}, "warned", "denied")
     for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"), (CONF, "backend:native")):
         yield Greedy(f"what does not lift it: {value}", {"env": [variable(name, value)]}, "kept", "kept")

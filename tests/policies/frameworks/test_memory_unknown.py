@@ -79,6 +79,7 @@ GENERAL = [
     ["--gpu", "1"], ["--gpu=1"], ["--gpu", "0"], ["--gpu", "7"], ["--gpus", "0"], ["--gpu-memory", "16"],
     ["--mem", "1"], ["--mem=1.0"], ["--mem", "4"], ["--mem", "4G"], ["--memory", "16Gi"], ["--me", "1"],
     ["--num-gpu", "1"], ["--num-gpus=8"], ["--config", "/app.yaml"], ["--cuda-m", "9"],
+    ["--config", "5000"], ["--num-gpu", "128"], ["--cuda-memory", "0:0"], ["--kv-cache-memory", "auto"],
 ]  # fmt: skip
 
 
