@@ -204,6 +204,13 @@ class Framework(Section, frozen=True, kw_only=True):
     memory: Annotated[
         Memory | None, Meta(description="null: it needs nothing, it follows the memory that is free.")
     ] = None
+    option_prefixes: Annotated[
+        tuple[Annotated[str, form("how names of variables begin", "SM_VLLM_", pattern=r"[A-Za-z_][A-Za-z0-9_]*")], ...],
+        Meta(
+            description="Its server makes options of all variables that begin so, whatever the case of what follows, "
+            "and with dashes or underscores."
+        ),
+    ] = ()
     constants: tuple[Constant, ...] = ()
     note: Annotated[str, Meta(description="What `preview` tells about it.")] = ""
     source: Annotated[

@@ -54,6 +54,8 @@ SGLANG = Framework(
             Spelling(variable="SM_SGLANG_MEM_FRACTION_STATIC"),  # in SageMaker's images
         ),
     ),
+    # https://github.com/sgl-project/sglang/blob/main/docker/serve
+    option_prefixes=("SM_SGLANG_",),
     note="The fraction is of the memory free at start and covers weights and KV cache; activations and CUDA graphs "
     "need the rest. Unset, SGLang derives it from the size of the whole GPU; with `sglang serve` add it yourself.",
     source="https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/arg_groups/fields/schedule.py",
@@ -135,6 +137,7 @@ DJL_SERVING = Framework(
             Override(variable="SM_VLLM_NUM_GPU_BLOCKS_OVERRIDE", source=_SAGEMAKER_OPTIONS),
         ),
     ),
+    option_prefixes=("OPTION_", "SM_VLLM_"),
     note="Each option of its engine is a variable too; this one is vLLM's, the engine of most of its images.",
     source=_DJL_OPTIONS,
 )

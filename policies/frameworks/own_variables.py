@@ -24,10 +24,12 @@ class Assigned(NamedTuple):
 
 def in_environment(env: list[Variable], index: SettingIndex, variables: Variables, judge: Judge) -> Iterator[OwnValue]:
     """Yield what the entries of `env` set, one by one: of equal names the last one counts."""
-    known = index.variables
-    for position, name in [(position, one.name) for position, one in enumerate(env) if one.name in known]:
+    for position, one in enumerate(env):
+        name = index.variable(one.name)
+        if name not in index.variables:
+            continue
         for found, lowered in assigned(name, variables.at(position), index, judge):
-            change = None if lowered is None else ReplaceVariable(position, name, lowered)
+            change = None if lowered is None else ReplaceVariable(position, one.name, lowered)
             yield msgspec.structs.replace(found, change=change)
 
 

@@ -48,8 +48,8 @@ class Words:
             name, equals, value = word.partition("=")
             if word.startswith("-") and self._index.of_option(name):
                 yield from self._in_word(position, word)
-            elif equals and name in self._index.variables and not _SPACE.search(value):  # `env NAME=value`
-                for found, lowered in assigned(name, value, self._index, self._judge):
+            elif equals and (known := self._index.variable(name)) in self._index.variables and not _SPACE.search(value):
+                for found, lowered in assigned(known, value, self._index, self._judge):  # `env NAME=value`
                     change = None if lowered is None else self._replaced(position, f"{name}={lowered}")
                     yield msgspec.structs.replace(found, change=change)
             else:

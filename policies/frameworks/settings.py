@@ -61,6 +61,7 @@ class SettingIndex:
             for override in framework.memory.overridden_by:
                 self._add(Setting(framework, override))
         self._names = frozenset(self.variables)
+        self._option_prefixes = tuple(prefix for one in frameworks for prefix in one.option_prefixes)
         self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
         self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
@@ -78,13 +79,21 @@ class SettingIndex:
         for end in range(shortest, len(full) + 1):
             self.options.setdefault(full[:end], []).append(Option(setting, end == len(full)))
 
+    def variable(self, name: str) -> str:
+        """Write the *name* of a variable as the catalogue does: servers that make options of theirs read any case."""
+        if not name.startswith(self._option_prefixes):
+            return name
+        prefix = next(one for one in self._option_prefixes if name.startswith(one))
+        return prefix + name.removeprefix(prefix).upper().replace("-", "_")
+
     def are_inert(self, container: Container, line: CommandLine) -> bool:
         """Whether a container is known to set nothing. The fast way for the pods that come again and again."""
         if line.hooks or not self.inert.issuperset(line.words):
             return False
-        return not container.env or (
-            self._names.isdisjoint([one.name for one in container.env]) and not self.texts_in(container.env)
-        )
+        if not container.env:
+            return True
+        names = map(self.variable, [one.name for one in container.env])
+        return self._names.isdisjoint(names) and not self.texts_in(container.env)
 
     def texts_in(self, env: Sequence[Variable]) -> list[int]:
         """List the places in *env* of values that may be a command line, or a part of it, with a setting in it."""
@@ -95,7 +104,7 @@ class SettingIndex:
 
     def is_text(self, variable: Variable) -> bool:
         """Whether the value of a variable may be such a text; a setting of its own is none."""
-        return variable.name not in self.variables and self._may_be_text(variable.value or "")
+        return self.variable(variable.name) not in self.variables and self._may_be_text(variable.value or "")
 
     def _may_be_text(self, text: str) -> bool:
         return "$" in text or "`" in text or self.has_setting(text)
@@ -116,6 +125,8 @@ class SettingIndex:
         if self.of_option(word.partition("=")[0]) and word.startswith("-"):
             return False
         if self.in_text.search(word) or any(name in word for name in self.variables):
+            return False
+        if self.variable(word.partition("=")[0]) in self.variables:
             return False
         if len(self.inert) >= _MOST_KEPT:  # hostile words are kept from filling the memory
             self.inert.clear()

@@ -128,6 +128,9 @@ def _variables() -> Iterator[Greedy]:
         ("CUPY_GPU_MEMORY_LIMIT", "99999999999"),
         ("JAX_PJRT_CLIENT_CREATE_OPTIONS", "preallocate:false;memory_fraction:0.95"),
         ("OPTION_GPU_MEMORY_UTILIZATION", "0.95"),
+        ("OPTION_gpu_memory_utilization", "0.95"),
+        ("SM_VLLM_Gpu_Memory_Utilization", "0.95"),
+        ("SM_VLLM_gpu-memory-utilization", "0.95"),
         ("SM_VLLM_GPU_MEMORY_UTILIZATION", "0.95"),
         ("SM_VLLM_DEVICE_MEMORY_UTILIZATION", "0.95"),
         ("PYTORCH_HIP_ALLOC_CONF", f"{FRACTION}:0.95"),
@@ -172,6 +175,10 @@ def _others() -> Iterator[Greedy]:
         "the same apart", {"command": ["tritonserver", "--backend-c", "gpu-memory-fraction=0.95"]}, "lowered", "lowered"
     )
     yield Greedy("Triton's abbreviated", {"command": ["tritonserver", "--tf-gpu-mem=0.95"]}, "lowered", "lowered")
+    of_sglang = [variable("SM_SGLANG_mem-fraction-static", "0.95")]
+    yield Greedy("SageMaker's SGLang in small letters", {"env": of_sglang}, "kept", "lowered")
+    small = {"command": ["env", "SM_VLLM_gpu_memory_utilization=0.95", "serve"]}
+    yield Greedy("env NAME=value in small letters", small, "lowered", "lowered")
     yield Greedy("SageMaker's SGLang", {"env": [variable("SM_SGLANG_MEM_FRACTION_STATIC", "0.95")]}, "kept", "lowered")
     yield Greedy(
         "MXNet's reserve in digits", {"env": [variable("MXNET_GPU_MEM_POOL_RESERVE", "8e1")]}, "lowered", "lowered"
@@ -220,6 +227,7 @@ def _overriding() -> Iterator[Greedy]:
         {"args": ["--platform_config_file=/cm/platforms"], "image": "tensorflow/serving"},
         {"env": [variable("OPTION_KV_CACHE_MEMORY_BYTES", "70000000000")]},
         {"env": [variable("SM_VLLM_NUM_GPU_BLOCKS_OVERRIDE", "100000")]},
+        {"env": [variable("SM_VLLM_kv_cache-memory_bytes", "70000000000")]},
         {"command": ["python", "x.py", "--jax_pjrt_client_create_options=memory_fraction:0.95"]},
         {"command": ["sh", "-c", "python x.py --jax_pjrt_client_create_options 'allocator:platform'"]},
     ):
