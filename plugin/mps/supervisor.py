@@ -173,6 +173,12 @@ class Supervisor:
         """
         tenants = self._context.tenancy.read_or_known()
         uuids = [supervisor.gpu.uuid for supervisor in self._now()]
+        if tenants is None:  # which is not nobody: the record of the modes stays for a later end
+            if uuids:
+                _log.warning(
+                    "compute modes stay exclusive: the kubelet has not said who holds shares", extra={"gpus": uuids}
+                )
+            return frozenset(uuids)
         kept = frozenset(uuid for uuid in uuids if any(tenant.is_on(uuid) for tenant in tenants))
         for uuid in kept:
             _log.warning(

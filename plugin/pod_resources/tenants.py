@@ -134,7 +134,7 @@ class Tenancy:
         self._resources = resources
         self._bindings = bindings
         self._failure = ""
-        self._known: tuple[Tenant, ...] = ()  # when the kubelet last said it
+        self._known: tuple[Tenant, ...] | None = None  # when the kubelet last said it
 
     def read(self) -> tuple[Tenant, ...] | None:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
@@ -150,8 +150,8 @@ class Tenancy:
         self._known = tuple(tenant.located(gpu_of) for tenant in tenants)
         return self._known
 
-    def read_or_known(self) -> tuple[Tenant, ...]:
-        """Ask the kubelet; what it said last, if it does not say now."""
+    def read_or_known(self) -> tuple[Tenant, ...] | None:
+        """Ask the kubelet; what it said last, if it does not say now, and None if it has never said it."""
         tenants = self.read()
         return self._known if tenants is None else tenants
 

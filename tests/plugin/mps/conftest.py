@@ -17,6 +17,7 @@ from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
 from tests.plugin.mps.isolated import ISOLATED
 from tests.plugin.mps.standin import StandIn, kill_all
+from tests.plugin.mps.tenants import kubelet
 
 UUID = "GPU-00000000-0000-0000-0000-000000000000"
 QUICK = Timing(look=0.05, settle=0.02, answer=5.0, start=10.0, quit=5.0, kill=1.0, limits=60.0, publish=0.05)
@@ -41,6 +42,13 @@ def pipes(root: Path) -> Path:
     path = root / "p"
     path.mkdir(mode=0o755)
     return path
+
+
+@pytest.fixture
+def idle(root: Path) -> Iterator[None]:
+    """Have a kubelet that says that nobody holds anything."""
+    with kubelet(root / "kubelet"):
+        yield
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.plugin.waiting import wait_until
 
 
 @needs_mounts
+@pytest.mark.usefixtures("idle")
 def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_end(bench: Bench) -> None:
     bench.mode(B, 2)
     options = {
@@ -30,6 +31,7 @@ def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_
         "state-dir": bench.state_dir,
         "log-dir": bench.logs,
         "control": bench.standin.program,
+        "pod-resources": bench.root / "kubelet",
     }
     arguments = [f"--{name}={value}" for name, value in options.items()]
     closed = ("sh", "-c", 'umask 077; exec "$0" "$@"')
@@ -57,6 +59,7 @@ def test_the_real_command_keeps_a_daemon_for_each_gpu_and_leaves_nothing_at_its_
 
 
 @needs_mounts
+@pytest.mark.usefixtures("idle")
 def test_what_a_killed_run_left_is_cleaned_up_by_the_next(bench: Bench, start: Start) -> None:
     bench.standin.behave(litter=True, orphan=True)
     bench.mode(A, 2)
@@ -80,6 +83,7 @@ def test_what_a_killed_run_left_is_cleaned_up_by_the_next(bench: Bench, start: S
 
 
 @needs_mounts
+@pytest.mark.usefixtures("idle")
 @pytest.mark.skipif(shutil.which("nsenter") is None, reason="needs nsenter to look at the mounts")
 def test_the_shared_memory_of_a_killed_run_is_used_by_the_next_and_goes_with_it(bench: Bench, start: Start) -> None:
     with ExitStack() as stack:
@@ -175,19 +179,6 @@ def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(
         bench.is_now("ready", A, B)
         assert second.ends(by=signal.SIGTERM)[0] == 0
     assert (bench.mode(A), bench.mode(B)) == (0, 0)
-
-
-@needs_mounts
-def test_a_kubelet_that_is_down_at_the_end_is_no_reason_to_take_the_mode_from_those_it_named(
-    bench: Bench, start: Start
-) -> None:
-    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
-    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)):
-        running = start()
-        bench.is_now("ready", A, B)
-        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
-    assert running.ends(by=signal.SIGTERM)[0] == 0
-    assert (bench.mode(A), bench.mode(B)) == (3, 0)
 
 
 def test_an_end_has_the_time_for_a_daemon_that_hangs_as_it_starts() -> None:

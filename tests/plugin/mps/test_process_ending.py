@@ -11,6 +11,7 @@ import pytest
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import ISOLATED, ISOLATED_IF_PERMITTED, needs_mounts
 from tests.plugin.mps.standin import alive
+from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.waiting import wait_until
 
 
@@ -101,3 +102,31 @@ def test_what_cannot_be_used_is_one_line(bench: Bench, start: Start, wrong: str,
     assert sentence in other
     assert "\n" not in other
     assert list(alive(bench.pipes)) == []
+
+
+@needs_mounts
+def test_a_kubelet_that_is_down_at_the_end_is_no_reason_to_take_the_mode_from_those_it_named(
+    bench: Bench, start: Start
+) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)):
+        running = start()
+        bench.is_now("ready", A, B)
+        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
+    assert running.ends(by=signal.SIGTERM)[0] == 0
+    assert (bench.mode(A), bench.mode(B)) == (3, 0)
+
+
+@needs_mounts
+def test_while_the_kubelet_has_never_said_who_holds_a_share_no_mode_is_taken(bench: Bench, start: Start) -> None:
+    running = start()
+    bench.is_now("ready", A, B)
+    code, log, _ = running.ends(by=signal.SIGTERM)
+    assert (code, bench.mode(A), bench.mode(B)) == (0, 3, 3)
+    (kept,) = [line for line in log if line["message"].startswith("compute modes stay exclusive: the kubelet has not")]
+    assert kept["gpus"] == [A, B]
+    with kubelet(bench.root / "kubelet"):
+        again = start()
+        bench.is_now("ready", A, B)
+        assert again.ends(by=signal.SIGTERM)[0] == 0
+    assert (bench.mode(A), bench.mode(B)) == (0, 0)
