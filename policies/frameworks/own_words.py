@@ -12,7 +12,7 @@ from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import LOWERED, Judge, OwnValue, number_in, shown
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
 from policies.frameworks.settings import Option, SettingIndex
-from policies.frameworks.shell_text import BETWEEN
+from policies.frameworks.shell.plain_words import BETWEEN
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
 

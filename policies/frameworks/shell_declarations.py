@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from policies.frameworks.expansion import UNREAD, UnreadableError
-from policies.frameworks.shell_values import Word
+from policies.frameworks.shell.script import Word
 
 DECLARING: Final = frozenset(
     {"declare", "export", "float", "integer", "local", "nameref", "readonly", "typeset", "unset"}

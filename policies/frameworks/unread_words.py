@@ -13,14 +13,14 @@ from typing import Final
 from policies.frameworks.command_line import POSIX_SHELLS, SHELLS, unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD, UnreadableError, Variables
 from policies.frameworks.settings import SettingIndex
-from policies.frameworks.shell_builtins import COMPUTED, BuiltIns
+from policies.frameworks.shell.builtins import COMPUTED, BuiltIns
+from policies.frameworks.shell.options import behind_options, is_input, takes_words, takes_words_of_file
+from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
+from policies.frameworks.shell.reader import Lexer
+from policies.frameworks.shell.script import DASHED, GIVEN, Word
+from policies.frameworks.shell.tools import runs_another, takes_any_word, writes_a_value, writes_nothing
+from policies.frameworks.shell.variables import FUNCTION_OF_BASH, RUN_BY_SHELLS
 from policies.frameworks.shell_declarations import DECLARING
-from policies.frameworks.shell_lexer import Lexer
-from policies.frameworks.shell_options import behind_options, is_input, takes_words, takes_words_of_file
-from policies.frameworks.shell_text import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
-from policies.frameworks.shell_tools import runs_another, takes_any_word, writes_a_value, writes_nothing
-from policies.frameworks.shell_values import DASHED, GIVEN, Word
-from policies.frameworks.shell_variables import FUNCTION_OF_BASH, RUN_BY_SHELLS
 
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD})+")

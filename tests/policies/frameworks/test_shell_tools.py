@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policies.frameworks.shell_tools import runs_another
+from policies.frameworks.shell.tools import runs_another
 
 COMMAND = r"(?:^|[;\n{}/$0-9!])[^\S\n]*e(?:\s|$)"
 FLAG = r"[^\w\s-][0-9gImMp]*e[0-9gImMp]*(?:$|[\s;}])"

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.shell.options import loses_environment
+from policies.frameworks.shell.plain_words import OF_EVERY_SHELL, SET_BY_SHELLS
+from policies.frameworks.shell.script import DASHED, GIVEN, SEVERAL, WHITE_SPACE, Word
 from policies.frameworks.shell_declarations import given
-from policies.frameworks.shell_options import loses_environment
-from policies.frameworks.shell_text import OF_EVERY_SHELL, SET_BY_SHELLS
-from policies.frameworks.shell_values import DASHED, GIVEN, SEVERAL, WHITE_SPACE, Word
 
 RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"})  # as texts
 FUNCTION_OF_BASH: Final = "BASH_FUNC_"

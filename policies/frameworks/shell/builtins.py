@@ -4,6 +4,10 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.shell.plain_words import BETWEEN
+from policies.frameworks.shell.script import Word, names_of_numbers
+from policies.frameworks.shell.tools import tool, variables_set
+from policies.frameworks.shell.variables import RUN_BY_SHELLS, ShellVariables
 from policies.frameworks.shell_declarations import (
     DECLARING,
     declared,
@@ -11,10 +15,6 @@ from policies.frameworks.shell_declarations import (
     makes_read_only,
     sets_in_every_shell,
 )
-from policies.frameworks.shell_text import BETWEEN
-from policies.frameworks.shell_tools import tool, variables_set
-from policies.frameworks.shell_values import Word, names_of_numbers
-from policies.frameworks.shell_variables import RUN_BY_SHELLS, ShellVariables
 
 COMPUTED: Final = re.compile(r"[$`]")
 _WITH_INDEXES: Final = frozenset({"[", "printf", "read", "test"})  # which evaluate those of the variables they name

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import A_VALUE, MOST_TOKENS, UNREAD, Allowance, UnreadableError, Variables
-from policies.frameworks.shell_lexer import Lexer
-from policies.frameworks.shell_values import Word
+from policies.frameworks.shell.reader import Lexer
+from policies.frameworks.shell.script import Word
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Container
 

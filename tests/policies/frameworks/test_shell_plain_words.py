@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policies.frameworks.expansion import Allowance, Variables
-from policies.frameworks.shell_text import in_plain_words
+from policies.frameworks.shell.plain_words import in_plain_words
 from policies.pod import Container, Variable
 
 NAMES = [f"{letter}{digit}" for letter in "AB" for digit in range(6)]  # more than are looked for one by one

@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
-from policies.frameworks.shell_commands import CLOSING, OPENING, Commands, commands_of_dash
-from policies.frameworks.shell_values import GIVEN, Shell, Word
-from policies.frameworks.shell_words import BARE, WordReader
+from policies.frameworks.shell.compound_parts import CLOSING, OPENING, Commands, commands_of_dash
+from policies.frameworks.shell.script import GIVEN, Shell, Word
+from policies.frameworks.shell.words import BARE, WordReader
 
 _END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
 _COMMAND = re.compile(r"\$\(|`|\$\{\w+(?:\[[^]]*\])?:?=")

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
-from policies.frameworks.shell_values import Word
+from policies.frameworks.shell.script import Word
 
 OPENING = frozenset({"if", "while", "until", "for", "select", "{"})
 CLOSING = frozenset({"fi", "done", "}"})

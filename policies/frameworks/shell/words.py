@@ -4,8 +4,8 @@ import re
 import sys
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
-from policies.frameworks.shell_expansions import ExpansionReader
-from policies.frameworks.shell_values import GIVEN, SEVERAL, SPLIT, Word
+from policies.frameworks.shell.expansions import ExpansionReader
+from policies.frameworks.shell.script import GIVEN, SEVERAL, SPLIT, Word
 
 BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\n;&|()<>])")
 BLANK = re.compile(r"[ \t]+|\\\n")

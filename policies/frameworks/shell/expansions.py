@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
-from policies.frameworks.shell_values import DASHED, GIVEN, SEVERAL, SPLIT, Shell, Word, names_of_numbers
+from policies.frameworks.shell.script import DASHED, GIVEN, SEVERAL, SPLIT, Shell, Word, names_of_numbers
 
 _DEEPEST: Final = 12  # substitutions, quotes and texts in one another
 

@@ -8,11 +8,11 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import UnreadableError
-from policies.frameworks.shell_commands import MAY_FAIL, Commands, HereDocument, here_document
-from policies.frameworks.shell_compounds import CompoundReader
+from policies.frameworks.shell.compound_parts import MAY_FAIL, Commands, HereDocument, here_document
+from policies.frameworks.shell.compounds import CompoundReader
+from policies.frameworks.shell.script import SPLIT, Shell, Word
+from policies.frameworks.shell.words import BLANK
 from policies.frameworks.shell_declarations import DECLARING
-from policies.frameworks.shell_values import SPLIT, Shell, Word
-from policies.frameworks.shell_words import BLANK
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
