@@ -43,15 +43,15 @@ _WRAPPERS: dict[str, frozenset[str]] = {
         "timeout": "-k -s --kill-after --signal",
         "tini": "-p -e",
         "toybox": "",
-        "unshare": "--map-user --map-group --map-users --map-groups --setuid --setgid",
+        "unshare": "-w -R -S -G --map-user --map-group --map-users --map-groups --setuid --setgid --wd --root",
         "xargs": "-I -i -n -P -d -a -E -L -s",
     }.items()
 }
 _OPERANDS = frozenset({"chroot", "gosu", "su", "su-exec"})  # their first word is a user or a directory
 _TEXT_OPTIONS = {  # what follows is a text for a shell, or one that is split into words
     "env": ("-S", "--split-string"),
-    "runuser": ("-c", "--command"),
-    "su": ("-c", "--command"),
+    "runuser": ("-c", "--c"),
+    "su": ("-c", "--c"),
 }
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
@@ -130,7 +130,7 @@ def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
         operands = 1 if wrapper in _OPERANDS else 0
         while at < end:
             word = words[at]
-            if word.startswith(_TEXT_OPTIONS.get(wrapper, ("\0",))):
+            if word.startswith(_TEXT_OPTIONS.get(wrapper, ())):
                 return at, True
             if word == "--":
                 at += 1

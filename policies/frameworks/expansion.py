@@ -6,7 +6,7 @@ The rules are those of Kubernetes: `$(NAME)` is replaced once, from what stands 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -127,6 +127,11 @@ class Variables:
         assert self._values is not None  # noqa: S101 - for the type checker
         value = self._values.get(name)
         return ANYTHING if value is None and self._may_come_from_all(name) else value
+
+    def values(self) -> Sequence[str]:
+        """Return what the variables hold."""
+        self._read()
+        return self._texts
 
     def _may_come_from_all(self, name: str) -> bool:
         """Whether an envFrom may set *name*: a key of a ConfigMap or Secret behind its prefix."""

@@ -8,6 +8,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.framework import Framework, Override, Spelling
 from policies.pod import Container, Variable
 
+FUNCTION_OF_BASH = "BASH_FUNC_"  # how a variable's name begins that bash takes for a function
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
@@ -98,13 +99,16 @@ class SettingIndex:
     def texts_in(self, env: Sequence[Variable]) -> list[int]:
         """List the places in *env* of values that may be a command line, or a part of it, with a setting in it."""
         # One look at all values rules out those of almost every container. No setting has the end of a line in it.
-        if not self._may_be_text("\n".join([one.value or "" for one in env])):
+        has_function = any(one.name.startswith(FUNCTION_OF_BASH) for one in env)
+        if not has_function and not self._may_be_text("\n".join([one.value or "" for one in env])):
             return []
         return [place for place, one in enumerate(env) if self.is_text(one)]
 
     def is_text(self, variable: Variable) -> bool:
         """Whether the value of a variable may be such a text; a setting of its own is none."""
-        return self.variable(variable.name) not in self.variables and self._may_be_text(variable.value or "")
+        is_function = variable.name.startswith(FUNCTION_OF_BASH)
+        is_own = self.variable(variable.name) in self.variables
+        return is_function or (not is_own and self._may_be_text(variable.value or ""))
 
     def _may_be_text(self, text: str) -> bool:
         return "$" in text or "`" in text or self.has_setting(text)
@@ -136,6 +140,10 @@ class SettingIndex:
     def of_option(self, option: str) -> list[Option]:
         """List what *option* may be: written -f or --f, with dashes or underscores, or abbreviated."""
         return self.options.get(canonical(option), [])
+
+    def takes_next(self, word: str) -> bool:
+        """Whether the word behind *word* is the value of a setting."""
+        return word in self.variables or (word.startswith("-") and bool(self.of_option(word)))
 
     def may_become_one(self, start: str) -> bool:
         """Whether an option that starts so, and goes on unread, may be one of the settings."""

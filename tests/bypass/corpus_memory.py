@@ -9,6 +9,7 @@ from tests.bypass.corpus_memory_nothing import of_nothing
 from tests.bypass.corpus_memory_shell import shell_texts
 from tests.bypass.corpus_memory_texts import texts, wrapped
 from tests.bypass.corpus_memory_variables import of_variables
+from tests.bypass.corpus_memory_ways import ways
 from tests.bypass.greedy import (
     CONF,
     CONFIG_MAP,
@@ -29,7 +30,7 @@ DIGITS = variable("N", "95")
 
 def greedy() -> list[Greedy]:
     """List every one."""
-    of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects())
+    of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects(), *ways())
     return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *_overriding()]
 
 

@@ -19,32 +19,35 @@ _SETTING = (
 )  # fmt: skip
 # Where a variable, or a word of several, may be more than one of its values.
 _HOLDING = (
-    f"A=$Z--gpu; if x; then A=z; fi; vllm serve m $A{_REST}",
-    f"A=$Z--gpu; trap 'A=x' EXIT; vllm serve m $A{_REST}",
     "REPLY=x; read < /x; vllm serve m $REPLY",
     "MAPFILE=x; mapfile < /x; vllm serve m $MAPFILE",
     f"_=x; : --gpu; vllm serve m $_{_REST}",
     "OPTARG=x; getopts a: o; vllm serve m $OPTARG",
     "read() { :; }; read A < /x; vllm serve m $A",
     f"alias x=y\nread A < /x; vllm serve m x$A{_REST}",
-    f"eval '((1)); A=--gpu'; vllm serve m ${{A:-x}}{_REST}",
-    f"B='y --gpu'; f() {{ B=(x); }}; vllm serve m z$B{_REST}",
     "A=1; : $[A=9]; vllm serve m --gpu-memory-utilization=0.$A",
     "A=1; X[A=9]=x; vllm serve m --gpu-memory-utilization=0.$A",
-    f"A=$''; vllm serve m ${{A:+--gpu}}{_REST}",
-    f"eval 'A=$'$((1))$B; vllm serve m $A{_REST}",
     f'C1=--gpu; C=x; N=$((1)); eval "vllm serve m \\$C$N{_REST}"',
-    f"if x; then A='$Q'--gpu; else A=x; fi; eval \"vllm serve m ${{A}}{_REST}\"",
-    f'A="\'\'--gpu"; if x; then A=x; fi; sh -c "vllm serve m $A{_REST}"',
-    f"$LABEL A=--gpu; vllm serve m $A{_REST}",
     f'eval "$LABEL() {{ vllm serve m \\$1; }}"; echo --gpu$Z{_REST}',
-    "A=XLA_PYTHON; if x; then A=z; fi; env ${A}_CLIENT_MEM_FRACTION=0.95 python x",
-    "A=XLA_PYTHON; if x; then A=z; fi; eval ${A}_CLIENT_MEM_FRACTION=0.95 python x",
     f"vllm serve m $(echo $B; uname >/dev/null){_REST}",
     "vllm serve m $(basename /x/--gpu-memory-utilization=0.95$Z)",
     f"vllm serve m `echo -n $B; nproc >&2`{_REST}",
     f"vllm serve m $(trap 'printf -- $B' EXIT; id -u >/dev/null){_REST}",
     f"vllm serve m $(f() {{ echo $B; }}; f; id -u >/dev/null){_REST}",
+)
+# Where one of the values that it may have makes a setting above the share.
+_MAKING = (
+    f"eval 'A=$'$((1))$B; vllm serve m $A{_REST}",
+    f"A=$''; vllm serve m ${{A:+--gpu}}{_REST}",
+    f"eval '((1)); A=--gpu'; vllm serve m ${{A:-x}}{_REST}",
+    f"A=$Z--gpu; if x; then A=z; fi; vllm serve m $A{_REST}",
+    f"A=$Z--gpu; trap 'A=x' EXIT; vllm serve m $A{_REST}",
+    f"B='y --gpu'; f() {{ B=(x); }}; vllm serve m z$B{_REST}",
+    f"if x; then A='$Q'--gpu; else A=x; fi; eval \"vllm serve m ${{A}}{_REST}\"",
+    f'A="\'\'--gpu"; if x; then A=x; fi; sh -c "vllm serve m $A{_REST}"',
+    f"$LABEL A=--gpu; vllm serve m $A{_REST}",
+    "A=XLA_PYTHON; if x; then A=z; fi; env ${A}_CLIENT_MEM_FRACTION=0.95 python x",
+    "A=XLA_PYTHON; if x; then A=z; fi; eval ${A}_CLIENT_MEM_FRACTION=0.95 python x",
     f"set -- {USE} 0.1; vllm serve m $1 0.95",
     f"f() {{ vllm serve m $1 0.95; }}; f {USE} 0.1",
     f"sh -c 'vllm serve m $0 0.95' {USE} 0.1",
@@ -101,8 +104,9 @@ _HARMLESS = (
 
 def dialects() -> Iterator[Greedy]:
     """Yield them by what becomes of them."""
-    yield from _texts("not set", [f"{one} vllm serve m $B{_REST}" for one in _SETTING], "warned", "denied")
+    yield from _texts("not set", [f"{one} vllm serve m $B{_REST}" for one in _SETTING], "denied", "denied")
     yield from _texts("one of several", _HOLDING, "warned", "denied")
+    yield from _texts("one of several that is above", _MAKING, "denied", "denied")
     yield from _texts("hidden", _HIDING, "warned", "denied")
     yield from _texts("said", _SAYING, "denied", "denied")
     yield from _texts("in other words", _HARMLESS, "kept", "kept")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tests.bypass.attempt import variable
 from tests.bypass.greedy import CONFIG_MAP, SECRET, USE, Greedy, Outcome
-from tests.bypass.unread_texts import DISGUISED, REACHING
+from tests.bypass.unread_texts import DISGUISED, IN_PARTS, REACHING
 
 UNREAD = [variable("EXTRA", None, **CONFIG_MAP), variable("TOKEN", None, **SECRET), variable("PORT", "8000")]
 SERVE = f"vllm serve m {USE} 0.2"
@@ -39,6 +39,7 @@ HARMLESS = (
     f'{SERVE} "--api-key=$TOKEN"',
     f"case $EXTRA in a|b) echo $TOKEN;; *) true;; esac; {SERVE}",
     f"{SERVE} --tensor-parallel-size $(nproc)",
+    "vllm serve m --port ${PORT#80} --gpu-memory-utilization 0.2",
     f'ARGS="--port 1"; if [ -n "$TP" ]; then ARGS="$ARGS --tp $TP"; fi; exec {SERVE} $ARGS',
     f'ARGS=(--port 8000 --dtype auto); {SERVE} "${{ARGS[@]}}"',
     f'printf %s "$TOKEN" > /t 2>&1; {SERVE} >/log 2>&1',
@@ -77,6 +78,7 @@ def shell_texts() -> Iterator[Greedy]:
     yield from _texts("reaching", REACHING, "warned", "denied")
     yield from _texts("harmless", HARMLESS, "kept", "kept")
     yield from _texts("disguised", DISGUISED, "warned", "denied")
+    yield from _texts("in parts", IN_PARTS, "denied", "denied")
     yield from _texts("vanishing", VANISHING, "denied", "denied")
     decoded = "vllm serve m $'\\055\\x2dgpu-memory-utilization=0.95'"
     yield Greedy("an option in a shell's escapes", {"command": ["bash", "-c", decoded]}, "denied", "denied")

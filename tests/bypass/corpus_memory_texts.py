@@ -26,11 +26,11 @@ _DENIED = (
     f"vllm serve m `echo {USE}` 0.95",
     f"vllm serve m `echo {USE}=0.95`",
     f"U=0.95; vllm serve m {USE} $U",
+    f"vllm serve m {USE}=${{U:-0.95}}",
 )  # fmt: skip
 # What such a text sets is seen by the shell alone.
 _UNREAD = (
     f"vllm serve m {USE}=$U",
-    f"vllm serve m {USE}=${{U:-0.95}}",
     f"vllm serve m {USE}=$(cat /u)",
     f"vllm serve m {USE}=`cat /u`",
     "vllm serve m --gpu-memory-$U=0.95",

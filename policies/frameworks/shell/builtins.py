@@ -1,112 +1,111 @@
-"""What the built-in commands of a shell, and its functions, do to what a text says later."""
+"""Which variables the built-in commands of a shell set, by the words that they get."""
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
-from policies.frameworks.shell.plain_words import BETWEEN
-from policies.frameworks.shell.script import Word, names_of_numbers
-from policies.frameworks.shell.tools import tool, variables_set
-from policies.frameworks.shell.variables import RUN_BY_SHELLS, ShellVariables
-from policies.frameworks.shell_declarations import (
-    DECLARING,
-    declared,
-    given,
-    makes_read_only,
-    sets_in_every_shell,
-)
+from policies.frameworks.expansion import ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.shell.script import Assignment, Literal, Word
+from policies.frameworks.shell.signs import names_of_numbers
 
-COMPUTED: Final = re.compile(r"[$`]")
-_WITH_INDEXES: Final = frozenset({"[", "printf", "read", "test"})  # which evaluate those of the variables they name
+_NAMED_BY_TYPE: Final = frozenset({"float", "integer", "nameref"})  # of ksh
+_KEEPING: Final = frozenset("-AFafgprtvx")  # options with which a variable holds what it is set to
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_GIVEN = re.compile(r"([A-Za-z_]\w*+)(\[[^]]*+\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
+_NAMING: Final = {"compgen": "V", "set": "A", "wait": "p"}  # a variable by an option
+_WITH_INDEXES: Final = frozenset(
+    {"[", "declare", "local", "printf", "read", "test", "typeset", "unset", "wait"}
+)  # which evaluate those of the variables they name
 _INDEXED: Final = re.compile(r"(?:-v)?[A-Za-z_]\w*+\[", re.ASCII)
 _LONGEST_EXPRESSION: Final = 128  # characters
+_HOME = re.compile("~")
+_WRITTEN = re.compile(r"([A-Za-z_]\w*+)(\+?)=", re.ASCII)
 
 
-class BuiltIns(ShellVariables):
-    """The variables, functions and kept texts of one text, and all that it says."""
+def written(word: Word) -> Assignment | None:
+    """Return what a word of a command sets that is written NAME=value, whatever the value is."""
+    first = word[0] if word else None
+    match = _WRITTEN.match(first.text) if isinstance(first, Literal) else None
+    if match is None or not isinstance(first, Literal):
+        return None
+    value: Word = (Literal(first.text[match.end() :], first.is_quoted), *word[1:])
+    if _HOME.match(first.text, match.end()) or ":~" in first.text:
+        value = (Literal(ANYTHING),)
+    return Assignment(match[1], value, match[2] == "+")
 
-    def __init__(self, variables: Variables) -> None:
-        """Begin with the *variables* of the container."""
-        super().__init__(variables)
-        self._functions: set[str] = set()
-        self._kept: list[str] = []  # texts that a shell may run later, if one runs what it is given elsewhere
-        self._seen: list[str] = []
 
-    def _find(self, start: str) -> None:
-        """Take note of a word that begins with *start* and goes on unread."""
-        raise NotImplementedError
+def given(words: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """List what words like NAME=value or NAME[0]=value set: the name, the value, and whether it is an element."""
+    matches = [match for match in map(_GIVEN.match, words) if match]
+    return [(match[1], f"{ANYTHING if match[3] else ''}{match[4]}", bool(match[2])) for match in matches]
 
-    def _may_be_text(self, text: str) -> None:
-        """Look at a word that its program may run."""
-        raise NotImplementedError
 
-    def says(self, text: str) -> None:
-        """Take note of a text that may become a word, or not."""
-        self._seen.append(text)
+def emptied(words: Sequence[str]) -> list[str]:
+    """
+    List the variables that a command which declares some may leave empty: `local NAME`, `unset NAME`.
 
-    def assign(self, name: str, value: Word, *, appends: bool = False) -> None:
-        """Take note of a variable."""
-        self._seen.append(value.text if name.endswith("[") else f"{BETWEEN} {name}={value.text} {BETWEEN}")
-        super().assign(name, value, appends=appends)
-        self._look_at_kept(value.text, is_run=name in RUN_BY_SHELLS)
+    Raises:
+        UnreadableError: If a name is computed, or a variable will hold something else: -l writes it in small letters.
+    """
+    program, *operands = words
+    if program in _NAMED_BY_TYPE:
+        raise UnreadableError
+    found = []
+    for one in operands:
+        if _GIVEN.match(one):
+            continue
+        if UNREAD in one or (one.startswith("-") and not _KEEPING.issuperset(one)):
+            raise UnreadableError
+        if program != "export" and not one.startswith("-"):
+            found.append(one)
+    return found
 
-    def defines(self, name: str) -> None:
-        """Take note of a function: it may be called like a tool, or in place of one that is not there."""
-        is_any = UNREAD in name or name.startswith("command_not_found_")
-        self._functions.add("alias" if is_any else name)
 
-    def _tool(self, program: str) -> str:
-        return "" if program in self._functions or "alias" in self._functions else tool(program)
+def computed(words: Sequence[str]) -> list[str]:
+    """List the variables that a tool sets to what it reads or writes; a name may be an element's, or a mark."""
+    program, *operands = words
+    if program in ("read", "mapfile", "readarray"):
+        return [one.partition("a")[2] if one.startswith("-") else one for one in operands]
+    if program == "getopts":
+        return [*operands[1:2], "OPTARG"]
+    if program in _NAMING:
+        return list(_behind_option(operands, _NAMING[program]))
+    if program != "printf" or not operands or not operands[0].startswith("-v"):
+        return []
+    return [operands[0].removeprefix("-v")] if operands[0] != "-v" else operands[1:2]
 
-    def _may_set(self, words: list[Word]) -> None:
-        """Take note of the variables of what may be a built-in command, or a function or an alias as well."""
-        if words and UNREAD in words[0].text:
-            for one in given(words[1:]):
-                self.assign(one.name, one.value)
-                self.may_not_be_set(one.name)
-        if not words or not self._functions:
-            return
-        if words[0].text in DECLARING:
-            self._declare(words, words)
-        elif tool(words[0].text):
-            self._reads_into([one.text for one in words])
 
-    def _declare(self, words: list[Word], wrappers: list[Word]) -> None:
-        is_set = sets_in_every_shell(words, wrappers) and "alias" not in self._functions
-        if makes_read_only(words):
-            self.keep()
-        try:
-            for one in declared(words):
-                self.assign(one.name, one.value, appends=one.appends)
-                if not is_set or one.appends:
-                    self.may_not_be_set(one.name)
-        except UnreadableError:
-            self._find("")
+def _behind_option(operands: Sequence[str], letter: str) -> Iterator[str]:
+    for one, following in pairwise([*operands, ""]):
+        if one.startswith(("-", "+")) and letter in one:
+            yield one.partition(letter)[2] or following
 
-    def _reads_into(self, words: list[str]) -> None:
-        """Take note of what a tool keeps for later: the variables that it sets, and texts."""
-        for one in variables_set(words):
-            self.compute(one.partition("[")[0])
-            self._seen.append(f"{BETWEEN} {one}={ANYTHING}")
-            if UNREAD in one:
-                self._find("")
-        for one in words[1:]:
-            self._look_at_kept(one)
-            if words[0] == "let" or (words[0] in _WITH_INDEXES and _INDEXED.match(one)):
-                self._calculate(one)
 
-    def _calculate(self, text: str) -> None:
-        """Take note of the variables that an arithmetic expression, or one in an index, sets to numbers."""
-        if len(text) > _LONGEST_EXPRESSION:
-            self._find("")
-            return
-        for name in names_of_numbers(text):
-            self.assign(name, Word(A_VALUE))
-            self.may_not_be_set(name)
+def numbers_set(words: Sequence[str]) -> list[str]:
+    """
+    List the variables that arithmetic in the words of a tool may set: `let A=1`, `test -v 'x[A=1]'`.
 
-    def _look_at_kept(self, text: str, *, is_run: bool = False) -> None:
-        """Look at a text that nobody runs yet; *is_run*: some shell will."""
-        if is_run or (0 <= text.find("[") < max(text.rfind("$("), text.rfind("`"))):  # arithmetic evaluates it
-            self._may_be_text(text)
-        elif "{" in text or COMPUTED.search(text):
-            self._kept.append(text)
+    Raises:
+        UnreadableError: If there is more of it than in any real text.
+    """
+    found: list[str] = []
+    for one in words[1:]:
+        if words[0] == "let" or (words[0] in _WITH_INDEXES and _INDEXED.match(one)):
+            if len(one) > _LONGEST_EXPRESSION:
+                raise UnreadableError
+            found += names_of_numbers(one)
+    return found
+
+
+def is_name(word: str) -> bool:
+    """Whether *word* may name a variable."""
+    return _NAME.fullmatch(word) is not None
+
+
+def positional(words: Sequence[str]) -> Sequence[str]:
+    """Return what `set` makes of its words the positional ones, without its options."""
+    at = 1
+    while at < len(words) and words[at].startswith(("-", "+")) and words[at] not in ("-", "--"):
+        at += 1
+    return words[at + 1 :] if words[at : at + 1] in (["-"], ["--"]) else words[at:]

@@ -9,9 +9,21 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
-from policies.frameworks.shell.script import DASHED, GIVEN, SEVERAL, SPLIT, Shell, Word, names_of_numbers
-
-_DEEPEST: Final = 12  # substitutions, quotes and texts in one another
+from policies.frameworks.shell.arithmetic import DEEPEST, ArithmeticReader
+from policies.frameworks.shell.script import (
+    ALL,
+    POSITIONAL,
+    ZERO,
+    Elements,
+    Literal,
+    Number,
+    Output,
+    Part,
+    Reference,
+    Script,
+    Word,
+)
+from policies.frameworks.shell.signs import is_index, is_odd, unescaped
 
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_HERE = re.compile(r"[^\\$`]+")
@@ -19,134 +31,101 @@ _IN_BRACES = re.compile(r"[^\\'\"$`}]+")
 _QUOTED = re.compile(r"'[^'\"\\$`}]*+'")  # which ends the same whether a shell sees quotes in double quotes or not
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*)|([0-9@*])|[#?$!-])", re.ASCII)
 _BRACED = re.compile(r"\$\{(#?)(?:([A-Za-z_]\w*)|([0-9]+|[@*])|[#?$!-])(\[[@*]\])?(:?[-=+?]|(?=\}))?", re.ASCII)
-# What it assigns to the variables of the text is a number, but for ${NAME:=x}.
-_ARITHMETIC = re.compile(
-    r"\$\(\((?:[^`$()]++|\$[A-Za-z_]|\$\{(?!\w+(?:\[[^]]*\])?:?=)|\([^`$()]*+\)){0,64}+\)\)", re.ASCII
-)
+_OF_SHELL: Final = Literal(A_VALUE)
+DOLLAR: Final = Literal("$", is_quoted=False)  # which nothing follows that could be expanded
 
 
-class ExpansionReader:
+class ExpansionReader(ArithmeticReader):
     """Reads what a shell expands in one text."""
 
-    def __init__(self, text: str, shell: Shell) -> None:
-        """Read *text* for *shell*."""
-        self._text, self._shell = text, shell
-        self._at = 0
-
-    def _deeper(self) -> None:
-        self._shell.depth += 1
-        if self._shell.depth > _DEEPEST:
-            raise UnreadableError
-
-    def _list(self, until: str) -> str:
+    def _inside(self) -> Script:
+        """Read the commands up to a closing parenthesis."""
         raise NotImplementedError
 
-    def _nested(self, text: str) -> str:
+    def _nested(self, text: str) -> Script:
+        """Read another text that stands in this one."""
         raise NotImplementedError
 
-    def here_document(self) -> str:
+    def here_document(self) -> tuple[Part, ...]:
         """Read all of the text as the body of a here-document whose delimiter is not quoted."""
-        return "".join(self._quoted(_IN_HERE, "", "$`\\\n"))
+        return tuple(self._quoted(_IN_HERE, "", "$`\\\n"))
 
-    def _in_double_quotes(self) -> list[str]:
+    def _in_double_quotes(self) -> list[Part]:
         self._at += 1
         parts = self._quoted(_IN_QUOTES, '"', '$`"\\\n')
         self._at += 1
-        return parts
+        return parts or [Literal("")]
 
-    def _quoted(self, plain: re.Pattern[str], end: str, escaped: str) -> list[str]:
+    def _quoted(self, plain: re.Pattern[str], end: str, escaped: str) -> list[Part]:
         """Read up to *end*, where a backslash counts only before one of *escaped*."""
-        parts: list[str] = []
+        parts: list[Part] = []
         text = self._text
         while self._at < len(text):
-            self._shell.count()
+            self._count()
             sign = text[self._at]
             if match := plain.match(text, self._at):
-                parts.append(match[0])
+                parts.append(Literal(match[0]))
                 self._at = match.end()
             elif sign == end:
                 return parts
             elif sign == "\\":
                 following = text[self._at + 1 : self._at + 2]
                 kept = following if following and following in escaped else f"\\{following}"
-                parts.append("" if following == "\n" else kept)
+                parts.append(Literal("" if following == "\n" else kept))
                 self._at += 2
             else:
-                parts.append(self._expansion(quoted=True))
+                parts += self._expansion(is_quoted=True)
         if end:
             raise UnreadableError
         return parts
 
-    def _expansion(self, *, quoted: bool = False) -> str:
+    def _expansion(self, *, is_quoted: bool = False) -> list[Part]:
         """Read what begins with a dollar or a backquote."""
         text, at = self._text, self._at
         if text[at] == "`":
-            return self._backquoted(quoted=quoted)
+            return [Output(self._backquoted(is_quoted=is_quoted), is_quoted)]
         if text.startswith("$(", at):
-            if match := _ARITHMETIC.match(text, at):
-                self._at = match.end()
-                self._set_numbers(match[0])
-                return A_VALUE
+            if text.startswith("$((", at) and self._calculates("$(("):
+                return [Number()]
             self._at += 1
-            return self._substituted()
+            return [Output(self._inside(), is_quoted)]
         if text.startswith("${", at):
-            return self._braced(quoted=quoted)
+            return self._braced(is_quoted=is_quoted)
         match = _PARAMETER.match(text, at)
         if match is None:
-            if text.startswith(("$[", f"${UNREAD}"), at) or (text.startswith('$"', at) and not quoted):
-                raise UnreadableError
+            if self._is_bash and not is_quoted and text.startswith("$'", at):
+                return [Literal(self._escapes())]
+            is_of_bash = not is_quoted and text.startswith(("$'", '$"'), at)
+            if is_of_bash or text.startswith(("$[", f"${UNREAD}"), at):
+                raise UnreadableError  # of these bash makes what dash does not
             self._at += 1
-            return "$"
+            return [Literal("$") if is_quoted else DOLLAR]
         self._at = match.end()
+        if text.startswith(UNREAD, self._at):  # its name may go on
+            raise UnreadableError
         if match[1]:
-            if text.startswith(UNREAD, self._at):  # its name may go on
-                raise UnreadableError
-            return self._shell.value(match[1])
-        return self._given(match[2], quoted=quoted) if match[2] else A_VALUE
+            return [Reference(match[1], is_quoted)]
+        return self._given("", match[2], is_quoted=is_quoted) if match[2] else [_OF_SHELL]
 
-    @staticmethod
-    def _given(position: str, *, quoted: bool) -> str:
-        """Stand for words of the command line; what is before and behind them joins the first and the last one."""
-        if quoted:
-            return f"{GIVEN}{SPLIT}{GIVEN}" if position == "@" else GIVEN
-        return SEVERAL
-
-    def _set_numbers(self, arithmetic: str) -> None:
-        for name in names_of_numbers(arithmetic):
-            self._shell.count()
-            self._shell.assign(name, Word(A_VALUE))
-
-    def _at_home(self, text: str) -> str:
-        """Put the value of HOME into what begins a word and is not quoted."""
-        if text[:1] != "~" or text[1:2] not in ("", "/", ":"):
-            return text
-        home = self._shell.value("HOME")
-        return text if home == A_VALUE else home + text[1:]
-
-    def _substituted(self) -> str:
-        """Read the commands in parentheses."""
-        self._at += 1
-        self._deeper()
-        written = self._list(until=")")
-        self._shell.depth -= 1
-        self._at += 1
-        return written
-
-    def _backquoted(self, *, quoted: bool) -> str:
+    def _backquoted(self, *, is_quoted: bool) -> Script:
         self._at += 1
         text = self._up_to("`")
         if "\\" in text:
-            text = re.sub(r'\\([$`\\"])' if quoted else r"\\([$`\\])", r"\1", text)
-        self._deeper()
-        written = self._nested(text)
-        self._shell.depth -= 1
-        return written
+            text = re.sub(r'\\([$`\\"])' if is_quoted else r"\\([$`\\])", r"\1", text)
+        return self._nested(text)
+
+    def _escapes(self) -> str:
+        self._at += 2
+        quoted = self._up_to("'")
+        if "'" in quoted:
+            raise UnreadableError
+        return unescaped(quoted)
 
     def _up_to(self, sign: str) -> str:
         """Read up to *sign* where no backslash stands before it, and that as well."""
         begin = self._at
         while (end := self._text.find(sign, self._at)) >= 0:
-            self._shell.count()
+            self._count()
             self._at = end + 1
             at = end
             while at > begin and self._text[at - 1] == "\\":
@@ -155,86 +134,84 @@ class ExpansionReader:
                 return self._text[begin:end]
         raise UnreadableError
 
-    def _braced(self, *, quoted: bool) -> str:
+    def _braced(self, *, is_quoted: bool) -> list[Part]:
         match = _BRACED.match(self._text, self._at)
         if match is None:
             raise UnreadableError
         self._at = match.end()
         length, name, position, array, operator = match.groups()
-        self._deeper()
-        rest = self._up_to_brace(quoted=quoted)
-        self._shell.depth -= 1
-        self._shell.says(rest)
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise UnreadableError
+        begin = self._at
+        operand = self._up_to_brace(is_quoted=is_quoted)
+        written = self._text[begin : self._at - 1]
+        self._depth -= 1
         if operator is None:
-            self._set_numbers(rest)
-        if length:
-            return A_VALUE
-        if operator is None:
-            return self._part_of(self._shell.value(name), rest) if name and rest else ANYTHING
-        value = self._of_parameter(name, position, array, quoted=quoted)
-        match operator.lstrip(":"):
-            case "" | "?":
-                return value
-            case "+":
-                if UNREAD in value:
-                    return self._either("", rest)
-                return rest if value or operator[0] != ":" else ""
-            case _:
-                result = rest if value == "" and operator[0] == ":" else value
-                result = self._either(value, rest) if UNREAD in value else result
-                if operator[-1] == "=" and name:
-                    self._shell.assign(name, Word(result))
-                return result
+            self._set_numbers("".join(one.text for one in operand if isinstance(one, Literal)))
+        if operator is None and is_odd(written):
+            self._command.arrays += [Elements(name, [(Literal(ANYTHING),)], is_all=False)] if name else []
+            if not name or written[-2:-1] == "@":
+                raise UnreadableError  # `${A@P}` runs what A says
+            return [Literal(ANYTHING, is_quoted)]
+        if length or (not name and not position):
+            self._command.beside.append(operand)
+            return [_OF_SHELL if length or operator == "" else Literal(ANYTHING, is_quoted)]
+        if name and operator is None and is_index(operand):
+            self._command.beside.append(operand)
+            return [Reference(f"{name}{ALL}", is_quoted)]
+        if (array or not name) and operator is None:  # some of the elements, or parts of them
+            self._command.beside.append(operand)
+            return [Literal(ANYTHING, is_quoted)]
+        if array or not name:
+            sign = array[1:-1] if array else position
+            return self._given(f"{name}{ALL}" if name else "", sign, operator, operand, is_quoted=is_quoted)
+        return [Reference(name, is_quoted, "%" if operator is None else operator, operand)]
 
-    def _of_parameter(self, name: str | None, position: str | None, array: str | None, *, quoted: bool) -> str:
-        if not name:
-            return self._given(position, quoted=quoted) if position else A_VALUE
-        if not array:
-            return self._shell.value(name)
-        value = self._shell.value(f"{name}[")
-        between = SPLIT if quoted and "@" in array else " "
-        return f"{value}{between}{value}" if UNREAD in value else value
+    def _given(self, name: str, sign: str, operator: str = "", operand: Word = (), *, is_quoted: bool) -> list[Part]:
+        """Refer to elements of an array, or to the positional words by ""; joined ones are not read."""
+        self._command.passes |= not name
+        if sign == "*" and is_quoted:
+            return [Literal(ANYTHING)]
+        name = name or (ZERO if sign == ZERO else POSITIONAL)
+        return [Reference(name, is_quoted, operator, operand, is_all=sign in ("@", "*"))]
 
-    def _part_of(self, value: str, pattern: str) -> str:
-        both = value + pattern
-        if ANYTHING in both or GIVEN in value or self._shell.separators.search(both) or pattern[0] in "[@":
-            return ANYTHING
-        return A_VALUE if pattern == "##*-" else DASHED  # what is behind the last dash has none
-
-    def _either(self, one: str, other: str) -> str:
-        """Stand for one of two values."""
-        if ANYTHING in one or UNREAD in other or other.startswith("-") or self._shell.separators.search(other):
-            return ANYTHING
-        return one or A_VALUE
-
-    def _up_to_brace(self, *, quoted: bool) -> str:
-        parts: list[str] = []
+    def _up_to_brace(self, *, is_quoted: bool) -> tuple[Part, ...]:
+        parts: list[Part] = []
         text = self._text
         while self._at < len(text):
-            self._shell.count()
+            self._count()
             sign = text[self._at]
             if match := _IN_BRACES.match(text, self._at):
-                parts.append(match[0] if parts or quoted else self._at_home(match[0]))
+                parts += [Literal(match[0], is_quoted)] if parts or is_quoted else self._at_home(match[0])
                 self._at = match.end()
             elif sign == "}":
                 self._at += 1
-                return "".join(parts)
+                return tuple(parts)
             elif sign == "\\":
-                parts.append(text[self._at + 1 : self._at + 2])
+                parts.append(Literal(text[self._at + 1 : self._at + 2], is_quoted))
                 self._at += 2
             elif sign == '"':
                 parts += self._in_double_quotes()
-            elif sign == "'" and not quoted:
+            elif sign == "'" and not is_quoted:
                 end = text.find("'", self._at + 1)
                 if end < 0:
                     raise UnreadableError
-                parts.append(text[self._at + 1 : end])
+                parts.append(Literal(text[self._at + 1 : end], is_quoted))
                 self._at = end + 1
             elif sign == "'" and (match := _QUOTED.match(text, self._at)):
-                parts.append(match[0])
+                parts.append(Literal(match[0], is_quoted))
                 self._at = match.end()
-            elif sign == "'" or (not quoted and text.startswith("$'", self._at)):
+            elif sign == "'":
                 raise UnreadableError
             else:
-                parts.append(self._expansion(quoted=True))
+                parts += self._expansion(is_quoted=is_quoted)
         raise UnreadableError
+
+    def _at_home(self, text: str) -> list[Part]:
+        """Read HOME at the beginning of a word that is not quoted."""
+        if text[:2] in ("~+", "~-"):
+            return [Literal(ANYTHING, is_quoted=False)]
+        if text[:1] != "~" or text[1:2] not in ("", "/", ":"):
+            return [Literal(text, is_quoted=False)]
+        return [Reference("HOME", is_quoted=True), Literal(text[1:], is_quoted=False)]

@@ -1,17 +1,42 @@
 """What the words before a program, and the options of a shell, say of where it gets its words and variables."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 _OWN_ENVIRONMENT: Final = frozenset({"doas", "runuser", "su", "sudo"})  # which start a program without all variables
-_FILES_OF_INPUT: Final = ("/dev/fd/", "/dev/stdin", "/proc/")
-_LONG_WITH_WORD: Final = frozenset({"--rcfile", "--init-file"})
+_FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
+_PLAIN_OPTIONS: Final = {
+    "env": re.compile(
+        r"--?|-[0ivuCS]|--(?:ignore-environment|null|debug|unset|chdir|split-string|(?:unset|chdir)=.*)", re.DOTALL
+    ),
+    "exec": re.compile(r"--?|-[acl]"),
+}
+_WITH_WORD: Final = frozenset({"-u", "-C", "-S", "-a", "--unset", "--chdir"})
+_LONG_WITH_WORD: Final = frozenset({"--rcfile", "--init-file", "-rcfile", "-init-file"})
+_LONG: Final = frozenset(
+    {"-debugger", "-login", "-noediting", "-noprofile", "-norc", "-posix", "-restricted", "-verbose"}
+)
 
 
 def loses_environment(wrappers: Sequence[str]) -> bool:
     """Whether the program behind *wrappers* and their words may not have all variables of the container."""
     names = {one.rpartition("/")[2] for one in wrappers}
     return not names.isdisjoint(_OWN_ENVIRONMENT) or ("env" in names and any(one.startswith("-") for one in wrappers))
+
+
+def has_odd_option(words: Sequence[str]) -> bool:
+    """Whether `env` or `exec` has options that stand together or are abbreviated, of which one may take a word."""
+    for at, word in enumerate(words):
+        plain = _PLAIN_OPTIONS.get(word.rpartition("/")[2])
+        before = ""
+        for one in words[at + 1 :] if plain else ():
+            if one == "--" or not (one.startswith("-") or "=" in one or before in _WITH_WORD):
+                break
+            if one.startswith("-") and plain and not plain.fullmatch(one):
+                return True
+            before = one
+    return False
 
 
 def takes_words(wrappers: Sequence[str]) -> bool:
@@ -26,7 +51,7 @@ def takes_words_of_file(wrappers: Sequence[str]) -> bool:
 
 def is_input(path: str) -> bool:
     """Whether a script at *path* is what a shell is given with a here-document or a pipe."""
-    return path.startswith(_FILES_OF_INPUT)
+    return any(one in path for one in _FILES_OF_INPUT)
 
 
 def behind_options(words: Sequence[str]) -> tuple[int, bool]:
@@ -34,7 +59,7 @@ def behind_options(words: Sequence[str]) -> tuple[int, bool]:
     at, has_text = 0, False
     while at < len(words) and words[at].startswith(("-", "+")) and words[at] != "--":
         option = words[at]
-        is_long = option.startswith("--")
+        is_long = option.startswith("--") or option in _LONG_WITH_WORD or option in _LONG
         has_text |= not is_long and "c" in option
-        at += 2 if option in _LONG_WITH_WORD or (not is_long and option[-1] in "oO") else 1
-    return at, has_text
+        at += 1 + (option in _LONG_WITH_WORD if is_long else option.count("o") + option.count("O"))
+    return at + (words[at : at + 1] == ["--"]), has_text

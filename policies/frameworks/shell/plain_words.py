@@ -90,6 +90,8 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
         known = variables.in_shell(name)
         if known is None and name in SET_BY_SHELLS:
             return computed
+        if known is not None and computed == ANYTHING and ("$" in known or "`" in known):
+            return computed  # a shell may read it once more
         if known is None or (known == ANYTHING and name in OF_EVERY_SHELL):
             return A_VALUE
         return known

@@ -1,79 +1,124 @@
 """
 The simple commands of a shell's text: POSIX, and what bash adds to it by and large.
 
-The shell that reads for is told of each command, assignment and function in the order in which they stand.
+In which order they are run, how often and under which condition is not said. What shells read in different ways is not
+read at all.
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
-from policies.frameworks.expansion import UnreadableError
-from policies.frameworks.shell.compound_parts import MAY_FAIL, Commands, HereDocument, here_document
-from policies.frameworks.shell.compounds import CompoundReader
-from policies.frameworks.shell.script import SPLIT, Shell, Word
+from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.shell.builtins import written
+from policies.frameworks.shell.compound_parts import here_document
+from policies.frameworks.shell.here_documents import HereDocumentReader
+from policies.frameworks.shell.script import (
+    Assignment,
+    Command,
+    Elements,
+    Here,
+    Literal,
+    Script,
+    Word,
+)
+from policies.frameworks.shell.signs import begins_at_home, names_file, without_index
 from policies.frameworks.shell.words import BLANK
-from policies.frameworks.shell_declarations import DECLARING
 
+DECLARING: Final = frozenset(
+    {"declare", "export", "float", "integer", "local", "nameref", "readonly", "typeset", "unset"}
+)
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
+_PIPES = frozenset({"|", "|&"})
 # Dash joins names and operators at such an end of a line, and bash does not.
+_ANYTHING = Literal(ANYTHING)
 _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^][`(]{0,128}+\])?(\+?)=", re.ASCII)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^][`()\s;&|<>'\"\\]{0,128}+\])?(\+?)=", re.ASCII)
+_OF_FILE = tuple("-0123456789")
+_WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
 
 
-class Lexer(CompoundReader):
+def script_of(text: str, count: Callable[[], None], *, is_bash: bool = False) -> Script:
+    """
+    Read *text*, in which *count* counts each token; *is_bash*: no other shell reads it.
+
+    Raises:
+        UnreadableError: If it cannot be read, or shells read it in different ways.
+    """
+    return Reader(text, count, is_bash=is_bash).read()
+
+
+class Reader(HereDocumentReader):
     """Reads one text to its end."""
 
-    def __init__(self, text: str, shell: Shell) -> None:
-        """Read *text* for *shell*."""
-        super().__init__(text, shell)
-        self._here: list[HereDocument] = []
-        self._certain_to = 0  # of the text, where nothing before may have failed
+    def __init__(self, text: str, count: Callable[[], None], depth: int = 0, *, is_bash: bool = False) -> None:
+        """Read *text*, in which *count* counts each token."""
+        super().__init__(text, count, depth, is_bash=is_bash)
+        self._must_end = False  # behind &>, where dash ends the command
 
-    def read(self) -> str:
+    def read(self) -> Script:
         """
-        Give each command to the shell; returns what the last one writes, as far as that is known.
+        Read all of it.
 
         Raises:
-            UnreadableError: If the text cannot be read. What was given until then counts.
+            UnreadableError: If it cannot be read.
         """
         text = self._text
+        if "BASH_ALIASES" in text or "BASH_CMDS" in text:
+            raise UnreadableError  # their elements are what commands are
         if len(text) > _LONGEST_TEXT or "\r" in text or ("\\\n" in text and _JOINED.search(text)):
             raise UnreadableError
-        failing = MAY_FAIL.search(text)
-        self._certain_to = failing.start() if failing else len(text)
-        self._shell.count_text(text)
-        written = self._list(until="")
+        self._list()
         if self._at < len(text) or self._here:
             raise UnreadableError
-        return written
+        return self._script
 
-    def _nested(self, text: str) -> str:
-        return Lexer(text, self._shell).read()
+    def _nested(self, text: str) -> Script:
+        return Reader(text, self._count, self._depth + 1, is_bash=self._is_bash).read()
 
-    def _list(self, until: str) -> str:
-        """Read commands up to *until*, which is left to the caller."""
-        outer, self._now = self._now, Commands()
-        while self._at < len(self._text) and not (self._text[self._at] == ")" and not self._now.open):
-            self._shell.count()
+    def _inside(self) -> Script:
+        self._at += 1
+        self._depth += 1
+        inner = Reader(self._text, self._count, self._depth, is_bash=self._is_bash)
+        inner._at = self._at
+        inner._list()
+        if inner._here or not self._text.startswith(")", inner._at):
+            raise UnreadableError
+        self._at = inner._at + 1
+        self._depth -= 1
+        return inner._script
+
+    def _expanded(self, text: str) -> Word:
+        inner = Reader(text, self._count, self._depth + 1, is_bash=self._is_bash)
+        parts = inner.here_document()
+        inner._command.within = self._stands_in()
+        self._script.commands.append(inner._command)  # what its expansions set
+        return parts
+
+    def _list(self) -> None:
+        """Read commands up to a parenthesis that closes more than was opened, or the end."""
+        while self._at < len(self._text) and not (self._text[self._at] == ")" and not self._open):
+            self._count()
             self._token()
         self._end()
-        written = self._now.written
-        if self._now.open or not self._text.startswith(until, self._at) or (not until and self._at < len(self._text)):
+        if self._open:
             raise UnreadableError
-        self._now = outer
-        return written
 
     def _end(self, operator: str = "") -> None:
-        if self._now.command:
-            self._now.writes(self._shell.command(self._now.command), operator)
-        elif self._now.reads:  # $(< file)
-            self._now.writes(self._shell.command([Word("cat")]), operator)
-        self._shell.settle(is_certain=self._at <= self._certain_to and self._now.is_certain(operator))
-        self._now.next(operator)
+        now = self._command
+        self._script.pipes |= operator in _PIPES
+        nest = self._nest + len(self._open) + len(self._braces)
+        now.is_certain = self._certainty.follow(now, operator, nest)
+        if now != Command():
+            now.is_piped, now.within = operator in _PIPES, self._stands_in()
+            now.feeds = now.is_piped or nest > 0 or self._depth > 0
+            self._script.commands.append(now)
+        self._command = Command()
+        self._begun = self._must_end = False
 
     def _token(self) -> None:
         text = self._text
@@ -88,97 +133,108 @@ class Lexer(CompoundReader):
                 self._here_documents()
             elif match[0] in (";;", ";&", ";;&"):
                 self._patterns()
+        elif self._defined and not text.startswith("{", self._at):
+            self._has_no_braces()
         elif text[self._at] in "()":
             self._parenthesis(text[self._at])
         elif (match := _ASSIGNMENT.match(text, self._at)) and self._may_assign(match):
             self._assign(match)
         elif not self._reserved():
-            self._take_words()
+            self._take_word()
 
-    def _take_words(self) -> None:
-        has_index = not self._now.begun and _ELEMENT.match(self._text, self._at)  # that is computed, or long
-        if has_index or self._now.splits:
+    def _take_word(self) -> None:
+        has_index = not self._begun and _ELEMENT.match(self._text, self._at)  # that is computed, or long
+        if has_index or self._must_end:
             raise UnreadableError
-        self._now.command += self._words()
-        self._now.begun = True
+        self._has_no_braces()
+        word = self._word()
+        if self._begun and (assignment := written(word)):
+            self._command.sets.append(assignment)
+        self._command.words.append(word)
+        self._begun = True
 
     def _parenthesis(self, sign: str) -> None:
         if sign == ")":
             self._end()
             self._close("(")
-        elif self._now.begun:  # a function
+        elif self._begun:  # a function
             self._at += 1
             self._blank()
-            if len(self._now.command) != 1 or not self._text.startswith(")", self._at):
+            words = self._command.words
+            name = words[0][0] if len(words) == 1 and len(words[0]) == 1 else None
+            if not isinstance(name, Literal) or not self._text.startswith(")", self._at):
                 raise UnreadableError
-            self._shell.defines(self._now.command[0].text)
-            self._now.next("&&")
+            self._defines(name.text)
+            self._command.words.clear()
+            self._begun = False
         elif self._text.startswith("((", self._at):
-            raise UnreadableError
+            self._calculate()
+            return
         else:
-            self._now.open.append("(")
+            self._open.append("(")
         self._at += 1
+
+    def _calculate(self) -> None:
+        """Read `((expression))`, which dash takes for commands."""
+        begin = self._at + 2
+        if not self._calculates("(("):
+            raise UnreadableError
+        self._certainty.doubt()
+        self._begun = True
+        self._absorb(self._nested(self._text[begin : self._at - 2]))
 
     def _may_assign(self, match: re.Match[str]) -> bool:
         """Whether an assignment stands here, or an array in `declare -a NAME=(...)`."""
-        if not self._now.begun:
-            return True
-        declares = bool(self._now.command) and self._now.command[0].text in DECLARING
+        words = self._command.words
+        if not words:
+            return not self._begun
+        first = words[0][0]
+        declares = isinstance(first, Literal) and first.text in DECLARING
         return declares and self._text.startswith("(", match.end())
 
     def _assign(self, match: re.Match[str]) -> None:
         self._at = match.end()
-        self._now.sets = True
-        self._now.differs |= bool(match[2] or match[3])
-        self._set_numbers(match[2] or "")
+        name, index, appends = match.groups()
+        if index:
+            self._command.beside.append(self._expanded(index))
+        self._set_numbers(index or "")
         if not self._text.startswith("(", self._at):
-            value = self._word()
-            text = value.text.replace(SPLIT, " ")
-            self._shell.assign(match[1] + ("[" if match[2] else ""), Word(text, value.splits), appends=bool(match[3]))
+            value = tuple(self._parts())
+            value = (_ANYTHING,) if begins_at_home(value) or (index and appends) else value
+            if index:
+                self._command.arrays.append(Elements(name, [value], is_all=False))
+            else:
+                self._command.sets.append(Assignment(name, value, appends == "+"))
             return
         self._at += 1
         self._blank(lines=True)
+        elements: list[Word] = []
         while not self._text.startswith(")", self._at):
-            for one in self._words():
-                self._shell.assign(f"{match[1]}[", one)
+            elements.append(without_index(self._word()))
             self._blank(lines=True)
         self._at += 1
+        self._command.arrays.append(Elements(name, elements, is_all=not appends))
 
     def _redirect(self, match: re.Match[str]) -> None:
+        if self._command.words and names_file(self._command.words[-1]) and self._text[self._at - 1] == "}":
+            raise UnreadableError  # {NAME}> sets NAME to a number
         self._at = match.end()
-        self._now.redirects = True
-        self._now.splits |= match[0].startswith("&")
+        self._command.redirects = True
+        self._must_end |= match[0].startswith("&")
+        self._command.duplicates |= match[0].endswith("&")
         operator = match[1]
         if operator in ("<<", "<<-"):
-            here, self._at = here_document(self._text, self._at, operator, self._now.command)
+            here, self._at = here_document(self._text, self._at, operator, self._command)
             self._here.append(here)
             return
         self._blank()
-        read = self._words()
-        self._now.reads |= operator == "<"
+        word = self._word()
+        to = "".join([one.text for one in word if isinstance(one, Literal)])
+        if match[0].endswith("&") and to[:1] in _OF_FILE and not to.rstrip("-").isdigit() and to != "-":
+            raise UnreadableError  # `>&-x` closes a file, and goes on with x
+        self._command.duplicates |= to.startswith(_WHERE_IT_WRITES) or not to
         if operator == "<<<":
-            self._shell.here(self._now.command, " ".join(one.text for one in read), is_computed=False)
-
-    def _here_documents(self) -> None:
-        waiting, self._here = self._here, []
-        for one in waiting:
-            body = self._body(one)
-            if one.is_quoted:
-                self._shell.here(one.command, body, is_computed=False)
-            else:
-                read = Lexer(body, self._shell).here_document()
-                self._shell.here(one.command, read, is_computed=read != body)
-
-    def _body(self, here: HereDocument) -> str:
-        begin = self._at
-        while self._at < len(self._text):
-            self._shell.count()
-            end = self._text.find("\n", self._at)
-            end = len(self._text) if end < 0 else end
-            line = self._text[self._at : end]
-            if here.ends_at(line):
-                body = self._text[begin : self._at]
-                self._at = end
-                return body
-            self._at = end + 1
-        raise UnreadableError
+            self._command.reads.append(Here(word, is_quoted=True))
+        else:
+            self._command.beside.append(word)
+            self._command.reads_file |= operator == "<"

@@ -1,61 +1,99 @@
-"""What passes between the reader of a shell's text and whoever it reads for: words, values, and marks in them."""
+"""What a shell's text consists of, in whatever order it is run, and whether it is: commands and their words."""
 
-import re
-from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from __future__ import annotations
 
-DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
-GIVEN: Final = "\0\4"  # a word that stands elsewhere in the text or on the command line: $1, or a variable set twice
-SEVERAL: Final = f"{GIVEN} {GIVEN}"  # such words
-SPLIT: Final = "\0\5"  # where a value is split into words
-WHITE_SPACE: Final = re.compile(r"[ \t\n]+")
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SETS_NUMBERS = re.compile(r"(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--")
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+ALL: str = "["  # behind a name: all elements of an array
+POSITIONAL: str = "@"  # the name of the words that a text, a function or `set` is given
+EVERYWHERE: str = "@*"  # for words that anything may be given
+ZERO: str = "0"  # the name of the one before them
 
 
-class Word(NamedTuple):
-    """One word that a command gets."""
+class Literal(NamedTuple):
+    """What stands there itself."""
 
     text: str
-    splits: bool = False  # it may become several words, since something unread in it is not quoted
+    is_quoted: bool = True
 
 
-class Shell(Protocol):
-    """What the text is read for."""
+class Reference(NamedTuple):
+    """`$NAME`, or `${NAME:-operand}`."""
 
-    depth: int  # how many texts, substitutions and braces stand in one another
-
-    def says(self, text: str) -> None:
-        """Take note of a text that may become a word, or not."""
-
-    def count_text(self, text: str) -> None:
-        """Count a text that is read; raises UnreadableError if it is too much."""
-
-    count: Callable[[], None]  # counts a token; raises UnreadableError if there were too many
-
-    @property
-    def separators(self) -> re.Pattern[str]:
-        """What splits a value that is not quoted into words."""
-
-    def value(self, name: str) -> str:
-        """Return the value of a variable, or a mark."""
-
-    def assign(self, name: str, value: Word, *, appends: bool = False) -> None:
-        """Take note of a variable; `name[` is an array."""
-
-    def settle(self, *, is_certain: bool) -> None:
-        """Take note of the end of a command, and of whether it is run whatever else is."""
-
-    def defines(self, name: str) -> None:
-        """Take note of a function."""
-
-    def command(self, words: list[Word]) -> str:
-        """Look at a command; returns what it writes, as far as that is known."""
-
-    def here(self, command: list[Word], body: str, *, is_computed: bool) -> None:
-        """Look at what a command reads."""
+    name: str
+    is_quoted: bool
+    operator: str = ""  # -, :-, +, :+, =, :=, ?, :?; % for every other, which takes a part
+    operand: tuple[Part, ...] = ()
+    is_all: bool = False  # "${NAME[@]}": as many words as there are
 
 
-def names_of_numbers(arithmetic: str) -> list[str]:
-    """List the variables that an arithmetic expression may set."""
-    return _NAME.findall(arithmetic) if _SETS_NUMBERS.search(arithmetic) else []
+class Output(NamedTuple):
+    """`$(command)`: what the commands write."""
+
+    script: Script
+    is_quoted: bool
+
+
+class Number(NamedTuple):
+    """`$((expression))`."""
+
+    is_quoted: bool = True
+
+
+Part = Literal | Reference | Output | Number
+Word = tuple[Part, ...]
+
+
+class Assignment(NamedTuple):
+    """`NAME=value`, or `for NAME in value`."""
+
+    name: str
+    value: Word
+    appends: bool = False
+    is_each: bool = False  # every word that the value becomes
+
+
+class Elements(NamedTuple):
+    """`NAME=(words)`, or one of them in `NAME[0]=word`."""
+
+    name: str
+    words: list[Word]
+    is_all: bool  # of the array
+
+
+class Here(NamedTuple):
+    """What a command reads: a here-document, or a word behind `<<<`."""
+
+    body: Word
+    is_quoted: bool  # nothing in it is expanded
+
+
+@dataclass(slots=True)
+class Command:
+    """A simple command, or assignments without one."""
+
+    words: list[Word] = field(default_factory=list)
+    sets: list[Assignment] = field(default_factory=list)
+    arrays: list[Elements] = field(default_factory=list)
+    reads: list[Here] = field(default_factory=list)
+    beside: list[Word] = field(default_factory=list)  # words that it does not get: paths, patterns, tests
+    passes: bool = False  # words that its text or function is given
+    within: str = ""  # the function in whose body it stands
+    redirects: bool = False
+    duplicates: bool = False  # where it writes, as in `2>&1`
+    reads_file: bool = False
+    calculates: bool = False  # arithmetic, or an index
+    is_piped: bool = False  # what it writes is read by the next one
+    feeds: bool = False  # what it writes may be read by another one
+    is_certain: bool = False  # nothing stands before that could keep its variables from being set
+
+
+@dataclass(slots=True, eq=False)  # each is another one, whatever stands in it
+class Script:
+    """One text."""
+
+    commands: list[Command] = field(default_factory=list)
+    functions: set[str] = field(default_factory=set)
+    pipes: bool = False  # something reads what another one writes
+    open_functions: set[str] = field(default_factory=set)  # those of them whose body is not in braces

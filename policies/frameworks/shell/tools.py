@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
-from policies.frameworks.expansion import UNREAD
+from policies.frameworks.expansion import A_VALUE, UNREAD
 
 _BUILT_IN = """
 : [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
@@ -17,10 +18,10 @@ mkfifo mktemp mv nl od paste pigz pr readlink realpath rm rmdir sed seq sha1sum 
 stat sum sync tac tail tee touch tr truncate tsort uniq unlink unxz unzip wc xz yes yq zcat zip zstd
 """
 _OF_SYSTEMS = """
-addgroup adduser arch chpasswd clear date dmesg envsubst factor free getent groupadd groups hostid hostname
+addgroup adduser arch chpasswd clear date dmesg envsubst factor free getconf getent groupadd groups hostid hostname
 hostnamectl id ifconfig ip ldconfig locale logger login logname lscpu lsof lspci mknod mount mountpoint nproc numfmt
 nvidia-smi openssl passwd pgrep ping pkill printenv ps pwgen sleep ss tput tty umount uname uptime useradd usermod
-whoami
+uuidgen whoami
 """
 _OF_NETWORKS = """
 aws az azcopy curl dig gcloud gh git git-lfs gsutil hf host huggingface-cli mc nc netcat nslookup ollama oras rclone
@@ -33,7 +34,9 @@ TOOLS: Final = frozenset(
 )
 
 # What they write cannot begin an option, and has no space: a number, or a name of the system.
-_NUMBERING: Final = frozenset({"arch", "hostname", "id", "nproc", "nvidia-smi", "uname", "wc", "whoami", "pwd"})
+_NUMBERING: Final = frozenset(
+    {"arch", "getconf", "hostname", "id", "nproc", "nvidia-smi", "uname", "uuidgen", "whoami", "pwd"}
+)
 _SILENT: Final = frozenset(
     {":", "[", "cd", "exit", "false", "mkdir", "shift", "sleep", "test", "true", "umask", "wait"}
 )
@@ -42,8 +45,12 @@ _RUNNING: Final = {
     "apt": ("-o", "--option"),
     "apt-get": ("-o", "--option"),
     "conda": ("run",),
-    "git": ("!", "--config-env", "--exec-path", "--upload-pack", "alias.", "core.editor", "core.pager", "core.ssh"),
-    "hash": ("-p",),
+    "git": (
+        *("!", "--config-env", "--exec", "--receive-pack", "--upload-pack", "-x", "alias.", "bisect", "core.", "diff."),
+        *("difftool", "ext::", "filter", "for-each-repo", "gpg.", "grep", "hook", "include", "merge.", "mergetool"),
+        *("pager.", "rebase", "remote.", "sequence.", "ssh.", "submodule", "uploadpack."),
+    ),
+    "hash": ("-",),
     "ip": ("exec",),
     "jobs": ("-x",),
     "mamba": ("run",),
@@ -55,44 +62,48 @@ _RUNNING: Final = {
     "scp": ("-S", "-D", "-o"),
     "sftp": ("-S", "-D", "-o"),
     "sort": ("--compress",),
-    "split": ("--filter",),
+    "split": ("--f",),
     "wget": ("--use-askpass", "-e", "--execute"),
     "zip": ("-T", "--unzip-command"),
 }
 _RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@").search
-_FLAGS_OF_SED: Final = "0123456789gImMp"
-# The e comes first, because the engine skips to it; other letters before it make it a part of a word.
-_MAY_RUN_IN_SED = re.compile(rf"e(?<![A-HJ-LN-Za-fh-ln-oq-z_-]e)([{_FLAGS_OF_SED}]*+)(?:$|[\s;}}])")
-_BEFORE_FLAGS = re.compile(r"[^\w\s-]")
-_BEFORE_COMMANDS: Final = ";{}/$!0123456789"
-_MOST_IN_SED: Final = 256  # letters e in one script that may run something, since what stands before each is looked at
+_SCRIPT_OF_SED = re.compile(r"-[nrEszu]*e|--expression=?")
+_OPTION_OF_SED = re.compile(
+    r"-[nrEszu]+|-[nrEszu]*(?:e|i)[^\n]*|--(?:expression=|quiet|in-place|regexp-extended)[^\n]*"
+)
+_ADDRESS_OF_SED: Final = r"(?:[0-9$]+|/[^/\n]*/)?(?:,(?:[0-9$]+|/[^/\n]*/))?[ \t]*!?"
+# Of all that a script may have, what people write: p, d, q, =, and s with a sign that is no letter, and without e.
+_OF_SED = re.compile(
+    rf"[\s;]*+(?:{_ADDRESS_OF_SED}(?:[pdq=]|s([^\w\s\\;])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gIp0-9]*)[\s;]*)++"
+)
 
 
-def _runs_in_sed(script: str) -> bool:
-    """Whether a script of GNU's sed may have its command e, or the flag of s; or more that end so than any real one."""
-    for count, match in enumerate(_MAY_RUN_IN_SED.finditer(script)):
-        before = script[: match.start()]
-        is_flag = _BEFORE_FLAGS.fullmatch(before.rstrip(_FLAGS_OF_SED)[-1:])
-        ends_in_space = not match[1] and match[0][1:] not in (";", "}")
-        if count == _MOST_IN_SED or is_flag or (ends_in_space and _begins_command(before)):
-            return True
-    return False
+def _runs_in_sed(operands: Sequence[str]) -> bool:
+    """Whether a script of GNU's sed may have its command e, or the flag of s."""
+    scripts = [_SCRIPT_OF_SED.sub("", one, count=1) for one in operands if _SCRIPT_OF_SED.match(one)]
+    scripts += [behind for one, behind in pairwise(operands) if _SCRIPT_OF_SED.fullmatch(one)]
+    if any(one.startswith("-") and not _OPTION_OF_SED.fullmatch(one) for one in operands):
+        return True
+    scripts = scripts or [one for one in operands if not one.startswith("-")][:1]
+    return any("e" in one and not _OF_SED.fullmatch(one) for one in scripts)
 
 
-def _begins_command(before: str) -> bool:
-    """Whether a command of sed may stand behind *before*."""
-    bare = before.rstrip()
-    return not bare or bare[-1] in _BEFORE_COMMANDS or "\n" in before[len(bare) :]
+def _runs_in_awk(operands: Sequence[str]) -> bool:
+    return any(one.startswith(("-f", "--f", "-i", "--i", "-l", "--l")) or _RUNS_IN_AWK(one) for one in operands)
 
 
-_RUNS_IN_SCRIPTS: Final[dict[str, Callable[[str], object]]] = {
-    "awk": _RUNS_IN_AWK,
-    "gawk": _RUNS_IN_AWK,
-    "mawk": _RUNS_IN_AWK,
+_RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
+    "awk": _runs_in_awk,
+    "gawk": _runs_in_awk,
+    "mawk": _runs_in_awk,
     "sed": _runs_in_sed,
 }
-_DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyNZz]|[\w.:])(?:%[YmdHMSsFTjyNZz]|[\w.:-])*", re.ASCII)
+_DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyN]|[\w.:])(?:%[YmdHMSsFTjyN]|[\w.:-])*", re.ASCII)
 _PATH = re.compile(r"(?!-)(?:(?!/-)[\w./:@%+=-])+", re.ASCII)  # none of its parts begins with a dash
+_NUMBER = re.compile(f"(?:[0-9]|{A_VALUE})+", re.ASCII)
+_COUNTING = re.compile(r"-[clmwL]+")
+_COUNTED: Final = 3  # -c, a pattern and a file; of several, grep writes the names
+_HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
 
 
@@ -106,9 +117,9 @@ def runs_another(words: Sequence[str]) -> bool:
     """Whether a tool starts the program that its own words name."""
     name = words[0].rpartition("/")[2]
     if runs := _RUNS_IN_SCRIPTS.get(name):
-        return any(map(runs, words[1:]))
+        return runs(words[1:])
     begins = _RUNNING.get(name, ())
-    return bool(begins) and any(one.startswith(begins) for one in words[1:])
+    return bool(begins) and any(one.startswith(begins) or one.lower().startswith(begins) for one in words[1:])
 
 
 def takes_any_word(program: str) -> bool:
@@ -118,6 +129,8 @@ def takes_any_word(program: str) -> bool:
 
 def writes_nothing(words: Sequence[str]) -> bool:
     """Whether a tool writes nothing, as far as it goes where others write."""
+    if words[2:3] == ["hook"]:  # a function for `activate`, which a shell is to run
+        return (words[0], words[1]) in _HOOKS
     return words[0] in _SILENT and "-" not in words
 
 
@@ -129,18 +142,15 @@ def writes_a_value(words: Sequence[str]) -> bool:
             return all(map(_DATE.fullmatch, operands))
         case "basename" | "dirname":
             return all(map(_PATH.fullmatch, operands))
+        case "seq":
+            return all(map(_NUMBER.fullmatch, operands))
+        case "openssl":
+            return operands[:2] == ["rand", "-hex"]
+        case "wc":  # of a file it writes the name as well
+            return all(map(_COUNTING.fullmatch, operands))
+        case "grep":
+            return operands[:1] == ["-c"] and len(operands) <= _COUNTED
         case "mktemp":
             return all(one in ("-d", "-q") for one in operands)
         case name:
             return name in _NUMBERING and not any(UNREAD in one or one.startswith("--files0") for one in operands)
-
-
-def variables_set(words: Sequence[str]) -> Sequence[str]:
-    """Return the names of the variables that a tool sets to what it reads or writes."""
-    if words[0] in ("read", "mapfile", "readarray"):
-        return [one for one in words[1:] if not one.startswith("-")]
-    if words[0] == "getopts":
-        return [*words[2:3], *(["OPTARG"] if len(words) > 3 else [])]  # noqa: PLR2004 - words of its own to look at
-    if words[0] != "printf" or not (option := "".join(words[1:2])).startswith("-v"):
-        return ()
-    return [option.removeprefix("-v")] if option != "-v" else words[2:3]

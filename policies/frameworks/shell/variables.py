@@ -1,187 +1,221 @@
 """
-What the variables of a shell's text hold, as far as the text and its container say.
+What the variables of a shell's text may hold: what the container says, and all that anything in the text gives them.
 
-A variable that may hold one of several values is a mark. What stands in a branch, a function or a subshell may not be
-run at all, so what is set there may as well be what it was before.
+Where it stands does not matter: a branch may not be run, a variable may be read-only, and shells differ in what they
+set. Only what a text sets before it does anything else is certain.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
-from policies.frameworks.shell.options import loses_environment
+from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UnreadableError, Variables
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL, SET_BY_SHELLS
-from policies.frameworks.shell.script import DASHED, GIVEN, SEVERAL, WHITE_SPACE, Word
-from policies.frameworks.shell_declarations import given
+from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
+from policies.frameworks.shell.signs import names_of_numbers
 
 RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"})  # as texts
-FUNCTION_OF_BASH: Final = "BASH_FUNC_"
+MOST_VALUES: Final = 16  # of one variable, and of one word
+REST: Final = "\0\4"  # words that the variable which is set holds already
+SPACE: Final = re.compile(r"[ \t\n]+")
+PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{TOLD})*", re.ASCII)
+_MOST_WORDS: Final = 512  # that a text or a function is given, or an array holds
+_OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
-_MOST_MADE: Final = 64 * 1024  # characters that variables make in one text
-_MOST_TIMES: Final = 3  # that a text is read, as a part of others or once more, by and large
-_SEPARATORS: Final = re.compile(r"[ \t\n,:;|/=]+")
-_SIGNS: Final = re.compile(r"[$`\\'\"{~]")
 _PREFIX_OF_BASH: Final = "BASH_"
 _OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
+# Which a shell may set itself, keep from being set, or make something else of.
+_NAMES_OF_SHELLS = """
+BASHOPTS COLUMNS ENV EPOCHREALTIME EPOCHSECONDS EUID GROUPS HISTCMD HISTFILE HISTSIZE IFS KSHEGID KSHEUID KSHGID KSHUID
+KSH_VERSION LINENO LINES OLDPWD OPTERR OPTIND PATH PGRP PIPESTATUS PPID PWD RANDOM SECONDS SHELL SHELLOPTS SHLVL SRANDOM
+UID USER_ID status
+"""
+_OF_SHELLS: Final = SET_BY_SHELLS | frozenset(_NAMES_OF_SHELLS.split())
 
 
 class ShellVariables:
-    """The variables of one text, in the order in which it sets them."""
+    """The variables of one command line, and of the texts in it."""
 
-    def __init__(self, variables: Variables) -> None:
-        """Begin with those of the container."""
+    def __init__(self, variables: Variables, opens: Callable[[str], bool]) -> None:
+        """Begin with the *variables* of the container; *opens* says of a word whether the next one is its value."""
         self._of_container = variables
-        self._values: dict[str, str] = {}
-        self._uncertain: dict[str, str] = {}  # what else they may hold, since the text may not set them at all
-        self._fresh: set[str] = set()  # which the last command sets
-        self._made = 0
-        self._unread = 0  # characters that may still be read
-        self._are_kept = False  # some may be, whatever is assigned to them: they are read-only
-        self._are_lost = False  # a text may have set any of them
-        self.hides_signs = False  # a mark may stand for what a shell that reads it once more makes something else of
-        self.depth = 0
-        self.loses_environment = False  # a command may have been started without the container's variables
-        self.separators = WHITE_SPACE  # where a shell splits a value that is not quoted, by IFS
+        self._opens = opens
+        self.begin()
 
-    def begin(self, text: str) -> None:
-        """Begin with a *text* that is no part of others: forget what they have set."""
-        self._unread += _MOST_TIMES * len(text)
-        self._values.clear()
-        self._uncertain.clear()
-        self._are_kept = self._are_lost = False
+    def begin(self) -> None:
+        """Forget what a command line has set."""
+        self._held: dict[str, list[str]] = {}
+        self._groups: dict[str, list[tuple[str, ...]]] = {}  # words that stand together, by array or by context
+        self._plain: set[str] = set()  # which hold more values than are told apart
+        self._now = ""  # which is being set
+        self._is_first = False  # and what it held before is what the container says
+        self.certain: set[str] = set()  # which the text that is read has set before it does anything else
+        self.context = POSITIONAL  # whose words $1 is one of: a text's, a function's, or anybody's
+        self.settles = True  # whether the shell that reads a text is a new one, so that nothing is read-only
+        self.shifts = False  # a command may take the first of several words away
+        self._is_lost = False  # a text may have set any of them
+        self._loses_environment = False  # a command may have been started without the container's variables
+        self.again()
 
-    def count_text(self, text: str) -> None:
-        """
-        Count a text that is read.
-
-        Raises:
-            UnreadableError: If texts stand in one another, and are read once more, too often.
-        """
-        self._unread -= len(text)
-        if self._unread < 0:
-            raise UnreadableError
-
-    def value(self, name: str) -> str:
-        """
-        Return what a shell makes of $NAME; `name[` is an array.
-
-        Raises:
-            UnreadableError: If variables make more than in any real text.
-        """
-        if self._are_lost and name != "IFS":
-            return ANYTHING
-        known = name if name in self._values else name.rstrip("[")
-        value = self._values.get(known)
-        if value is None:
-            return " " if name == "IFS" else self._written(self._before(known))
-        return self._written(self._one_of(self._uncertain[known], value) if known in self._uncertain else value)
-
-    def _before(self, name: str) -> str:
-        """Return what a variable holds that the text does not set."""
-        value = self._of_container.of(name)
-        if value is None and name == "OPTARG":
-            return SEVERAL
-        if value is None and _is_set_by_shells(name):
-            return ANYTHING
-        if value is None or (value == ANYTHING and name in OF_EVERY_SHELL):
-            return A_VALUE
-        return self._one_of("", value) if self.loses_environment else value
-
-    def _written(self, value: str) -> str:
-        self._made += len(value)
-        if self._made > _MOST_MADE:
-            raise UnreadableError
-        return value
-
-    def assign(self, name: str, value: Word, *, appends: bool = False) -> None:
-        """
-        Take note of a value; `name[` is an element of an array.
-
-        Raises:
-            UnreadableError: If it is too long, or words would be split where options begin.
-        """
-        text = value.text
-        if name == "IFS":
-            self._separate_at(text)
-        if appends:
-            text = self.value(name) + text
-        if len(text) > _LONGEST_VALUE:
-            raise UnreadableError
-        before = self._values.get(name)
-        if before is None:
-            self._uncertain[name] = self._of_container.of(name) or ""
-        is_unread = value.splits or ANYTHING in text or ANYTHING in (before or "")
-        if is_unread or self._has_part_of_given(text) or _is_set_by_shells(name.rstrip("[")):
-            text = ANYTHING
-        elif name.endswith("["):
-            text = GIVEN
-        elif before is not None and before != text:
-            text = self._one_of(before, text)
-        self._values[name] = text
-        self._fresh.add(name)
-        if name.endswith("["):
-            self._values[name.rstrip("[")] = ANYTHING  # the first of its elements, wherever it stands
-
-    def compute(self, name: str) -> None:
-        """Take note of a variable, or an array, that a command sets to what it reads."""
-        if name == "IFS":
-            raise UnreadableError
-        self._values[name] = self._values[f"{name}["] = ANYTHING
-
-    def hand_on(self, wrappers: Sequence[Word]) -> None:
-        """Take note of the variables that a command alone is given by its *wrappers*, and of those that it loses."""
-        self.loses_environment |= loses_environment([one.text for one in wrappers])
-        for one in given(wrappers):
-            if len(one.value.text) > _LONGEST_VALUE:
-                self.compute(one.name)
-            elif one.name != "IFS":  # which a shell sets at its start
-                self.assign(one.name, one.value)
-                self._fresh.discard(one.name)
-
-    def settle(self, *, is_certain: bool) -> None:
-        """Say of what the last command has set whether it is set, whatever else is run."""
-        if is_certain and self.depth == 1 and not self._are_kept:  # in the outermost text
-            for name in self._fresh:
-                self._uncertain.pop(name, None)
-        self._fresh.clear()
-
-    def keep(self) -> None:
-        """Take note that a command makes variables read-only: bash goes on behind an assignment to one."""
-        self._are_kept = True
+    def again(self) -> None:
+        """Begin to read it once more, with what it has set."""
+        self._set: set[str] = set()
+        self._asked: set[str] = set()  # for which names, so that what they hold later is news
+        self.calculates = False  # something was arithmetic
+        self.has_changed = False
 
     def lose(self) -> None:
-        """Take note of a text that is not read and sets variables of this shell."""
-        self._are_lost = True
+        """Take note of a text that is not read and sets variables."""
+        self.has_changed |= not self._is_lost and bool(self._asked)
+        self._is_lost = True
 
-    def may_not_be_set(self, name: str) -> None:
-        """Take note that not every shell sets the variable *name*, as it was said last."""
-        self._fresh.discard(name)
+    def lose_environment(self) -> None:
+        """Take note of a command that may be started without the container's variables."""
+        self.has_changed |= not self._loses_environment and bool(self._asked)
+        self._loses_environment = True
 
-    def _separate_at(self, text: str) -> None:
-        if text and not WHITE_SPACE.fullmatch(text):
-            if not _SEPARATORS.fullmatch(text):
-                raise UnreadableError
-            self.separators = _SEPARATORS
+    def of(self, name: str) -> list[str]:
+        """Return what the variable *name* may hold."""
+        elements = [one for group in self._groups_of(f"{name}{ALL}") for one in group]
+        return few(dict.fromkeys([*self._scalar(name), *elements]))
 
-    def _has_part_of_given(self, text: str) -> bool:
-        """Whether what stands elsewhere becomes a part of another word here, which stands nowhere."""
-        return GIVEN in text and any(GIVEN in one and one != GIVEN for one in self.separators.split(text))
+    def elements(self, name: str) -> list[tuple[str, ...]]:
+        """Return the words that stand together in an array, by its name with ALL, or those of the context."""
+        if self._is_lost:
+            return [(ANYTHING,)]
+        if name != POSITIONAL:
+            return [*self._groups_of(name), *((one,) for one in self._scalar(name.removesuffix(ALL)))]
+        if self.context != EVERYWHERE:
+            return [*self._groups_of(self.context), *self._groups_of(EVERYWHERE)]
+        self._asked.add(EVERYWHERE)
+        return [group for key, groups in self._groups.items() if key.startswith(POSITIONAL) for group in groups]
 
-    def _one_of(self, one: str, other: str) -> str:
-        """Stand for one of two values; each of them is looked at where it is set."""
-        if one == other:
-            return one
-        both = one + other
-        self.hides_signs |= _SIGNS.search(both) is not None
-        if ANYTHING in both or (DASHED in both and self.separators.search(both)):
-            return ANYTHING
-        if DASHED in both:
-            return DASHED
-        if self.separators.search(both):
-            return SEVERAL
-        may_begin_option = any(text.replace(A_VALUE, "").startswith("-") for text in (one, other))  # which may be empty
-        return GIVEN if may_begin_option or UNREAD in both.replace(A_VALUE, "") else A_VALUE
+    def count_words(self, name: str) -> int:
+        """Return how many words are put into an array, or are given."""
+        groups = self.elements(name) if name == POSITIONAL else self._groups_of(name)
+        return sum(map(len, groups))
+
+    def _groups_of(self, name: str) -> list[tuple[str, ...]]:
+        self._asked.add(name)
+        return self._groups.get(name, [])
+
+    def _scalar(self, name: str) -> list[str]:
+        self._asked.add(name)
+        if name == self._now:
+            return self._before(name) if self._is_first else [REST]
+        held = self._held.get(name, [])
+        is_set = held or f"{name}{ALL}" in self._groups
+        before = () if is_set and name in (ZERO, *self.certain) else self._before(name)
+        lost = [ANYTHING] if self._is_lost and name != "IFS" else []
+        values = few(dict.fromkeys([*lost, *before, *held]))
+        is_joined = any(REST in one for one in values)
+        return [ANYTHING] if is_joined and any(map(self._leaves_open, values)) else values
+
+    def _leaves_open(self, value: str) -> bool:
+        """Whether a word of *value* is an option, and what it is set to stands where the value goes on."""
+        return any(self._opens(one) and following in ("", REST) for one, following in pairwise([*value.split(), ""]))
+
+    def _before(self, name: str) -> list[str]:
+        """Return what a variable holds that the text does not set."""
+        value = self._of_container.of(name)
+        if name == "IFS":
+            return [" "]
+        if value is None:
+            return [ANYTHING if _is_set_by_shells(name) else A_VALUE]
+        if value == ANYTHING and name in OF_EVERY_SHELL:
+            return [A_VALUE]
+        return ["", value] if self._loses_environment else [value]
+
+    def names_set(self) -> set[str]:
+        """Return the names of the variables that anything sets."""
+        return {name.rstrip(ALL) for name in (*self._held, *self._groups)}
+
+    def is_known(self, name: str) -> bool:
+        """Whether the text does not set the variable *name*."""
+        return name not in self._held and f"{name}{ALL}" not in self._groups
+
+    def assign(self, name: str, value: str) -> None:
+        """
+        Take note of a *value* of the variable *name*.
+
+        Raises:
+            UnreadableError: If it is too long, or words would be split elsewhere than at spaces.
+        """
+        if (name == "IFS" and SPACE.sub("", value)) or len(value) > _LONGEST_VALUE:
+            raise UnreadableError
+        value = without_joined_rest(value)
+        if name == "BASH_ARGV0":
+            self.assign(ZERO, ANYTHING)
+        held = self._held.setdefault(name, [])
+        if value == REST or value in held or ANYTHING in held or (name in self._plain and PLAIN.fullmatch(value)):
+            return
+        self.has_changed |= name in self._asked
+        held.append(ANYTHING if _is_set_by_shells(name) else value)
+        if len(held) > MOST_VALUES:
+            self._held[name] = one_of(held)
+            self._plain.add(name)
+
+    def setting(self, name: str, make: Callable[[], list[str]], *, is_certain: bool = False) -> list[str]:
+        """Make values for the variable *name*, in which it is what it holds already."""
+        outer, self._now = (self._now, self._is_first), name
+        is_certain &= name not in _OF_SHELLS and self.settles
+        self._is_first = is_certain and name not in self._set
+        self._set.add(name)
+        if is_certain:
+            self.certain.add(name)
+        try:
+            return make()
+        finally:
+            self._now, self._is_first = outer
+
+    def settle(self, name: str) -> None:
+        """Take note that the variable *name* does not hold any longer what the container says."""
+        if name not in _OF_SHELLS and self.settles:
+            self.certain.add(name)
+
+    def calculate(self) -> Iterator[str]:
+        """Yield the variables that arithmetic sets to numbers, since a value says so that it may come to."""
+        if any("[" in value and "$" in value for value in self._of_container.values()):
+            self.lose()
+        for value in [*self._of_container.values(), *chain.from_iterable(self._held.values())]:
+            for name in names_of_numbers(value):
+                self.assign(name, A_VALUE)
+                yield name
+
+    def give(self, name: str, words: Sequence[str]) -> None:
+        """Take note of words that stand together in an array, or are given to a text or a function."""
+        if name.rstrip(ALL) in _OF_COMMANDS:
+            raise UnreadableError
+        groups = self._groups.setdefault(name, [])
+        group = tuple(one for one in words if one != REST)
+        if not group or group in groups or (ANYTHING,) in groups:
+            return
+        self.has_changed |= name in self._asked or (name.startswith(POSITIONAL) and EVERYWHERE in self._asked)
+        groups.append(group)
+        if len(groups) > MOST_VALUES or sum(map(len, groups)) > _MOST_WORDS:
+            self._groups[name] = [(ANYTHING,)]
+
+
+def without_joined_rest(value: str) -> str:
+    """Return a value in which what a variable holds already is anything, unless it is whole words there, too."""
+    if REST not in value:
+        return value
+    return " ".join([one if one == REST else one.replace(REST, ANYTHING) for one in SPACE.split(value)])
+
+
+def few(values: Iterable[str]) -> list[str]:
+    """Tell values apart, unless they are too many."""
+    some = list(values)
+    return some if len(some) <= MOST_VALUES else one_of(some)
+
+
+def one_of(values: Iterable[str]) -> list[str]:
+    """Stand for one of many values."""
+    some = list(values)
+    if len(some) == 1:
+        return some
+    return [A_VALUE if all(map(PLAIN.fullmatch, some)) else ANYTHING]
 
 
 def _is_set_by_shells(name: str) -> bool:

@@ -1,0 +1,93 @@
+"""
+Which assignments of a text hold for certain, whatever else is run, so that a variable has no longer what it had before.
+
+They stand in the outermost commands, behind such as cannot keep them from being done: programs, and what a shell has
+built in that neither makes variables read-only nor lets a command mean something else.
+"""
+
+import re
+from typing import Final
+
+from policies.frameworks.shell.script import Command, Literal, Output, Part, Reference, Word
+
+_CONDITIONAL: Final = frozenset({"&&", "||", "|", "|&"})  # before a command that may not be run, or not in this shell
+_ASIDE: Final = frozenset({"&", "|", "|&"})  # behind a command in a shell of its own
+_OPTIONS = re.compile(r"[-+][abefhnuvxoCE]+|errexit|nounset|pipefail|xtrace")
+# After which an assignment may not be done, or do something else.
+_NAMES: Final = """
+. alias array autoload builtin command compound declare disable emulate enable enum eval float functions hash integer
+local nameref readonly set setopt shopt source trap typeset unsetopt zmodload
+"""
+_CHANGING: Final = frozenset(_NAMES.split())
+
+
+class Certainty:
+    """Follows the commands of one text, in the order in which they stand."""
+
+    def __init__(self, *, is_outermost: bool) -> None:
+        """Begin with a text; only in the *outermost* commands anything is certain."""
+        self._holds = is_outermost
+        self._before = ""  # the operator
+        self._is_doubtful = False  # an expansion may fail, and bash goes on with the next line
+
+    def give_up(self) -> None:
+        """Take note of commands that are not understood so far."""
+        self._holds = False
+
+    def doubt(self) -> None:
+        """Take note of something after which the rest of the line may not be run."""
+        self._is_doubtful = True
+
+    def follow(self, command: Command, operator: str, nest: int) -> bool:
+        """Say whether what *command* sets is certain; *operator* stands behind it, and it in *nest* compound ones."""
+        if command == Command():
+            if operator == "\n":
+                self._is_doubtful = False
+            else:
+                self._before = operator
+            return False
+        sets = _only_sets(command)
+        self._holds = self._holds and (sets or not _changes(command))
+        is_run = not nest and self._before not in _CONDITIONAL and operator not in _ASIDE
+        is_certain = self._holds and sets and is_run and not self._is_doubtful
+        self._is_doubtful = operator != "\n" and (self._is_doubtful or not _cannot_fail_at_all(command))
+        if not (sets and operator == "&&" and is_run):  # an assignment is true
+            self._before = operator
+        return is_certain
+
+
+def _only_sets(command: Command) -> bool:
+    """Whether a command sets variables, or options of the shell, and that in every shell and whatever they hold."""
+    if command.redirects or command.beside or any(one.appends for one in command.sets):
+        return False
+    if command.words:
+        first, *others = command.words
+        if first == (Literal("set", is_quoted=False),):
+            return all(map(_is_option, others))
+        if first != (Literal("export", is_quoted=False),) or len(command.sets) != len(others):
+            return False
+    return _cannot_fail_at_all(command)
+
+
+def _changes(command: Command) -> bool:
+    """Whether a command may keep a later assignment from being done."""
+    if not command.words:
+        return False
+    texts = [one.text for one in command.words[0] if isinstance(one, Literal)]
+    return len(texts) < len(command.words[0]) or "".join(texts) in _CHANGING
+
+
+def _is_option(word: Word) -> bool:
+    return len(word) == 1 and isinstance(word[0], Literal) and _OPTIONS.fullmatch(word[0].text) is not None
+
+
+def _cannot_fail_at_all(command: Command) -> bool:
+    values = [one.value for one in command.sets]
+    elements = [word for one in command.arrays for word in one.words]
+    return all(_cannot_fail(part) for word in (*values, *elements, *command.words, *command.beside) for part in word)
+
+
+def _cannot_fail(part: Part) -> bool:
+    if isinstance(part, Reference):
+        return part.operator.lstrip(":") in ("", "-", "+") and all(map(_cannot_fail, part.operand))
+    return isinstance(part, (Literal, Output))  # what a substitution does stays in a shell of its own

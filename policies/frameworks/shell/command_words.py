@@ -1,0 +1,129 @@
+"""The words that a command may get: at each place one word, or any of several."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from policies.frameworks.expansion import A_VALUE, UNREAD, UnreadableError
+
+_ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
+_MOST_TEXTS: Final = 16  # that the words of one command make together
+
+Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
+
+
+class CommandWords:
+    """What a command may get, by place."""
+
+    __slots__ = ("_every", "_line", "places")
+
+    def __init__(self, places: list[Ways]) -> None:
+        """Put words behind each other."""
+        self.places = places
+        self._line: list[str] | None = None
+        self._every: list[str] | None = None
+
+    @classmethod
+    def of(cls, words: list[Ways]) -> "CommandWords":
+        """Put words behind each other; one that becomes several words in one way takes as many places."""
+        places: list[Ways] = []
+        for ways in words:
+            places += [[(one,)] for one in ways[0]] if len(ways) == 1 else [ways]
+        return cls(places)
+
+    @property
+    def line(self) -> list[str]:
+        """The words that stand there for certain, and a mark where one of several does."""
+        if self._line is None:
+            self._line = [ways[0][0] if len(ways) == 1 else _ONE_OF_SEVERAL for ways in self.places]
+        return self._line
+
+    def behind(self, place: int) -> "CommandWords":
+        """Return the words from *place* on."""
+        return CommandWords(self.places[place:]) if place else self
+
+    def up_to(self, place: int) -> "CommandWords":
+        """Return the words before *place*."""
+        return CommandWords(self.places[:place])
+
+    def certain(self, place: int, way: tuple[str, ...]) -> "CommandWords":
+        """Return the words with one *way* for the word at *place*."""
+        chosen: list[Ways] = [[(one,)] for one in way]
+        return CommandWords([*self.places[:place], *chosen, *self.places[place + 1 :]])
+
+    def every(self) -> list[str]:
+        """List each word that may stand anywhere."""
+        if self._every is None:
+            self._every = [one for ways in self.places for way in ways for one in way]
+        return self._every
+
+    def uncertain(self) -> list[str]:
+        """List the words of which one stands at a place."""
+        return [one for ways in self.places if len(ways) > 1 for way in ways for one in way]
+
+    def joined(self) -> list[str]:
+        """
+        Write all words as one text, in each way.
+
+        Raises:
+            UnreadableError: If there are more ways than in any real command.
+        """
+        texts: list[list[str]] = [[]]
+        for ways in self.places:
+            texts = [[*text, *way] for text in texts for way in ways]
+            if len(texts) > _MOST_TEXTS:
+                raise UnreadableError
+        return [" ".join(text) for text in texts]
+
+    def together(self, opens: Callable[[str], bool]) -> Iterator[str]:
+        """Yield words that stand behind each other: all that are certain, and whatever may follow one that *opens*."""
+        run: list[str] = []
+        for place, ways in enumerate(self.places):
+            following = self.places[place + 1 : place + 2]
+            is_certain = len(ways) == 1 and not (following and len(following[0]) > 1 and opens(ways[0][0]))
+            if is_certain:
+                run += ways[0]
+                continue
+            if run:
+                yield " ".join(run)
+                run = []
+            for way in ways:
+                ends = self._behind_one(place + 1) if way and opens(way[-1]) else [""]
+                yield from (" ".join([*way, end]) for end in ends or [""])
+        if run:
+            yield " ".join(run)
+
+    def _behind_one(self, place: int) -> list[str]:
+        """List the words that may stand at *place* as the value of an option."""
+        ways = self.places[place : place + 1]
+        own = [way[0] for some in ways for way in some if way]
+        return own + [one for one in self.first_at(place)[len(own) :] if not one.startswith("-")]
+
+    def first_at(self, place: int) -> list[str]:
+        """List the words that may stand at *place*, or behind it where nothing does."""
+        found: list[str] = []
+        for ways in self.places[place:]:
+            found += [way[0] for way in ways if way]
+            if all(way and not way[0].startswith(UNREAD) for way in ways):  # what is unread may be nothing
+                break
+        return found
+
+
+class Call(NamedTuple):
+    """What a command gets."""
+
+    words: CommandWords
+    named: list[str]  # which of them may be assignments that are not written as such
+    passed: CommandWords  # without words that its own text was given
+
+    def behind(self, place: int) -> "Call":
+        """Return the words from *place* on."""
+        if not place:
+            return self
+        return Call(self.words.behind(place), self.named, self.passed.behind(place))
+
+    def each(self, place: int) -> list["Call"]:
+        """List what it is for each way in which a word becomes words at *place*."""
+        return [
+            Call(self.words.certain(place, way), self.named, self.passed.certain(place, way))
+            for way in self.words.places[place]
+        ]

@@ -1,0 +1,67 @@
+"""What signs in a shell's text stand for: escapes, names that arithmetic sets, an index, what a pattern may do."""
+
+import re
+import sys
+from typing import Final
+
+from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.shell.script import Literal, Word
+
+_SETS = re.compile(r"(?:\[.*\])?[A-Za-z_0-9\[\]]*:?=", re.DOTALL)  # `${A[0]:=x}`, `${!A=x}`
+_QUOTED_STAR = re.compile(r"@[A-Za-z]$|~|\\[*?\[]|['\"][^'\"]*[*?\[]")
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL)
+_OF_ANSI: Final = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SETS_NUMBERS = re.compile(r"(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--")
+_INDEX = re.compile(r"\[[^]]*\]\+?=")
+
+
+def unescaped(text: str) -> str:
+    """Return what bash makes of *text* in `$'text'`."""
+    return _ESCAPE.sub(_of_escape, text)
+
+
+def _of_escape(match: re.Match[str]) -> str:
+    octal, *hexadecimal, sign = match.groups()
+    if sign is not None:
+        return _OF_ANSI.get(sign, sign if sign in "\\'\"?" else f"\\{sign}")
+    code = int(octal, 8) if octal else int(next(filter(None, hexadecimal)), 16)
+    return chr(code) if 0 < code <= sys.maxunicode else ANYTHING
+
+
+def names_of_numbers(arithmetic: str) -> list[str]:
+    """List the variables that an arithmetic expression may set."""
+    return _NAME.findall(arithmetic) if _SETS_NUMBERS.search(arithmetic) else []
+
+
+def is_index(operand: Word) -> bool:
+    """Whether *operand* is an index, and nothing else: `[0]`, `[$I]`."""
+    texts = [one.text for one in operand if isinstance(one, Literal)]
+    text = "".join(texts)
+    return texts[:1] != [] and text.startswith("[") and texts[-1].endswith("]") and text.count("]") == 1
+
+
+def is_odd(operand: str) -> bool:
+    """Whether what stands behind the name in `${NAME...}` assigns, or its stars are not all of a pattern."""
+    return _SETS.match(operand) is not None or _QUOTED_STAR.search(operand) is not None
+
+
+def begins_at_home(value: Word) -> bool:
+    """Whether a shell puts HOME into a value behind a colon."""
+    return any(isinstance(one, Literal) and not one.is_quoted and ":~" in one.text for one in value)
+
+
+def without_index(word: Word) -> Word:
+    """Return an element without the index that it may say: `A=([3]=x)`."""
+    first = word[0]
+    if not isinstance(first, Literal) or first.is_quoted or not first.text.startswith("["):
+        return word
+    match = _INDEX.match(first.text)
+    if match is None:
+        raise UnreadableError
+    return (Literal(first.text[match.end() :], is_quoted=False), *word[1:])
+
+
+def names_file(word: Word) -> bool:
+    """Whether a word may be `{NAME}` before a redirection."""
+    return isinstance(word[0], Literal) and word[0].text.startswith("{")

@@ -1,0 +1,175 @@
+"""What a word of a shell's text may become: each way in which variables, commands and splitting make words of it."""
+
+from collections.abc import Callable, Iterable
+from itertools import product
+from typing import Final
+
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.shell.patterns import part_of
+from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
+from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellVariables, one_of, without_joined_rest
+
+_SPLIT: Final = "\0\5"  # where a value is split into words
+_QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
+_MOST_MADE: Final = 256 * 1024  # characters that are made of the words of one command line, read once
+
+
+class Values(ShellVariables):
+    """Puts values into words."""
+
+    def __init__(
+        self,
+        variables: Variables,
+        opens: Callable[[str], bool],
+        runs: Callable[[Script], str],
+        changes: Callable[[str], bool],
+    ) -> None:
+        """
+        Begin with the *variables* of the container.
+
+        *runs* says what a script writes, and *changes* whether a program is a shell's own and sets something in it.
+        """
+        self._runs, self._changes = runs, changes
+        self._made = 0
+        super().__init__(variables, opens)
+
+    def begin(self) -> None:
+        """Forget what a command line has set."""
+        super().begin()
+        self._made = 0
+
+    def again(self) -> None:
+        """Begin to read it once more, with what it has set."""
+        super().again()
+        self.made: list[tuple[str, str]] = []  # variables that words have set, and their values
+        self._outputs: dict[tuple[int, str], str] = {}
+
+    def words(self, word: Word) -> list[tuple[str, ...]]:
+        """
+        Return what a word may become: for each way, the words.
+
+        Raises:
+            UnreadableError: If variables make more than in any real text.
+        """
+        if all(isinstance(one, Literal) and ANYTHING not in one.text for one in word):
+            text = "".join([one.text for one in word if isinstance(one, Literal)])
+            return [(text,) if text or any(one.is_quoted for one in word) else ()]
+        found = {}
+        for one in self._joined(word, splits=True):
+            pieces = [piece.replace(_QUOTED, "") for piece in one.split(_SPLIT) if piece]
+            found[tuple(map(without_joined_rest, pieces))] = True
+            if len(pieces) > 1 and not self.is_known("IFS"):  # it may not be split there
+                found[(without_joined_rest(" ".join(pieces)),)] = True
+        return list(found)
+
+    def texts(self, word: Word) -> list[str]:
+        """Return what a word may become where it is not split, as behind `NAME=`."""
+        return [one.replace(_SPLIT, " ") for one in self._joined(word, splits=False)]
+
+    def _joined(self, word: Word, *, splits: bool) -> list[str]:
+        """Put the values of the parts together; a variable has the same one wherever it stands in the word."""
+        is_alone = len(word) == 1
+        keys = [_key(part, place) for place, part in enumerate(word)]
+        values = {key: self._of_part(key[0], is_alone=is_alone, splits=splits) for key in keys}
+        ways = 1
+        for some in values.values():
+            ways *= len(some)
+        if ways > MOST_VALUES and not is_alone:
+            values = {key: one_of(some) for key, some in values.items()}
+        made = []
+        for way in product(*values.values()):
+            chosen = dict(zip(values, way, strict=True))
+            made.append(
+                "".join([_written(part, chosen[key], splits=splits) for key, part in zip(keys, word, strict=True)])
+            )
+        self._count(made)
+        return made
+
+    def _count(self, made: Iterable[str]) -> None:
+        self._made += sum(len(one) + 1 for one in made)
+        if self._made > _MOST_MADE:
+            raise UnreadableError
+
+    def _of_part(self, part: Part, *, is_alone: bool, splits: bool) -> list[str]:
+        match part:
+            case Literal():
+                return [part.text]
+            case Number():
+                self.calculates = True
+                return [A_VALUE]
+            case Output():
+                return [self._output(part.script)]
+            case _:
+                is_joined = not splits and part.is_all and not self.is_known("IFS")  # by nothing, if it is empty
+                return [ANYTHING] if is_joined else self._referred(part, is_alone=is_alone)
+
+    def _output(self, script: Script) -> str:
+        """Return what commands write, which are looked at once."""
+        key = id(script), self.context
+        if key not in self._outputs:
+            now, self._now = self._now, ""
+            self._outputs[key] = ANYTHING  # where it stands in itself
+            self._outputs[key] = self._runs(script)
+            self._now = now
+        return self._outputs[key]
+
+    def _referred(self, part: Reference, *, is_alone: bool) -> list[str]:
+        operator = part.operator.lstrip(":")
+        is_several = part.name.endswith((ALL, POSITIONAL))
+        if operator == "%" and not is_several:
+            sign = "" if all(isinstance(one, Literal) for one in part.operand) else "?"  # a value is no pattern
+            patterns = [f"{sign}{one}" for one in self.texts(part.operand)]
+            return part_of(self.of(part.name), patterns, is_number=not self.is_known(part.name))
+        held = self._elements(part, is_alone=is_alone) if is_several else self.of(part.name)
+        if operator in ("", "?"):
+            return held
+        other = self.texts(part.operand)
+        if operator == "=":
+            for one in other:
+                self.assign(part.name, one)
+                self.made.append((part.name, one))
+        if len(held) == 1 and held[0] and UNREAD not in held[0] and self.is_known(part.name):
+            return other if operator == "+" else held
+        return list(dict.fromkeys([*([""] if operator == "+" else held), *other]))
+
+    def _may_begin_elsewhere(self, groups: list[tuple[str, ...]]) -> bool:
+        """Whether another word than the first may be the program, and is one that changes what a shell does."""
+        some = [group for group in groups if group]
+        behind = [one for group in some for one in (group if len(some) > 1 else group[1:])]
+        return (self.shifts or len(some) > 1) and any(map(self._changes, behind))
+
+    def _elements(self, part: Reference, *, is_alone: bool) -> list[str]:
+        groups = self.elements(part.name)
+        if (ANYTHING,) in groups:
+            return [_SPLIT.join((ANYTHING, ANYTHING)) if part.is_all else ANYTHING]
+        if part.name == self._now:
+            return [REST]
+        if part.is_all and self._may_begin_elsewhere(groups):
+            return [_SPLIT.join((ANYTHING, ANYTHING))]
+        if not part.is_all:
+            return list(dict.fromkeys(["", *(one for group in groups for one in group)]))
+        if not is_alone and self.count_words(part.name) > 1:
+            return [_SPLIT.join((ANYTHING, ANYTHING))]
+        return list(dict.fromkeys(["", *(_SPLIT.join(group) for group in groups)]))  # they may not be given here
+
+
+def _key(part: Part, place: int) -> tuple[Part, int]:
+    """Tell the values of a word apart: those of one variable, wherever it stands, are the same."""
+    if isinstance(part, Reference) and not part.operator and not part.name.endswith((ALL, POSITIONAL)):
+        return part._replace(is_quoted=False), 0
+    return part, place
+
+
+def _written(part: Part, value: str, *, splits: bool) -> str:
+    """Split a value that is not quoted; one that may be anything may be several words."""
+    if not splits:
+        return value
+    if part.is_quoted:
+        return value if _is_several(part) else f"{_QUOTED}{value}"
+    if ANYTHING in value:
+        value = value.replace(ANYTHING, f"{ANYTHING}{_SPLIT}{ANYTHING}")
+    return value if isinstance(part, Literal) else SPACE.sub(_SPLIT, value)
+
+
+def _is_several(part: Part) -> bool:
+    return isinstance(part, Reference) and part.is_all

@@ -1,0 +1,105 @@
+"""What the words of a command go on to: texts for shells, functions, and whatever may take an option."""
+
+import re
+from itertools import chain
+
+from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
+from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD
+from policies.frameworks.shell.command_words import Call, CommandWords
+from policies.frameworks.shell.options import behind_options, is_input
+from policies.frameworks.shell.patterns import DASHED
+from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
+from policies.frameworks.shell.variables import REST
+from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
+
+_PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
+_KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD}|{REST} ?)+")
+_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\6])*+=(?!/)", re.ASCII)
+_SPACE = re.compile(r"\s")
+
+
+class ShellCalls(ShellTexts):
+    """Looks at what a command hands on."""
+
+    def _run_words(self, program: str, words: CommandWords) -> None:
+        """Read what `eval` or `trap` is given."""
+        if self._values.shifts and any(len(text) > 1 for ways in words.places for text in (*ways, words.places)):
+            self._values.lose()  # the first of them may be gone
+        if program == "trap":
+            words = CommandWords(words.places[1:2] if words.line[:1] == ["--"] else words.places[:1])
+        for text in words.joined():
+            context = EVERYWHERE if program == "trap" else ""
+            self._run_here(text.removeprefix("-- "), context, is_bash=self._is_bash)
+
+    def _start_shell(self, call: Call, *, is_text: bool = True) -> bool:
+        """Look at a shell that a command starts; returns whether it runs a text or its input, and no script."""
+        words = call.words
+        at, has_text = behind_options(words.line[1:])
+        at += 1
+        if at >= len(words.places):  # what an option at the end asks for is not there
+            self._reads_input |= self._is_fed and not self._has_body
+            return True
+        if not has_text:
+            reads = any(one.startswith("-") and "s" in one for one in words.line[1:at])
+            may_read = reads or (UNREAD in words.line[at] and self._is_fed)
+            self._reads_input |= is_input(words.line[at]) or (may_read and not self._has_body)
+            return False
+        passed = words.behind(at + 1)
+        zeros = passed.every() if self._values.shifts else passed.first_at(0)
+        for one in zeros:
+            self._values.assign(ZERO, one)
+        is_certain = len(zeros) == 1 and len(passed.places[0]) == 1
+        passed = passed.behind(1) if is_certain else passed
+        name = words.line[0].rpartition("/")[2]
+        texts = [one for way in words.places[at] for one in ("".join(way[:1]), " ".join(way))]
+        for text in dict.fromkeys(texts):
+            context = self._context_of(text)
+            self._values.give(context, passed.every())
+            how = Reading(reads=name in POSIX_SHELLS, is_bash=name == "bash")
+            self._run(text, is_text=is_text, how=how, context=context)
+        for one in chain(words.behind(at + 1).every(), *[way[1:] for way in words.places[at]]):
+            self._may_be_option(one, is_unknown=False)
+        return True
+
+    def _start_shell_inside(self, call: Call) -> bool:
+        """Look at a shell that an unknown program may start, by its words; returns whether there is one with a text."""
+        line = call.words.line
+        starts = False
+        for at, word in enumerate(line[1:], start=1):
+            if word.rpartition("/")[2] in SHELLS:
+                end, has_text = behind_options(line[at + 1 :])
+                self._reads_input |= self._is_fed and at + 1 + end >= len(line)
+                if has_text and at + 1 + end < len(line):
+                    starts |= self._start_shell(call.behind(at), is_text=self._runs > 0)
+        return starts
+
+    def _give_text(self, call: Call) -> None:
+        """Take note of the words that any text or function may be given, one of them as $0."""
+        is_own = self._values.context == EVERYWHERE
+        words = (call.passed if is_own else call.words).every()[1:]
+        self._values.give(EVERYWHERE, words)
+        for one in words:
+            self._values.assign(ZERO, one)
+
+    def _may_be_built_in(self, words: list[str]) -> None:
+        """Look at what a program is given that may be `eval`, or another one that sets variables."""
+        if any(map(self._changes, words)):
+            self._values.lose()
+        for one in words:
+            if _SPACE.search(one) or ";" in one:
+                self._run_here(one, EVERYWHERE, is_bash=False)
+
+    def _call_function(self, name: str, call: Call) -> None:
+        """Take note of the words that a function is given."""
+        context = EVERYWHERE if name in self._open_functions else f"{POSITIONAL}{name}"
+        is_own = context == self._values.context
+        self._values.give(context, (call.passed if is_own else call.words).every()[1:])
+
+    def _may_be_option(self, word: str, *, is_unknown: bool) -> None:
+        text = _KNOWN_MARKS.sub("", word, count=1) if word.startswith(UNREAD) else word
+        if text.startswith((ANYTHING, DASHED)) or _COMPUTED_NAME.match(word):
+            self._find("")
+        elif match := _PART_UNREAD.match(text):
+            self._find(match[0])
+        elif (_SPACE.search(text) or is_unknown) and (COMPUTED.search(text) or ANYTHING in text or "{" in text):
+            self._may_run(text)

@@ -1,0 +1,203 @@
+"""What one command may do: run a framework, a shell or a tool, and set variables for others."""
+
+import re
+from itertools import chain
+from typing import Final
+
+from policies.frameworks.command_line import SHELLS, unwrapped
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.shell.builtins import computed, emptied, given, is_name, numbers_set, positional
+from policies.frameworks.shell.command_words import Call, CommandWords
+from policies.frameworks.shell.options import (
+    has_odd_option,
+    is_input,
+    loses_environment,
+    takes_words,
+    takes_words_of_file,
+)
+from policies.frameworks.shell.reader import DECLARING
+from policies.frameworks.shell.script import ALL
+from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
+from policies.frameworks.shell_calls import ShellCalls
+from policies.frameworks.shell_texts import has_positional
+
+_MOST_COMMANDS: Final = 3000  # of a command line, in all its texts, however often they are read
+_LONG: Final = 8  # words of one that counts as two
+_DEAREST: Final = 12  # as many of them is one that its words may be, beside others
+_TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
+_UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
+_LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
+
+
+class ShellCommands(ShellCalls):
+    """Looks at one command after the other."""
+
+    def _judge(self, call: Call) -> str:
+        """
+        Look at a command; returns a mark for what it writes.
+
+        Raises:
+            UnreadableError: If its words may be more commands than in any real text.
+        """
+        self._judged += 1 + len(call.words.every()) // _LONG
+        if self._judged > _MOST_COMMANDS:
+            raise UnreadableError
+        line = call.words.line
+        at, takes_text = unwrapped(line)
+        if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
+            self._judged += _DEAREST * len(call.words.places[at])
+            marks = {self._judge(one) for one in call.each(at)}
+            return marks.pop() if len(marks) == 1 else self._computed
+        self._wrap(call.words.up_to(at), call.named)
+        if at == len(line) or any(map(self._is_function, line[:at])):
+            self._unknown(call)
+        if at == len(line):
+            return self._computed if line else ""
+        if not takes_text and self._is_tool(call.words.behind(at)):
+            return self._use(call.words.behind(at))
+        if takes_words(line[:at]) and (self._is_in_text(call.words.every()) or takes_words_of_file(line[:at])):
+            self._find("")
+        if takes_text:
+            for text in call.words.behind(at).joined():
+                self._run(_TEXT_OPTION.sub("", text, count=1).replace("\\_", " "))
+            self._give_text(call.behind(at))
+            for one in call.words.behind(at).every():
+                self._may_be_option(one, is_unknown=True)
+            return self._computed
+        # $(NAME) that the kubelet leaves alone, since nobody sets it yet: as good as $NAME.
+        mark = self._start(call.behind(at))
+        is_reference = len(line) == 1 and _UPPER_CASE.fullmatch(line[0]) and not self._is_function(line[0])
+        return A_VALUE if is_reference else mark
+
+    def _start(self, call: Call) -> str:
+        """Look at a program that is started and is no tool; returns a mark for what it writes."""
+        program = call.words.line[0]
+        if self._is_function(program):
+            self._unknown(call)
+        if program in DECLARING:
+            self._declare(program, call.named)
+        elif program in ("eval", "trap"):
+            self._run_words(program, call.words.behind(1))
+        elif program.rpartition("/")[2] not in SHELLS or not self._start_shell(call):
+            return self._unknown(call)
+        return self._computed
+
+    def _use(self, words: CommandWords) -> str:
+        """Take note of what a tool keeps for later, variables and texts; returns a mark for what it writes."""
+        line, uncertain = words.line, words.uncertain()
+        self._set_by(line, uncertain)
+        for one in chain(line[1:], uncertain):
+            self._keep(one)
+        self._fed += words.every()[1:] if self._feeds else []
+        self._values.shifts |= line[0] == "shift"
+        if writes_nothing(line):
+            return ""
+        return A_VALUE if writes_a_value([*line, *uncertain]) else self._computed
+
+    def _wrap(self, wrappers: CommandWords, named: list[str]) -> None:
+        """Take note of what wrappers give to a command; one that is unread may be any program."""
+        if any(one.startswith(ANYTHING) for one in wrappers.every()):
+            self._find("")
+        if has_odd_option(wrappers.every()):
+            self._find("")
+        if loses_environment(wrappers.every()):
+            self._values.lose_environment()
+        words = wrappers.every()
+        self._name(
+            [one for one in named if one in words and not one.startswith("IFS=")]
+        )  # which a shell sets at its start
+
+    def _name(self, named: list[str]) -> None:
+        """Take note of words like NAME=value, which a command may make variables of."""
+        for name, value, is_element in given(named):
+            if is_element:
+                self._values.give(f"{name}{ALL}", [value])
+            else:
+                self._values.assign(name, value)
+
+    def _is_in_text(self, words: list[str]) -> bool:
+        return self._runs > 0 or (self._depth > 0 and self._names_framework(" ".join(words)))
+
+    def _is_function(self, program: str) -> bool:
+        return program in self._functions or "alias" in self._functions
+
+    def _tool(self, program: str) -> str:
+        return "" if self._is_function(program) else tool(program)
+
+    def _is_tool(self, words: CommandWords) -> bool:
+        return bool(self._tool(words.line[0])) and not runs_another([*words.line, *words.uncertain()])
+
+    def _set_by(self, line: list[str], uncertain: list[str]) -> None:
+        """Take note of the variables that a built-in command sets."""
+        names = [one for one in computed(line) if one]
+        if names or any(one.startswith("-") for one in uncertain):
+            names += filter(is_name, uncertain if names else (*line[1:], *uncertain))
+        for one in names:
+            if UNREAD in one:
+                self._find("")
+            if one == "IFS":
+                raise UnreadableError
+            name = one.partition("[")[0]
+            self._values.assign(name, ANYTHING)
+            self._values.give(f"{name}{ALL}", [ANYTHING])
+            self._say(f"{one}={ANYTHING}")
+        for name in numbers_set([*line, *uncertain]):
+            self._values.assign(name, A_VALUE)
+            self._say(f"{name}={A_VALUE}")
+
+    def _declare(self, program: str, named: list[str]) -> None:
+        operands = named[named.index(program) + 1 :] if program in named else named
+        self._name(operands)
+        self._set_by([program, *operands], [])
+        try:
+            for one in emptied([program, *operands]):
+                self._values.assign(one, "")
+                self._values.shifts |= "[" in one
+                self._keep(one)
+        except UnreadableError:
+            self._find("")
+
+    def _unknown(self, call: Call) -> str:
+        """Look at a program that may be a framework, or a built-in command or function; returns what it writes."""
+        if not call.words.places:
+            return ""
+        program, every = call.words.line[0], call.words.every()
+        self._set_by_unknown(call, starts_shell=self._start_shell_inside(call))
+        if UNREAD in program:
+            self._may_be_built_in(every[1:])
+        if program in ("alias", "hash"):
+            self._functions.add("alias")
+            self._values.lose()
+            if any(self._index.in_text.search(one) or _LEXED.search(one) for one in every):
+                self._find("")
+        elif takes_any_word(program):
+            self._reads_input = True  # and may run parts of it
+        if takes_any_word(program) and any(ANYTHING in one or one.startswith("-C") for one in every):
+            self._find("")
+        elif program in (".", "source") and any(map(is_input, every[1:])):
+            self._reads_input |= not self._has_body
+        for one in dict.fromkeys(every):
+            self._may_be_option(one, is_unknown=UNREAD in program)
+        return self._computed
+
+    def _set_by_unknown(self, call: Call, *, starts_shell: bool) -> None:
+        """Take note of the variables, and the words given to functions and texts, that a program may set."""
+        program, passed = call.words.line[0], call.passed.every()
+        is_any = UNREAD in program or "alias" in self._functions
+        self._reads_input |= UNREAD in program and self._is_fed
+        if has_odd_option(call.words.every()):
+            self._find("")
+        if program in DECLARING:
+            self._declare(program, call.named)
+        elif is_any or program in self._functions or any(one.rpartition("/")[2] == "env" for one in passed):
+            self._name(call.named)
+        if is_any or program in ("compgen", "set", *self._functions):
+            self._set_by(call.words.line, call.words.uncertain())
+        if program == "set":
+            self._values.give(self._values.context, positional(passed))
+        if is_any or not self._functions.isdisjoint(call.words.every()[1:]):  # compgen -F calls a function, too
+            self._give_text(call)
+        if program in self._functions:
+            self._call_function(program, call)
+        elif not (is_any or starts_shell) and any(map(has_positional, passed)):
+            self._give_text(call)

@@ -1,0 +1,247 @@
+"""The texts of which a command line says that a shell runs them, or may, and what is kept for one to run later."""
+
+import re
+from typing import Final, NamedTuple
+
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.options import is_input
+from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
+from policies.frameworks.shell.reader import DECLARING, script_of
+from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Command, Literal, Script
+from policies.frameworks.shell.values import Values
+from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
+
+COMPUTED: Final = re.compile(r"[$`]")
+_DEEPEST: Final = 12  # texts in one another
+_DEAREST: Final = 20  # as many commands is a text that is run, beside those in it
+_CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
+_RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
+_TEXT_SIGNS = re.compile(
+    r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
+)
+_REFERRED = re.compile(r"\$\{?(\w+|@)")
+_POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
+_ASSIGNS = re.compile(r"\b[A-Za-z_]\w*+=", re.ASCII)
+_QUOTING = re.compile(r"[\"'\\$`]")
+_NOT_SEEN: Final = ("#", "<", ">", "case")  # what behind them is no word to a shell may be one to another program
+
+
+def _is_made(text: str) -> bool:
+    """Whether a shell makes up a text in a way that nobody reads."""
+    return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
+
+
+def _is_program_told(command: Command) -> bool:
+    return not command.words or all(isinstance(part, Literal) for part in command.words[0])
+
+
+def _assigns_in_index(text: str) -> bool:
+    """Whether arithmetic that comes to *text* may set a variable: `x[${A:=1}]`."""
+    opened = text.find("[")
+    begun = text.find("${", opened) if opened >= 0 else -1
+    return begun >= 0 and text.find("=", begun) >= 0
+
+
+def has_positional(text: str) -> bool:
+    """Whether a text refers to words that it is given."""
+    return _POSITIONAL.search(text) is not None
+
+
+class Reading(NamedTuple):
+    """Which shells read a text."""
+
+    reads: bool = True  # by what POSIX says
+    is_bash: bool = False  # and no other one
+    is_new: bool = True  # started for it
+
+
+class ShellTexts:
+    """Reads the texts of one command line."""
+
+    def __init__(self, variables: Variables, index: SettingIndex) -> None:
+        """Read them with *variables*, for the settings of *index*."""
+        self._of_container = variables
+        self._index = index
+        self._values = Values(variables, index.takes_next, self._substituted, self._changes)
+        self._scripts: dict[tuple[str, bool], Script | None] = {}
+        self._contexts: dict[str, int] = {}  # of texts that are given words
+        self._unread: set[str] = set()  # texts that no shell reads
+        self._functions: set[str] = set()
+        self._open_functions: set[str] = set()  # whose bodies end nobody knows where
+        self._plain: dict[str, str] = {}
+        self._computed = ANYTHING  # what a command writes
+        self._depth = 0
+        self._judged = 0  # commands
+        self._is_fed = False  # something may read what others write
+        self._is_bash = False  # no other shell reads the text
+        self.start: str | None = None  # how an option begins that nobody can read: "" may be any
+        self._again()
+
+    def _again(self) -> None:
+        """Begin to read a command line, or to read it once more."""
+        self._ran: set[tuple[str, bool, str]] = set()  # texts, whether a shell runs them for certain, and contexts
+        self._sure: set[str] = set()  # those that a shell runs for certain
+        self._kept: list[str] = []  # texts that a shell may run later, if one runs what it is given elsewhere
+        self._seen: list[str] = []
+        self._runs = 0  # how many texts are read that a shell runs for certain
+        self._has_unread = self._reads_input = self._runs_kept = False
+        self._has_body = self._feeds = False  # the command that is looked at has a here-document, or writes for another
+        self._fed: list[str] = []  # texts that are written for others
+        self._is_of_tools = False  # the script that is looked at starts nothing else
+
+    def plain(self, text: str) -> str:
+        """Return the words of a text, without what is a shell's alone."""
+        known = self._plain.pop(text, None)  # it may take MiB
+        return in_plain_words(text, self._of_container) if known is None else known
+
+    def _script(self, script: Script) -> str:
+        """Look at the commands of a script; returns a mark for what they write."""
+        raise NotImplementedError
+
+    def _substituted(self, script: Script) -> str:
+        """Look at the commands of a substitution; returns a mark for what they write."""
+        raise NotImplementedError
+
+    def _context_of(self, text: str) -> str:
+        """Return whose words $1 is one of in *text*; no function has such a name."""
+        return f"{POSITIONAL}#{self._contexts.setdefault(text, len(self._contexts))}"
+
+    def _changes(self, program: str) -> bool:
+        """Whether a program is a shell's own, or the text's, and may set something in it."""
+        return program in _CHANGING or program in self._functions
+
+    def _find(self, start: str) -> None:
+        """Take note of a word that begins with *start* and goes on unread."""
+        if self.start is None and self._index.may_become_one(start):
+            self.start = start
+
+    def _say(self, text: str) -> None:
+        """Take note of words that stand behind each other."""
+        self._seen.append(f"{BETWEEN} {text} {BETWEEN}")
+
+    def _names_framework(self, text: str) -> bool:
+        return any(map(text.__contains__, self._index.framework_names))
+
+    def _hold(self, name: str, text: str) -> None:
+        """Take note of what a variable may be set to."""
+        self._values.assign(name, text)
+        if name in RUN_BY_SHELLS and is_input(text):
+            self._find("")
+        self._keep(text, is_run=name in RUN_BY_SHELLS or name.startswith("GIT_") or name in _RUN_BY_TOOLS)
+
+    def _keep(self, text: str, *, is_run: bool = False) -> None:
+        """Look at a text that nobody runs yet; *is_run*: some shell will."""
+        if is_run or (0 <= text.find("[") < max(text.rfind("$("), text.rfind("`"))):  # arithmetic evaluates it
+            self._may_run(text)
+        elif _assigns_in_index(text):  # and so it does here
+            self._values.lose()
+        elif "{" in text or "=" in text or COMPUTED.search(text):
+            self._kept.append(text)
+
+    def _run_kept(self) -> None:
+        """Look at what is kept, if a shell runs what is not written out."""
+        if self._reads_input and (self._has_unread or any(map(_TEXT_SIGNS.search, self._fed))):
+            self._find("")
+        if self._reads_input or self._runs_kept:
+            kept, self._kept = self._kept, []
+            for one in kept:
+                self._may_run(one)
+
+    def _may_run(self, text: str) -> None:
+        """Look at a word that its program may run."""
+        if text in self._sure:
+            return
+        is_read = ANYTHING not in text and COMPUTED.search(text) and self._run(text, is_text=False)
+        if not is_read and self._names_framework(text) and (_ASSIGNS.search(text) or has_positional(text)):
+            self._unreadable(text, reads=True)
+        elif not is_read and text not in self._unread:
+            self._unread.add(text)
+            plain = self._plain[text] = self.plain(text)
+            for start in unread_options(plain):
+                self._find(start)
+
+    def _run_here(self, text: str, context: str = "", *, is_bash: bool) -> None:
+        """Read a text that is run by the shell which reads this one."""
+        how = Reading(is_bash=is_bash, is_new=False)
+        if not self._run(text, how=how, context=context or self._values.context):
+            self._values.lose()
+            self._functions.add("alias")
+
+    def _run(self, text: str, *, is_text: bool = True, how: Reading | None = None, context: str = EVERYWHERE) -> bool:
+        """
+        Read a text that a shell runs, or may run; returns whether it can be read.
+
+        *context* says whose words it is given.
+        """
+        how = how or Reading()
+        key = text, how.is_bash
+        if key not in self._scripts:
+            self._scripts[key] = self._parsed(text, how) if how.reads and self._depth < _DEEPEST else None
+        if (text, is_text, context) in self._ran:
+            return self._scripts[key] is not None
+        self._ran.add((text, is_text, context))
+        self._sure |= {text} if is_text else set()
+        self._judged += _DEAREST
+        if (
+            is_text and self._depth and (ANYTHING in text or (REST in text and _QUOTING.search(text)))
+        ):  # a shell makes it
+            self._find("")
+        seen, certain, computed, outer = self._seen, self._values.certain, self._computed, self._values.context
+        was_bash, self._is_bash = self._is_bash, how.is_bash
+        of_tools, self._is_of_tools = self._is_of_tools, False
+        settled, self._values.settles = self._values.settles, how.is_new
+        self._seen, self._values.certain, self._values.context = [], set(), context
+        self._depth += 1
+        self._runs += is_text
+        self._runs_kept |= is_text and UNREAD in text
+        script = self._scripts[key]
+        is_told = script is not None and all(map(_is_program_told, script.commands))
+        if (
+            not is_text and is_told and not self._names_framework(text)
+        ):  # or it would be said of every text with backquotes
+            self._computed = A_VALUE
+        try:
+            self._look_through(text, script, is_text=is_text)
+        except UnreadableError:
+            self._scripts[key] = None
+            if is_text:
+                self._unreadable(text, reads=how.reads)
+            return False
+        finally:
+            self._is_bash, self._values.settles, self._is_of_tools = was_bash, settled, of_tools
+            self._depth -= 1
+            self._runs -= is_text
+            seen += self._seen if self._depth else ()
+            self._seen, self._values.certain, self._computed, self._values.context = seen, certain, computed, outer
+        return True
+
+    def _look_through(self, text: str, script: Script | None, *, is_text: bool) -> None:
+        if script is None:
+            raise UnreadableError
+        self._script(script)
+        plain = in_plain_words(" ".join(self._seen), self._of_container)
+        is_all_seen = is_text or not any(one in text for one in _NOT_SEEN)
+        self._plain[text] = plain if is_all_seen else f"{self.plain(text)} {plain}"
+
+    def _parsed(self, text: str, how: Reading) -> Script | None:
+        try:
+            return script_of(text, self._of_container.count_token, is_bash=how.is_bash)
+        except UnreadableError:
+            return None
+
+    def _unreadable(self, text: str, *, reads: bool) -> None:
+        """Look at a text that a shell runs and that is not read: what may be computed there counts."""
+        plain = self._plain[text] = in_plain_words(text, self._of_container, computed=ANYTHING)
+        if self.start == "":
+            return
+        joined = text.replace("\\\n", "")  # dash joins names so, bash does not
+        is_computed = ANYTHING in plain or (
+            joined != text and ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)
+        )
+        is_computed = is_computed or not self._values.names_set().isdisjoint(_REFERRED.findall(text))
+        is_computed = is_computed or ("IFS" in text and "$" in text)  # values are split where nobody reads
+        if is_computed or has_braces(text) or (not reads and has_escapes(text)):
+            self._find("")
+        for start in unread_options(plain):
+            self._find(start)
