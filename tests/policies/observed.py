@@ -124,6 +124,9 @@ CLUSTER: dict[str, Observed] = {
     "frameworks[].images": _framework(["own"], ["other"]),
     "frameworks[].versionImages": _memory(["own"], [], since="2.10"),
     "frameworks[].programs": _framework(["serve"], ["other"], pod("0.2", container(command=["serve"]))),
+    "frameworks[].optionPrefixes": _memory(
+        ["OPT_"], [], pod("0.2", container(env=[{"name": "OPT_mem", "value": "0.9"}])), {"variable": "OPT_MEM"}
+    ),
     "frameworks[].imageTakesArguments": _memory(first=True, second=False, spelling=OPTION),
     "frameworks[].memory.of": _memory("total", "free"),
     "frameworks[].memory.ofFree": _memory("0.8", "0.5", of="free"),
