@@ -50,6 +50,10 @@ class ComputeModes:
                 return dict.fromkeys(gpu_uuids, "compute modes were restored: gpu-share mps ends")
             return self._each(gpu_uuids, self._hold_one)
 
+    def changed(self) -> frozenset[str]:
+        """Name the GPUs whose mode is another one than was found, in this run or an earlier one; waits for nobody."""
+        return frozenset(self._recorded())
+
     def release(self, *, keep: Collection[str]) -> dict[str, str]:
         """Put back what was found on all GPUs but *keep*; one sentence for each GPU where that fails."""
         with self._lock:

@@ -16,6 +16,7 @@ from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
+from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.parts import part, part_of_size
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
@@ -66,7 +67,8 @@ class Supervisor:
 
     def clean_up(self, *, keep: Iterable[str]) -> None:
         """End what an earlier run left on GPUs other than *keep*, and put back their compute modes."""
-        kept = set(keep)
+        kept = {*keep}
+        kept |= self._in_use(self._context.modes.changed() - kept)
         directories = {Path(one.directory) for one in holders()}
         for directory in directories:
             if directory.parent == self._context.place.pipe_directory and directory.name not in (*kept, ".."):
@@ -155,7 +157,8 @@ class Supervisor:
             self.publish()
         for thread in alive:
             _log.warning("an MPS daemon did not end in time", extra={"gpu": thread.name})
-        kept = self._in_use()
+        uuids = self._context.modes.changed() | {supervisor.gpu.uuid for supervisor in self._now()}
+        kept = self._in_use(uuids)
         releasing = Thread(target=self._log_left, args=[lambda: self._context.modes.end(keep=kept)], daemon=True)
         releasing.start()
         releasing.join(self._context.timing.answer)
@@ -165,27 +168,40 @@ class Supervisor:
             shared_memory.withdraw(self._context.place.pipe_directory)
         self.publish()
 
-    def _in_use(self) -> frozenset[str]:
+    def _in_use(self, uuids: frozenset[str]) -> frozenset[str]:
         """
-        Name the GPUs that stay exclusive although their daemon has ended: a container holds a share of them.
+        Name the GPUs that stay exclusive although they have no daemon: a container holds a share of them, or may.
 
         All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
+        *uuids* are those that this run supervises, or whose mode an earlier one has changed.
         """
+        if not uuids:
+            return uuids
         tenants = self._context.tenancy.read_or_known()
-        uuids = [supervisor.gpu.uuid for supervisor in self._now()]
-        if tenants is None:  # which is not nobody: the record of the modes stays for a later end
-            if uuids:
-                _log.warning(
-                    "compute modes stay exclusive: the kubelet has not said who holds shares", extra={"gpus": uuids}
-                )
-            return frozenset(uuids)
-        kept = frozenset(uuid for uuid in uuids if any(tenant.is_on(uuid) for tenant in tenants))
-        for uuid in kept:
+        unnamed = self._unnamed(tenants or ())
+        if tenants is None or unnamed is None:  # which is not nobody: the record of the modes stays for a later end
+            reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
+            _log.warning(f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
+            return uuids
+        kept = frozenset(uuid for uuid in uuids if uuid in unnamed or any(tenant.is_on(uuid) for tenant in tenants))
+        for uuid in sorted(kept):
             _log.warning(
                 "compute mode stays exclusive while containers hold shares: restored at a later end without them",
                 extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.is_on(uuid)]},
             )
         return kept
+
+    def _unnamed(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
+        """Name the GPUs of which init containers may hold vGPUs; None where it is not known on which GPU one is."""
+        try:
+            checkpoint = read_parts(self._context.state_dir)
+        except CheckpointError:
+            return None
+        known = checkpoint or Checkpoint(1, {})
+        unnamed = [vgpu for vgpu, one in known.held.items() if not one.named]
+        if not all(known.knows(vgpu) for vgpu in (*unnamed, *(vgpu for one in tenants for vgpu in one.vgpus))):
+            return None
+        return frozenset(map(known.gpu_of, unnamed))
 
     def _now(self) -> list[DaemonSupervisor]:
         with self._lock:

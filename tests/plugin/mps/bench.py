@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plugin.gpus.gpu import VGpuId
 from plugin.mps.state import MpsState, fault, read_state
+from plugin.shares.parts_file import Held, parts, write_parts
 from plugin.state_files import boot_id, boot_seconds, write_atomically
 from tests.plugin.mps.isolated import ISOLATED, ROOT
 from tests.plugin.mps.standin import StandIn
+from tests.plugin.mps.tenants import RESOURCE
 from tests.plugin.waiting import wait_until
 
 A, B = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 1))
@@ -58,6 +61,13 @@ class Bench:
 
     def has(self, *uuids: str) -> None:
         write_atomically(self.nvml / "gpus", "".join(f"{uuid}\n" for uuid in uuids).encode())
+
+    def holds(self, uuid: str, *, vgpus: int, named: bool = True, gpu: str | None = "") -> None:
+        """Write what the plugin writes of vGPUs that a container has; *gpu* is where they are, None: nobody knows."""
+        one = Held(resource=RESOURCE, of=10, named=named, gpu=gpu)
+        self.state_dir.mkdir(exist_ok=True)
+        content = parts([(VGpuId(uuid, index), one) for index in range(vgpus)], vgpus_per_gpu=10, boot_id=boot_id())
+        write_parts(self.state_dir, content)
 
     def mode(self, uuid: str, new: int | None = None) -> int:
         path = self.nvml / f"mode-{uuid}"

@@ -167,6 +167,7 @@ def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> N
 def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(
     bench: Bench, start: Start, holding: Holding | Claimed
 ) -> None:
+    bench.holds(A, vgpus=5)
     with kubelet(bench.root / "kubelet", holding) as tenants:
         first = start()
         bench.is_now("ready", A, B)

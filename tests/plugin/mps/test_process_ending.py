@@ -109,6 +109,7 @@ def test_a_kubelet_that_is_down_at_the_end_is_no_reason_to_take_the_mode_from_th
     bench: Bench, start: Start
 ) -> None:
     (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    bench.holds(A, vgpus=5)
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)):
         running = start()
         bench.is_now("ready", A, B)

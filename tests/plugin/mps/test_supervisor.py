@@ -71,9 +71,9 @@ def test_it_is_whole_at_the_start_and_falls_once_tenants_are_known(
 def test_a_share_by_dra_counts_as_one_of_vgpus_does(
     node: Supervisor, supervisor: DaemonSupervisor, allow: Allow, root: Path
 ) -> None:
-    with kubelet(root / "kubelet", claimed("team/a", UUID, milli=333), held("team/b", "GPU-other", vgpus=9)):
+    with kubelet(root / "kubelet", claimed("team/a", UUID, milli=666), held("team/b", "GPU-other", vgpus=9)):
         node.set_ceilings(allow("0.1", vgpus_per_gpu=3))
-    assert supervisor.ceiling == Fraction(1, 3)
+    assert supervisor.ceiling == Fraction(2, 3)
 
 
 def test_another_number_of_vgpus_changes_no_ceiling(

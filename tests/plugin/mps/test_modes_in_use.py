@@ -1,0 +1,67 @@
+"""No GPU of which a container may hold a share gets back a compute mode with which programs come past MPS."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.plugin.mps.bench import A, B, Bench, Start
+from tests.plugin.mps.isolated import needs_mounts
+from tests.plugin.mps.tenants import held, kubelet
+
+pytestmark = needs_mounts
+
+
+@pytest.fixture(autouse=True)
+def tenant(bench: Bench) -> Iterator[None]:
+    bench.holds(A, vgpus=5)
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)):
+        yield
+
+
+def ended(bench: Bench, start: Start, by: int) -> None:
+    running = start()
+    bench.is_now("ready", A, B)
+    running.ends(by=by)
+    assert bench.mode(A) == 3
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_can_start_no_daemon_takes_no_mode(bench: Bench, start: Start, by: int) -> None:
+    ended(bench, start, by)
+    bench.standin.program.rename(bench.root / "elsewhere")
+    assert start().ends()[0] == 1
+    assert (bench.mode(A), bench.mode(B)) == (3, 0)
+
+
+def test_a_gpu_that_this_run_leaves_out_keeps_its_mode(bench: Bench, start: Start) -> None:
+    ended(bench, start, signal.SIGTERM)
+    bench.has(B)
+    running = start()
+    bench.is_now("ready", B)
+    bench.has(A, B)
+    running.ends(by=signal.SIGTERM)
+    assert (bench.mode(A), bench.mode(B)) == (3, 0)
+
+
+def test_a_gpu_that_an_init_container_may_hold_keeps_its_mode(bench: Bench, start: Start) -> None:
+    bench.holds(B, vgpus=5, named=False)
+    running = start()
+    bench.is_now("ready", A, B)
+    running.ends(by=signal.SIGTERM)
+    assert bench.mode(B) == 3
+
+
+@pytest.mark.parametrize("what", ["lost", "broken", "of nobody"])
+def test_where_nobody_knows_on_which_gpu_a_share_is_all_keep_theirs(bench: Bench, start: Start, what: str) -> None:
+    if what == "of nobody":
+        bench.holds(A, vgpus=5, gpu=None)
+    elif what == "broken":
+        (bench.state_dir / "vgpus.json").write_text("{")
+    else:
+        (bench.state_dir / "vgpus.json").unlink()
+    running = start()
+    bench.is_now("ready", A, B)
+    _, log, _ = running.ends(by=signal.SIGTERM)
+    assert (bench.mode(A), bench.mode(B)) == (3, 3)
+    assert any(line["message"] == "compute modes stay exclusive: nobody knows where shares are" for line in log)
