@@ -92,6 +92,9 @@ def read_tenants(socket: Path, resources: Container[str], *, timeout_seconds: fl
         except grpc.RpcError as error:
             reason = " ".join(f"{error.code().name}: {error.details()}".split())
             raise TenantsError(f"{socket}: the kubelet did not list pod resources: {reason}") from error
+    if not answer.pod_resources:
+        # It serves before it knows a pod, for as long as the container runtime or the API server is not there.
+        raise TenantsError(f"{socket}: the kubelet lists no pod at all, not even this one: it has only begun to start")
     tenants = (
         Tenant(
             namespace=pod.namespace,

@@ -19,12 +19,13 @@ class SimulatedPodResources(api_pb2_grpc.PodResourcesListerServicer):
         request: api_pb2.ListPodResourcesRequest,  # noqa: ARG002 - the protocol's signature
         context: grpc.ServicerContext,  # noqa: ARG002 - the protocol's signature
     ) -> api_pb2.ListPodResourcesResponse:
-        """List the pods that hold devices, and what each of their containers holds."""
+        """List the plugin's own pod, and those that hold devices, and what each of their containers holds."""
         pods: dict[str, dict[str, list[api_pb2.ContainerDevices]]] = {}
         for held in self._holdings():
             devices = api_pb2.ContainerDevices(resource_name=held.resource, device_ids=held.device_ids)
             pods.setdefault(held.pod, {}).setdefault(held.container, []).append(devices)
-        return api_pb2.ListPodResourcesResponse(pod_resources=[_pod(*pod) for pod in pods.items()])
+        own = _pod("gpu-share/gpu-share-plugin", {"plugin": []})
+        return api_pb2.ListPodResourcesResponse(pod_resources=[own, *(_pod(*pod) for pod in pods.items())])
 
 
 def _pod(name: str, containers: dict[str, list[api_pb2.ContainerDevices]]) -> api_pb2.PodResources:

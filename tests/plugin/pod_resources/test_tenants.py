@@ -105,3 +105,9 @@ def test_who_holds_a_device_of_dra_is_on_its_gpu(directory: Path) -> None:
 def test_a_device_whose_name_says_no_size_counts_as_all_of_its_gpu() -> None:
     tenant = Tenant(namespace="team", pod="p", container="c", vgpus=(), devices=("gpu-1-x-0", "gpu-1-100m-whole-0"))
     assert tenant.sizes_on("GPU-1") == (1000, 100)
+
+
+def test_a_kubelet_that_lists_no_pod_at_all_has_not_said_who_holds_what(directory: Path) -> None:
+    nothing = api_pb2.ListPodResourcesResponse()
+    with kubelet(directory / "kubelet.sock", nothing), pytest.raises(TenantsError, match="only begun to start"):
+        read_tenants(directory / "kubelet.sock", {VGPU})
