@@ -110,7 +110,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
     tenants.look()  # before the kubelet hears of what is free
     reconciler.look(probe)
     if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
-        forget_others(node.handover, node.resources.advertised)
+        forget_others(node.handover, {*node.resources.advertised, *node.held.resources})
     _log_start(node, probe)
     node.servers.start()  # before the reconciler, which adds to them from its own thread
     if driver is not None:

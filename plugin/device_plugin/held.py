@@ -56,6 +56,11 @@ class HeldVgpus:
         self._followers: list[tuple[Devices, bool]] = []
         self._lock = Lock()
 
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resources of which something is held, also those that this node had under another name."""
+        return self._holdings.resources
+
     def follow(self, devices: Devices, *, are_divided: bool) -> None:
         """Have *devices* take up what is held, now and at each change; whole GPUs are not divided by any number."""
         with self._lock:
