@@ -144,4 +144,4 @@ def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
                 at += 1
             else:
                 break
-    return at, False
+    return min(at, end), False

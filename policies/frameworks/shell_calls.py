@@ -2,6 +2,7 @@
 
 import re
 from itertools import chain
+from typing import Final
 
 from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
 from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD
@@ -12,6 +13,7 @@ from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.variables import REST
 from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
 
+_MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD}|{REST} ?)+")
 _COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\6])*+=(?!/)", re.ASCII)
@@ -65,12 +67,14 @@ class ShellCalls(ShellTexts):
         """Look at a shell that an unknown program may start, by its words; returns whether there is one with a text."""
         line = call.words.line
         starts = False
-        for at, word in enumerate(line[1:], start=1):
-            if word.rpartition("/")[2] in SHELLS:
-                end, has_text = behind_options(line[at + 1 :])
-                self._reads_input |= self._is_fed and at + 1 + end >= len(line)
-                if has_text and at + 1 + end < len(line):
-                    starts |= self._start_shell(call.behind(at), is_text=self._runs > 0)
+        shells = [at for at, word in enumerate(line[1:], start=1) if word.rpartition("/")[2] in SHELLS]
+        if len(shells) > _MOST_SHELLS:
+            self._find("")
+        for at in shells[:_MOST_SHELLS]:
+            end, has_text = behind_options(line[at + 1 :])
+            self._reads_input |= self._is_fed and at + 1 + end >= len(line)
+            if has_text and at + 1 + end < len(line):
+                starts |= self._start_shell(call.behind(at), is_text=self._runs > 0)
         return starts
 
     def _give_text(self, call: Call) -> None:

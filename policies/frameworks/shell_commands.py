@@ -21,7 +21,7 @@ from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, 
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.shell_texts import has_positional
 
-_MOST_COMMANDS: Final = 3000  # of a command line, in all its texts, however often they are read
+_MOST_COMMANDS: Final = 2000  # of a command line, in all its texts, however often they are read
 _LONG: Final = 8  # words of one that counts as two
 _DEAREST: Final = 12  # as many of them is one that its words may be, beside others
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")

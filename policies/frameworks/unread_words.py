@@ -223,9 +223,9 @@ class UnreadWords(ShellCommands):
             self._find("")
         elif UNREAD in program:
             self._run_here(body, EVERYWHERE, is_bash=False)
-        if has_positional(body):
-            self._values.give(EVERYWHERE, line[1:])
         elif COMPUTED.search(body):
+            if has_positional(body):
+                self._values.give(EVERYWHERE, line[1:])
             self._may_run(body)
 
 

@@ -103,6 +103,14 @@ def _full(size: int) -> Iterator[Worst]:
 
 
 def _words(size: int) -> Iterator[Worst]:
+    for unit in (["sh", "-c", "a"], ["env", "-u"], ["exec", "-a"], ["bash", "-o"], ["su", "-c"]):
+        count = min(4000, size // 8) // len(unit)
+        yield f"words of {unit}", pod("0.2", container(command=["vllm", "$A", *unit * count]))
+        value = [{"name": "E", "value": " ".join(unit * (size // len(" ".join([*unit, ""]))))}]
+        ways = "".join(f"A={letter};" for letter in "abcdefghijklmn")
+        for text in ("vllm $E", f"{ways}eval $A $E", "for A in $E; do eval $A $E; done", 'set -- $E; vllm "$@"'):
+            yield f"{text[-20:]!a} of {unit}", pod("0.2", container(command=["sh", "-c", text], env=value))
+
     for name, unit in (
         ("env env …", ["env"]),
         ("python3 -u -u …", ["python3", *["-u"] * 10_000]),

@@ -35,6 +35,9 @@ class ArithmeticReader:
 
     def _calculates(self, begin: str, *, is_loop: bool = False) -> bool:
         """Read an expression in double parentheses, if there is one that begins with *begin*."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise UnreadableError
         text, at, open_ = self._text, self._at, 0
         parts: list[Part] = []
         self._at += len(begin)
@@ -51,12 +54,14 @@ class ArithmeticReader:
                 self._at += 1
             elif text.startswith("))", self._at):
                 self._at += 2
+                self._depth -= 1
                 self._command.beside.append(tuple(parts))
                 self._set_numbers("".join([one.text for one in parts if isinstance(one, Literal)]))
                 return True
             else:
                 break
         self._at = at
+        self._depth -= 1
         return False
 
     def _set_numbers(self, arithmetic: str) -> None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from policies.frameworks.expansion import A_VALUE, UNREAD, UnreadableError
 
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
+_MOST_JOINED: Final = 512  # words of one text
 _MOST_TEXTS: Final = 16  # that the words of one command make together
 
 Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
@@ -67,8 +68,14 @@ class CommandWords:
         Raises:
             UnreadableError: If there are more ways than in any real command.
         """
+        if len(self.places) > _MOST_JOINED:
+            raise UnreadableError
         texts: list[list[str]] = [[]]
         for ways in self.places:
+            if len(ways) == 1:
+                for text in texts:
+                    text.extend(ways[0])
+                continue
             texts = [[*text, *way] for text in texts for way in ways]
             if len(texts) > _MOST_TEXTS:
                 raise UnreadableError

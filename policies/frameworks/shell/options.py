@@ -12,6 +12,7 @@ _PLAIN_OPTIONS: Final = {
     ),
     "exec": re.compile(r"--?|-[acl]"),
 }
+_MOST_STARTING: Final = 4  # of one command line
 _WITH_WORD: Final = frozenset({"-u", "-C", "-S", "-a", "--unset", "--chdir"})
 _LONG_WITH_WORD: Final = frozenset({"--rcfile", "--init-file", "-rcfile", "-init-file"})
 _LONG: Final = frozenset(
@@ -27,16 +28,16 @@ def loses_environment(wrappers: Sequence[str]) -> bool:
 
 def has_odd_option(words: Sequence[str]) -> bool:
     """Whether `env` or `exec` has options that stand together or are abbreviated, of which one may take a word."""
-    for at, word in enumerate(words):
-        plain = _PLAIN_OPTIONS.get(word.rpartition("/")[2])
-        before = ""
-        for one in words[at + 1 :] if plain else ():
+    starting = [at for at, word in enumerate(words) if word.rpartition("/")[2] in _PLAIN_OPTIONS]
+    for at in starting[:_MOST_STARTING]:
+        plain, before = _PLAIN_OPTIONS[words[at].rpartition("/")[2]], ""
+        for one in words[at + 1 :]:
             if one == "--" or not (one.startswith("-") or "=" in one or before in _WITH_WORD):
                 break
-            if one.startswith("-") and plain and not plain.fullmatch(one):
+            if one.startswith("-") and not plain.fullmatch(one):
                 return True
             before = one
-    return False
+    return len(starting) > _MOST_STARTING
 
 
 def takes_words(wrappers: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellV
 
 _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
+_MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_MADE: Final = 256 * 1024  # characters that are made of the words of one command line, read once
 
 
@@ -56,6 +57,8 @@ class Values(ShellVariables):
             return [(text,) if text or any(one.is_quoted for one in word) else ()]
         found = {}
         for one in self._joined(word, splits=True):
+            if one.count(_SPLIT) > _MOST_PIECES:
+                raise UnreadableError
             pieces = [piece.replace(_QUOTED, "") for piece in one.split(_SPLIT) if piece]
             found[tuple(map(without_joined_rest, pieces))] = True
             if len(pieces) > 1 and not self.is_known("IFS"):  # it may not be split there

@@ -30,7 +30,7 @@ class Recorder(UnreadWords):
 
     def __init__(self, allowance: Allowance | None = None, **fields: Any) -> None:
         env = [{"name": name, "value": value} for name, value in ENV.items()]
-        container = msgspec.convert({"name": "main", "env": env, **fields}, Container)
+        container = msgspec.convert({"name": "main", "env": env} | fields, Container)
         super().__init__(Variables(container, allowance or Allowance()), INDEX)
 
     def _again(self) -> None:
@@ -286,6 +286,8 @@ def test_what_a_shell_computes_is_a_mark() -> None:
         'f() { f "$@" x; }; f a',
         'A=\'eval "$A"\'; eval "$A"',
         "p $(" * 11 + "p" + ")" * 11,
+        "p $((" * 500,
+        "".join(f'f{n}() {{ f{n + 1} $1 $@ "x$1"; }}; ' for n in range(30)) + "f0 a b c d e f g h; p",
         "".join(f"set -- a{n} b; " for n in range(150)) + 'p "$@" "$@" $1$2$1$2',
     ],
     ids=lambda text: text[:40],
@@ -301,3 +303,9 @@ def test_what_is_set_again_and_again_comes_to_an_end(text: str) -> None:
 
     Counting().look_at(["bash", "-c", text], is_command=True)
     assert made < 6 * 600
+
+
+@pytest.mark.parametrize("value", ["env -u", "exec -a", "timeout -k", "sudo -u", "nice -n", "xargs -n", "env", "$(("])
+def test_a_command_that_ends_where_a_word_is_missing_is_no_error(value: str) -> None:
+    looked_at(["sh", "-c", "$E; env $E", "$E", value], env=[{"name": "E", "value": value}])
+    looked_at(["sh", "-c", f"A='{value}'; $A; eval $A"])
