@@ -1,6 +1,8 @@
 """The texts of which a command line says that a shell runs them, or may, and what is kept for one to run later."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
@@ -169,11 +171,7 @@ class ShellTexts:
             self._functions.add("alias")
 
     def _run(self, text: str, *, is_text: bool = True, how: Reading | None = None, context: str = EVERYWHERE) -> bool:
-        """
-        Read a text that a shell runs, or may run; returns whether it can be read.
-
-        *context* says whose words it is given.
-        """
+        """Read a text that a shell runs, or may run, with the words of *context*; returns whether it can be read."""
         how = how or Reading()
         key = text, how.is_bash
         if key not in self._scripts:
@@ -183,10 +181,27 @@ class ShellTexts:
         self._ran.add((text, is_text, context))
         self._sure |= {text} if is_text else set()
         self._judged += _DEAREST
-        if (
-            is_text and self._depth and (ANYTHING in text or (REST in text and _QUOTING.search(text)))
-        ):  # a shell makes it
+        is_made = ANYTHING in text or (REST in text and _QUOTING.search(text))
+        if is_text and self._depth and is_made:  # by the shell around it
             self._find("")
+        self._runs_kept |= is_text and UNREAD in text
+        script = self._scripts[key]
+        is_told = script is not None and all(map(_is_program_told, script.commands))
+        with self._inside(how, context, is_text=is_text):
+            if not is_text and is_told and not self._names_framework(text):
+                self._computed = A_VALUE  # or it would be said of every text with backquotes
+            try:
+                self._look_through(text, script, is_text=is_text)
+            except UnreadableError:
+                self._scripts[key] = None
+                if is_text:
+                    self._unreadable(text, reads=how.reads)
+                return False
+        return True
+
+    @contextmanager
+    def _inside(self, how: Reading, context: str, *, is_text: bool) -> Iterator[None]:
+        """Be in the shell that reads a text; what it saw is said to the one around it, and nothing else is left."""
         seen, certain, computed, outer = self._seen, self._values.certain, self._computed, self._values.context
         was_bash, self._is_bash = self._is_bash, how.is_bash
         of_tools, self._is_of_tools = self._is_of_tools, False
@@ -194,27 +209,14 @@ class ShellTexts:
         self._seen, self._values.certain, self._values.context = [], set(), context
         self._depth += 1
         self._runs += is_text
-        self._runs_kept |= is_text and UNREAD in text
-        script = self._scripts[key]
-        is_told = script is not None and all(map(_is_program_told, script.commands))
-        if (
-            not is_text and is_told and not self._names_framework(text)
-        ):  # or it would be said of every text with backquotes
-            self._computed = A_VALUE
         try:
-            self._look_through(text, script, is_text=is_text)
-        except UnreadableError:
-            self._scripts[key] = None
-            if is_text:
-                self._unreadable(text, reads=how.reads)
-            return False
+            yield
         finally:
             self._is_bash, self._values.settles, self._is_of_tools = was_bash, settled, of_tools
             self._depth -= 1
             self._runs -= is_text
             seen += self._seen if self._depth else ()
             self._seen, self._values.certain, self._computed, self._values.context = seen, certain, computed, outer
-        return True
 
     def _look_through(self, text: str, script: Script | None, *, is_text: bool) -> None:
         if script is None:

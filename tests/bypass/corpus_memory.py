@@ -31,7 +31,7 @@ DIGITS = variable("N", "95")
 def greedy() -> list[Greedy]:
     """List every one."""
     of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects(), *ways())
-    return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *_overriding()]
+    return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *_in_any_image(), *_overriding()]
 
 
 def memory() -> Iterator[Attempt]:
@@ -166,12 +166,8 @@ def _others() -> Iterator[Greedy]:
     yield Greedy(
         "a setting behind another's that fits", {"image": "tensorflow/serving", "args": ours}, "lowered", "lowered"
     )
-    yield Greedy(
-        "a setting of all of Triton's backends",
-        {"args": ["--backend-config=gpu-memory-fraction=0.95"]},
-        "lowered",
-        "lowered",
-    )
+    of_all = {"args": ["--backend-config=gpu-memory-fraction=0.95"]}
+    yield Greedy("a setting of all of Triton's backends", of_all, "lowered", "lowered")
     yield Greedy(
         "the same apart", {"command": ["tritonserver", "--backend-c", "gpu-memory-fraction=0.95"]}, "lowered", "lowered"
     )
@@ -190,6 +186,9 @@ def _others() -> Iterator[Greedy]:
     )
     both = [variable(JAX, "0.1"), variable("CUPY_GPU_MEMORY_LIMIT", "95%")]
     yield Greedy("a variable behind another's that fits", {"env": both}, "lowered", "lowered")
+
+
+def _in_any_image() -> Iterator[Greedy]:
     yield Greedy("an abbreviation in any image", {"args": ["--gp=0.95"]}, "warned", "denied")
     yield Greedy("an abbreviation apart in any image", {"args": ["--gpu-mem", "0.95"]}, "warned", "denied")
     yield Greedy(

@@ -1,56 +1,21 @@
-"""What a shell's text is read as has what dash and bash make of it; and no text costs more than its bound."""
+"""What a shell's text is read as has what dash and bash make of it."""
 
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from policies.frameworks.catalogue import BUILT_IN
-from policies.frameworks.detection import Catalogue
-from policies.frameworks.expansion import MOST_TOKENS, UNREAD, Allowance, UnreadableError, Variables
-from policies.frameworks.shell.command_words import Call, CommandWords
+from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.shell.command_words import CommandWords
 from policies.frameworks.shell.reader import script_of
-from policies.frameworks.unread_words import UnreadWords
-from policies.pod import Container
+from tests.policies.frameworks.recorder import ENV, read, recorded
 
-INDEX = Catalogue(BUILT_IN, ()).settings
-ENV = {"A": "a", "B": "b  c", "EMPTY": "", "D": "--d=1", "Q": "x'y"}
 SHELLS = [shell for shell in ("dash", "bash") if shutil.which(shell)]
 PROBE = "p() { for one in \"$@\"; do printf '%s\\001' \"$one\"; done; printf '\\002'; } >&9\n"
-
-
-class Recorder(UnreadWords):
-    """Takes note of the words that the command `p` gets."""
-
-    def __init__(self, allowance: Allowance | None = None, **fields: Any) -> None:
-        env = [{"name": name, "value": value} for name, value in ENV.items()]
-        container = msgspec.convert({"name": "main", "env": env} | fields, Container)
-        super().__init__(Variables(container, allowance or Allowance()), INDEX)
-
-    def _again(self) -> None:
-        super()._again()
-        self.commands: list[CommandWords] = []
-
-    def _judge(self, call: Call) -> str:
-        if call.words.line[:1] == ["p"]:
-            self.commands.append(call.words.behind(1))
-        return super()._judge(call)
-
-
-def recorded(text: str) -> Recorder:
-    recorder = Recorder()
-    recorder.look_at(["sh", "-c", text, "$"], is_command=True)
-    return recorder
-
-
-def read(text: str) -> list[CommandWords]:
-    return recorded(text).commands
 
 
 def is_readable(text: str) -> bool:
@@ -217,95 +182,6 @@ def test_what_is_not_of_the_grammar_is_not_read(text: str) -> None:
     assert not is_readable(text)
 
 
-def looked_at(words: list[str], *, is_command: bool = True, **fields: Any) -> Recorder:
-    recorder = Recorder(**fields)
-    recorder.look_at(words, is_command=is_command)
-    return recorder
-
-
-SIGNS = st.text(st.sampled_from("ab \n\t'\"\\$`(){}[];&|<>#=-+?:%!*,.1@\0\1\2\4\5é"), max_size=60)
-PIECES = st.lists(
-    st.sampled_from([
-        "case ", "esac", " in ", "for ", "do ", "done", "if ", "fi",
-        "<<E\n", "\nE\n", "$(", "${A:-", "`", "'", '"', "sh -c",
-        "eval ", "exec ", "[[ ", " ]]", "((", "))", "f()", "A=", "A+=(",
-        "$A", ";;", "export ", "read x", "xargs ", "\\", "}",
-    ]),
-    max_size=30,
-).map("".join)  # fmt: skip
-
-
-@given(SIGNS | PIECES)
-def test_no_text_at_all_is_an_error(text: str) -> None:
-    for is_command in (True, False):
-        looked_at(["sh", "-c", text], is_command=is_command)
-        looked_at([text, text], is_command=is_command)
-
-
-@given(SIGNS | PIECES)
-@example("sh -cdo ")
-@example("bash --rcfile")
-def test_a_text_that_is_looked_at_leaves_nothing_behind_but_what_it_found(text: str) -> None:
-    recorder = looked_at(["sh", "-c", text, "$"])
-    again = looked_at(["sh", "-c", text, "$"])
-    recorder.look_at(["sh", "-c", ": $A"], is_command=True)
-    assert recorder.start == again.start
-
-
-@pytest.mark.parametrize(
-    "unit", ["a;", "'a' ", "$(", "${A:-", "`a` ", "sh -c '", "eval ", "(", "<<E\n", "case a in a) ", "$A "]
-)
-def test_a_text_of_any_length_costs_a_bounded_number_of_tokens(unit: str) -> None:
-    calls = 0
-
-    class Counting(Allowance):
-        def count_token(self) -> None:
-            nonlocal calls
-            calls += 1
-            super().count_token()
-
-    with pytest.raises(UnreadableError):
-        script_of(unit * 100_000, Counting().count_token)
-    assert calls <= MOST_TOKENS + 1
-
-
 def test_what_a_shell_computes_is_a_mark() -> None:
     (words,) = read('p $(cat x) `cat x` "$(nproc)" $((1 + 2)) ${NONE#x}')
     assert all(word.startswith(UNREAD) for word in words.every())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "".join(f"A=a{n}; " for n in range(1000)) + "p $A",
-        "for A in " + "a " * 900 + "; do p $A; done",
-        "".join(f"A{n}='b c'; " for n in range(200)) + "p " + "".join(f"$A{n}" for n in range(100)),
-        "A=x; " + "A=$A$A; " * 100 + "p $A",
-        "A=$B; B=$C; C=$D; D=$E; E=$F; F=$G; G=$A; p $A",
-        'A="$B x"; B="$A y"; p $A $B',
-        'f() { f "$@" x; }; f a',
-        'A=\'eval "$A"\'; eval "$A"',
-        "p $(" * 11 + "p" + ")" * 11,
-        "p $((" * 500,
-        "".join(f'f{n}() {{ f{n + 1} $1 $@ "x$1"; }}; ' for n in range(30)) + "f0 a b c d e f g h; p",
-        "".join(f"set -- a{n} b; " for n in range(150)) + 'p "$@" "$@" $1$2$1$2',
-    ],
-    ids=lambda text: text[:40],
-)
-def test_what_is_set_again_and_again_comes_to_an_end(text: str) -> None:
-    made = 0
-
-    class Counting(Recorder):
-        def _judge(self, call: Call) -> str:
-            nonlocal made
-            made += 1
-            return super()._judge(call)
-
-    Counting().look_at(["bash", "-c", text], is_command=True)
-    assert made < 6 * 600
-
-
-@pytest.mark.parametrize("value", ["env -u", "exec -a", "timeout -k", "sudo -u", "nice -n", "xargs -n", "env", "$(("])
-def test_a_command_that_ends_where_a_word_is_missing_is_no_error(value: str) -> None:
-    looked_at(["sh", "-c", "$E; env $E", "$E", value], env=[{"name": "E", "value": value}])
-    looked_at(["sh", "-c", f"A='{value}'; $A; eval $A"])

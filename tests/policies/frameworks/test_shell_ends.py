@@ -1,0 +1,92 @@
+"""Whatever a shell's text is, reading it is no error, comes to an end, and costs no more than its bound."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from policies.frameworks.expansion import MOST_TOKENS, Allowance, UnreadableError
+from policies.frameworks.shell.command_words import Call
+from policies.frameworks.shell.reader import script_of
+from tests.policies.frameworks.recorder import Recorder, looked_at
+
+SIGNS = st.text(st.sampled_from("ab \n\t'\"\\$`(){}[];&|<>#=-+?:%!*,.1@\0\1\2\4\5é"), max_size=60)
+PIECES = st.lists(
+    st.sampled_from([
+        "case ", "esac", " in ", "for ", "do ", "done", "if ", "fi",
+        "<<E\n", "\nE\n", "$(", "${A:-", "`", "'", '"', "sh -c",
+        "eval ", "exec ", "[[ ", " ]]", "((", "))", "f()", "A=", "A+=(",
+        "$A", ";;", "export ", "read x", "xargs ", "\\", "}",
+    ]),
+    max_size=30,
+).map("".join)  # fmt: skip
+
+
+@given(SIGNS | PIECES)
+def test_no_text_at_all_is_an_error(text: str) -> None:
+    for is_command in (True, False):
+        looked_at(["sh", "-c", text], is_command=is_command)
+        looked_at([text, text], is_command=is_command)
+
+
+@given(SIGNS | PIECES)
+@example("sh -cdo ")
+@example("bash --rcfile")
+def test_a_text_that_is_looked_at_leaves_nothing_behind_but_what_it_found(text: str) -> None:
+    recorder = looked_at(["sh", "-c", text, "$"])
+    again = looked_at(["sh", "-c", text, "$"])
+    recorder.look_at(["sh", "-c", ": $A"], is_command=True)
+    assert recorder.start == again.start
+
+
+@pytest.mark.parametrize(
+    "unit", ["a;", "'a' ", "$(", "${A:-", "`a` ", "sh -c '", "eval ", "(", "<<E\n", "case a in a) ", "$A "]
+)
+def test_a_text_of_any_length_costs_a_bounded_number_of_tokens(unit: str) -> None:
+    calls = 0
+
+    class Counting(Allowance):
+        def count_token(self) -> None:
+            nonlocal calls
+            calls += 1
+            super().count_token()
+
+    with pytest.raises(UnreadableError):
+        script_of(unit * 100_000, Counting().count_token)
+    assert calls <= MOST_TOKENS + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"A=a{n}; " for n in range(1000)) + "p $A",
+        "for A in " + "a " * 900 + "; do p $A; done",
+        "".join(f"A{n}='b c'; " for n in range(200)) + "p " + "".join(f"$A{n}" for n in range(100)),
+        "A=x; " + "A=$A$A; " * 100 + "p $A",
+        "A=$B; B=$C; C=$D; D=$E; E=$F; F=$G; G=$A; p $A",
+        'A="$B x"; B="$A y"; p $A $B',
+        'f() { f "$@" x; }; f a',
+        'A=\'eval "$A"\'; eval "$A"',
+        "p $(" * 11 + "p" + ")" * 11,
+        "p $((" * 500,
+        "".join(f'f{n}() {{ f{n + 1} $1 $@ "x$1"; }}; ' for n in range(30)) + "f0 a b c d e f g h; p",
+        "".join(f"set -- a{n} b; " for n in range(150)) + 'p "$@" "$@" $1$2$1$2',
+    ],
+    ids=lambda text: text[:40],
+)
+def test_what_is_set_again_and_again_comes_to_an_end(text: str) -> None:
+    made = 0
+
+    class Counting(Recorder):
+        def _judge(self, call: Call) -> str:
+            nonlocal made
+            made += 1
+            return super()._judge(call)
+
+    Counting().look_at(["bash", "-c", text], is_command=True)
+    assert made < 6 * 600
+
+
+@pytest.mark.parametrize("value", ["env -u", "exec -a", "timeout -k", "sudo -u", "nice -n", "xargs -n", "env", "$(("])
+def test_a_command_that_ends_where_a_word_is_missing_is_no_error(value: str) -> None:
+    looked_at(["sh", "-c", "$E; env $E", "$E", value], env=[{"name": "E", "value": value}])
+    looked_at(["sh", "-c", f"A='{value}'; $A; eval $A"])
