@@ -48,6 +48,12 @@ def node_options(command: F) -> F:
             default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
             help="The kubelet's PodResources socket, which says which pod holds which vGPU.",
         ),
+        option(
+            "--pod-name",
+            metavar="NAME",
+            default="",
+            help="Name of this pod: lists of the kubelet without it count for nothing. Not given: all of them count.",
+        ),
         metrics_option,
         option(
             "--state-bind",

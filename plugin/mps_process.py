@@ -54,6 +54,7 @@ class MpsSettings:
     state_dir: Path  # directory in which this node's parts publish their state
     log_dir: Path  # directory of the logs that NVIDIA's programs write; not in memory, as the former can be
     pod_resources: Path  # the kubelet's socket that says who holds what
+    pod_name: str  # of the pod that this runs in, "" if in none: the kubelet is believed once it lists that
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it
     container_logs: Path  # directory of the links to the logs of all containers, whose names say which is which
@@ -172,6 +173,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         tenancy=Tenancy(
             settings.pod_resources,
             Matching(partial(cluster.is_of, MPS)),
+            own_pod=settings.pod_name,
             bindings=partial(read_bindings, settings.state_dir),
         ),
         timing=timing,

@@ -20,6 +20,7 @@ class Settings:
     cdi_static_dir: Path  # another one, in which nothing is written
     toolkit_config: Path  # file of the settings of NVIDIA's container toolkit
     pod_resources: Path  # the kubelet's socket that says who holds what
+    pod_name: str  # of the pod that this runs in, "" if in none: the kubelet is believed once it lists that
     allocation_policy: AllocationPolicy
     strategy: SharingStrategy  # of a GPU that no entry of `nodes` in _cluster.yaml fits
     node_name: str  # as `nodes` in _cluster.yaml names it

@@ -64,7 +64,13 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
     division = Division(cluster, node_name=settings.node_name)
-    held = held_vgpus(settings.kubelet_dir, settings.pod_resources, cluster, state_dir=settings.state_dir)
+    held = held_vgpus(
+        settings.kubelet_dir,
+        settings.pod_resources,
+        cluster,
+        state_dir=settings.state_dir,
+        own_pod=settings.pod_name,
+    )
     resources = Resources(
         cluster,
         division,
@@ -84,7 +90,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         held=held,
         servers=servers,
         resources=resources,
-        tenants=held.located(_tenants_by_name(settings.pod_resources, division)),
+        tenants=held.located(_tenants_by_name(settings, division)),
     )
 
 
@@ -105,6 +111,12 @@ def _check_kubelet_dir(directory: Path) -> None:
         raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
 
 
-def _tenants_by_name(pod_resources: Path, division: Division) -> Callable[[], tuple[Tenant, ...]]:
+def _tenants_by_name(settings: Settings, division: Division) -> Callable[[], tuple[Tenant, ...]]:
     """Make the function that asks the kubelet, which names vGPUs and not the GPUs that they are on."""
-    return partial(read_tenants, pod_resources, Matching(division.is_ours), timeout_seconds=_TENANTS_TIMEOUT_SECONDS)
+    return partial(
+        read_tenants,
+        settings.pod_resources,
+        Matching(division.is_ours),
+        own_pod=settings.pod_name,
+        timeout_seconds=_TENANTS_TIMEOUT_SECONDS,
+    )

@@ -27,9 +27,11 @@ from plugin.state_files import boot_id
 from policies.cluster import Cluster
 
 
-def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, state_dir: Path) -> "HeldVgpus":
+def held_vgpus(
+    kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, state_dir: Path, own_pod: str = ""
+) -> "HeldVgpus":
     """
-    Say what is held on this node, as its kubelet names it on the socket *pod_resources*.
+    Say what is held on this node, as its kubelet names it on the socket *pod_resources* where it knows *own_pod*.
 
     What an earlier plugin has kept of it is in *state_dir*, and what the kubelet has, in *kubelet_dir*.
     """
@@ -43,7 +45,8 @@ def held_vgpus(kubelet_dir: Path, pod_resources: Path, cluster: Cluster, *, stat
     # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
     checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
     earlier = frozenset(one.resource for one in checkpoint.held.values())
-    read = partial(read_tenants, pod_resources, Matching(lambda name: cluster.is_ours(name) or name in earlier))
+    are_ours = Matching(lambda name: cluster.is_ours(name) or name in earlier)
+    read = partial(read_tenants, pod_resources, are_ours, own_pod=own_pod)
     return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint))
 
 

@@ -78,12 +78,17 @@ class Matching(Container[str]):
         return isinstance(resource, str) and self._matches(resource)
 
 
-def read_tenants(socket: Path, resources: Container[str], *, timeout_seconds: float = 2.0) -> tuple[Tenant, ...]:
+def read_tenants(
+    socket: Path, resources: Container[str], *, own_pod: str = "", timeout_seconds: float = 2.0
+) -> tuple[Tenant, ...]:
     """
     Ask the kubelet which containers hold vGPUs of *resources*, such as gpu-share.dev/vgpu.
 
+    *own_pod* is the name of the pod that asks. As long as the kubelet does not list that, it has not heard of the pods
+    which the API server has for its node, and lists none, or those alone that it starts from files.
+
     Raises:
-        TenantsError: If nobody answers in time, or with something else.
+        TenantsError: If nobody answers in time, or with something else, or does not know the pods yet.
     """
     with grpc.insecure_channel(target(socket), options=_OPTIONS) as channel:
         lister = api_pb2_grpc.PodResourcesListerStub(channel)
@@ -92,9 +97,10 @@ def read_tenants(socket: Path, resources: Container[str], *, timeout_seconds: fl
         except grpc.RpcError as error:
             reason = " ".join(f"{error.code().name}: {error.details()}".split())
             raise TenantsError(f"{socket}: the kubelet did not list pod resources: {reason}") from error
-    if not answer.pod_resources:
-        # It serves before it knows a pod, for as long as the container runtime or the API server is not there.
-        raise TenantsError(f"{socket}: the kubelet lists no pod at all, not even this one: it has only begun to start")
+    # It serves before it knows a pod, for as long as the container runtime or the API server is not there.
+    if not answer.pod_resources or (own_pod and all(pod.name != own_pod for pod in answer.pod_resources)):
+        this = f"this pod, {own_pod}" if own_pod else "any pod, not even this one"
+        raise TenantsError(f"{socket}: the kubelet does not list {this}: it has not heard of its pods yet")
     tenants = (
         Tenant(
             namespace=pod.namespace,
@@ -123,7 +129,7 @@ class Tenancy:
     """
     The containers that hold vGPUs of *resources*; for any thread.
 
-    *bindings* is asked after the kubelet, and gives what says on which GPU a vGPU is.
+    *own_pod* is the pod that asks. *bindings* is asked after the kubelet, and gives what says on which GPU a vGPU is.
     """
 
     def __init__(
@@ -131,10 +137,12 @@ class Tenancy:
         socket: Path,
         resources: Container[str],
         *,
+        own_pod: str = "",
         bindings: Callable[[], Callable[[VGpuId], str]] = lambda: _as_named,
     ) -> None:
         self._socket = socket
         self._resources = resources
+        self._own_pod = own_pod
         self._bindings = bindings
         self._failure = ""
         self._known: tuple[Tenant, ...] | None = None  # when the kubelet last said it
@@ -142,7 +150,7 @@ class Tenancy:
     def read(self) -> tuple[Tenant, ...] | None:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
         try:
-            tenants = read_tenants(self._socket, self._resources)
+            tenants = read_tenants(self._socket, self._resources, own_pod=self._own_pod)
         except TenantsError as error:
             if str(error) != self._failure:
                 _log.warning("tenants unknown", extra={"reason": str(error)})

@@ -103,9 +103,10 @@ def test_the_state_directory_is_not_where_pods_may_write() -> None:
 
 
 @BOTH
-def test_each_daemon_set_gets_the_name_of_its_node(name: tuple[str, str, str]) -> None:
+def test_each_daemon_set_gets_the_names_of_its_node_and_of_its_pod(name: tuple[str, str, str]) -> None:
     told = environment(templates(BASE)[name])
     assert told["GPU_SHARE_NODE_NAME"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    assert told["GPU_SHARE_POD_NAME"] == {"fieldRef": {"fieldPath": "metadata.name"}}
 
 
 def test_each_daemon_set_sees_all_gpus_with_the_libraries_it_calls() -> None:

@@ -5,18 +5,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from plugin.simulated.device_manager import Holding
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
-from tests.plugin.mps.tenants import held, kubelet
+from tests.plugin.mps.tenants import Claimed, held, kubelet
+
+Listed = list[Holding | Claimed]
 
 pytestmark = needs_mounts
 
 
 @pytest.fixture(autouse=True)
-def tenant(bench: Bench) -> Iterator[None]:
+def listed(bench: Bench) -> Iterator[Listed]:
     bench.holds(A, vgpus=5)
-    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)):
-        yield
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as listed:
+        yield listed
 
 
 def ended(bench: Bench, start: Start, by: int) -> None:
@@ -65,3 +68,14 @@ def test_where_nobody_knows_on_which_gpu_a_share_is_all_keep_theirs(bench: Bench
     _, log, _ = running.ends(by=signal.SIGTERM)
     assert (bench.mode(A), bench.mode(B)) == (3, 3)
     assert any(line["message"] == "compute modes stay exclusive: nobody knows where shares are" for line in log)
+
+
+@pytest.mark.parametrize(("words", "mode"), [([], 0), (["unlisted"], 3)], ids=["its pods", "those from files alone"])
+def test_a_kubelet_that_has_not_heard_of_its_pods_says_of_no_gpu_that_it_is_free(
+    bench: Bench, start: Start, listed: Listed, words: list[str], mode: int
+) -> None:
+    listed.clear()
+    running = start(*words)
+    bench.is_now("ready", A, B)
+    running.ends(by=signal.SIGTERM)
+    assert bench.mode(A) == mode

@@ -109,5 +109,18 @@ def test_a_device_whose_name_says_no_size_counts_as_all_of_its_gpu() -> None:
 
 def test_a_kubelet_that_lists_no_pod_at_all_has_not_said_who_holds_what(directory: Path) -> None:
     nothing = api_pb2.ListPodResourcesResponse()
-    with kubelet(directory / "kubelet.sock", nothing), pytest.raises(TenantsError, match="only begun to start"):
+    with kubelet(directory / "kubelet.sock", nothing), pytest.raises(TenantsError, match="not even this one"):
         read_tenants(directory / "kubelet.sock", {VGPU})
+
+
+def test_a_kubelet_that_lists_only_what_it_starts_from_files_has_not_said_who_holds_what(directory: Path) -> None:
+    static = api_pb2.ListPodResourcesResponse(pod_resources=[pod("nginx-proxy-n", (VGPU, ["GPU-1::0"]))])
+    with kubelet(directory / "kubelet.sock", static), pytest.raises(TenantsError, match="does not list this pod, own"):
+        read_tenants(directory / "kubelet.sock", {VGPU}, own_pod="own")
+
+
+def test_a_kubelet_that_lists_the_pod_that_asks_has_said_who_holds_what(directory: Path) -> None:
+    both = api_pb2.ListPodResourcesResponse(pod_resources=[pod("a", (VGPU, ["GPU-1::0"])), pod("own")])
+    with kubelet(directory / "kubelet.sock", both):
+        (tenant,) = read_tenants(directory / "kubelet.sock", {VGPU}, own_pod="own")
+    assert tenant.name == "team/a/main"

@@ -133,6 +133,22 @@ def test_a_kubelet_that_does_not_say_who_holds_what_leaves_figures_out_and_says_
         assert told["gpu_share_gpu_vgpus"][0][1] == 10
 
 
+def test_a_kubelet_that_does_not_list_the_plugins_own_pod_has_not_said_who_holds_what(
+    start: Start, directory: Path
+) -> None:
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(
+            *("--simulate", "1xH200", "--pod-resources", str(directory / "pods.sock")),
+            *("--pod-name", "gpu-share-plugin-x7k2p", *BINDS),
+        )
+        document = address(plugin, "state")
+        kubelet.wait_for(NAME)
+        kubelet.allocate(Request(pod="team-a/resnet", container="main", resource=NAME, count=3))
+        wait_until(lambda: "does not list this pod, gpu-share-plugin-x7k2p" in state(document, "").tenants_unknown)
+        (gpu,) = state(document, "").gpus
+        assert (gpu.granted, gpu.tenants) == (None, ())
+
+
 def test_a_node_that_waits_for_gpus_answers_and_says_for_what(start: Start, tmp_path: Path) -> None:
     load_nvml()
     plugin = start("--wait-for-gpus", *BINDS, LD_LIBRARY_PATH=str(build(tmp_path).parent), FAKE_NVML="uninitialized")
