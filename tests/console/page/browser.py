@@ -2,20 +2,27 @@
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from selenium import webdriver
+from selenium.common import (
+    JavascriptException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.wait import WebDriverWait
 
 PROGRAMS = ("chromium", "chromedriver")  # of Debian's packages chromium and chromium-driver
 _OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run")
 _DEADLINE_SECONDS = 20.0
+_WHILE_REPLACED = (JavascriptException, NoSuchElementException, StaleElementReferenceException)
 
 
 class Browser:
@@ -44,7 +51,8 @@ class Browser:
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
     def read(self, selector: str = "body") -> str:
-        return self.find(selector).text
+        """Read a text, in one step: the page may replace an element between finding and reading it."""
+        return str(self.run("return document.querySelector(arguments[0]).innerText", selector))
 
     def press(self, *keys: str) -> None:
         """Press keys, wherever the focus is."""
@@ -58,11 +66,11 @@ class Browser:
         return str(self.run("return (arguments[0].innerText || arguments[0].name || '').trim()", focused))
 
     def until(self, is_so: Callable[[], object]) -> None:
-        """Wait for what the page does by itself."""
-        deadline = time.monotonic() + _DEADLINE_SECONDS
-        while not is_so():
-            assert time.monotonic() < deadline, self.read()
-            time.sleep(0.05)
+        """Wait for what the page does by itself, which may be replaced by another one meanwhile."""
+        try:
+            WebDriverWait(self.driver, _DEADLINE_SECONDS, 0.05, _WHILE_REPLACED).until(lambda _: is_so())
+        except TimeoutException:
+            raise AssertionError(self.read()) from None
 
     def thread_seconds(self) -> float:
         """Read how long the processor worked for the page's main thread."""
