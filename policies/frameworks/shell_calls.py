@@ -33,8 +33,12 @@ class ShellCalls(ShellTexts):
             context = EVERYWHERE if program == "trap" else ""
             self._run_here(text.removeprefix("-- "), context, is_bash=self._is_bash)
 
-    def _start_shell(self, call: Call, *, is_text: bool = True) -> bool:
-        """Look at a shell that a command starts; returns whether it runs a text or its input, and no script."""
+    def _start_shell(self, call: Call, *, is_text: bool = True, is_inside: bool = False) -> bool:
+        """
+        Look at a shell that a command starts; returns whether it runs a text or its input, and no script.
+
+        *is_inside*: by its words, which are looked at anyway.
+        """
         words = call.words
         at, has_text = behind_options(words.line[1:])
         at += 1
@@ -59,8 +63,9 @@ class ShellCalls(ShellTexts):
             self._values.give(context, passed.every())
             how = Reading(reads=name in POSIX_SHELLS, is_bash=name == "bash")
             self._run(text, is_text=is_text, how=how, context=context)
-        for one in chain(words.behind(at + 1).every(), *[way[1:] for way in words.places[at]]):
-            self._may_be_option(one, is_unknown=False)
+        if not is_inside:
+            for one in dict.fromkeys(chain(words.behind(at + 1).every(), *[way[1:] for way in words.places[at]])):
+                self._may_be_option(one, is_unknown=False)
         return True
 
     def _start_shell_inside(self, call: Call) -> bool:
@@ -74,7 +79,7 @@ class ShellCalls(ShellTexts):
             end, has_text = behind_options(line[at + 1 :])
             self._reads_input |= self._is_fed and at + 1 + end >= len(line)
             if has_text and at + 1 + end < len(line):
-                starts |= self._start_shell(call.behind(at), is_text=self._runs > 0)
+                starts |= self._start_shell(call.behind(at), is_text=self._runs > 0, is_inside=True)
         return starts
 
     def _give_text(self, call: Call) -> None:
