@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from policies.frameworks.expansion import UnreadableError
+
 _OWN_ENVIRONMENT: Final = frozenset({"doas", "runuser", "su", "sudo"})  # which start a program without all variables
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
 _PLAIN_OPTIONS: Final = {
@@ -13,6 +15,7 @@ _PLAIN_OPTIONS: Final = {
     "exec": re.compile(r"--?|-[acl]"),
 }
 _MOST_STARTING: Final = 4  # of one command line
+_MOST_OPTIONS: Final = 64  # words of one shell
 _WITH_WORD: Final = frozenset({"-u", "-C", "-S", "-a", "--unset", "--chdir"})
 _LONG_WITH_WORD: Final = frozenset({"--rcfile", "--init-file", "-rcfile", "-init-file"})
 _LONG: Final = frozenset(
@@ -56,9 +59,16 @@ def is_input(path: str) -> bool:
 
 
 def behind_options(words: Sequence[str]) -> tuple[int, bool]:
-    """Return where the options of a shell end, and whether a text follows."""
+    """
+    Return where the options of a shell end, and whether a text follows.
+
+    Raises:
+        UnreadableError: If there are more of them than in any real command.
+    """
     at, has_text = 0, False
     while at < len(words) and words[at].startswith(("-", "+")) and words[at] != "--":
+        if at > _MOST_OPTIONS:
+            raise UnreadableError
         option = words[at]
         is_long = option.startswith("--") or option in _LONG_WITH_WORD or option in _LONG
         has_text |= not is_long and "c" in option

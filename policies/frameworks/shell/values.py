@@ -12,6 +12,7 @@ from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellV
 _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
+_MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
 _MOST_MADE: Final = 256 * 1024  # characters that are made of the words of one command line, read once
 
 
@@ -164,11 +165,18 @@ def _key(part: Part, place: int) -> tuple[Part, int]:
 
 
 def _written(part: Part, value: str, *, splits: bool) -> str:
-    """Split a value that is not quoted; one that may be anything may be several words."""
+    """
+    Split a value that is not quoted; one that may be anything may be several words.
+
+    Raises:
+        UnreadableError: If it has more blanks than any real one that is split.
+    """
     if not splits:
         return value
     if part.is_quoted:
         return value if _is_several(part) else f"{_QUOTED}{value}"
+    if sum(map(value.count, " \t\n")) > _MOST_BLANKS:
+        raise UnreadableError
     if ANYTHING in value:
         value = value.replace(ANYTHING, f"{ANYTHING}{_SPLIT}{ANYTHING}")
     return value if isinstance(part, Literal) else SPACE.sub(_SPLIT, value)

@@ -90,3 +90,16 @@ def test_what_is_set_again_and_again_comes_to_an_end(text: str) -> None:
 def test_a_command_that_ends_where_a_word_is_missing_is_no_error(value: str) -> None:
     looked_at(["sh", "-c", "$E; env $E", "$E", value], env=[{"name": "E", "value": value}])
     looked_at(["sh", "-c", f"A='{value}'; $A; eval $A"])
+
+
+@pytest.mark.parametrize("options", [20, 40])
+@pytest.mark.parametrize("before", [[], ["p"]], ids=["the first", "one behind another program"])
+def test_a_shell_with_more_options_than_anybody_writes_is_unread(before: list[str], options: int) -> None:
+    found = looked_at([*before, "bash", *["-o", "posix"] * options, "-c", "p $A"])
+    assert (found.start is None) is (options == 20)
+
+
+@pytest.mark.parametrize("blanks", [3000, 5000])
+def test_a_value_with_more_blanks_than_anybody_writes_is_not_split(blanks: int) -> None:
+    found = looked_at(["sh", "-c", "p $E"], env=[{"name": "E", "value": f"a{' ' * blanks}b"}])
+    assert len(found.commands) == (1 if blanks == 3000 else 0)
