@@ -14,6 +14,7 @@ which GPU that is.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -76,10 +77,10 @@ class Holdings:
             for vgpu, one in self._checkpoint.held.items()
         }
         self._kubelet: SocketIdentity | None = None
-        # Where the machine has started, so has the kubelet.
-        is_continued = self._held or self._checkpoint.is_unreadable
-        self._settled_seconds = began_seconds + _SETTLE_SECONDS if is_continued else 0.0
         self._known = False
+        # Without anything from before, there is nothing that the kubelet could not have come to know yet.
+        self._is_continued = bool(self._held) or self._checkpoint.is_unreadable
+        self._settled_seconds = inf if self._is_continued else 0.0
         self._pods = 0
 
     @property
@@ -90,7 +91,7 @@ class Holdings:
     @property
     def is_blind(self) -> bool:
         """Whether more may be held than anybody knows: the file is lost, and the kubelet has not named all pods yet."""
-        return self._checkpoint.is_unreadable and (not self._known or self._clock() < self._settled_seconds)
+        return self._checkpoint.is_unreadable and self._clock() < self._settled_seconds
 
     @property
     def resources(self) -> frozenset[str]:
@@ -139,7 +140,7 @@ class Holdings:
         tenants = self._read()
         named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
         with self._lock:
-            if self._known and kubelet != self._kubelet:
+            if kubelet != self._kubelet if self._known else self._is_continued:
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
             kept = {text: one for text, one in self._held.items() if self._is_kept(one, asked_seconds)}

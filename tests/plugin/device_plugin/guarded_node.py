@@ -79,6 +79,7 @@ class GuardedNode:
         )
         holdings = Holdings(self._tenants, kubelet=Path("/nowhere"), checkpoint=checkpoint, clock=lambda: self.now)
         self.held = HeldVgpus(holdings)
+        self.held.refresh()
         self.now += 31  # by then a plugin believes the kubelet what is free
         self.held.refresh()
         self.held.follow(self.devices, are_divided=True)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holdings import Holder, Holdings
 from plugin.device_plugin.service import Resource
 from plugin.errors import TenantsError
@@ -23,13 +24,14 @@ def nothing() -> None:
 class Kubelet:
     """What a kubelet says, and the socket it says it on."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, keeps: bool = False) -> None:
         self.socket = directory / "kubelet.sock"
         self.socket.touch()
         self.says: dict[str, tuple[str, ...]] | None = {}
         self.now = 100.0
         self.during = nothing  # what happens while it is asked
-        self.holdings = Holdings(self.read, kubelet=self.socket, clock=lambda: self.now)
+        checkpoint = Checkpoint(vgpus_per_gpu=10, state_dir=directory, boot_id="this") if keeps else None
+        self.holdings = Holdings(self.read, kubelet=self.socket, checkpoint=checkpoint, clock=lambda: self.now)
 
     def read(self) -> tuple[Tenant, ...]:
         if self.says is None:
@@ -166,6 +168,29 @@ def test_a_kubelet_that_has_just_started_is_believed_what_is_held_and_not_yet_wh
     node.says = {"team/b/main": (C,)}
     assert node.after(28) == {A: "team/a/main", C: "team/b/main"}
     assert node.after(2) == {C: "team/b/main"}
+
+
+@pytest.mark.parametrize("away_seconds", [1, 300])
+def test_what_an_earlier_plugin_knew_is_held_until_the_kubelet_has_had_time_to_name_it_however_late_it_answers(
+    tmp_path: Path, away_seconds: float
+) -> None:
+    before = Kubelet(tmp_path, keeps=True)
+    before.holdings.allocated({A: "GPU-9"}, resource="gpu-share.dev/vgpu", of=10)
+    before.says = {"team/a/main": (A,)}
+    before.after(1)
+    node = Kubelet(tmp_path, keeps=True)
+    node.says = None
+    node.now += away_seconds
+    with pytest.raises(TenantsError):
+        node.holdings.refresh()
+    node.says = {}
+    assert node.after(1).keys() == {A}
+    assert node.after(28).keys() == {A}
+    node.says = {"team/a/main": (A,)}
+    assert node.after(1) == {A: "team/a/main"}
+    assert node.holdings.held()[A].gpu == "GPU-9"
+    node.says = {}
+    assert node.after(2) == {}
 
 
 @given(

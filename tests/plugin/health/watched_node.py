@@ -50,6 +50,7 @@ SETTINGS: dict[str, Any] = {
     "cdi_static_dir": Path("/nowhere"),
     "toolkit_config": Path("/nowhere"),
     "pod_resources": Path("/nowhere"),
+    "pod_name": "",
     "allocation_policy": "pack",
     "strategy": "time-slicing",
     "node_name": "node",
