@@ -127,15 +127,14 @@ def unwrapped(words: Sequence[str]) -> tuple[int, bool]:
         if takes is None:
             break
         at += 1
-        operands = 1 if wrapper in _OPERANDS else 0
+        operands, has_options = 1 if wrapper in _OPERANDS else 0, True
         while at < end:
             word = words[at]
-            if word.startswith(_TEXT_OPTIONS.get(wrapper, ())):
+            if has_options and word.startswith(_TEXT_OPTIONS.get(wrapper, ())):
                 return at, True
-            if word == "--":
-                at += 1
-                break
-            if word.startswith("-"):
+            if has_options and word == "--":
+                at, has_options = at + 1, False
+            elif has_options and word.startswith("-"):
                 at += 2 if word in takes else 1
             elif operands and not _ASSIGNMENT.match(word):
                 operands -= 1

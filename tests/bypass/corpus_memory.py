@@ -140,6 +140,10 @@ def _variables() -> Iterator[Greedy]:
         through = [variable("A", value), variable(name, "$(A)")]
         yield Greedy(f"{name} through a variable: {value}", {"env": through}, "lowered", "lowered")
     yield Greedy("env NAME=value", {"command": ["env", f"{JAX}=0.95", "python", "x"]}, "lowered", "lowered")
+    parted = ["sh", "-c", "vllm serve m $A-memory-utilization=0.95"]
+    for wrapper in (["env"], ["env", "--"], ["env", "-i", "--"], ["nice", "env", "--"], ["sudo", "--"]):
+        before = [*wrapper, "A=--gpu"]
+        yield Greedy(f"{' '.join(before)} before a shell", {"command": [*before, *parted]}, "denied", "denied")
     spaced = {"command": ["env", f"{CONF}={FRACTION} : 0.95", "python", "x"]}
     yield Greedy("env NAME=value with spaces", spaced, "denied", "denied")
     small, unread = variable(CONF, f"{FRACTION}:0.1"), variable("PYTORCH_ALLOC_CONF", None, **CONFIG_MAP)
