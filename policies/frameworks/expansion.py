@@ -23,28 +23,35 @@ TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
-MOST_TOKENS: Final = 1000  # of shells' texts, in one pod
+MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
+MOST_STEPS: Final = 6000  # of about a microsecond in which shells' texts are read, in one pod
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
+_STEPS_OF_TOKEN = 4
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 _KEY = re.compile(r"[-._A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 class UnreadableError(Exception):
-    """A shell's text is not of the grammar that is read, or too long."""
+    """A shell's text is not of the grammar that is read, or it would take too long."""
 
 
 class Allowance:
-    """How many references one pod may still have, how much text they may make, and how much of its text comes back."""
+    """
+    What one pod may still have: references, the text that they make, memory settings, and text that comes back.
 
-    __slots__ = ("_characters", "_references", "_rewritten_bytes", "_tokens")
+    And how long its shells' texts are read, by what is made of them: commands, words and characters, not time.
+    """
+
+    __slots__ = ("_characters", "_references", "_rewritten_bytes", "_settings", "_steps")
 
     def __init__(self) -> None:
         self._characters = MOST_EXPANDED
         self._references = MOST_REFERENCES
         self._rewritten_bytes = MOST_REWRITTEN
-        self._tokens = MOST_TOKENS
+        self._settings = MOST_SETTINGS
+        self._steps = MOST_STEPS
 
     def read(self, text: str) -> None:
         """
@@ -58,6 +65,18 @@ class Allowance:
             what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
             raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")
 
+    def count_setting(self) -> None:
+        """
+        Count what may be a memory setting of a framework.
+
+        Raises:
+            DeniedError: If there are more than in any real pod.
+        """
+        self._settings -= 1
+        if self._settings < 0:
+            what = f"The pod makes memory settings of frameworks more than {MOST_SETTINGS} times"
+            raise DeniedError("PodTooLarge", what, "Make each of them once")
+
     def count_token(self) -> None:
         """
         Count a token of a shell's text.
@@ -65,8 +84,17 @@ class Allowance:
         Raises:
             UnreadableError: If there are too many to look at.
         """
-        self._tokens -= 1
-        if self._tokens < 0:
+        self.work(_STEPS_OF_TOKEN)
+
+    def work(self, steps: int) -> None:
+        """
+        Count steps in which shells' texts are read.
+
+        Raises:
+            UnreadableError: If they are more than any real pod takes.
+        """
+        self._steps -= steps
+        if self._steps < 0:
             raise UnreadableError
 
     def write(self, value: str) -> str:
@@ -156,6 +184,11 @@ class Variables:
     def count_token(self) -> Callable[[], None]:
         """What counts a token of a shell's text."""
         return self._allowance.count_token
+
+    @property
+    def work(self) -> Callable[[int], None]:
+        """What counts the steps in which it is read."""
+        return self._allowance.work
 
     def _read(self) -> None:
         if self._values is not None:

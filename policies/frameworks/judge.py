@@ -1,20 +1,17 @@
 """Whether one memory setting of the user's own is within the share."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from policies.changes import Change
-from policies.denial import DeniedError
 from policies.errors import quoted
 from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.expansion import TOLD, UNREAD
 from policies.frameworks.framework import Framework, Spelling
 from policies.frameworks.settings import Option, Setting
-
-MOST_SETTINGS: Final = 64  # of one container
 
 # within: at most the share. above: more, or no number. boundless: so little that frameworks take it for no limit.
 # unread: admission cannot tell. overriding: with it the framework takes memory without regard to its share.
@@ -43,30 +40,21 @@ Candidate = TypeVar("Candidate", Setting, Option)
 class Judge:
     """Holds the settings of one container against its budget."""
 
-    def __init__(self, budget: Budget, recognised: Collection[Framework], names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, budget: Budget, recognised: Collection[Framework], names: Sequence[str], count: Callable[[], None]
+    ) -> None:
         """
         Judge under *budget*.
 
         *recognised* are the frameworks that the container is known to run, and *names* what stands in it: image, words.
+        *count* counts each thing to judge, and raises DeniedError if there is more than in any real pod.
         """
-        self._left = MOST_SETTINGS
+        self.count = count
         self._budget = budget
         self._names = names
         self._may_run: dict[str, bool] = {}
         self._recognised = {framework.name for framework in recognised}
         self._wanted: dict[str, Wanted] = {}
-
-    def count(self) -> None:
-        """
-        Count something to judge.
-
-        Raises:
-            DeniedError: If there is more than in any real container.
-        """
-        self._left -= 1
-        if self._left < 0:
-            what = f"A container makes memory settings of frameworks more than {MOST_SETTINGS} times"
-            raise DeniedError("PodTooLarge", what, "Make each of them once")
 
     def wanted(self, framework: Framework) -> Wanted:
         """Return what *framework* should be told."""

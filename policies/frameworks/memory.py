@@ -55,7 +55,8 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     if not catalogue.settings.are_inert(container, line):
         recognised = [one for one in (named, image, program) if one is not None]
         names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
-        own = own_values(container, line, catalogue.settings, Judge(budget, recognised, names), allowance)
+        judge = Judge(budget, recognised, names, allowance.count_setting)
+        own = own_values(container, line, catalogue.settings, judge, allowance)
     framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
     if framework is None or not wish.adds:
         first = next((one.framework for one in own if one.framework is not None), None)

@@ -21,9 +21,8 @@ from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, 
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.shell_texts import has_positional
 
-_MOST_COMMANDS: Final = 2000  # of a command line, in all its texts, however often they are read
-_LONG: Final = 8  # words of one that counts as two
-_DEAREST: Final = 12  # as many of them is one that its words may be, beside others
+_STEPS_OF_COMMAND: Final = 4  # beside one for each of its words
+_STEPS_OF_WAY: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
@@ -39,13 +38,11 @@ class ShellCommands(ShellCalls):
         Raises:
             UnreadableError: If its words may be more commands than in any real text.
         """
-        self._judged += 1 + len(call.words.every()) // _LONG
-        if self._judged > _MOST_COMMANDS:
-            raise UnreadableError
+        self._of_container.work(_STEPS_OF_COMMAND + len(call.words.every()))
         line = call.words.line
         at, takes_text = unwrapped(line)
         if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
-            self._judged += _DEAREST * len(call.words.places[at])
+            self._of_container.work(_STEPS_OF_WAY * len(call.words.places[at]))
             marks = {self._judge(one) for one in call.each(at)}
             return marks.pop() if len(marks) == 1 else self._computed
         self._wrap(call.words.up_to(at), call.named)

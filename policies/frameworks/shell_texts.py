@@ -16,7 +16,8 @@ from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
-_DEAREST: Final = 20  # as many commands is a text that is run, beside those in it
+_STEPS_OF_TEXT: Final = 80  # beside those of what is in it
+_CHARACTERS_OF_STEP: Final = 32
 _CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
@@ -74,7 +75,6 @@ class ShellTexts:
         self._plain: dict[str, str] = {}
         self._computed = ANYTHING  # what a command writes
         self._depth = 0
-        self._judged = 0  # commands
         self._is_fed = False  # something may read what others write
         self._is_bash = False  # no other shell reads the text
         self.start: str | None = None  # how an option begins that nobody can read: "" may be any
@@ -85,7 +85,7 @@ class ShellTexts:
         self._ran: set[tuple[str, bool, str]] = set()  # texts, whether a shell runs them for certain, and contexts
         self._sure: set[str] = set()  # those that a shell runs for certain
         self._kept: list[str] = []  # texts that a shell may run later, if one runs what it is given elsewhere
-        self._seen: list[str] = []
+        self._seen: dict[str, None] = {}  # words that stand behind each other, each once
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
         self._has_body = self._feeds = False  # the command that is looked at has a here-document, or writes for another
@@ -119,8 +119,14 @@ class ShellTexts:
             self.start = start
 
     def _say(self, text: str) -> None:
-        """Take note of words that stand behind each other."""
-        self._seen.append(f"{BETWEEN} {text} {BETWEEN}")
+        """
+        Take note of words that stand behind each other.
+
+        Raises:
+            UnreadableError: If they are more than in any real text.
+        """
+        self._of_container.work(1 + len(text) // _CHARACTERS_OF_STEP)
+        self._seen[text] = None
 
     def _names_framework(self, text: str) -> bool:
         return any(map(text.__contains__, self._index.framework_names))
@@ -180,7 +186,6 @@ class ShellTexts:
             return self._scripts[key] is not None
         self._ran.add((text, is_text, context))
         self._sure |= {text} if is_text else set()
-        self._judged += _DEAREST
         is_made = ANYTHING in text or (REST in text and _QUOTING.search(text))
         if is_text and self._depth and is_made:  # by the shell around it
             self._find("")
@@ -206,7 +211,7 @@ class ShellTexts:
         was_bash, self._is_bash = self._is_bash, how.is_bash
         of_tools, self._is_of_tools = self._is_of_tools, False
         settled, self._values.settles = self._values.settles, how.is_new
-        self._seen, self._values.certain, self._values.context = [], set(), context
+        self._seen, self._values.certain, self._values.context = {}, set(), context
         self._depth += 1
         self._runs += is_text
         try:
@@ -215,14 +220,15 @@ class ShellTexts:
             self._is_bash, self._values.settles, self._is_of_tools = was_bash, settled, of_tools
             self._depth -= 1
             self._runs -= is_text
-            seen += self._seen if self._depth else ()
+            seen |= self._seen if self._depth else {}
             self._seen, self._values.certain, self._computed, self._values.context = seen, certain, computed, outer
 
     def _look_through(self, text: str, script: Script | None, *, is_text: bool) -> None:
         if script is None:
             raise UnreadableError
+        self._of_container.work(_STEPS_OF_TEXT)
         self._script(script)
-        plain = in_plain_words(" ".join(self._seen), self._of_container)
+        plain = in_plain_words(f" {BETWEEN} ".join(["", *self._seen, ""]), self._of_container)
         is_all_seen = is_text or not any(one in text for one in _NOT_SEEN)
         self._plain[text] = plain if is_all_seen else f"{self.plain(text)} {plain}"
 

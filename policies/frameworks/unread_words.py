@@ -57,9 +57,11 @@ class UnreadWords(ShellCommands):
             self._settle(["eval", text], given=[ANYTHING])
 
     def _settle(self, words: Sequence[str], given: Sequence[str] = ()) -> None:
-        """Read a command line again and again, until nothing more is set in it."""
+        """Read a command line again and again, until nothing more is set in it, or nothing can be worse."""
+        if self.start == "":
+            return
         self._values.begin()
-        self._judged, self._is_fed = 0, False
+        self._is_fed = False
         if given:
             self._values.give(EVERYWHERE, given)
         line = CommandWords([[(one,)] for one in words])

@@ -27,6 +27,31 @@ def worst_pods(size: int) -> Iterator[Worst]:
     yield from _variables(size)
     yield from _containers(size)
     yield from _rest(size)
+    yield from makers(size)
+
+
+def makers(size: int) -> Iterator[Worst]:
+    """Yield pods of a few KiB, whose texts make much of a few words, and those with such texts over and over."""
+    ways = f"for X in '' --mem --gpu --gpu-m --gpu-mem {' '.join('abcdefgh')}\ndo x {{}}\ndone"
+    for count in (25, 50, 100, 200):
+        yield (
+            f"one of many words {count} times",
+            pod("0.2", container(command=["sh", "-c", ways.format("$X " * count)])),
+        )
+    text = [{"name": "T", "value": ways.format("$X " * 200)}]
+    called = "".join(f'f{number}() {{ eval "$T"; }}; f{number}; ' for number in range(5))
+    yield "functions of a text", pod("0.2", container(command=["sh", "-c", called], env=text))
+    for unit in ("a ", "-a "):
+        words = [{"name": "A", "value": unit * 500}]
+        yield f"words of {unit!a} 100 times", pod("0.2", container(command=["sh", "-c", "x " + "$A " * 100], env=words))
+        traces = [{"name": "PS4", "value": "x " + "$A " * 10}] * min(size // 70, 200)
+        yield f"traces with words of {unit!a}", pod("0.2", container(command=["sh", "-c", "x"], env=[*words, *traces]))
+    traces = [{"name": "PS4", "value": 'eval "$T"'}] * min(size // 40, 1000)
+    yield "traces of a text", pod("0.2", container(command=["sh", "-c", "x"], env=[*text, *traces]))
+    started = ["sh", "-c", ways.format("$X " * 100)]
+    on = {"exec": {"command": started}}
+    hooks: dict[str, Any] = {"lifecycle": {"postStart": on, "preStop": on}, "livenessProbe": on, "readinessProbe": on}
+    yield "one text in each hook", pod("0.2", container(command=started, startupProbe=on, **hooks))
 
 
 def widest(size: int) -> Iterator[Worst]:
@@ -205,6 +230,11 @@ def _containers(size: int) -> Iterator[Worst]:
     named = [{"name": f"c{number}"} for number in range(size // 60)]
     asked = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(size // 60)}
     yield "containers with a share", pod(None, *named, annotations=asked)
+    for words in (["--gp .9 --gp .9"] * 31, ["-gp .9 " * 60], ["--gpu-memory-utilization=0.1"] * 31):
+        count = min(size // len(json.dumps(words)), MOST_CONTAINERS - 1)
+        first = [container(f"c{number}", args=words) for number in range(count)]
+        shares = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(count)}
+        yield f"settings {words[0][:12]!a} in all", pod(None, container(), initContainers=first, annotations=shares)
     zero = [{"name": "a", "resources": {"limits": {VGPU: "0.0"}, "requests": {VGPU: "0.0"}}}] * (size // 110)
     yield "limits of zero", pod(None, *zero, {"name": "b", "resources": {"limits": {VGPU: 1}}})
     yield "one long name", pod("0.2", container(_filled("x", size)))

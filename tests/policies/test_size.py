@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from policies.denial import MOST_CHANGES
-from policies.frameworks.expansion import MOST_EXPANDED, MOST_REFERENCES
-from policies.frameworks.judge import MOST_SETTINGS
+from policies.frameworks.expansion import MOST_EXPANDED, MOST_REFERENCES, MOST_SETTINGS
 from policies.size import (
     LONGEST_TEXT,
     MOST_CONTAINERS,
@@ -156,6 +155,14 @@ def test_mounts_that_are_replaced_count_too() -> None:
 def test_settings_within_the_share_are_counted_as_well(of: Callable[[int], dict[str, Any]]) -> None:
     granted(pod("0.2", of(MOST_SETTINGS)))
     assert denied(pod("0.2", of(MOST_SETTINGS + 1))).code == "PodTooLarge"
+    few = of(MOST_SETTINGS // 4)
+    granted(_each(few, 4))
+    assert denied(_each(few, 5)).code == "PodTooLarge"
+
+
+def _each(of: dict[str, Any], count: int) -> dict[str, Any]:
+    asked = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(count)}
+    return pod(None, *(of | {"name": f"c{number}"} for number in range(count)), annotations=asked)
 
 
 def test_references_may_make_so_much_text_and_no_more() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.bench.worst_cases import POLICIES as WORST
-from tests.bench.worst_pods import at_the_limits, widest, worst_pods
+from tests.bench.worst_pods import at_the_limits, makers, widest, worst_pods
 from tests.policies.pods import container, pod, policies
 from tests.webhook.reviews import call, patch_of
 from tests.webhook.test_patch import POLICIES, pods
@@ -61,6 +61,12 @@ def test_four_times_the_bytes_are_four_times_the_steps_at_most(by: Any) -> None:
     """Steps are calls of functions, in Python and in C: a number that is the same on every machine."""
     for (name, on), (_, larger) in zip(worst_pods(SIZE), worst_pods(4 * SIZE), strict=True):
         assert _steps(larger, by) <= 4.5 * _steps(on, by) + 2000, name
+
+
+@pytest.mark.parametrize("by", RULES)
+def test_a_pod_of_few_words_takes_few_steps_whatever_they_make(by: Any) -> None:
+    for name, on in makers(SIZE):
+        assert _steps(on, by) <= 100_000, name
 
 
 def _steps(on: dict[str, Any], by: Any) -> int:

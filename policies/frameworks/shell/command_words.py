@@ -1,13 +1,15 @@
 """The words that a command may get: at each place one word, or any of several."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
-from policies.frameworks.expansion import A_VALUE, UNREAD, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
 
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
 _MOST_JOINED: Final = 512  # words of one text
 _MOST_TEXTS: Final = 16  # that the words of one command make together
+_MOST_EMPTY: Final = 8  # words behind each other of which each may be nothing
 
 Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
 
@@ -93,26 +95,36 @@ class CommandWords:
             if run:
                 yield " ".join(run)
                 run = []
+            opening = [way for way in ways if way and opens(way[-1])]
+            ends = self._behind_one(place + 1) if opening else []
             for way in ways:
-                ends = self._behind_one(place + 1) if way and opens(way[-1]) else [""]
-                yield from (" ".join([*way, end]) for end in ends or [""])
+                yield from (" ".join([*way, end]) for end in (way in opening and ends) or [""])
         if run:
             yield " ".join(run)
 
     def _behind_one(self, place: int) -> list[str]:
         """List the words that may stand at *place* as the value of an option."""
-        ways = self.places[place : place + 1]
-        own = [way[0] for some in ways for way in some if way]
-        return own + [one for one in self.first_at(place)[len(own) :] if not one.startswith("-")]
+        found: dict[str, None] = {}
+        for number, ways in enumerate(islice(self.places, place, None)):
+            if number == _MOST_EMPTY:
+                return [ANYTHING]
+            found.update((way[0], None) for way in ways if way and not (number and way[0].startswith("-")))
+            if _is_never_empty(ways):
+                break
+        return list(found)
 
     def first_at(self, place: int) -> list[str]:
         """List the words that may stand at *place*, or behind it where nothing does."""
         found: list[str] = []
-        for ways in self.places[place:]:
+        for ways in islice(self.places, place, None):
             found += [way[0] for way in ways if way]
-            if all(way and not way[0].startswith(UNREAD) for way in ways):  # what is unread may be nothing
+            if _is_never_empty(ways):
                 break
         return found
+
+
+def _is_never_empty(ways: Ways) -> bool:
+    return all(way and not way[0].startswith(UNREAD) for way in ways)  # what is unread may be nothing
 
 
 class Call(NamedTuple):

@@ -13,7 +13,8 @@ _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
-_MOST_MADE: Final = 256 * 1024  # characters that are made of the words of one command line, read once
+_CHARACTERS_OF_STEP: Final = 32
+_STEPS_OF_WAY: Final = 3  # beside those of its characters
 
 
 class Values(ShellVariables):
@@ -32,13 +33,7 @@ class Values(ShellVariables):
         *runs* says what a script writes, and *changes* whether a program is a shell's own and sets something in it.
         """
         self._runs, self._changes = runs, changes
-        self._made = 0
         super().__init__(variables, opens)
-
-    def begin(self) -> None:
-        """Forget what a command line has set."""
-        super().begin()
-        self._made = 0
 
     def again(self) -> None:
         """Begin to read it once more, with what it has set."""
@@ -61,6 +56,7 @@ class Values(ShellVariables):
             if one.count(_SPLIT) > _MOST_PIECES:
                 raise UnreadableError
             pieces = [piece.replace(_QUOTED, "") for piece in one.split(_SPLIT) if piece]
+            self._of_container.work(len(pieces))
             found[tuple(map(without_joined_rest, pieces))] = True
             if len(pieces) > 1 and not self.is_known("IFS"):  # it may not be split there
                 found[(without_joined_rest(" ".join(pieces)),)] = True
@@ -90,9 +86,7 @@ class Values(ShellVariables):
         return made
 
     def _count(self, made: Iterable[str]) -> None:
-        self._made += sum(len(one) + 1 for one in made)
-        if self._made > _MOST_MADE:
-            raise UnreadableError
+        self._of_container.work(sum(_STEPS_OF_WAY + len(one) // _CHARACTERS_OF_STEP for one in made))
 
     def _of_part(self, part: Part, *, is_alone: bool, splits: bool) -> list[str]:
         match part:
