@@ -20,10 +20,13 @@ _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME
 _OPTION = re.compile(r"--?[A-Za-z]")
 _IN_NAME = re.compile(r"\w")
 _LONGEST_VALUE = 512  # characters that are read behind a variable's name
-_ASSIGNED = re.compile(r"(\+?[=:,\s]+)([^\s\x7f]*)")
+_ASSIGNED = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]*)")  # a member called value follows the name in YAML
 _SPACE = re.compile(r"\s")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 _HAS_DIGITS = re.compile(r"[0-9]")
+_MAY_BE_NUMBER = re.compile(rf"\d|nan|inf|{UNREAD}", re.IGNORECASE)
+_BEHIND_VALUES = ",.;:"
+_BETWEEN_VALUES = re.compile("[,;]")
 
 
 class Words:
@@ -78,9 +81,8 @@ class Words:
         plain = unread.plain(text)
         found, lowered, at = [], "", 0
         for match in self._index.in_text.finditer(plain):
-            value = match[2].rstrip(",")
-            option = self._option(match[1], value)
-            one = self._judged(option, f"--{match[1]}", value) if value else None
+            option, value = self._option_in_text(match)
+            one = self._judged_in_text(option, f"--{match[1]}", value) if value else None
             if one is not None:
                 found.append(msgspec.structs.replace(one, is_read=False))
                 if one.framework is not None and one.verdict in LOWERED:
@@ -133,11 +135,24 @@ class Words:
 
     def _in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for match in self._index.in_text.finditer(text):
-            value = match[2].rstrip(",")
-            found = self._judged(self._option(match[1], value), f"--{match[1]}", value)
+            option, value = self._option_in_text(match)
+            found = self._judged_in_text(option, f"--{match[1]}", value)
             if found is not None:
                 yield msgspec.structs.replace(found, is_read=is_read)
         yield from self._assigned_in_text(text, is_read=is_read)
+
+    def _option_in_text(self, match: re.Match[str]) -> tuple[Option, str]:
+        """Tell an option and its value in a text, which may go on behind a sign: `--a=1,--b=2`, "is 0.1."."""
+        value = match[2].rstrip(_BEHIND_VALUES)
+        option = self._option(match[1], value)
+        return option, value if option.setting.is_specific else _BETWEEN_VALUES.split(value, maxsplit=1)[0]
+
+    def _judged_in_text(self, option: Option, written: str, value: str) -> OwnValue | None:
+        """Judge an option in a text; None where a word follows with which no program would start: it is prose."""
+        if value and isinstance(option.setting.written, Spelling) and not _MAY_BE_NUMBER.search(value):
+            self._judge.count()
+            return None
+        return self._judged(option, written, value)
 
     def _assigned_in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for name in self._index.variables:
@@ -194,4 +209,4 @@ def _value_behind(text: str) -> tuple[str, str]:
     if start.isspace():
         text = f"{start}{text}"
     match = _ASSIGNED.match(text)
-    return (match[1], match[2]) if match else ("", "")
+    return (match[1], match[2].rstrip(_BEHIND_VALUES)) if match else ("", "")
