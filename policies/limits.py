@@ -9,6 +9,8 @@ from policies.host_access import is_pipe_volume
 from policies.pod import Pod, Slot
 from policies.policy import EffectivePolicy
 
+_SYSCTLS_OF_IPC = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+
 
 def check_sharing(policy: EffectivePolicy) -> None:
     """
@@ -56,7 +58,7 @@ def attaches_in_pod(policy: EffectivePolicy, found: Findings, *, restricted: boo
 
 
 def check_attachment(pod: Pod, policy: EffectivePolicy, found: Findings, *, pipe_directory: str) -> None:
-    """Deny a pod whose user namespace, or a volume of that name, excludes what is attached in the pod itself."""
+    """Deny a pod whose user namespace, sysctl or volume of that name excludes what is attached in the pod itself."""
     if pod.spec.host_users is False:
         found.deny(
             "HostUsersConflict",
@@ -64,10 +66,24 @@ def check_attachment(pod: Pod, policy: EffectivePolicy, found: Findings, *, pipe
             "Remove hostUsers, or have the namespace's policy say mps: {attach: node}",
             by=policy.source("mps.attach"),
         )
+    context = pod.spec.security_context
+    if own := next((one.name for one in (context and context.sysctls) or () if _is_of_ipc(one.name)), ""):
+        found.deny(
+            "ConflictingRequest",
+            f"The pod sets the sysctl {quoted(own)}, which the hostIPC of its share excludes",
+            "Remove it, or have the namespace's policy say mps: {attach: node}",
+            by=policy.source("mps.attach"),
+        )
     for volume in pod.spec.volumes or ():
         if volume.name == MPS_VOLUME and not is_pipe_volume(volume, pipe_directory):
             what = f"The pod has a volume {MPS_VOLUME} of its own, a name that its share needs for {pipe_directory}"
             found.deny("ConflictingRequest", what, "Give the volume another name")
+
+
+def _is_of_ipc(sysctl: str) -> bool:
+    """Whether a sysctl is one of the IPC namespace, by the rules of the API server, which denies it beside hostIPC."""
+    name = sysctl.replace("/", ".")
+    return name == "kernel.sem" or name.startswith(_SYSCTLS_OF_IPC)
 
 
 def _check_framework_names(pod: Pod, containers: Sequence[Slot], found: Findings) -> None:

@@ -179,6 +179,18 @@ class ResourceClaim(Part, frozen=True, gc=False):
     name: str
 
 
+class Sysctl(Part, frozen=True, gc=False):
+    """A parameter of the kernel, set in the pod's own namespaces."""
+
+    name: str = ""
+
+
+class PodSecurityContext(Part, frozen=True, gc=False):
+    """Of the pod as a whole."""
+
+    sysctls: list[Sysctl] | None = None
+
+
 class PodSpec(Part, frozen=True, gc=False):
     """What runs, and where."""
 
@@ -189,6 +201,7 @@ class PodSpec(Part, frozen=True, gc=False):
     host_ipc: bool | None = msgspec.field(default=None, name="hostIPC")
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     host_users: bool | None = None
+    security_context: PodSecurityContext | None = None
     node_selector: dict[str, str] | None = None
     tolerations: list[OwnToleration] | None = None
     runtime_class_name: str | None = None

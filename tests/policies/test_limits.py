@@ -172,6 +172,29 @@ def test_a_user_namespace_excludes_host_ipc_alone(policy: str, users: bool | Non
     assert "attach: node" in deny.message
 
 
+@pytest.mark.parametrize("policy", ["", "mps: {attach: node}", "strategy: time-slicing"])
+@pytest.mark.parametrize(
+    ("name", "is_of_ipc"),
+    [
+        ("kernel.shm_rmid_forced", True),
+        ("kernel/msgmax", True),
+        ("kernel.sem", True),
+        ("fs.mqueue.msg_max", True),
+        ("net.core.somaxconn", False),
+        ("kernel.panic", False),
+    ],
+)
+def test_a_sysctl_of_ipc_excludes_host_ipc_alone(policy: str, name: str, *, is_of_ipc: bool) -> None:
+    on = pod("0.2", securityContext={"sysctls": [{"name": "net.core.somaxconn", "value": "9"}, {"name": name}]})
+    if policy or not is_of_ipc:
+        granted(on, policies(policy))
+        return
+    deny = denied(on, policies(policy))
+    assert deny.code == "ConflictingRequest"
+    assert f'"{name}"' in deny.message
+    assert "attach: node" in deny.message
+
+
 PLACED = policies(
     "placement:\n  nodeSelector: {gpu: shared}\n  runtimeClassName: nvidia\n  schedulerName: packer\n"
     "  tolerations:\n  - {key: gpu, operator: Exists, effect: NoSchedule}\n"
