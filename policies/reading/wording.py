@@ -75,6 +75,8 @@ def _expected(info: inspect.Type) -> str:
             return "a string" if not shortest else "a string that is not empty"
         case inspect.CustomType(cls=cls) if issubclass(cls, Share | Headroom):
             return "a share in quotes"
+        case inspect.ListType(max_length=most) | inspect.VarTupleType(max_length=most) if most:
+            return f"a list with at most {most} items"
         case inspect.ListType(min_length=fewest) | inspect.VarTupleType(min_length=fewest):
             return f"a list with at least {fewest} item{'s' * (fewest > 1)}" if fewest else "a list"
         case _:
@@ -91,6 +93,10 @@ def _fix(info: inspect.Type, value: object) -> str:
             return f'write "{value}"' if is_scalar and not isinstance(value, bool) else 'write it like "0.2"'
         case inspect.StrType() if is_scalar and not isinstance(value, str):
             return "put it in quotes"
+        case inspect.ListType(max_length=most) | inspect.VarTupleType(max_length=most) if (
+            most and isinstance(value, list) and len(value) > most
+        ):
+            return f"take out {len(value) - most} of its {len(value)} items"
         case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return _list_fix(item)
         case inspect.StructType(fields=fields):

@@ -235,3 +235,9 @@ def test_access_is_by_whole_components(rules: list[tuple[str, bool]], path: str)
         else "unlisted"
     )
     assert listed.access(path) == expected
+
+
+def test_a_list_of_too_many_paths_says_how_many_there_may_be(tmp_path: Path) -> None:
+    listed = "".join(f"- path: /data/m{number}\n" for number in range(103))
+    (said,) = problems(tmp_path, team=f"hostPaths:\n{listed}")
+    assert said.endswith("expected a list with at most 100 items, got a list: take out 3 of its 103 items")
