@@ -34,6 +34,10 @@ _TENSORFLOW_SERVING = Framework(
                 argument="--platform_config_file",
                 source="https://github.com/tensorflow/serving/blob/master/tensorflow_serving/model_servers/server.cc",
             ),
+            Override(  # which may divide the GPU by amounts, and then the fraction is not read either
+                argument="--tensorflow_session_config_file",
+                source="https://github.com/tensorflow/serving/blob/master/tensorflow_serving/model_servers/server.cc",
+            ),
         ),
     ),
     note="The fraction caps TensorFlow's allocator, not the CUDA context. "

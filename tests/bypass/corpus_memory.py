@@ -229,6 +229,7 @@ def _overriding() -> Iterator[Greedy]:
         {"env": [variable("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "1")]},
         {"env": [variable("TF_GPU_ALLOCATOR", "cuda_malloc_async")]},
         {"args": ["--platform_config_file=/cm/platforms"], "image": "tensorflow/serving"},
+        {"args": ["--tensorflow_session_config_file=/cm/session"], "image": "tensorflow/serving"},
         {"env": [variable("OPTION_KV_CACHE_MEMORY_BYTES", "70000000000")]},
         {"env": [variable("SM_VLLM_NUM_GPU_BLOCKS_OVERRIDE", "100000")]},
         {"env": [variable("SM_VLLM_kv_cache-memory_bytes", "70000000000")]},
