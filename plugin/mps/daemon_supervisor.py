@@ -76,7 +76,7 @@ class DaemonSupervisor:
             case "start":
                 self._take(self._started(ending))
             case "serve":
-                self._take(self._served())
+                self._take(self._served_again())
             case "kill":
                 self._kill()
 
@@ -107,6 +107,15 @@ class DaemonSupervisor:
         self._active = ()
         # Before there is a server: the defaults reach those that are started later.
         self._hold_limits(at_most_seconds=self._context.timing.start)
+        return self._served()
+
+    def _served_again(self) -> Seen:
+        """Have a server started where there is none any more: what ended it may have reset the GPU, and its mode."""
+        try:
+            if fault := self._context.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
+                return Answered({}, fault=fault)
+        except MpsError as error:
+            return Answered({}, fault=str(error))
         return self._served()
 
     def _served(self) -> Seen:

@@ -9,6 +9,7 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from tests.plugin.mps.conftest import QUICK
+from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
 from tests.plugin.mps.standin import StandIn
 from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.waiting import wait_until
@@ -36,6 +37,36 @@ def test_a_server_that_is_killed_is_started_again_and_the_gpu_is_not_ready_meanw
         assert server_of(supervisor) != first
     reasons = [line.get("reason", "") for line in said(caplog, "MPS daemon")]
     assert sum("no MPS server holds the GPU" in reason for reason in reasons) == 1
+
+
+def test_a_gpu_that_was_reset_is_exclusive_again_before_it_has_a_server(
+    gpu: Gpu, context: SupervisorContext, nvml: FakeModes
+) -> None:
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=replace(QUICK, look=60.0)))
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        first = server_of(supervisor)
+        nvml.modes[gpu.uuid] = 0
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: nvml.modes[gpu.uuid] == 3)
+        is_now(supervisor, "ready")
+
+
+def test_a_gpu_that_was_reset_has_no_server_while_it_cannot_be_made_exclusive(
+    gpu: Gpu, context: SupervisorContext, nvml: FakeModes, standin: StandIn
+) -> None:
+    supervisor = DaemonSupervisor(gpu, context)
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        first = server_of(supervisor)
+        nvml.refuses[gpu.uuid] = FakeNvmlError(4, "Insufficient Permissions")
+        nvml.modes[gpu.uuid] = 0
+        standin.forget()
+        os.kill(first, signal.SIGKILL)
+        is_now(supervisor, "failed", why="the compute mode cannot be changed")
+        assert START not in standin.commands()
+        nvml.refuses.clear()
+        is_now(supervisor, "ready")
 
 
 def test_without_a_server_the_gpu_is_not_ready_and_says_why_until_there_is_one(
