@@ -41,6 +41,7 @@ class Supervisor:
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
+        self._division: Division | None = None
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
         """
@@ -89,9 +90,8 @@ class Supervisor:
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""
         held = self._held(policies.cluster)
-        division = Division(policies.cluster, node_name=self._context.node_name)
         for supervisor in self._now():
-            device = division.device(supervisor.gpu)
+            device = self._device(policies.cluster, supervisor.gpu)
             per_gpu = policies.cluster.parts(MPS, device)
             supervisor.ceiling = next_ceiling(
                 supervisor.ceiling,
@@ -116,10 +116,9 @@ class Supervisor:
         if checkpoint is not None and not all(checkpoint.knows(vgpu) for one in tenants for vgpu in one.vgpus):
             return None
         known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
-        division = Division(cluster, node_name=self._context.node_name)
         largest: dict[str, Fraction] = {}
         for gpu in [one.gpu for one in self._now()]:
-            device = division.device(gpu)
+            device = self._device(cluster, gpu)
             own, per_gpu = cluster.own_parts(device), cluster.parts(MPS, device)
             held = (
                 _part_of_vgpus(tenant.vgpus_on(gpu.uuid), known, own)
@@ -128,6 +127,11 @@ class Supervisor:
             )
             largest[gpu.uuid] = max(held, default=Fraction(0))
         return largest
+
+    def _device(self, cluster: Cluster, gpu: Gpu) -> str:
+        """Name what shares of a GPU are of, by the `_cluster.yaml` of the start: its number may be another's by now."""
+        self._division = self._division or Division(cluster, node_name=self._context.node_name)
+        return self._division.device(gpu)
 
     def publish(self) -> None:
         """Write how the daemons are, if that changed or was written too long ago."""

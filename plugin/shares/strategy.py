@@ -46,14 +46,25 @@ Sharing = Mps | TimeSlicing | Whole
 
 
 def strategies(cluster: Cluster, *, node_name: str, default: SharingStrategy) -> StrategyOf:
-    """Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits."""
+    """
+    Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits.
+
+    What it says of a GPU stays, though its number can become another's.
+    """
+    said: dict[str, SharingStrategy | None] = {}  # by UUID
 
     def strategy_of(gpu: Gpu) -> SharingStrategy | None:
-        if gpu.instance:
-            return cluster.strategy_of_instances(node=node_name, model=gpu.model, index=gpu.index)
-        return cluster.strategy(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
+        if gpu.uuid not in said:
+            said[gpu.uuid] = _strategy(cluster, node_name, gpu, default)
+        return said[gpu.uuid]
 
     return strategy_of
+
+
+def _strategy(cluster: Cluster, node_name: str, gpu: Gpu, default: SharingStrategy) -> SharingStrategy | None:
+    if gpu.instance:
+        return cluster.strategy_of_instances(node=node_name, model=gpu.model, index=gpu.index)
+    return cluster.strategy(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
 
 
 def check_of(strategy_of: StrategyOf, parts_of: PartsOf) -> Check:

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import subprocess
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -160,6 +161,23 @@ def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> N
     assert list(bench.state().gpus) == [A]
     bench.has(A, B)
     bench.is_now("ready", A, B)
+
+
+@needs_mounts
+@pytest.mark.parametrize("offer", ["whole", "none", "time-slicing"])
+def test_a_gpu_of_another_strategy_is_left_alone_when_it_takes_the_number_of_one_that_vanished(
+    bench: Bench, start: Start, offer: str
+) -> None:
+    bench.cluster(f"nodes: [{{indexes: [1], offer: {offer}}}]\n")
+    running = start()
+    bench.is_now("ready", A)
+    bench.has(B)
+    wait_until(lambda: bench.state().gpus[A].state == "failed")
+    time.sleep(0.5)  # a few looks at which GPUs there are
+    assert (bench.mode(B), list(bench.state().gpus)) == (0, [A])
+    bench.has(A, B)
+    bench.is_now("ready", A)
+    running.ends(by=signal.SIGTERM)
 
 
 @needs_mounts

@@ -22,3 +22,9 @@ def test_the_first_rule_that_fits_decides_and_the_option_where_none_does() -> No
 def test_a_node_whose_gpus_are_left_to_others_shares_none() -> None:
     strategy_of = strategies(Cluster(nodes=RULES), node_name="another", default="mps")
     assert strategy_of(replace(GPUS[0], index=7)) is None
+
+
+def test_what_is_said_of_a_gpu_stays_though_its_number_becomes_anothers() -> None:
+    strategy_of = strategies(Cluster(nodes=RULES), node_name="node", default="mps")
+    before = [strategy_of(gpu) for gpu in GPUS]
+    assert [strategy_of(replace(gpu, index=(gpu.index + 1) % 4)) for gpu in GPUS] == before
