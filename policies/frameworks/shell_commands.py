@@ -21,7 +21,7 @@ from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, 
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.shell_texts import has_positional
 
-_STEPS_OF_COMMAND: Final = 4  # beside one for each of its words
+_STEPS_OF_COMMAND: Final = 30  # beside one for each of its words
 _STEPS_OF_WAY: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")

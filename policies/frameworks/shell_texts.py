@@ -17,7 +17,7 @@ from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
-_STEPS_OF_TEXT: Final = 80  # beside those of what is in it
+_STEPS_OF_TEXT: Final = 40  # beside those of what is in it
 _CHARACTERS_OF_STEP: Final = 32
 _CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})

@@ -14,6 +14,7 @@ _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands 
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
 _CHARACTERS_OF_STEP: Final = 32
+_STEPS_OF_WORD: Final = 6  # that has to be put together, beside those of its ways
 _STEPS_OF_WAY: Final = 3  # beside those of its characters
 
 
@@ -69,6 +70,7 @@ class Values(ShellVariables):
     def _joined(self, word: Word, *, splits: bool) -> list[str]:
         """Put the values of the parts together; a variable has the same one wherever it stands in the word."""
         is_alone = len(word) == 1
+        self._of_container.work(_STEPS_OF_WORD)
         keys = [_key(part, place) for place, part in enumerate(word)]
         values = {key: self._of_part(key[0], is_alone=is_alone, splits=splits) for key in keys}
         ways = 1
