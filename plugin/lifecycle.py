@@ -11,6 +11,8 @@ from threading import Lock, Thread
 from types import FrameType
 from typing import Self
 
+from plugin.errors import PluginError
+
 _log = logging.getLogger(__name__)
 
 _ENDING = (signal.SIGTERM, signal.SIGINT)
@@ -101,7 +103,13 @@ class Threads:
     def _run(self, run: Callable[[], None]) -> None:
         try:
             run()
+        except PluginError as error:
+            _log.error("the plugin failed", extra={"reason": str(error)})
+            self._die()
         except Exception:  # noqa: BLE001 - whatever it was
             _log.exception("the plugin failed")
-            self.died = True
-            self._on_death()
+            self._die()
+
+    def _die(self) -> None:
+        self.died = True
+        self._on_death()

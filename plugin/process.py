@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, told_with_dra
+from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, restoring, told_with_dra
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.health.inventory import GpuInventory
@@ -147,6 +147,7 @@ def _reconciler(node: SharedNode, driver: "DraDriver | None", reports: "SimpleQu
         toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
         restart_needed=_changes(node, driver).look,
         fit_guard=resources.fit_guard,
+        restore=restoring(resources.restore, driver),
     )
     return Reconciler(inventory, reports, context)
 

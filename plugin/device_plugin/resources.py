@@ -14,7 +14,7 @@ from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
 from plugin.lifecycle import Threads
 from plugin.shares.division import Division
-from plugin.shares.handover import Delivery, HandoverSettings, look_for_devices, prepare
+from plugin.shares.handover import Delivery, HandoverSettings, look_for_devices, prepare, restore
 from plugin.shares.offer import Offer
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
@@ -44,6 +44,7 @@ class Resources:
         self._handover = handover
         self._serve = serve
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
+        self._deliveries: dict[str, Delivery] = {}  # by resource, each as it was prepared last
         self._faults: Mapping[str, str] = {}
 
     @property
@@ -87,6 +88,16 @@ class Resources:
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
         return look_for_devices(self._handover, [one.gpu for one in gpus], driver=driver)
+
+    def restore(self) -> None:
+        """
+        Have ready again what containers need and somebody has removed.
+
+        Raises:
+            HandoverError: If that cannot be.
+        """
+        for name, delivery in self._deliveries.items():
+            restore(self._handover, name, delivery)
 
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
@@ -160,7 +171,8 @@ class Resources:
         return FitGuard(self._allocation_policy, several=strategy == TIME_SLICING)
 
     def _prepared(self, name: str, strategy: SharingStrategy, pool: Pool) -> Delivery:
-        return prepare(self._handover, name, pool, sharing_of(strategy, self._cluster))
+        self._deliveries[name] = prepare(self._handover, name, pool, sharing_of(strategy, self._cluster))
+        return self._deliveries[name]
 
 
 def _unknown(guarded: Sequence[Devices]) -> str:

@@ -149,6 +149,10 @@ class DraDriver:
         self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
         self._published = state
 
+    def restore(self) -> None:
+        """Write again what containers need and somebody has removed; HandoverError if that cannot be."""
+        self._preparations.restore()
+
     def prepare(self, *, uid: str, namespace: str, name: str, wait_seconds: float) -> Prepared:
         """
         Have everything ready that the containers of a claim need.

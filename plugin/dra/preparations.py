@@ -10,7 +10,12 @@ from pathlib import Path
 from threading import Condition
 
 from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, read_checkpoint, write_checkpoint
-from plugin.dra.specifications import remove_others, remove_specification, write_specification
+from plugin.dra.specifications import (
+    remove_others,
+    remove_specification,
+    restore_specification,
+    write_specification,
+)
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
 from policies.contract import MILLI_PER_GPU
@@ -49,6 +54,17 @@ class Preparations:
         for uid, prepared in self._claims.items():
             write_specification(cdi_dir, uid, prepared)
         remove_others(cdi_dir, self._claims)
+
+    def restore(self) -> None:
+        """
+        Write specifications again that somebody has removed: the kubelet does not ask for a prepared claim again.
+
+        Raises:
+            HandoverError: If one cannot be written.
+        """
+        with self._changed:
+            for uid, prepared in self._claims.items():
+                restore_specification(self._cdi_dir, uid, prepared)
 
     def kept(self) -> dict[str, tuple[Size, tuple[str, ...]]]:
         """Return size and GPUs of each device that is held, by its name."""

@@ -1,5 +1,6 @@
 """CDI specifications of claims: one file for each, with one device for each of its requests."""
 
+import logging
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -10,8 +11,11 @@ import msgspec
 from plugin.dra.checkpoint import Prepared
 from plugin.errors import HandoverError
 from plugin.shares.cdi import CDI_VERSION
+from plugin.shares.cdi_directory import has
 from plugin.state_files import write_atomically
 from policies.contract import DRIVER
+
+_log = logging.getLogger(__name__)
 
 _KIND = f"{DRIVER}/claim"
 _PREFIX = "gpu-share-claim_"  # unlike the specifications of resources, which the device plugin removes
@@ -31,13 +35,24 @@ def write_specification(directory: Path, uid: str, prepared: Prepared) -> None:
     Raises:
         HandoverError: If it cannot be written.
     """
-    devices = [{"name": _device_name(uid, one.request), "containerEdits": one.edits} for one in prepared.devices]
-    content = msgspec.json.encode({"cdiVersion": CDI_VERSION, "kind": _KIND, "devices": devices})
     with _failures_named(directory):
         if not directory.is_dir():
             directory.mkdir(parents=True)
             directory.chmod(_MODE)  # whatever the umask
-        write_atomically(_path(directory, uid), content)
+        write_atomically(_path(directory, uid), _specification(uid, prepared))
+
+
+def restore_specification(directory: Path, uid: str, prepared: Prepared) -> None:
+    """
+    Write the specification of a claim again, if somebody has removed or changed it.
+
+    Raises:
+        HandoverError: If it cannot be written.
+    """
+    path = _path(directory, uid)
+    if not has(path, _specification(uid, prepared)):
+        _log.warning("CDI specification was removed or changed: written again", extra={"file": str(path)})
+        write_specification(directory, uid, prepared)
 
 
 def remove_specification(directory: Path, uid: str) -> None:
@@ -63,6 +78,11 @@ def remove_others(directory: Path, uids: Collection[str]) -> None:
             match = _OURS.fullmatch(path.name)
             if match and (match["uid"] not in uids or path.name.startswith(".")):
                 path.unlink(missing_ok=True)
+
+
+def _specification(uid: str, prepared: Prepared) -> bytes:
+    devices = [{"name": _device_name(uid, one.request), "containerEdits": one.edits} for one in prepared.devices]
+    return msgspec.json.encode({"cdiVersion": CDI_VERSION, "kind": _KIND, "devices": devices})
 
 
 def _device_name(uid: str, request: str) -> str:

@@ -49,6 +49,7 @@ class ReconcilerContext:
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
+    restore: Callable[[], None] = lambda: None  # what containers need and somebody has removed; raises HandoverError
     clock: Callable[[], float] = boot_seconds
 
 
@@ -70,10 +71,18 @@ class Reconciler:
         self._handover = ""
 
     def run(self) -> None:
-        """Go on until `stop`."""
+        """
+        Go on until `stop`.
+
+        Raises:
+            HandoverError: If what containers need was removed, and cannot be written again: at the start, none would
+                be advertised either.
+        """
         while not self._stopping:
+            arrived = self._arrived()
+            self._context.restore()
             try:
-                self.look(*self._arrived())
+                self.look(*arrived)
             except PluginError as error:
                 self._warn("a GPU that appeared is not shared", str(error))
         if self._written:

@@ -33,9 +33,22 @@ def write_specification(directory: Path, resource: str, content: bytes) -> None:
         if not directory.is_dir():
             directory.mkdir(parents=True)
             directory.chmod(_MODE)  # whatever the umask
-        if not _has(path, content):
+        if not has(path, content):
             write_atomically(path, content)
             _log.info("CDI specification written", extra={"file": str(path), "resource": resource})
+
+
+def restore_specification(directory: Path, resource: str, content: bytes) -> None:
+    """
+    Write the specification of *resource* again, if somebody has removed or changed it.
+
+    Raises:
+        HandoverError: If it cannot be written.
+    """
+    path = directory / file_name(resource)
+    if not has(path, content):
+        _log.warning("CDI specification was removed or changed: written again", extra={"file": str(path)})
+        write_specification(directory, resource, content)
 
 
 def remove_stale(directory: Path, resources: Collection[str]) -> None:
@@ -60,7 +73,8 @@ def file_name(resource: str) -> str:
     return f"gpu-share_{kind(resource).replace('/', '_')}.json"
 
 
-def _has(path: Path, content: bytes) -> bool:
+def has(path: Path, content: bytes) -> bool:
+    """Whether the file at *path* has that content and no more."""
     try:
         return read_file(path, most_bytes=len(content) + 1) == content
     except OSError:

@@ -62,6 +62,7 @@ class Delivery:
 
     ways: frozenset[Handover]
     cdi_kind: str = ""  # of the resource's specification; empty without `cdi`
+    specification: bytes = b""  # that lies in the directory of CDI specifications; empty without `cdi`
     nvidia: NvidiaDevices | None = None  # looked up at each answer; None without `cdi`
     common_nodes: tuple[str, ...] = ()  # device nodes whichever the GPU; none without `devices`
 
@@ -90,14 +91,28 @@ def prepare(settings: HandoverSettings, resource: str, pool: Pool, sharing: Shar
         HandoverError: If the CDI specification cannot be written.
     """
     ways = settings.ways
+    specification = b""
     if "cdi" in ways and pool.gpus:  # a specification without devices is no valid one
-        cdi_directory.write_specification(settings.cdi_dir, resource, cdi.specification(resource, pool, sharing))
+        specification = cdi.specification(resource, pool, sharing)
+        cdi_directory.write_specification(settings.cdi_dir, resource, specification)
     return Delivery(
         ways=ways,
+        specification=specification,
         cdi_kind=cdi.kind(resource) if "cdi" in ways else "",
         nvidia=settings.nvidia if "cdi" in ways else None,
         common_nodes=common_nodes(dev) if "devices" in ways else (),
     )
+
+
+def restore(settings: HandoverSettings, resource: str, delivery: Delivery) -> None:
+    """
+    Have ready again what `prepare` made and somebody has removed or changed: no container could start without it.
+
+    Raises:
+        HandoverError: If the CDI specification cannot be written.
+    """
+    if delivery.specification:
+        cdi_directory.restore_specification(settings.cdi_dir, resource, delivery.specification)
 
 
 def look_for_devices(settings: HandoverSettings, gpus: Sequence[Gpu], *, driver: str) -> str:

@@ -84,6 +84,16 @@ def test_a_plugin_that_was_killed_knows_who_holds_what(node: DraNode) -> None:
     assert list(node.cdi_dir.iterdir()) == []
 
 
+def test_a_claims_specification_that_somebody_removed_is_written_again(node: DraNode) -> None:
+    node.start()
+    claim = node.schedule("p", share(200))
+    ((_, devices),) = node.kubelet.prepare(claim).items()
+    (path,) = node.cdi_dir.iterdir()
+    path.unlink()
+    wait_until(path.exists)
+    assert node.kubelet.start_container(devices).environment["GPU_SHARE_FRACTION"] == "0.2"
+
+
 def test_what_was_prepared_half_is_prepared_whole_or_taken_back(node: DraNode) -> None:
     node.start()
     claim = node.schedule("p", share(200))

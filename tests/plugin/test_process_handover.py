@@ -1,0 +1,57 @@
+"""CDI specifications that somebody removes from the node's directory while the plugin runs."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plugin.simulated.kubelet import SimulatedKubelet
+from tests.plugin.plugin_process import Plugin, Start
+from tests.plugin.shares.cdi_runtime import read_directory
+from tests.plugin.waiting import wait_until
+
+NAME = "gpu-share.dev/vgpu"
+FILE = "gpu-share_gpu-share.dev_vgpu.json"
+
+
+@pytest.fixture
+def plugin(start: Start, directory: Path, tmp_path: Path) -> Iterator[Plugin]:
+    """Give a plugin that hands over by CDI, and that a kubelet knows."""
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text("handover: [cdi]\n")
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--simulate", "2xH200", "--policies", str(policies))
+        kubelet.wait_for(NAME)
+        yield plugin
+
+
+def test_a_specification_that_was_removed_is_written_again(plugin: Plugin, tmp_path: Path) -> None:
+    before = read_directory(tmp_path / "cdi")
+    shutil.rmtree(tmp_path / "cdi")
+    wait_until((tmp_path / "cdi" / FILE).exists)
+    assert read_directory(tmp_path / "cdi") == before
+    assert plugin.logged("CDI specification was removed or changed: written again")["file"].endswith(FILE)
+
+
+def test_a_specification_that_was_replaced_is_put_back(plugin: Plugin, tmp_path: Path) -> None:
+    path = tmp_path / "cdi" / FILE
+    before = path.read_bytes()
+    path.write_text("{}")
+    wait_until(lambda: path.read_bytes() == before)
+    plugin.logged("CDI specification was removed or changed: written again")
+
+
+def test_where_it_cannot_be_written_again_the_plugin_ends_as_it_would_at_the_start(
+    plugin: Plugin, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("/proc/nowhere")
+    shutil.rmtree(tmp_path / "cdi")
+    (tmp_path / "link").replace(tmp_path / "cdi")
+    code, written = plugin.ends()
+    failures = [json.loads(line) for line in written.splitlines() if '"error"' in line]
+    assert code == 1
+    assert [line["message"] for line in failures] == ["the plugin failed"]
+    assert "give the plugin this directory of the host, writable" in failures[0]["reason"]
