@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 AllocationOf = Callable[[Gpu], Allocation]
 Publish = Callable[[Sequence[SharedGpu]], None]
-Restore = Callable[[], None]  # raises HandoverError
 LookForDevices = Callable[[Sequence[SharedGpu], str], str]
 
 
@@ -77,17 +76,6 @@ def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDe
     if driver is None:
         return look
     return lambda gpus, version: f"{look(gpus, version)}; allocation by DRA: {driver.told}"
-
-
-def restoring(restore: Restore, driver: "DraDriver | None") -> Restore:
-    """Let *restore*, which has ready again what somebody removed, do so for claims of DRA too."""
-
-    def restore_all() -> None:
-        restore()
-        if driver is not None:
-            driver.restore()
-
-    return restore_all
 
 
 def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Callable[[int], None]:

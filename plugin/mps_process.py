@@ -21,7 +21,7 @@ from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import Matching, Tenancy
-from plugin.presence import alone
+from plugin.presence import Presence, alone
 from plugin.restart import RestartNeeded
 from plugin.shares.division import Division
 from plugin.shares.parts_file import read_bindings
@@ -71,12 +71,12 @@ def run(settings: MpsSettings, telemetry: TelemetrySettings = NOBODY_LOOKS, *, t
     try:
         with (
             Ending() as ending,
-            alone(settings.state_dir, PROGRAM, before_seen=partial(forget_state, settings.state_dir)),
+            alone(settings.state_dir, PROGRAM, before_seen=partial(forget_state, settings.state_dir)) as presence,
         ):
             store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
             process = _Process(settings, store, timing)
-            found = _discovered(settings, process.check, ending)
-            return 0 if found is None else process.serve(found, ending)
+            found = _discovered(settings, process.check, ending, presence)
+            return 0 if found is None else process.serve(found, ending, presence)
     except PolicyError as error:
         return failed("mps", error, UNUSABLE)
     except PluginError as error:
@@ -100,7 +100,7 @@ class _Process:
         self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
         self._supervisor = Supervisor(_context(settings, self._cluster, timing))
 
-    def serve(self, found: Discovered, ending: Ending) -> int:
+    def serve(self, found: Discovered, ending: Ending, presence: Presence) -> int:
         """Supervise daemons on the GPUs found, and on those that come, until the process is told to end."""
         shared = self._shared(found)
         self._log_start(found, shared)
@@ -117,6 +117,7 @@ class _Process:
                 Thread(target=every, args=[*acts, stopping], daemon=True).start()
             self._supervisor.publish()  # at once: what an earlier run published may look good
             while (received := ending.within(self._timing.publish)) is None:
+                presence.look()
                 self._supervisor.publish()
             _log.info("shutting down", extra={"signal": received.name})
         finally:
@@ -181,7 +182,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
     )
 
 
-def _discovered(settings: MpsSettings, check: Check, ending: Ending) -> Discovered | None:
+def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: Presence) -> Discovered | None:
     """Find the GPUs; None if the process was told to end before there were any."""
     given_up = Event()
     found: Future[Discovered | None] = Future()
@@ -201,6 +202,7 @@ def _discovered(settings: MpsSettings, check: Check, ending: Ending) -> Discover
         if ending.within(0) is not None:
             given_up.set()
             return None
+        presence.look()
     return found.result()
 
 

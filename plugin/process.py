@@ -3,14 +3,14 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, restoring, told_with_dra
+from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, told_with_dra
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.health.inventory import GpuInventory
@@ -59,11 +59,11 @@ def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
 
 def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
-        with _alone(settings.state_dir):
+        with _alone(settings.state_dir) as be_seen:
             waiting = WaitingNode(settings.state_dir, boot_id=boot_id(), before=_earlier(settings))
             try:
                 waiting.tell("")
-                _run(settings, threads, ending, waiting)
+                _run(settings, threads, ending, waiting, be_seen)
             except (PluginError, PolicyError) as error:
                 waiting.tell(str(error))
                 raise
@@ -75,28 +75,38 @@ def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
 
 
 @contextmanager
-def _alone(state_dir: Path) -> Iterator[None]:
+def _alone(state_dir: Path) -> Iterator[Callable[[], None]]:
     """
     Be the only plugin of the node: of two, each would be disconnected when the kubelet hears of the other.
+
+    Give what is to be called every second or so, for others to see that there is one.
 
     Raises:
         AlreadyRunsError: If there is one already.
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(alone(state_dir, PROGRAM))
+            be_seen = stack.enter_context(alone(state_dir, PROGRAM)).look
         except StateDirectoryError as error:  # it shares GPUs all the same; that nobody can read how, it says later
             _log.warning("no lock: another plugin on this node would not be noticed", extra={"reason": str(error)})
-        yield
+            be_seen = _nothing
+        yield be_seen
 
 
-def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingNode) -> None:
+def _nothing() -> None:
+    """Hold no lock that somebody could remove."""
+
+
+def _run(
+    settings: Settings, threads: Threads, ending: Ending, waiting: WaitingNode, be_seen: Callable[[], None]
+) -> None:
     node = shared_node(settings, threads)
     reports: SimpleQueue[Report | None] = SimpleQueue()
     _start_monitor(node, reports, threads)
 
     def ended(seconds: float, why: str) -> bool:
         waiting.tell(why)
+        be_seen()
         return ending.within(seconds) is not None
 
     probe = first_probe(reports, node.strategy_of, wait=settings.wait_for_gpus, ended=ended)
@@ -104,7 +114,7 @@ def _run(settings: Settings, threads: Threads, ending: Ending, waiting: WaitingN
         waiting.end()
         return
     driver = dra_driver(node.cluster, node.division, node.handover, _dra_places(settings), environment=os.environ)
-    reconciler = _reconciler(node, driver, reports)
+    reconciler = _reconciler(node, driver, reports, be_seen)
     waiting.is_over = True
     tenants = TenantWatch(node.held)
     tenants.look()  # before the kubelet hears of what is free
@@ -127,7 +137,12 @@ def _start_monitor(node: SharedNode, reports: "SimpleQueue[Report | None]", thre
     threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
 
 
-def _reconciler(node: SharedNode, driver: "DraDriver | None", reports: "SimpleQueue[Report | None]") -> Reconciler:
+def _reconciler(
+    node: SharedNode,
+    driver: "DraDriver | None",
+    reports: "SimpleQueue[Report | None]",
+    be_seen: Callable[[], None],
+) -> Reconciler:
     settings, resources = node.settings, node.resources
     inventory = restored_inventory(settings, node.strategy_of)
     allocators = Allocators(
@@ -147,7 +162,7 @@ def _reconciler(node: SharedNode, driver: "DraDriver | None", reports: "SimpleQu
         toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
         restart_needed=_changes(node, driver).look,
         fit_guard=resources.fit_guard,
-        restore=restoring(resources.restore, driver),
+        restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from plugin.device_plugin.kubelet_checkpoint import read_answers
 from plugin.gpus.gpu import VGpuId
-from plugin.shares.parts_file import CheckpointError, Held, parts, read_parts, write_parts
+from plugin.shares.parts_file import FILE, CheckpointError, Held, parts, read_parts, write_parts
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,11 @@ class Checkpoint:
         self.unknown_of = vgpus_per_gpu  # number of a vGPU that is held and not in the file
         if state_dir is not None:
             self._read(state_dir, kubelet_dir, is_ours)
+
+    @property
+    def is_to_be_written(self) -> bool:
+        """Whether there is no file of what is held now: it could not be written, or somebody has removed it."""
+        return bool(self.unwritten) or (self._state_dir is not None and not (self._state_dir / FILE).exists())
 
     def write(self, held: Iterable[tuple[VGpuId, Held]], *, is_complete: bool = True) -> None:
         """

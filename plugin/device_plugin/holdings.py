@@ -149,7 +149,7 @@ class Holdings:
             ended = {one.pod for text, one in before.items() if text not in self._held}
             ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
             self._held = {text: one for text, one in self._held.items() if one.pod not in ended}
-            if self._held != before or self._checkpoint.unwritten or is_first:
+            if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
 
     def allocated(self, gpu_of: Mapping[str, str], *, resource: str = "", of: int = 0) -> str:

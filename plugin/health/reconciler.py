@@ -49,7 +49,7 @@ class ReconcilerContext:
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
-    restore: Callable[[], None] = lambda: None  # what containers need and somebody has removed; raises HandoverError
+    restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises HandoverError
     clock: Callable[[], float] = boot_seconds
 
 
@@ -80,7 +80,8 @@ class Reconciler:
         """
         while not self._stopping:
             arrived = self._arrived()
-            self._context.restore()
+            for restore in self._context.restores:
+                restore()
             try:
                 self.look(*arrived)
             except PluginError as error:

@@ -1,4 +1,6 @@
 import errno
+import logging
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +109,48 @@ def test_what_a_supervisor_said_last_is_worth_nothing_once_it_has_ended(
     assert faults(["GPU-0"]) == {}
     end(holder)
     assert "no longer runs" in faults(["GPU-0"])["GPU-0"]
+
+
+@pytest.mark.parametrize("removed", ["mps.lock", "."])
+def test_one_whose_file_is_removed_is_seen_again_and_still_the_only_one(tmp_path: Path, removed: str) -> None:
+    state_dir = tmp_path / "run/gpu-share"
+    with alone(state_dir, "mps") as presence:
+        path = state_dir / removed
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        presence.look()
+        assert lives(state_dir, "mps")
+        with pytest.raises(AlreadyRunsError), alone(state_dir, "mps"):
+            pass
+    assert lives(state_dir, "mps") is False
+
+
+def test_one_that_another_has_replaced_meanwhile_says_so_once_until_that_has_ended(
+    tmp_path: Path, holder: subprocess.Popen[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    lock_file(tmp_path, "mps").rename(tmp_path / "of the other")
+    with alone(tmp_path, "mps") as presence:
+        (tmp_path / "of the other").rename(lock_file(tmp_path, "mps"))
+        presence.look()
+        presence.look()
+        assert [record.levelno for record in caplog.records] == [logging.ERROR]
+        assert "another gpu-share mps has started on this node" in vars(caplog.records[0])["reason"]
+        end(holder)
+        presence.look()
+        assert lives(tmp_path, "mps")
+
+
+def test_one_whose_directory_cannot_be_made_again_says_so_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    state_dir = tmp_path / "state"
+    with alone(state_dir, "mps") as presence:
+        shutil.rmtree(state_dir)
+        state_dir.touch()
+        presence.look()
+        presence.look()
+        assert [record.levelno for record in caplog.records] == [logging.ERROR]
+        state_dir.unlink()
+        presence.look()
+        assert lives(state_dir, "mps")
+    presence.look()  # a thread that ends later
+    assert lives(state_dir, "mps") is False

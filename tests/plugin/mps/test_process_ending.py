@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plugin.mps.state import PROGRAM, PublishedMpsFaults
+from plugin.presence import lives
+from plugin.state_files import boot_id
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import ISOLATED, ISOLATED_IF_PERMITTED, needs_mounts
 from tests.plugin.mps.standin import alive
@@ -22,6 +25,21 @@ def test_two_on_one_node_do_not_end_each_others_daemons(bench: Bench, start: Sta
     code, _, other = start().ends()
     assert code == 1
     assert other.endswith("another gpu-share mps runs on this node: end it first")
+    assert len(bench.standin.starts()) == 2
+
+
+@needs_mounts
+@pytest.mark.parametrize("removed", ["mps.lock", "."])
+def test_one_whose_lock_was_removed_still_runs_for_others_and_is_the_only_one(
+    bench: Bench, start: Start, removed: str
+) -> None:
+    start()
+    bench.is_now("ready", A, B)
+    path = bench.state_dir / removed
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    look = PublishedMpsFaults(bench.state_dir, boot_id=boot_id())
+    wait_until(lambda: lives(bench.state_dir, PROGRAM) is True and look([A, B]) == {})
+    assert start().ends()[0] == 1
     assert len(bench.standin.starts()) == 2
 
 

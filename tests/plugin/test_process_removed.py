@@ -1,4 +1,4 @@
-"""CDI specifications that somebody removes from the node's directory while the plugin runs."""
+"""What somebody removes of the plugin's files while it runs."""
 
 import json
 import shutil
@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from plugin.gpus.gpu import VGpuId
+from plugin.health.state import PROGRAM, read_node_health
+from plugin.presence import lives
+from plugin.shares.parts_file import read_parts
+from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import Plugin, Start
 from tests.plugin.shares.cdi_runtime import read_directory
@@ -17,15 +22,20 @@ FILE = "gpu-share_gpu-share.dev_vgpu.json"
 
 
 @pytest.fixture
-def plugin(start: Start, directory: Path, tmp_path: Path) -> Iterator[Plugin]:
+def kubelet(directory: Path) -> Iterator[SimulatedKubelet]:
+    with SimulatedKubelet(directory, pod_resources=directory / "pod-resources.sock") as kubelet:
+        yield kubelet
+
+
+@pytest.fixture
+def plugin(start: Start, kubelet: SimulatedKubelet, tmp_path: Path) -> Plugin:
     """Give a plugin that hands over by CDI, and that a kubelet knows."""
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "_cluster.yaml").write_text("handover: [cdi]\n")
-    with SimulatedKubelet(directory) as kubelet:
-        plugin = start("--simulate", "2xH200", "--policies", str(policies))
-        kubelet.wait_for(NAME)
-        yield plugin
+    plugin = start("--simulate", "2xH200", "--policies", str(policies), "--state-dir", str(tmp_path / "state"))
+    kubelet.wait_for(NAME)
+    return plugin
 
 
 def test_a_specification_that_was_removed_is_written_again(plugin: Plugin, tmp_path: Path) -> None:
@@ -55,3 +65,21 @@ def test_where_it_cannot_be_written_again_the_plugin_ends_as_it_would_at_the_sta
     assert code == 1
     assert [line["message"] for line in failures] == ["the plugin failed"]
     assert "give the plugin this directory of the host, writable" in failures[0]["reason"]
+
+
+def held(state_dir: Path) -> set[VGpuId]:
+    parts = read_parts(state_dir)
+    return {*parts.held} if parts else set()
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_state_directory_that_was_removed_is_made_again_with_all_that_others_read(
+    kubelet: SimulatedKubelet, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    kubelet.allocate(Request(pod="default/a", container="main", resource=NAME, count=2))
+    before = held(state)
+    assert len(before) == 2
+    shutil.rmtree(state)
+    wait_until(lambda: lives(state, PROGRAM) is True)
+    wait_until(lambda: held(state) == before and read_node_health(state) is not None)
