@@ -51,9 +51,10 @@ class Preparations:
         latest_seconds = clock() + MOST_HOLD_SECONDS
         self._held_back = tuple(one for one in checkpoint.held_back if one.until_seconds <= latest_seconds)
         # A container that starts again asks for its CDI device and never for its claim.
-        for uid, prepared in self._claims.items():
+        specified = self._of_this_boot()
+        for uid, prepared in specified.items():
             write_specification(cdi_dir, uid, prepared)
-        remove_others(cdi_dir, self._claims)
+        remove_others(cdi_dir, specified)
 
     def restore(self) -> None:
         """
@@ -63,7 +64,7 @@ class Preparations:
             HandoverError: If one cannot be written.
         """
         with self._changed:
-            for uid, prepared in self._claims.items():
+            for uid, prepared in self._of_this_boot().items():
                 restore_specification(self._cdi_dir, uid, prepared)
 
     def kept(self) -> dict[str, tuple[Size, tuple[str, ...]]]:
@@ -94,7 +95,7 @@ class Preparations:
         """
         Give *devices* to a claim, as soon as they are free and their GPUs healthy.
 
-        A claim that is prepared already keeps what its containers were given.
+        A claim that is prepared already keeps what its containers were given, as long as the machine runs.
 
         Raises:
             ClaimError: If that takes longer than *wait_seconds*; the sentence says what is in the way.
@@ -149,9 +150,17 @@ class Preparations:
         now_seconds = self._clock()
         return tuple(one for one in self._held_back if one.until_seconds > now_seconds)
 
+    def _of_this_boot(self) -> dict[str, Prepared]:
+        """
+        Return the claims whose containers may run, by UID.
+
+        What another was given can be another GPU's now; the kubelet has it prepared before a container starts.
+        """
+        return {uid: prepared for uid, prepared in self._claims.items() if prepared.boot_id == self._boot_id}
+
     def _given(self, uid: str, devices: Sequence[HeldDevice]) -> tuple[HeldDevice, ...]:
         """Return what a claim was given before, if it is for the same devices: its containers may run."""
-        before = self._claims.get(uid)
+        before = self._of_this_boot().get(uid)
         if before is not None and [_identity(one) for one in before.devices] == [_identity(one) for one in devices]:
             return before.devices
         return tuple(devices)

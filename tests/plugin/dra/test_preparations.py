@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from threading import Thread
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,6 +175,24 @@ def test_what_ran_before_the_machine_started_holds_nothing(tmp_path: Path) -> No
     with pytest.raises(ClaimError):
         prepare(after, "old", device(900, "GPU-0"))  # its GPU went to another: the kubelet tries again
     assert after.unprepare("old")
+
+
+def test_what_a_claim_was_given_holds_until_the_machine_starts_again(tmp_path: Path) -> None:
+    def numbered(node: str) -> HeldDevice:
+        return msgspec.structs.replace(device(900, "GPU-0"), edits={"deviceNodes": [{"path": node}]})
+
+    def nodes() -> list[object]:
+        return [edits["deviceNodes"][0]["path"] for edits in read_directory(tmp_path / "cdi").values()]
+
+    prepare(made(tmp_path), "u", numbered("/dev/nvidia1"))
+    prepare(made(tmp_path), "u", numbered("/dev/nvidia0"))
+    assert nodes() == ["/dev/nvidia1"]
+    after = made(tmp_path, boot_id="next")  # nvidia1 can be another GPU's now
+    after.restore()
+    assert nodes() == []
+    prepare(after, "u", numbered("/dev/nvidia0"))
+    after.restore()
+    assert nodes() == ["/dev/nvidia0"]
 
 
 def test_a_checkpoint_that_cannot_be_read_is_no_empty_one(tmp_path: Path) -> None:
