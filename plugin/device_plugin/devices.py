@@ -191,7 +191,8 @@ class Devices:
 
     def _make(self) -> bool:
         """Make the devices, and say whether they are others than before."""
-        self._is_lost = self.binds_late and self._occupied.is_lost(gpu.uuid for gpu in self._pool.gpus)
+        named = () if self.binds_late else ("", self.resource)  # whole GPUs are those that their IDs name
+        self._is_lost = self._occupied.is_lost((gpu.uuid for gpu in self._pool.gpus), but_as=named)
         self._count()
         advertised = self._advertised()
         indexes, earlier = self._labels.known(self._pool, self._listed(advertised)), self._earlier()

@@ -37,7 +37,7 @@ class Holder:
 
     container: str | None  # namespace/pod/container; None as long as the kubelet does not name it
     since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
-    resource: str = ""  # that it was allocated as; empty where only the kubelet knows
+    resource: str = ""  # that it was allocated as; empty where nobody says
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
     pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
     gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
@@ -139,12 +139,17 @@ class Holdings:
         kubelet, asked_seconds = identify(self._socket), self._clock()
         tenants = self._read()
         named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
+        held_as = {str(vgpu): resource for tenant in tenants for vgpu, resource in tenant.resources.items()}
         with self._lock:
             if kubelet != self._kubelet if self._known else self._is_continued:
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
             kept = {text: one for text, one in self._held.items() if self._is_kept(one, asked_seconds)}
             seen = {text: self._named(text, container, asked_seconds) for text, container in named.items()}
+            seen = {
+                text: one if one.resource else replace(one, resource=held_as.get(text, ""))
+                for text, one in seen.items()
+            }
             before, self._held = self._held, {**kept, **seen}
             ended = {one.pod for text, one in before.items() if text not in self._held}
             ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}

@@ -28,9 +28,10 @@ class Occupied:
         for gpu, held in self.by_gpu.items():
             self._kinds[gpu] = set(map(_kind, held.values()))
 
-    def is_lost(self, gpus: Iterable[str]) -> bool:
-        """Whether nobody knows of a vGPU that names one of these GPUs on which one it is."""
-        return any(not is_located for gpu in gpus for _, _, is_located in self._kinds.get(gpu, ()))
+    def is_lost(self, gpus: Iterable[str], *, but_as: Collection[str] = ()) -> bool:
+        """Whether nobody knows of a vGPU that names one of these GPUs on which it is; held as *but_as*, on that one."""
+        kinds = (kind for gpu in gpus for kind in self._kinds.get(gpu, ()))
+        return any(not is_located and resource not in but_as for resource, _, is_located in kinds)
 
     def free(self, gpu: str, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:
         """Count what is free of a GPU, were it divided by that number, and as if the IDs in *but* were free too."""

@@ -37,6 +37,7 @@ class Tenant:
     container: str
     vgpus: tuple[VGpuId, ...]
     devices: tuple[str, ...] = ()  # of DRA, by name, which begins with the GPU's label where it is on one GPU
+    resources: Mapping[VGpuId, str] = field(default_factory=dict)  # as which it holds each vGPU
     elsewhere: Mapping[VGpuId, str] = field(default_factory=dict)  # UUID of each vGPU on another GPU than its ID says
 
     @property
@@ -106,18 +107,22 @@ def read_tenants(
             namespace=pod.namespace,
             pod=pod.name,
             container=container.name,
-            vgpus=_vgpus(container, resources),
+            vgpus=tuple(sorted(vgpus)),
             devices=_devices(container),
+            resources=vgpus,
         )
         for pod in answer.pod_resources
         for container in pod.containers
+        for vgpus in (_vgpus(container, resources),)
     )
     return tuple(tenant for tenant in tenants if tenant.vgpus or tenant.devices)
 
 
-def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> tuple[VGpuId, ...]:
-    ids = (text for devices in container.devices if devices.resource_name in resources for text in devices.device_ids)
-    return tuple(sorted(vgpu for text in ids if (vgpu := VGpuId.parse(text))))
+def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> dict[VGpuId, str]:
+    """Say of each vGPU of a container as which resource it has it."""
+    ours = (devices for devices in container.devices if devices.resource_name in resources)
+    named = ((VGpuId.parse(text), devices.resource_name) for devices in ours for text in devices.device_ids)
+    return {vgpu: resource for vgpu, resource in named if vgpu}
 
 
 def _devices(container: api_pb2.ContainerResources) -> tuple[str, ...]:

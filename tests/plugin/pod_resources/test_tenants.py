@@ -58,7 +58,9 @@ def test_the_containers_that_hold_vgpus_are_named_with_them(directory: Path) -> 
     with kubelet(directory / "kubelet.sock", answer):
         first, second = read_tenants(directory / "kubelet.sock", {VGPU, "gpu-share.dev/gpu"})
     vgpus = (VGpuId("GPU-1", 1), VGpuId("GPU-1", 3), VGpuId("GPU-2", 0))
-    assert first == Tenant(namespace="team", pod="a", container="main", vgpus=vgpus)
+    held_as = dict.fromkeys(vgpus, VGPU)
+    assert first == Tenant(namespace="team", pod="a", container="main", vgpus=vgpus, resources=held_as)
+    assert second.resources == {VGpuId("GPU-3", 0): "gpu-share.dev/gpu"}
     assert (first.name, first.vgpus_on("GPU-1"), first.vgpus_on("GPU-9")) == ("team/a/main", vgpus[:2], ())
     moved = first.located({vgpus[0]: "GPU-9", vgpus[1]: "GPU-1", vgpus[2]: "GPU-2"}.__getitem__)
     assert (moved.vgpus_on("GPU-1"), moved.vgpus_on("GPU-9"), moved.is_on("GPU-9")) == (vgpus[1:2], vgpus[:1], True)
