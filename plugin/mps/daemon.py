@@ -130,7 +130,7 @@ class Daemon:
         return Answered(servers) if self._is_alive() else Gone()
 
     def pause(self, seconds: float, ending: Event) -> None:
-        """Wait that long, or until *ending*, or until the daemon or a server of it has ended."""
+        """Wait that long, or until *ending*, or until the daemon or a server of it ends."""
         known = ((pid, holder(pid, logs=str(self._logs))) for pid in self._seen)
         daemons = [pid for pid, one in known if one and self._is_ours(one)]
         deadline = time.monotonic() + seconds

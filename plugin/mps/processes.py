@@ -90,7 +90,11 @@ def send(to: Holder, number: signal.Signals, *, logs: str = "") -> None:
 
 @contextmanager
 def watched(pids: Iterable[int]) -> Iterator[Callable[[], bool]]:
-    """Give the question whether one of these has ended; what is no process, or none any more, is not watched."""
+    """
+    Give the question whether one of these has ended since; what is no process, or has ended already, is not watched.
+
+    A zombie's PID, which a tenant can have its daemon name at every look, would have it look again at once.
+    """
     waiting = select.poll()  # unlike select, for descriptors of any number
     with ExitStack() as opened:
         for pid in pids:
@@ -98,6 +102,8 @@ def watched(pids: Iterable[int]) -> Iterator[Callable[[], bool]]:
                 process = os.pidfd_open(pid)
                 opened.callback(os.close, process)
                 waiting.register(process, select.POLLIN)
+        for process, _ in waiting.poll(0):
+            waiting.unregister(process)
         yield lambda: bool(waiting.poll(0))
 
 

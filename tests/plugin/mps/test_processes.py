@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.mps.processes import Holder, holder, holders, reap, send
+from plugin.mps.processes import Holder, holder, holders, reap, send, watched
 from tests.plugin.waiting import wait_until
 
 DAEMON = ["nvidia-cuda-mps-control", "-d"]
@@ -140,3 +140,22 @@ def test_a_dead_daemon_is_no_holder_before_it_is_reaped(start: Start) -> None:
     reap(daemon.pid)
     reap(1)
     send(Holder(daemon.pid, "daemon", "/p", ""), signal.SIGTERM)
+
+
+def test_the_end_of_a_process_is_noticed_once_and_that_of_a_zombie_never() -> None:
+    waiting = [sys.executable, "-ISc", "import signal; signal.pause()"]
+    zombie, living = (subprocess.Popen(waiting) for _ in range(2))
+    try:
+        zombie.kill()
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        with watched([zombie.pid, living.pid, 0, 1 << 40]) as has_ended:
+            assert not has_ended()
+            living.kill()
+            os.waitid(os.P_PID, living.pid, os.WEXITED | os.WNOWAIT)
+            assert has_ended()
+        with watched([zombie.pid, living.pid]) as has_ended:
+            assert not has_ended()
+    finally:
+        for one in (zombie, living):
+            one.kill()
+            one.wait()
