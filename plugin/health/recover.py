@@ -58,19 +58,23 @@ def chosen(gpus: Sequence[GpuHealth], text: str) -> GpuHealth:
     """
     Find the GPU that *text* names: by UUID, by NVML's number, or by the beginning of a UUID.
 
+    That can be digits too: those of a number that there is not, or several that do not fit a number as well.
+
     Raises:
         LookupError: If it names none or several.
     """
-    if text.isascii() and text.isdigit():
-        found = [gpu for gpu in gpus if str(gpu.index) == text]
-    else:
-        begins = text.lower().removeprefix("gpu-")
-        found = [gpu for gpu in gpus if begins and gpu.uuid.lower().removeprefix("gpu-").startswith(begins)]
-        found = [gpu for gpu in found if gpu.uuid.lower() == text.lower()] or found
+    begins = text.lower().removeprefix("gpu-")
+    found = [gpu for gpu in gpus if begins and gpu.uuid.lower().removeprefix("gpu-").startswith(begins)]
+    found = [gpu for gpu in found if gpu.uuid.lower() == text.lower()] or found
+    numbered = [gpu for gpu in gpus if str(gpu.index) == text]
+    # Of eight GPUs one in three shares its number with the first digit of another's UUID, and nobody means that.
+    one_digit = numbered and len(text) == 1
+    found = numbered if one_digit else [gpu for gpu in gpus if gpu in found or gpu in numbered]
     if len(found) == 1:
         return found[0]
     have = ", ".join(f"{gpu.index} {safe(gpu.uuid)}" for gpu in found or gpus) or "none"
-    raise LookupError(f"{safe(text)!r}: expected the number or UUID of one GPU, of: {have}")
+    ambiguous = " is ambiguous" if found else ""
+    raise LookupError(f"{safe(text)!r}{ambiguous}: expected the number or UUID of one GPU, of: {have}")
 
 
 def _ask(state_dir: Path, gpu: str, *, reason: str) -> RecoveryRequest:

@@ -53,6 +53,26 @@ def test_a_name_of_none_or_several_is_told_what_there_is(text: str, have: str) -
         chosen(GPUS, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "index"),
+    [("0", 0), ("1", 1), ("GPU-1", 0), ("123a", 0), ("123", 0), ("12", None), ("3", 1), ("9", None)],
+)
+def test_digits_are_a_number_or_the_beginning_of_a_uuid_and_nothing_if_both(text: str, index: int | None) -> None:
+    uuids = {0: "GPU-123ab", 1: "GPU-34cd", 12: "GPU-a0d9"}
+    gpus = [healthy(number, uuid=uuid) for number, uuid in uuids.items()]
+    if index is not None:
+        assert chosen(gpus, text).index == index
+    else:
+        with pytest.raises(LookupError, match="expected the number or UUID of one GPU, of: "):
+            chosen(gpus, text)
+
+
+def test_what_fits_two_gpus_is_called_ambiguous() -> None:
+    gpus = [healthy(0, uuid="GPU-11ab"), healthy(11, uuid="GPU-34cd")]
+    with pytest.raises(LookupError, match=r"'11' is ambiguous: .* of: 0 GPU-11ab, 11 GPU-34cd$"):
+        chosen(gpus, "11")
+
+
 def test_a_whole_uuid_names_its_gpu_though_another_begins_with_it() -> None:
     assert chosen([healthy(0, uuid="GPU-aa"), healthy(1, uuid="GPU-aa1")], "GPU-aa").index == 0
 
