@@ -148,13 +148,14 @@ class HeldVgpus:
         Choose the GPU for *ids*, or whole ones.
 
         What an init container of the same pod has among them stays on its GPU, and one of as many: it may run before
-        this container does. Nothing else that is held is among them, or it has ended.
+        this container does. Nothing else that is held is among them, or it has ended: so has a vGPU that was one of so
+        few that no container of its pod could ask for as many as these.
         """
         held = self._holdings.held()
         before = {text: held[text] for text in ids if text in held}
-        reused = [holder for holder in before.values() if holder.container is None]
+        reused = [one for one in before.values() if one.container is None and _is_askable(len(ids), one.of)]
         included = {holder.gpu for holder in reused}
-        numbers = {holder.of for holder in reused}
+        numbers = {holder.of for holder in reused} - {0}
         pool = devices.pool
         if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
             pool = replace(pool, vgpus_per_gpu=numbers.pop())
@@ -173,6 +174,11 @@ class HeldVgpus:
         occupied = Occupied(by_gpu=holdings.by_gpu(), is_known=holdings.known, is_incomplete=holdings.is_blind)
         for devices, _ in self._followers:
             devices.set_held(occupied)
+
+
+def _is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:
+    """Whether a container can ask for so many: a part of one GPU, or whole ones; where the number is 0, for any."""
+    return vgpus <= vgpus_per_gpu or not vgpus_per_gpu or vgpus % vgpus_per_gpu == 0
 
 
 def _distributed(ids: Sequence[str], allocation: Allocation, devices: Devices) -> dict[str, str]:

@@ -5,6 +5,9 @@ from random import Random
 
 import pytest
 
+from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.held import HeldVgpus
+from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.device_plugin.live_walk import LiveNode
 
@@ -78,3 +81,31 @@ def test_the_number_stays_where_what_is_held_cannot_be_written(node: LiveNode, t
     file.rmdir()
     assert node._held.divide_by(20) == ""
     assert node.devices.pool.vgpus_per_gpu == 20
+
+
+@pytest.fixture
+def left_over() -> tuple[HeldVgpus, Devices]:
+    """Give a GPU by 20, of which a container that the kubelet never names was allocated 5 when it was one by 10."""
+    held, pool = HeldVgpus(), Pool(gpus=simulated_gpus("1xH200"), vgpus_per_gpu=10)
+    devices = Devices(pool)
+    held.follow(devices, are_divided=True)
+    held.allocate([str(vgpu) for vgpu, _ in pool.vgpus()][:5], devices, "pack")
+    held.divide_by(20)
+    return held, devices
+
+
+def test_a_pod_that_asks_for_all_there_is_gets_it_though_a_rejected_one_left_something(
+    left_over: tuple[HeldVgpus, Devices],
+) -> None:
+    held, devices = left_over
+    everything = sorted(devices.seen)
+    given = held.allocate(everything, devices, "pack")
+    assert (len(everything), given.vgpus, given.vgpus_per_gpu) == (15, 15, 20)
+
+
+def test_what_an_init_container_can_have_left_is_taken_over_by_its_number(left_over: tuple[HeldVgpus, Devices]) -> None:
+    held, devices = left_over
+    of_init = [text for text, holder in held._holdings.held().items() if holder.of == 10]
+    others = sorted(devices.seen - {*of_init})
+    given = held.allocate([*of_init, *others[:3]], devices, "pack")
+    assert (given.vgpus, given.vgpus_per_gpu) == (8, 10)
