@@ -24,6 +24,7 @@ _ABOVE = (
     f"for A in {USE} 0.95; do vllm serve m $B $A; B=$A; done",
     f"E=export; true; $E B=--gpu; vllm serve m $B{_REST}",
     f"V=B=--gpu; true; export $V; vllm serve m $B{_REST}",
+    f"env() {{ vllm serve m --gpu$1; }}; env {_REST} x",
     f"env -u NAME sh -c 'vllm serve m $NAME--gpu{_REST}'",
     f"A=x; export A; env -u A sh -c 'vllm serve m $A--gpu{_REST}'",
     f"sh -c 'sh -c \"vllm serve m \\$0{_REST}\" --gpu'",
@@ -37,7 +38,6 @@ _ABOVE = (
 )
 # Something in them is not told, and may be an option.
 _UNTOLD = (
-    f"env() {{ vllm serve m --gpu$1; }}; env {_REST} x",
     f"bash() {{ vllm serve m --gpu$2; }}; bash -c {_REST}",
     f'A=0.95; A="{USE} $A"; vllm serve m $A 0.1',
     f'A=(0.95); A=({USE} "${{A[@]}}" 0.1); vllm serve m "${{A[@]}}"',

@@ -4,15 +4,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.expansion import UNREAD, UnreadableError
 
 _OWN_ENVIRONMENT: Final = frozenset({"doas", "runuser", "su", "sudo"})  # which start a program without all variables
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
-_PLAIN_OPTIONS: Final = {
+# Options that stand together, hold a word, or are abbreviated: what `env` or `exec` has not, starts no program.
+_ODD_OPTIONS: Final = {
     "env": re.compile(
-        r"--?|-[0ivuCS]|--(?:ignore-environment|null|debug|unset|chdir|split-string|(?:unset|chdir)=.*)", re.DOTALL
+        r"-[0iv]*+[aCSu].+|-[0iv]+[aCSu]|-a|--(?!(?:unset|chdir|split-string)\Z|(?:unset|chdir)=)[acsu].*", re.DOTALL
     ),
-    "exec": re.compile(r"--?|-[acl]"),
+    "exec": re.compile(r"-[cfl]*+a.+|-[cfl]+a|--as?", re.DOTALL),
 }
 _MOST_STARTING: Final = 4  # of one command line
 _MOST_OPTIONS: Final = 64  # words of one shell
@@ -31,13 +32,13 @@ def loses_environment(wrappers: Sequence[str]) -> bool:
 
 def has_odd_option(words: Sequence[str]) -> bool:
     """Whether `env` or `exec` has options that stand together or are abbreviated, of which one may take a word."""
-    starting = [at for at, word in enumerate(words) if word.rpartition("/")[2] in _PLAIN_OPTIONS]
+    starting = [at for at, word in enumerate(words) if word.rpartition("/")[2] in _ODD_OPTIONS]
     for at in starting[:_MOST_STARTING]:
-        plain, before = _PLAIN_OPTIONS[words[at].rpartition("/")[2]], ""
+        odd, before = _ODD_OPTIONS[words[at].rpartition("/")[2]], ""
         for one in words[at + 1 :]:
             if one == "--" or not (one.startswith("-") or "=" in one or before in _WITH_WORD):
                 break
-            if one.startswith("-") and not plain.fullmatch(one):
+            if odd.fullmatch(one) or (one.startswith("-") and UNREAD in one):
                 return True
             before = one
     return len(starting) > _MOST_STARTING
