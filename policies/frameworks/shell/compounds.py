@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
 from policies.frameworks.shell.certainty import Certainty
 from policies.frameworks.shell.compound_parts import commands_of_dash
 from policies.frameworks.shell.script import POSITIONAL, Assignment, Command, Literal, Reference, Script, Word
@@ -13,6 +13,7 @@ from policies.frameworks.shell.words import BARE, WordReader
 _SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`]*`")  # of which only the value matters to what dash takes for commands
 _OPTIONS_OF_TIME = re.compile(r"[ \t]+(?:-p[ \t]+)?(?:--[ \t]+)?")
 _END_OF_FUNCTION = re.compile(r"[ \t\n({]")
+_COUNTED = re.compile(r"\{[0-9]{1,4}\.\.[0-9]{1,4}\}(?=[ \t;\n])")
 _END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
 _SKIPPED: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"})
 _OPENING: Final = frozenset({"if", "while", "until", "for", "select"})
@@ -136,12 +137,20 @@ class CompoundReader(WordReader):
             values = []
             self._blank()
             while self._at < len(self._text) and self._text[self._at] not in ";\n#":
-                values.append(self._word())
+                values.append(self._counted() or self._word())
                 self._blank()
         if word == "select":
             values.append((Literal(ANYTHING),))
         sets = [Assignment(name, one, is_each=True) for one in values]
         self._script.commands.append(Command(sets=sets, within=self._stands_in()))
+
+    def _counted(self) -> Word:
+        """Read `{0..3}`, which is those numbers or itself; the elements of a loop are set one by one."""
+        match = _COUNTED.match(self._text, self._at)
+        if match is None:
+            return ()
+        self._at = match.end()
+        return (Literal(A_VALUE),)
 
     def _case(self) -> None:
         self._blank()
