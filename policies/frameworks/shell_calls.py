@@ -6,6 +6,7 @@ from typing import Final
 
 from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
 from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD
+from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options, is_input
 from policies.frameworks.shell.patterns import DASHED
@@ -97,6 +98,17 @@ class ShellCalls(ShellTexts):
         for one in words:
             if _SPACE.search(one) or ";" in one:
                 self._run_here(one, EVERYWHERE, is_bash=False)
+
+    def _may_undefine(self, words: list[str]) -> bool:
+        """Whether a command may take a function back, itself or by a file or a text of its words."""
+        if words[:1] == ["unset"]:
+            return not all(is_name(one) and one not in self._functions for one in words[1:])
+        return any("unset" in one or one in (".", "source") for one in words)
+
+    def _calls_own(self, call: Call) -> bool:
+        """Whether a command calls a function that is read, so that its words matter only there."""
+        is_run = self._depth == self._runs  # as a whole, and by one shell
+        return call.is_own and is_run and not self._undefines and "alias" not in self._functions
 
     def _call_function(self, name: str, call: Call) -> None:
         """Take note of the words that a function is given."""

@@ -161,6 +161,7 @@ class ShellCommands(ShellCalls):
         program, every = call.words.line[0], call.words.every()
         self._set_by_unknown(call, starts_shell=self._start_shell_inside(call))
         if UNREAD in program:
+            self._undefines = True
             self._may_be_built_in(every[1:])
         if program in ("alias", "hash"):
             self._functions.add("alias")
@@ -173,7 +174,7 @@ class ShellCommands(ShellCalls):
             self._find("")
         elif program in (".", "source") and any(map(is_input, every[1:])):
             self._reads_input |= not self._has_body
-        for one in dict.fromkeys(every):
+        for one in () if self._calls_own(call) else dict.fromkeys(every):
             self._may_be_option(one, is_unknown=UNREAD in program)
         return self._computed
 

@@ -68,7 +68,7 @@ class UnreadWords(ShellCommands):
         for _ in range(_MOST_ROUNDS):
             self._values.again()
             self._again()
-            before = len(self._functions), self._is_fed
+            before = len(self._functions), self._is_fed, self._undefines
             try:
                 self._get(Call(line, list(words), line))
                 self._run_kept()
@@ -76,7 +76,8 @@ class UnreadWords(ShellCommands):
                     self._say(f"{name}={A_VALUE}")
             except UnreadableError:
                 self._find("")
-            is_settled = not self._values.has_changed and before == (len(self._functions), self._is_fed)
+            after = len(self._functions), self._is_fed, self._undefines
+            is_settled = not self._values.has_changed and before == after
             if self.start == "" or is_settled:
                 return
         self._find("")
@@ -152,6 +153,7 @@ class UnreadWords(ShellCommands):
         for text in call.words.together(self._index.takes_next):
             self._say(text)
         self._has_unread |= any(ANYTHING in one for one in call.words.every())
+        self._undefines |= self._depth > 0 and self._may_undefine(call.words.every())
         if any(one.startswith(FUNCTION_OF_BASH) for one in call.words.every()):
             self._find("")
         return self._judge(call)
@@ -166,7 +168,7 @@ class UnreadWords(ShellCommands):
                 split = [one for one in way[1:] if not one.startswith(ANYTHING)]
                 named += split if is_written and not split else way
         words = CommandWords.of(ways)
-        return Call(words, named, self._passed(command.words) if command.passes else words)
+        return Call(words, named, self._passed(command.words) if command.passes else words, command.is_call)
 
     def _passed(self, words: list[Word]) -> CommandWords:
         passed: list[Ways] = []

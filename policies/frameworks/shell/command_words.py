@@ -133,6 +133,7 @@ class Call(NamedTuple):
     words: CommandWords
     named: list[str]  # which of them may be assignments that are not written as such
     passed: CommandWords  # without words that its own text was given
+    is_own: bool = False  # the text has defined what is called, if nothing has taken it back
 
     def behind(self, place: int) -> "Call":
         """Return the words from *place* on."""

@@ -7,6 +7,7 @@ from typing import Final
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
 from policies.frameworks.shell.certainty import Certainty
 from policies.frameworks.shell.compound_parts import commands_of_dash
+from policies.frameworks.shell.definitions import Definitions
 from policies.frameworks.shell.script import POSITIONAL, Assignment, Command, Literal, Reference, Script, Word
 from policies.frameworks.shell.words import BARE, WordReader
 
@@ -33,6 +34,7 @@ class CompoundReader(WordReader):
         self._begun = False  # the command has words, or is a test
         self._nest = 0  # loops and branches that are not closed
         self._certainty = Certainty(is_outermost=depth == 0)
+        self._definitions = Definitions(is_outermost=depth == 0)
 
     def _expanded(self, text: str) -> Word:
         """Read a text in which quotes mean nothing, and words are not told apart."""
@@ -50,13 +52,20 @@ class CompoundReader(WordReader):
         if word in _COMPOUND:
             self._compound(word)
         elif word == "{":
+            if self._defined not in self._script.open_functions:
+                self._definitions.begin(self._defined, self._nested_in())
             self._braces.append(self._defined)
             self._defined = ""
         elif word == "}":
             if not self._braces:
                 raise UnreadableError
             self._braces.pop()
+            self._definitions.end(self._nested_in())
         return True
+
+    def _nested_in(self) -> int:
+        """Return in how many compound commands the next one stands."""
+        return self._nest + len(self._open) + len(self._braces)
 
     def _defines(self, name: str) -> None:
         self._script.functions.add(name)
@@ -95,6 +104,7 @@ class CompoundReader(WordReader):
                 self._test()
             case "time":  # dash takes it for a program
                 self._certainty.doubt()
+                self._definitions.time()
                 if match := _OPTIONS_OF_TIME.match(self._text, self._at):
                     self._at = match.end()
             case _:

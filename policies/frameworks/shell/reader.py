@@ -78,13 +78,16 @@ class Reader(HereDocumentReader):
         return self._script
 
     def _nested(self, text: str) -> Script:
-        return Reader(text, self._count, self._depth + 1, is_bash=self._is_bash).read()
+        inner = Reader(text, self._count, self._depth + 1, is_bash=self._is_bash)
+        inner._definitions.names = self._definitions.names
+        return inner.read()
 
     def _inside(self) -> Script:
         self._at += 1
         self._depth += 1
         inner = Reader(self._text, self._count, self._depth, is_bash=self._is_bash)
         inner._at = self._at
+        inner._definitions.names = self._definitions.names
         inner._list()
         if inner._here or not self._text.startswith(")", inner._at):
             raise UnreadableError
@@ -111,7 +114,8 @@ class Reader(HereDocumentReader):
     def _end(self, operator: str = "") -> None:
         now = self._command
         self._script.pipes |= operator in _PIPES
-        nest = self._nest + len(self._open) + len(self._braces)
+        nest = self._nested_in()
+        now.is_call = self._definitions.follow(now, operator, nest)
         now.is_certain = self._certainty.follow(now, operator, nest)
         if now != Command():
             now.is_piped, now.within = operator in _PIPES, self._stands_in()
@@ -165,6 +169,8 @@ class Reader(HereDocumentReader):
             if not isinstance(name, Literal) or not self._text.startswith(")", self._at):
                 raise UnreadableError
             self._defines(name.text)
+            if name.is_quoted:  # it may be no name
+                self._script.open_functions.add(name.text)
             self._command.words.clear()
             self._begun = False
         elif self._text.startswith("((", self._at):

@@ -86,6 +86,7 @@ class Command:
     calculates: bool = False  # arithmetic, or an index
     is_piped: bool = False  # what it writes is read by the next one
     feeds: bool = False  # what it writes may be read by another one
+    is_call: bool = False  # of a function that the text has defined by then
     is_certain: bool = False  # nothing stands before that could keep its variables from being set
 
 
