@@ -18,6 +18,7 @@ _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD}|{REST} ?)+")
 _COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\6])*+=(?!/)", re.ASCII)
+_PYTHON = re.compile(r"python[0-9.]*")
 _SPACE = re.compile(r"\s")
 
 
@@ -115,6 +116,13 @@ class ShellCalls(ShellTexts):
         context = EVERYWHERE if name in self._open_functions else f"{POSITIONAL}{name}"
         is_own = context == self._values.context
         self._values.give(context, (call.passed if is_own else call.words).every()[1:])
+
+    def _called_by(self, call: Call) -> set[str]:
+        """Return the functions that a command may call by a word of its own, as `compgen -F` does."""
+        program = call.words.line[0]
+        is_known = program in self._index.framework_names or _PYTHON.fullmatch(program) is not None
+        calls_none = self._calls_own(call) or (is_known and program not in self._functions)
+        return self._loose_functions if calls_none else self._functions
 
     def _may_be_option(self, word: str, *, is_unknown: bool) -> None:
         text = _KNOWN_MARKS.sub("", word, count=1) if word.startswith(UNREAD) else word

@@ -193,7 +193,7 @@ class ShellCommands(ShellCalls):
             self._set_by(call.words.line, call.words.uncertain())
         if program == "set":
             self._values.give(self._values.context, positional(passed))
-        if is_any or not self._functions.isdisjoint(call.words.every()[1:]):  # compgen -F calls a function, too
+        if is_any or not self._called_by(call).isdisjoint(call.words.every()[1:]):
             self._give_text(call)
         if program in self._functions:
             self._call_function(program, call)

@@ -73,6 +73,7 @@ class ShellTexts:
         self._unread: set[str] = set()  # texts that no shell reads
         self._functions: set[str] = set()
         self._open_functions: set[str] = set()  # whose bodies end nobody knows where
+        self._loose_functions: set[str] = set()  # of texts that may be run as programs, or in parts
         self._undefines = False  # one of them may be taken back
         self._plain: dict[str, str] = {}
         self._computed = ANYTHING  # what a command writes

@@ -87,6 +87,7 @@ class UnreadWords(ShellCommands):
         for name in script.functions:
             self._functions.add("alias" if UNREAD in name or name.startswith("command_not_found_") else name)
         self._open_functions |= script.open_functions
+        self._loose_functions |= script.functions if self._depth != self._runs else set()
         self._is_fed |= script.pipes or any(one.reads_file or one.reads for one in script.commands)
         written = ""
         duplicates = any(one.duplicates for one in script.commands)  # what a pipe's first command writes, too
