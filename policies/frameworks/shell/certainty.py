@@ -28,7 +28,8 @@ class Certainty:
         """Begin with a text; only in the *outermost* commands anything is certain."""
         self._holds = is_outermost
         self._before = ""  # the operator
-        self._is_doubtful = False  # an expansion may fail, and bash goes on with the next line
+        self._is_doubtful = False  # an expansion may fail, and bash goes on with the next line that stands in nothing
+        self._listed: list[Command] = []  # what is certain, unless & ends the list in which it stands
 
     def give_up(self) -> None:
         """Take note of commands that are not understood so far."""
@@ -38,22 +39,40 @@ class Certainty:
         """Take note of something after which the rest of the line may not be run."""
         self._is_doubtful = True
 
-    def follow(self, command: Command, operator: str, nest: int) -> bool:
-        """Say whether what *command* sets is certain; *operator* stands behind it, and it in *nest* compound ones."""
+    def follow(self, command: Command, operator: str, nest: int, functions: set[str]) -> bool:
+        """
+        Say whether what *command* sets is certain; *operator* stands behind it, and it in *nest* compound ones.
+
+        What a call of one of the text's *functions* does is not followed.
+        """
+        is_end = operator == "\n" and not nest
+        if operator in ("&", ";") and not nest:
+            self._end_list(is_aside=operator == "&")
         if command == Command():
-            if operator == "\n":
-                self._is_doubtful = False
-            else:
+            if operator != "\n":
                 self._before = operator
+            self._is_doubtful &= not is_end
             return False
         sets = _only_sets(command)
         self._holds = self._holds and (sets or not _changes(command))
         is_run = not nest and self._before not in _CONDITIONAL and operator not in _ASIDE
-        is_certain = self._holds and sets and is_run and not self._is_doubtful
-        self._is_doubtful = operator != "\n" and (self._is_doubtful or not _cannot_fail_at_all(command))
+        is_call = bool(command.words) and _text(command.words[0]) in functions  # in which something may fail
+        is_certain = self._holds and sets and is_run and not (self._is_doubtful or is_call)
+        may_fail = is_call or not _cannot_fail_at_all(command)
+        self._is_doubtful = not is_end and (self._is_doubtful or may_fail)
+        if is_end:
+            self._end_list()
+        elif is_certain and operator in _CONDITIONAL:
+            self._listed.append(command)
         if not (sets and operator == "&&" and is_run):  # an assignment is true
             self._before = operator
         return is_certain
+
+    def _end_list(self, *, is_aside: bool = False) -> None:
+        """Take note of where a list of commands ends, and whether all of it is run in a shell of its own."""
+        for one in self._listed:
+            one.is_certain &= not is_aside
+        self._listed.clear()
 
 
 def _only_sets(command: Command) -> bool:
@@ -73,8 +92,12 @@ def _changes(command: Command) -> bool:
     """Whether a command may keep a later assignment from being done."""
     if not command.words:
         return False
-    texts = [one.text for one in command.words[0] if isinstance(one, Literal)]
-    return len(texts) < len(command.words[0]) or "".join(texts) in _CHANGING
+    is_literal = all(isinstance(one, Literal) for one in command.words[0])
+    return not is_literal or _text(command.words[0]) in _CHANGING
+
+
+def _text(word: Word) -> str:
+    return "".join([one.text for one in word if isinstance(one, Literal)])
 
 
 def _is_option(word: Word) -> bool:

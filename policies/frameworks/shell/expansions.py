@@ -87,8 +87,10 @@ class ExpansionReader(ArithmeticReader):
         if text.startswith("$(", at):
             if text.startswith("$((", at) and self._calculates("$(("):
                 return [Number()]
+            may_be_number = text.startswith("$((", at)  # in more than one line, say
             self._at += 1
-            return [Output(self._inside(), is_quoted)]
+            output = Output(self._inside(), is_quoted)
+            return [output, Number()] if may_be_number else [output]
         if text.startswith("${", at):
             return self._braced(is_quoted=is_quoted)
         match = _PARAMETER.match(text, at)

@@ -116,7 +116,7 @@ class Reader(HereDocumentReader):
         self._script.pipes |= operator in _PIPES
         nest = self._nested_in()
         now.is_call = self._definitions.follow(now, operator, nest)
-        now.is_certain = self._certainty.follow(now, operator, nest)
+        now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions)
         if now != Command():
             now.is_piped, now.within = operator in _PIPES, self._stands_in()
             now.feeds = now.is_piped or nest > 0 or self._depth > 0
