@@ -62,7 +62,7 @@ class Delivery:
 
     ways: frozenset[Handover]
     cdi_kind: str = ""  # of the resource's specification; empty without `cdi`
-    specification: bytes = b""  # that lies in the directory of CDI specifications; empty without `cdi`
+    specification: bytes = field(default=b"", compare=False)  # as it lies in its directory; empty without `cdi`
     nvidia: NvidiaDevices | None = None  # looked up at each answer; None without `cdi`
     common_nodes: tuple[str, ...] = ()  # device nodes whichever the GPU; none without `devices`
 
