@@ -9,6 +9,7 @@ from policies.frameworks.shell.script import Assignment, Command, Literal, Numbe
 from policies.frameworks.shell.signs import names_of_numbers
 
 DEEPEST: Final = 12  # substitutions and braces in one another
+_TOKENS_OF_TEXT: Final = 4  # as many as one that stands in another takes, beside those in it
 _IN_ARITHMETIC = re.compile(r"[^`$()'\"\\;\n{}]+")
 _IN_LOOP = re.compile(r"[^`$()'\"\\{}]+")  # `for ((A=1; A<9; A++))`
 
@@ -24,6 +25,8 @@ class ArithmeticReader:
         """
         if depth > DEEPEST:
             raise UnreadableError
+        for _ in range(_TOKENS_OF_TEXT):
+            count()
         self._text, self._count, self._depth = text, count, depth
         self._is_bash = is_bash
         self._at = 0
