@@ -1,7 +1,6 @@
 """What somebody removes of the plugin's files while it runs."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def plugin(start: Start, kubelet: SimulatedKubelet, tmp_path: Path) -> Plugin:
 
 def test_a_specification_that_was_removed_is_written_again(plugin: Plugin, tmp_path: Path) -> None:
     before = read_directory(tmp_path / "cdi")
-    shutil.rmtree(tmp_path / "cdi")
+    (tmp_path / "cdi").rename(tmp_path / "before")
     wait_until((tmp_path / "cdi" / FILE).exists)
     assert read_directory(tmp_path / "cdi") == before
     assert plugin.logged("CDI specification was removed or changed: written again")["file"].endswith(FILE)
@@ -58,7 +57,7 @@ def test_where_it_cannot_be_written_again_the_plugin_ends_as_it_would_at_the_sta
     plugin: Plugin, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to("/proc/nowhere")
-    shutil.rmtree(tmp_path / "cdi")
+    (tmp_path / "cdi").rename(tmp_path / "before")
     (tmp_path / "link").replace(tmp_path / "cdi")
     code, written = plugin.ends()
     failures = [json.loads(line) for line in written.splitlines() if '"error"' in line]
@@ -80,6 +79,6 @@ def test_a_state_directory_that_was_removed_is_made_again_with_all_that_others_r
     kubelet.allocate(Request(pod="default/a", container="main", resource=NAME, count=2))
     before = held(state)
     assert len(before) == 2
-    shutil.rmtree(state)
+    state.rename(tmp_path / "before")
     wait_until(lambda: lives(state, PROGRAM) is True)
     wait_until(lambda: held(state) == before and read_node_health(state) is not None)
