@@ -24,8 +24,6 @@ _ASSIGNED = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]*)")  # a memb
 _SPACE = re.compile(r"\s")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 _HAS_DIGITS = re.compile(r"[0-9]")
-_MAY_BE_NUMBER = re.compile(rf"\d|nan|inf|{UNREAD}", re.IGNORECASE)
-_BEHIND_VALUES = ",.;:"
 _BETWEEN_VALUES = re.compile("[,;]")
 
 
@@ -82,7 +80,7 @@ class Words:
         found, lowered, at = [], "", 0
         for match in self._index.in_text.finditer(plain):
             option, value = self._option_in_text(match)
-            one = self._judged_in_text(option, f"--{match[1]}", value) if value else None
+            one = self._judged(option, f"--{match[1]}", value) if value else None
             if one is not None:
                 found.append(msgspec.structs.replace(one, is_read=False))
                 if one.framework is not None and one.verdict in LOWERED:
@@ -136,23 +134,16 @@ class Words:
     def _in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for match in self._index.in_text.finditer(text):
             option, value = self._option_in_text(match)
-            found = self._judged_in_text(option, f"--{match[1]}", value)
+            found = self._judged(option, f"--{match[1]}", value)
             if found is not None:
                 yield msgspec.structs.replace(found, is_read=is_read)
         yield from self._assigned_in_text(text, is_read=is_read)
 
     def _option_in_text(self, match: re.Match[str]) -> tuple[Option, str]:
-        """Tell an option and its value in a text, which may go on behind a sign: `--a=1,--b=2`, "is 0.1."."""
-        value = match[2].rstrip(_BEHIND_VALUES)
+        """Tell an option and its value in a text, where the next one may stand behind a comma: `["--a=1","--b"]`."""
+        value = match[2].rstrip(",")
         option = self._option(match[1], value)
-        return option, value if option.setting.is_specific else _BETWEEN_VALUES.split(value, maxsplit=1)[0]
-
-    def _judged_in_text(self, option: Option, written: str, value: str) -> OwnValue | None:
-        """Judge an option in a text; None where a word follows with which no program would start: it is prose."""
-        if value and isinstance(option.setting.written, Spelling) and not _MAY_BE_NUMBER.search(value):
-            self._judge.count()
-            return None
-        return self._judged(option, written, value)
+        return option, value if option.setting.is_specific else _first(value)
 
     def _assigned_in_text(self, text: str, *, is_read: bool) -> Iterator[OwnValue]:
         for name in self._index.variables:
@@ -163,9 +154,14 @@ class Words:
                 how, value = _value_behind(text[end : end + _LONGEST_VALUE])
                 is_name = not (at and _IN_NAME.match(text, at - 1))
                 if is_name and how and ("=" in how or _HAS_DIGITS.search(value)):  # `setenv NAME 0.9`, or a sentence
+                    value = value if self._is_list(name) else _first(value)
                     for found, _ in assigned(name, value, self._index, self._judge):
                         yield msgspec.structs.replace(found, is_read=is_read)
                 at = text.find(name, end)
+
+    def _is_list(self, name: str) -> bool:
+        """Whether the variable *name* holds several settings."""
+        return any(one.written.separator for one in self._index.variables[name])
 
     def _judged(self, option: Option, written: str, value: str) -> OwnValue | None:
         """Judge the *value* of an option as it is *written*; None if it is another's."""
@@ -196,6 +192,11 @@ def _uncertain(setting: Spelling | Override, written: str, value: str, *, fix: s
     return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value), fix=fix)
 
 
+def _first(value: str) -> str:
+    """Cut a value where a list goes on: no number has such a sign in it."""
+    return _BETWEEN_VALUES.split(value, maxsplit=1)[0] or value
+
+
 def _is_written_for(option: Option, value: str) -> bool:
     written = option.setting.written
     return option.setting.is_specific and isinstance(written, Spelling) and number_in(written, value) is not None
@@ -209,4 +210,4 @@ def _value_behind(text: str) -> tuple[str, str]:
     if start.isspace():
         text = f"{start}{text}"
     match = _ASSIGNED.match(text)
-    return (match[1], match[2].rstrip(_BEHIND_VALUES)) if match else ("", "")
+    return (match[1], match[2]) if match else ("", "")

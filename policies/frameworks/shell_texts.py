@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
-from policies.frameworks.json_words import json_words
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
@@ -98,7 +97,7 @@ class ShellTexts:
     def plain(self, text: str) -> str:
         """Return the words of a text, without what is a shell's alone."""
         known = self._plain.pop(text, None)  # it may take MiB
-        return in_plain_words(json_words(text), self._of_container) if known is None else known
+        return in_plain_words(text, self._of_container) if known is None else known
 
     def _script(self, script: Script) -> str:
         """Look at the commands of a script; returns a mark for what they write."""
