@@ -76,7 +76,7 @@ class DaemonSupervisor:
             case "start":
                 self._take(self._started(ending))
             case "serve":
-                self._take(self._served_again())
+                self._take(self._served())
             case "kill":
                 self._kill()
 
@@ -95,9 +95,9 @@ class DaemonSupervisor:
 
     def _started(self, ending: Event) -> Seen:
         """Start the daemon and its first server, and look at them."""
+        if fault := self._not_exclusive():
+            return NotStarted(fault)
         try:
-            if fault := self._context.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
-                return NotStarted(fault)
             self._daemon.start()
         except MpsError as error:
             return NotStarted(str(error))
@@ -109,17 +109,17 @@ class DaemonSupervisor:
         self._hold_limits(at_most_seconds=self._context.timing.start)
         return self._served()
 
-    def _served_again(self) -> Seen:
-        """Have a server started where there is none any more: what ended it may have reset the GPU, and its mode."""
+    def _not_exclusive(self) -> str:
+        """Have the GPU exclusive before anything serves it; why it cannot be, or nothing."""
         try:
-            if fault := self._context.modes.hold([self.gpu.uuid]).get(self.gpu.uuid):
-                return Answered({}, fault=fault)
+            return self._context.modes.hold([self.gpu.uuid]).get(self.gpu.uuid, "")
         except MpsError as error:
-            return Answered({}, fault=str(error))
-        return self._served()
+            return str(error)
 
     def _served(self) -> Seen:
         """Have the daemon start a server, and look whether it stays."""
+        if fault := self._not_exclusive():  # what ended an earlier server may have reset the GPU, and its mode
+            return Answered({}, fault=fault)
         try:
             self._daemon.start_server()
         except ControlError as error:

@@ -27,6 +27,7 @@ MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
 MOST_STEPS: Final = 7000  # of about a microsecond in which shells' texts are read, in one pod
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
+CHARACTERS_OF_STEP: Final = 32  # that are made
 _STEPS_OF_TOKEN = 4
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 _KEY = re.compile(r"[-._A-Za-z0-9]+")

@@ -62,7 +62,7 @@ class Words:
             for position in kept:
                 yield from self._in_variable(position, env[position], unread)
             self._look_at(words, hooks, unread)
-            plain = [unread.plain(text) for text in texts]
+            plain = [unread.plain(text) for text in dict.fromkeys(texts)]
             plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
             # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
             yield from self._in_text(BETWEEN.join(plain), is_read=self._line.runs_through_shell)

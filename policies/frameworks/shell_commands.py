@@ -17,12 +17,12 @@ from policies.frameworks.shell.options import (
 )
 from policies.frameworks.shell.reader import DECLARING
 from policies.frameworks.shell.script import ALL
+from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
 from policies.frameworks.shell_calls import ShellCalls
-from policies.frameworks.shell_texts import has_positional
 
 _STEPS_OF_COMMAND: Final = 30  # beside one for each of its words
-_STEPS_OF_WAY: Final = 48  # in which its words may be another command
+_STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
@@ -42,7 +42,7 @@ class ShellCommands(ShellCalls):
         line = call.words.line
         at, takes_text = unwrapped(line)
         if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
-            self._of_container.work(_STEPS_OF_WAY * len(call.words.places[at]))
+            self._of_container.work(_STEPS_OF_CHOICE * len(call.words.places[at]))
             marks = {self._judge(one) for one in call.each(at)}
             return marks.pop() if len(marks) == 1 else self._computed
         self._wrap(call.words.up_to(at), call.named)

@@ -5,50 +5,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.expansion import (
+    A_VALUE,
+    ANYTHING,
+    CHARACTERS_OF_STEP,
+    UNREAD,
+    UnreadableError,
+    Variables,
+)
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import DECLARING, script_of
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Command, Literal, Script
+from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
 from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
 _STEPS_OF_TEXT: Final = 40  # beside those of what is in it
-_CHARACTERS_OF_STEP: Final = 32
 _CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
     r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
 )
 _REFERRED = re.compile(r"\$\{?(\w+|@)")
-_POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 _ASSIGNS = re.compile(r"\b[A-Za-z_]\w*+=", re.ASCII)
 _QUOTING = re.compile(r"[\"'\\$`]")
 _NOT_SEEN: Final = ("#", "<", ">", "case")  # what behind them is no word to a shell may be one to another program
 
 
 def _is_made(text: str) -> bool:
-    """Whether a shell makes up a text in a way that nobody reads."""
+    """Whether the shell around a text makes it up in a way that nobody reads."""
     return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
 
 
 def _is_program_told(command: Command) -> bool:
     return not command.words or all(isinstance(part, Literal) for part in command.words[0])
-
-
-def _assigns_in_index(text: str) -> bool:
-    """Whether arithmetic that comes to *text* may set a variable: `x[${A:=1}]`."""
-    opened = text.find("[")
-    begun = text.find("${", opened) if opened >= 0 else -1
-    return begun >= 0 and text.find("=", begun) >= 0
-
-
-def has_positional(text: str) -> bool:
-    """Whether a text refers to words that it is given."""
-    return _POSITIONAL.search(text) is not None
 
 
 class Reading(NamedTuple):
@@ -127,7 +121,7 @@ class ShellTexts:
         Raises:
             UnreadableError: If they are more than in any real text.
         """
-        self._of_container.work(1 + len(text) // _CHARACTERS_OF_STEP)
+        self._of_container.work(1 + len(text) // CHARACTERS_OF_STEP)
         self._seen[text] = None
 
     def _names_framework(self, text: str) -> bool:
@@ -144,7 +138,7 @@ class ShellTexts:
         """Look at a text that nobody runs yet; *is_run*: some shell will."""
         if is_run or (0 <= text.find("[") < max(text.rfind("$("), text.rfind("`"))):  # arithmetic evaluates it
             self._may_run(text)
-        elif _assigns_in_index(text):  # and so it does here
+        elif assigns_in_index(text):  # and so it does here
             self._values.lose()
         elif "{" in text or "=" in text or COMPUTED.search(text):
             self._kept.append(text)
@@ -188,8 +182,7 @@ class ShellTexts:
             return self._scripts[key] is not None
         self._ran.add((text, is_text, context))
         self._sure |= {text} if is_text else set()
-        is_made = ANYTHING in text or (REST in text and _QUOTING.search(text))
-        if is_text and self._depth and is_made:  # by the shell around it
+        if is_text and self._depth and _is_made(text):
             self._find("")
         self._runs_kept |= is_text and UNREAD in text
         script = self._scripts[key]

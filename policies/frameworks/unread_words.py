@@ -27,9 +27,10 @@ from policies.frameworks.shell.script import (
     Script,
     Word,
 )
+from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
 from policies.frameworks.shell_commands import ShellCommands
-from policies.frameworks.shell_texts import COMPUTED, has_positional
+from policies.frameworks.shell_texts import COMPUTED
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used

@@ -18,6 +18,7 @@ _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", r
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
 _NAMING: Final = ("for", "read", "export", "local")
 _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
+_SETS = re.compile(f"=|{'|'.join(_NAMING)}")  # without which nothing is set
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _FEW_NAMES: Final = 8  # so many are looked for one by one sooner than all that are assigned
 _MOST_NAMES: Final = 64  # of variables in a text that is not read, since each is looked for
@@ -108,6 +109,8 @@ def _mentioned_in(text: str) -> set[str]:
 
 def _set_in(text: str) -> set[str]:
     """List the variables that a text sets; those that it does not refer to may be left out."""
+    if not _SETS.search(text):
+        return set()
     names = {braced or bare for braced, bare in _REFERENCE.findall(text)}
     assigned = set()
     if len(names) > _FEW_NAMES or any(f"{name}=" in text for name in names):

@@ -14,6 +14,7 @@ _OF_ANSI: Final = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SETS_NUMBERS = re.compile(r"(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--")
 _INDEX = re.compile(r"\[[^]]*\]\+?=")
+_POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 
 
 def unescaped(text: str) -> str:
@@ -44,6 +45,18 @@ def is_index(operand: Word) -> bool:
 def is_odd(operand: str) -> bool:
     """Whether what stands behind the name in `${NAME...}` assigns, or its stars are not all of a pattern."""
     return _SETS.match(operand) is not None or _QUOTED_STAR.search(operand) is not None
+
+
+def assigns_in_index(text: str) -> bool:
+    """Whether arithmetic that comes to *text* may set a variable: `x[${A:=1}]`."""
+    opened = text.find("[")
+    begun = text.find("${", opened) if opened >= 0 else -1
+    return begun >= 0 and text.find("=", begun) >= 0
+
+
+def has_positional(text: str) -> bool:
+    """Whether a text refers to words that it is given."""
+    return _POSITIONAL.search(text) is not None
 
 
 def begins_at_home(value: Word) -> bool:

@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError, Variables
+from policies.frameworks.expansion import (
+    A_VALUE,
+    ANYTHING,
+    CHARACTERS_OF_STEP,
+    UNREAD,
+    UnreadableError,
+    Variables,
+)
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
 from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellVariables, one_of, without_joined_rest
@@ -13,7 +20,6 @@ _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
-_CHARACTERS_OF_STEP: Final = 32
 _STEPS_OF_WORD: Final = 6  # that has to be put together, beside those of its ways
 _STEPS_OF_WAY: Final = 3  # beside those of its characters
 
@@ -88,7 +94,7 @@ class Values(ShellVariables):
         return made
 
     def _count(self, made: Iterable[str]) -> None:
-        self._of_container.work(sum(_STEPS_OF_WAY + len(one) // _CHARACTERS_OF_STEP for one in made))
+        self._of_container.work(sum(_STEPS_OF_WAY + len(one) // CHARACTERS_OF_STEP for one in made))
 
     def _of_part(self, part: Part, *, is_alone: bool, splits: bool) -> list[str]:
         match part:
