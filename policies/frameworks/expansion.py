@@ -19,6 +19,7 @@ from policies.pod import Container, Variable
 UNREAD: Final = "\0"
 ANYTHING: Final = "\0\1"  # of a ConfigMap, say: it may be an option
 A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot begin an option
+A_NAME: Final = "\0\b"  # as A_VALUE, and never empty
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
@@ -30,6 +31,8 @@ MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts tak
 CHARACTERS_OF_STEP: Final = 32  # that are made
 _STEPS_OF_TOKEN = 4
 _MOST_PREFIXES = 16  # of envFrom that are looked at
+# Of the pod, which has each of them before a container of it starts.
+_NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
 _KEY = re.compile(r"[-._A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
@@ -228,6 +231,8 @@ def _source(variable: Variable) -> str:
     if source is None:
         return ""
     field = source.field_ref
+    if field is not None and field.field_path in _NAMES:
+        return A_NAME
     if source.resource_field_ref is not None or (field and not field.field_path.startswith("metadata.annotations")):
         return A_VALUE
     return ANYTHING

@@ -31,7 +31,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     fix: str = ""  # what to do about it, where that is nothing usual
 
 
-_MARK = re.compile(f"{UNREAD}[\1-\6]?")
+_MARK = re.compile(f"{UNREAD}[\1-\x08]?")
 _LARGE = re.compile(r"(?:\d_?){4}|\d[kmgt]", re.IGNORECASE)  # of bytes or blocks: four digits and more, or a unit
 _LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)

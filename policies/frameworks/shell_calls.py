@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final
 
 from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
-from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UNREAD
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options, is_input
@@ -16,8 +16,8 @@ from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
 
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
-_KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{TOLD}|{REST} ?)+")
-_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\6])*+=(?!/)", re.ASCII)
+_KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)+")
+_COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08])*+=(?!/)", re.ASCII)
 _PYTHON = re.compile(r"python[0-9.]*")
 _SPACE = re.compile(r"\s")
 
@@ -125,10 +125,12 @@ class ShellCalls(ShellTexts):
         return self._loose_functions if calls_none else self._functions
 
     def _may_be_option(self, word: str, *, is_unknown: bool) -> None:
-        text = _KNOWN_MARKS.sub("", word, count=1) if word.startswith(UNREAD) else word
-        if text.startswith((ANYTHING, DASHED)) or _COMPUTED_NAME.match(word):
+        marks = _KNOWN_MARKS.match(word)
+        text = word[marks.end() :] if marks else word
+        is_begun = marks is not None and A_NAME in marks[0]
+        if (text.startswith((ANYTHING, DASHED)) and not is_begun) or _COMPUTED_NAME.match(word):
             self._find("")
-        elif match := _PART_UNREAD.match(text):
+        elif (match := _PART_UNREAD.match(text)) and not is_begun:
             self._find(match[0])
         elif (_SPACE.search(text) or is_unknown) and (COMPUTED.search(text) or ANYTHING in text or "{" in text):
             self._may_run(text)

@@ -1,10 +1,13 @@
 """Texts for a shell in which something cannot be read: where it may reach a framework, and where it cannot."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tests.bypass.attempt import variable
-from tests.bypass.greedy import CONFIG_MAP, SECRET, USE, Greedy, Outcome
+from tests.bypass.greedy import CONFIG_MAP, LABEL, NAME, SECRET, USE, Greedy, Outcome
 from tests.bypass.unread_texts import DISGUISED, IN_PARTS, REACHING
+
+Env = Sequence[dict[str, Any]]
 
 UNREAD = [variable("EXTRA", None, **CONFIG_MAP), variable("TOKEN", None, **SECRET), variable("PORT", "8000")]
 SERVE = f"vllm serve m {USE} 0.2"
@@ -21,6 +24,38 @@ VANISHING = (
     "A=x; sh -c 'vllm serve m $A--gpu-memory-utilization=0.95'",
     "if false; then B=1 fi; A=x; fi; vllm serve m $A--gpu-memory-utilization=0.95",
     "env -i sh -c 'vllm serve m $PORT--gpu-memory-utilization=0.95'",
+)
+
+# Where the pod's name stands before what is unread, so that it begins no option.
+NAMED = (
+    'python train.py --run "$POD-$EXTRA"',
+    'python train.py --run "${POD}-$(git rev-parse HEAD)"',
+    'RUN="$POD-$EXTRA"; python train.py --run "$RUN"',
+    'python train.py --run "$HOSTNAME-$EXTRA"',
+    'timeout 9 python train.py --run "$HOSTNAME-$(cat /x)"',
+)
+# And where it does not, or is itself a part of an option.
+NOT_NAMED = (
+    "python train.py --run $POD-$EXTRA",
+    "python train.py --$POD=0.95",
+    "python train.py --gpu-$POD 0.95",
+    'python train.py "${POD#x}-$EXTRA"',
+    'python train.py "${POD%x}-$EXTRA"',
+    'python train.py "${POD/x}-$EXTRA"',
+    'python train.py "${POD##*-}-$EXTRA"',
+    'python train.py "${POD:9}-$EXTRA"',
+    'python train.py "${POD:+}-$EXTRA"',
+    'POD=; python train.py "$POD-$EXTRA"',
+    'unset POD; python train.py "$POD-$EXTRA"',
+    'read POD </dev/null; python train.py "$POD-$EXTRA"',
+    'for POD in "" a; do python train.py "$POD-$EXTRA"; done',
+    'f() { local POD; python train.py "$POD-$EXTRA"; }; f',
+    'env -i sh -c \'python train.py "$POD-$0"\' "$EXTRA"',
+    'env -u POD sh -c \'python train.py "$POD-$0"\' "$EXTRA"',
+    'env -u HOSTNAME sh -c \'python train.py "$HOSTNAME-$0"\' "$EXTRA"',
+    'unset HOSTNAME; python train.py "$HOSTNAME-$EXTRA"',
+    'HOSTNAME=$NONE; python train.py "$HOSTNAME-$EXTRA"',
+    'python train.py "$OTHER-$EXTRA"',
 )
 
 # Of a program that takes no memory setting, or one word that is another option's.
@@ -80,6 +115,11 @@ def shell_texts() -> Iterator[Greedy]:
     yield from _texts("disguised", DISGUISED, "warned", "denied")
     yield from _texts("in parts", IN_PARTS, "denied", "denied")
     yield from _texts("vanishing", VANISHING, "denied", "denied")
+    named = [*UNREAD, variable("POD", None, **NAME), variable("OTHER", None, **LABEL)]
+    yield from _texts("named", NAMED, "kept", "kept", named)
+    yield from _texts("not named", NOT_NAMED, "warned", "denied", named)
+    joined = {"args": ["--run", "$(POD)-$(EXTRA)"], "env": named}
+    yield Greedy("a word that begins with the pod's name", joined, "kept", "kept")
     decoded = "vllm serve m $'\\055\\x2dgpu-memory-utilization=0.95'"
     yield Greedy("an option in a shell's escapes", {"command": ["bash", "-c", decoded]}, "denied", "denied")
     parts = "D=-; vllm serve m ${D}-gpu-memory-utilization=0.95"
@@ -99,7 +139,9 @@ def shell_texts() -> Iterator[Greedy]:
     yield Greedy("words like a tool's for an unknown program", image, "warned", "denied")
 
 
-def _texts(kind: str, texts: tuple[str, ...], under_mps: Outcome, sliced: Outcome) -> Iterator[Greedy]:
+def _texts(
+    kind: str, texts: tuple[str, ...], under_mps: Outcome, sliced: Outcome, env: Env = UNREAD
+) -> Iterator[Greedy]:
     for text in texts:
-        fields = {"command": ["sh", "-c", text], "env": UNREAD}
+        fields = {"command": ["sh", "-c", text], "env": env}
         yield Greedy(f"{kind}: {text[-90:]!a} {len(text)}", fields, under_mps, sliced)

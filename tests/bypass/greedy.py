@@ -17,6 +17,7 @@ CONF = "PYTORCH_CUDA_ALLOC_CONF"
 FRACTION = "per_process_memory_fraction"
 CONFIG_MAP = {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}
 SECRET = {"valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}
+NAME = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 LABEL = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['x']"}}}
 NOTE = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['x']"}}}
 COUNT = {"valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}

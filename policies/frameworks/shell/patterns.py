@@ -3,10 +3,11 @@
 import re
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, UNREAD
 from policies.frameworks.shell.variables import SPACE
 
 DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
+_WITHOUT_SIGNS: Final = re.compile(f"{A_VALUE}|{A_NAME}")
 _BEGINS = re.compile(r"[\w./]", re.ASCII)
 _CUT = re.compile(r"(##?|%%?)(\*?)([\w./:@,=-]+?)(\*?)", re.ASCII)  # a text, or all up to it, or all behind it
 
@@ -17,13 +18,14 @@ def part_of(values: list[str], patterns: list[str], *, is_number: bool) -> list[
 
 
 def _left(value: str, pattern: str, *, is_number: bool) -> str:
-    if pattern[:1] in ("[", "@") or SPACE.search(value + pattern) or UNREAD in (value + pattern).replace(A_VALUE, ""):
+    if pattern[:1] in ("[", "@") or SPACE.search(value + pattern) or UNREAD in _WITHOUT_SIGNS.sub("", value + pattern):
         return ANYTHING
     match = _CUT.fullmatch(pattern)
     if match and UNREAD not in value:
         return _cut(value, *match.groups())
     if pattern == "##*-" or (
-        pattern.startswith(("%", ",", "^", ":0:")) and (_BEGINS.match(value) or (value == A_VALUE and not is_number))
+        pattern.startswith(("%", ",", "^", ":0:"))
+        and (_BEGINS.match(value) or (value in (A_VALUE, A_NAME) and not is_number))
     ):
         return A_VALUE  # what is behind the last dash has none; and what a value begins with stays
     return DASHED

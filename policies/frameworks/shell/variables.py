@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, UnreadableError, Variables
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UnreadableError, Variables
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL, SET_BY_SHELLS
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.signs import names_of_numbers
@@ -19,8 +19,9 @@ RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "P
 MOST_VALUES: Final = 16  # of one variable, and of one word
 REST: Final = "\0\4"  # words that the variable which is set holds already
 SPACE: Final = re.compile(r"[ \t\n]+")
-PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{TOLD})*", re.ASCII)
+PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{A_NAME}|{TOLD})*", re.ASCII)
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
+_HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _PREFIX_OF_BASH: Final = "BASH_"
@@ -121,6 +122,8 @@ class ShellVariables:
         value = self._of_container.of(name)
         if name == "IFS":
             return [" "]
+        if value is None and name == _HOST and not self._loses_environment:
+            return [A_NAME]
         if value is None:
             return [ANYTHING if _is_set_by_shells(name) else A_VALUE]
         if value == ANYTHING and name in OF_EVERY_SHELL:
