@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, TOLD, Allowance, Variables
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, Allowance, Variables
 from policies.pod import Container
 
 ENV = [
@@ -49,7 +49,7 @@ def variables(**fields: Any) -> Variables:
         ("$(TWICE)", "12"),
         ("$(MAP)", ANYTHING),
         ("$(NOTE)", ANYTHING),
-        ("$(POD)", A_VALUE),
+        ("$(POD)", A_NAME),
         ("$(CPU)", A_VALUE),
         ("$(GPU_SHARE_FRACTION)", TOLD),
         ("$(CUDA_MPS_X)", A_VALUE),
