@@ -1,78 +1,20 @@
 """`gpu-share plugin`, `gpu-share plugin status` and `gpu-share mps`: the parts that run on a node."""
 
-import platform
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from plugin.state_files import STATE_DIR
+from plugin.node_options import node_options, state_dir_option
 from program.front import UNUSABLE, end
-from program.options import ADDRESS, DIRECTORY, FILE, Several, metrics_option, option, policies_option
+from program.options import DIRECTORY, FILE, Several, option
 
 if TYPE_CHECKING:
     from plugin.telemetry.server import TelemetrySettings
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _LARGEST_XID = 0xFFFF
 _IS_COMMAND_CALLED = "plugin.is_command_called"
-
-_state_dir_option = option(
-    "--state-dir",
-    type=DIRECTORY,
-    default=STATE_DIR,
-    help="Directory in which the parts on a node publish their state.",
-)
-
-
-def node_options(command: F) -> F:
-    """Declare the options that all parts on a node have."""
-    made = (
-        policies_option,
-        option(
-            "--strategy",
-            type=click.Choice(["mps", "time-slicing", "whole"]),
-            default="mps",
-            help="Sharing strategy of this node's GPUs, where nodes of _cluster.yaml says nothing else.",
-        ),
-        option(
-            "--node-name", metavar="NAME", default=platform.node, help="This node, as nodes of _cluster.yaml names it."
-        ),
-        _state_dir_option,
-        option(
-            "--pod-resources",
-            type=FILE,
-            default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),
-            help="The kubelet's PodResources socket, which says which pod holds which vGPU.",
-        ),
-        option(
-            "--pod-name",
-            metavar="NAME",
-            default="",
-            help="Name of this pod: lists of the kubelet without it count for nothing. Not given: all of them count.",
-        ),
-        metrics_option,
-        option(
-            "--state-bind",
-            type=ADDRESS,
-            default=None,
-            metavar="HOST:PORT",
-            help="Address and port for who looks at the node, GET /state; without it nothing is served.",
-        ),
-        option(
-            "--pod-uid",
-            metavar="UID",
-            default="",
-            help="UID of this pod, by which GET /state?pod=UID is asked; without it anybody may ask who connects.",
-        ),
-        option("--wait-for-gpus", is_flag=True, help="Wait for NVML and a GPU instead of ending with an error."),
-    )
-    for declare in reversed(made):
-        command = declare(command)
-    return command
 
 
 def _telemetry(options: dict[str, Any]) -> "TelemetrySettings":
@@ -187,7 +129,7 @@ def plugin(context: click.Context, /, **options: Any) -> None:
 
 
 @plugin.command(short_help="Show the health of this node's GPUs.")
-@_state_dir_option
+@state_dir_option
 @option(
     "--output",
     "-o",
@@ -209,7 +151,7 @@ def status(*, state_dir: Path, output: Literal["text", "json"]) -> None:
 
 @plugin.command(short_help="End a fault of a GPU that nothing else ends.")
 @click.argument("gpu")
-@_state_dir_option
+@state_dir_option
 @click.option(
     "--reason", metavar="TEXT", required=True, help="Why the GPU is good again: for the log, and for plugin status."
 )
