@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from policies.form import LabelKey, LabelValue, Section, Subdomain
+from policies.pod import OwnToleration, Pod
 
 
 class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,3 +43,14 @@ class Placement(Section, frozen=True, kw_only=True):
     scheduler_name: Annotated[
         Subdomain | None, Meta(description="Scheduler of pods with a share.", examples=["volcano"])
     ] = None
+
+
+def has_toleration(pod: Pod, wanted: Toleration) -> bool:
+    """Whether the pod already carries exactly this toleration."""
+    fields = _said(wanted)
+    return any(_said(own) == fields for own in pod.spec.tolerations or ())
+
+
+def _said(one: Toleration | OwnToleration) -> tuple[str | int | None, ...]:
+    """Read the fields, those that are empty as those that are not there."""
+    return one.key or None, one.operator or None, one.value or None, one.effect or None, one.toleration_seconds

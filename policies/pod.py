@@ -6,7 +6,6 @@ from typing import Annotated
 import msgspec
 
 from policies.errors import quoted
-from policies.placement import Toleration
 
 # PATH_MAX of Linux: a pod with a longer one would never start, and to clean one takes many times its size of memory.
 PathText = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -249,14 +248,3 @@ def commands_beside(container: Container) -> Iterator[list[str]]:
 def named(slot: Slot) -> str:
     """How messages call a container."""
     return f"Container {quoted(slot.name)}"
-
-
-def has_toleration(pod: Pod, wanted: Toleration) -> bool:
-    """Whether the pod already carries exactly this toleration."""
-    fields = _said(wanted)
-    return any(_said(own) == fields for own in pod.spec.tolerations or ())
-
-
-def _said(one: Toleration | OwnToleration) -> tuple[str | int | None, ...]:
-    """Read the fields, those that are empty as those that are not there."""
-    return one.key or None, one.operator or None, one.value or None, one.effect or None, one.toleration_seconds

@@ -24,7 +24,8 @@ from policies.changes import (
 from policies.contract import DRA, GRANT_ANNOTATION, HIDES, MPS_VOLUME, PARTITION, SHARED_LABEL
 from policies.grant import Added, ContainerGrant, Grant, Hidden
 from policies.paths import normal
-from policies.pod import NO_METADATA, Container, Pod, Slot, has_toleration
+from policies.placement import has_toleration
+from policies.pod import NO_METADATA, Container, Pod, Slot
 from policies.quantity import whole
 
 
