@@ -13,45 +13,20 @@ from policies.size import (
     MOST_VOLUMES,
     MOST_WORDS,
 )
+from tests.bench.worst_texts import Worst, env, filled, makers, shell_texts, word_lists
 from tests.policies.pods import VGPU, container, limited, pod
-
-Worst = tuple[str, dict[str, Any]]
 
 _CONF = "PYTORCH_CUDA_ALLOC_CONF"
 
 
 def worst_pods(size: int) -> Iterator[Worst]:
     """Yield the pods by name, each of about *size* bytes; what is counted comes as often as that takes."""
-    yield from _words(size)
-    yield from _texts(size)
+    yield from word_lists(size)
+    yield from shell_texts(size)
     yield from _variables(size)
     yield from _containers(size)
     yield from _rest(size)
     yield from makers(size)
-
-
-def makers(size: int) -> Iterator[Worst]:
-    """Yield pods of a few KiB, whose texts make much of a few words, and those with such texts over and over."""
-    ways = f"for X in '' --mem --gpu --gpu-m --gpu-mem {' '.join('abcdefgh')}\ndo x {{}}\ndone"
-    for count in (25, 50, 100, 200):
-        yield (
-            f"one of many words {count} times",
-            pod("0.2", container(command=["sh", "-c", ways.format("$X " * count)])),
-        )
-    text = [{"name": "T", "value": ways.format("$X " * 200)}]
-    called = "".join(f'f{number}() {{ eval "$T"; }}; f{number}; ' for number in range(5))
-    yield "functions of a text", pod("0.2", container(command=["sh", "-c", called], env=text))
-    for unit in ("a ", "-a "):
-        words = [{"name": "A", "value": unit * 500}]
-        yield f"words of {unit!a} 100 times", pod("0.2", container(command=["sh", "-c", "x " + "$A " * 100], env=words))
-        traces = [{"name": "PS4", "value": "x " + "$A " * 10}] * min(size // 70, 200)
-        yield f"traces with words of {unit!a}", pod("0.2", container(command=["sh", "-c", "x"], env=[*words, *traces]))
-    traces = [{"name": "PS4", "value": 'eval "$T"'}] * min(size // 40, 1000)
-    yield "traces of a text", pod("0.2", container(command=["sh", "-c", "x"], env=[*text, *traces]))
-    started = ["sh", "-c", ways.format("$X " * 100)]
-    on = {"exec": {"command": started}}
-    hooks: dict[str, Any] = {"lifecycle": {"postStart": on, "preStop": on}, "livenessProbe": on, "readinessProbe": on}
-    yield "one text in each hook", pod("0.2", container(command=started, startupProbe=on, **hooks))
 
 
 def widest(size: int) -> Iterator[Worst]:
@@ -90,13 +65,13 @@ def at_the_limits(size: int) -> Iterator[Worst]:
         ("wrappers", ["env"]),
     ):
         many = (words * MOST_WORDS)[:MOST_WORDS]
-        yield f"{MOST_WORDS} {name}", pod("0.2", container(command=many, env=_env(10)))
+        yield f"{MOST_WORDS} {name}", pod("0.2", container(command=many, env=env(10)))
     for name, unit in (("options that differ", "-a{}"), ("words that differ", "a{}"), ("texts that differ", "-a{} b")):
         yield f"{MOST_WORDS} {name}", pod("0.2", container(args=[unit.format(n) for n in range(MOST_WORDS)]))
     filling = size // MOST_VARIABLES - 30
-    yield f"{MOST_VARIABLES} variables", pod("0.2", container(env=_env(MOST_VARIABLES, "x" * filling)))
+    yield f"{MOST_VARIABLES} variables", pod("0.2", container(env=env(MOST_VARIABLES, "x" * filling)))
     yield f"{MOST_VARIABLES} variables of a framework", pod("0.2", container(env=_same(MOST_VARIABLES)))
-    yield f"{MOST_VARIABLES} reserved variables", pod("0.2", container(env=_env(MOST_VARIABLES, name="CUDA_MPS_")))
+    yield f"{MOST_VARIABLES} reserved variables", pod("0.2", container(env=env(MOST_VARIABLES, name="CUDA_MPS_")))
     none = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}
     yield f"{MOST_VARIABLES} variables that hide", pod("0.2", container(), container("b", env=[none] * MOST_VARIABLES))
     yield from _full(size)
@@ -127,75 +102,6 @@ def _full(size: int) -> Iterator[Worst]:
     yield f"{MOST_VOLUMES} hostPath volumes", pod("0.2", container(volumeMounts=often), volumes=hosts)
 
 
-def _words(size: int) -> Iterator[Worst]:
-    for unit in (["sh", "-c", "a"], ["env", "-u"], ["exec", "-a"], ["bash", "-o"], ["su", "-c"]):
-        count = min(4000, size // 8) // len(unit)
-        yield f"words of {unit}", pod("0.2", container(command=["vllm", "$A", *unit * count]))
-        value = [{"name": "E", "value": " ".join(unit * (size // len(" ".join([*unit, ""]))))}]
-        ways = "".join(f"A={letter};" for letter in "abcdefghijklmn")
-        for text in ("vllm $E", f"{ways}eval $A $E", "for A in $E; do eval $A $E; done", 'set -- $E; vllm "$@"'):
-            yield f"{text[-20:]!a} of {unit}", pod("0.2", container(command=["sh", "-c", text], env=value))
-
-    for name, unit in (
-        ("env env …", ["env"]),
-        ("python3 -u -u …", ["python3", *["-u"] * 10_000]),
-        ("timeout 1 1 …", ["timeout", *["1"] * 10_000]),
-        ("--gp=1 --gp=1 …", ["--gp=1"]),
-        ("one-letter words", ["a"]),
-        ("empty words", [""]),
-    ):
-        once = len(json.dumps(unit))
-        yield name, pod("0.2", container(image="vllm/vllm-openai:v1", command=unit * (size // once + 1)))
-    for name, word in (
-        ("one long word", "x"),
-        ("one long option", "-"),
-        ("one long option of a framework", "--gpu-memory-utilization"),
-        ("one word of references", "$(A)"),
-        ("one word of open references", "$("),
-        ("one word of dollars", "$"),
-        ("one word of python", "/python"),
-        ("one word of another alphabet", "é"),
-    ):
-        yield name, pod("0.2", container(command=[_filled(word, size)], env=_env(1)))
-    long = _filled("9", size)
-    yield "one long number", pod("0.2", container(args=[f"--gpu-memory-utilization={long}"]))
-    yield "one long image", pod("0.2", container(image=_filled("a/", size)))
-
-
-def _texts(size: int) -> Iterator[Worst]:
-    for unit in (
-        "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
-        "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
-        "-z`", "-z{", "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
-        ";", "a;", "'a'", "$(a) ", "`a`", "${A:-x}", "A=1 ", "export A=1;", "eval a;", "sh -c a;", "$((1))", "(",
-        "<<E\nE\n", "[[ a ]] ", "a=(b);", "#\n", "$'\\055'", "{a,b} ", ">a ", "${A:-", "x() { a; };",
-        "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
-    ):  # fmt: skip
-        text = f"$A;{_filled(unit, size)}"
-        yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=_env(1, "-gp=0")))
-        hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
-        yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
-    kept = "x" * (size // 2)
-    nested = f"# for \\\n{kept} \\\n"
-    for number in range(8):
-        nested = f"sh <<'E{number}'\n{nested}\nE{number}"
-    for name, words in (
-        ("backslashes", ["sh", "-c", f"{_filled(chr(92), size // 2)} \\\n$A"]),
-        ("lines for awk", ["awk", "{" + _filled("\n", size // 2)]),
-        ("lines for sed", ["sed", "{" + _filled("\n", size // 2)]),
-        ("elements of arrays", ["sh", "-c", f"{'a[;' * 400}{kept}$A"]),
-        ("here-documents in one another", ["sh", "-c", f"{nested}\n: $A"]),
-    ):
-        yield name, pod("0.2", container(command=words, env=_env(1)))
-    for unit in ("a;", "`a`", "eval a;", "'a' "):
-        text = f"$A;{_filled(unit, size // 100)}"
-        many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(100)]
-        yield (
-            f"many shells' texts of {unit!a}",
-            pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(100)}),
-        )
-
-
 def _variables(size: int) -> Iterator[Worst]:
     for unit in (
         ",",
@@ -205,22 +111,22 @@ def _variables(size: int) -> Iterator[Worst]:
         "backend:native,",
         " ",
     ):
-        value = _filled(unit, size)
+        value = filled(unit, size)
         yield f"{_CONF} of {unit!a}", pod("0.2", container(env=[{"name": _CONF, "value": value}]))
     conf = {"name": _CONF, "value": "per_process_memory_fraction:1," * 130}
     yield f"{_CONF} again and again", pod("0.2", container(env=[conf] * (size // 4000)))
     for unit in ("--gpu ", "$A ", "`a`", "[", "{,", "a[b]=1;", "XLA_PYTHON_CLIENT_MEM_FRACTIO"):
         for name in ("A", "PS4"):
-            on = container(env=[{"name": name, "value": _filled(unit, size)}])
+            on = container(env=[{"name": name, "value": filled(unit, size)}])
             yield f"the variable {name} of {unit!a}", pod("0.2", on)
-        kept = f"$A; sed '{_filled(unit, size)}'; eval $1"
+        kept = f"$A; sed '{filled(unit, size)}'; eval $1"
         yield f"a text kept of {unit!a}", pod("0.2", container(command=["sh", "-c", kept]))
     doubling = [{"name": f"A{n + 1}", "value": f"$(A{n})$(A{n})"} for n in range(100)]
-    bomb = [{"name": "A0", "value": _filled("x", size)}, *doubling]
+    bomb = [{"name": "A0", "value": filled("x", size)}, *doubling]
     yield "variables that double", pod("0.2", container(command=["$(A9)"], env=bomb))
-    again = container(command=["sh", "-c", "$A " * 100], env=_env(1, _filled("-gp=0 ", size)))
+    again = container(command=["sh", "-c", "$A " * 100], env=env(1, filled("-gp=0 ", size)))
     yield "a variable again and again", pod("0.2", again)
-    yield "a long name of a variable", pod("0.2", container(env=[{"name": _filled("x", size)}]))
+    yield "a long name of a variable", pod("0.2", container(env=[{"name": filled("x", size)}]))
 
 
 def _containers(size: int) -> Iterator[Worst]:
@@ -237,7 +143,7 @@ def _containers(size: int) -> Iterator[Worst]:
         yield f"settings {words[0][:12]!a} in all", pod(None, container(), initContainers=first, annotations=shares)
     zero = [{"name": "a", "resources": {"limits": {VGPU: "0.0"}, "requests": {VGPU: "0.0"}}}] * (size // 110)
     yield "limits of zero", pod(None, *zero, {"name": "b", "resources": {"limits": {VGPU: 1}}})
-    yield "one long name", pod("0.2", container(_filled("x", size)))
+    yield "one long name", pod("0.2", container(filled("x", size)))
 
 
 def _rest(size: int) -> Iterator[Worst]:
@@ -252,7 +158,7 @@ def _rest(size: int) -> Iterator[Worst]:
         on["metadata"][kind] = {f"container.gpu-share.dev/{n}": "0.2" for n in range(size // 40)} | {"gpu-share": "0.2"}
         yield kind, on
     on = pod("0.2")
-    on["metadata"]["annotations"]["gpu-share.dev/grant"] = '{"containers":' + _filled("{", size)
+    on["metadata"]["annotations"]["gpu-share.dev/grant"] = '{"containers":' + filled("{", size)
     yield "a deep grant", on
     deep: list[Any] = []
     for _ in range(300):
@@ -261,16 +167,8 @@ def _rest(size: int) -> Iterator[Worst]:
     yield "unknown fields, nested", on
     limits = {"limits": {f"a{number}": "1.5" for number in range(size // 14)}}
     yield "quantities", pod("0.2", container(resources=limits))
-    yield "one long quantity", pod("0.2", container(resources={"limits": {"cpu": _filled("9", size)}}))
+    yield "one long quantity", pod("0.2", container(resources={"limits": {"cpu": filled("9", size)}}))
     yield "selector", pod("0.2", nodeSelector={f"a{number}": "" for number in range(size // 14)})
-
-
-def _filled(unit: str, size: int) -> str:
-    return unit * (size // len(unit))
-
-
-def _env(count: int, value: str = "", name: str = "A") -> list[dict[str, Any]]:
-    return [{"name": name if count == 1 else f"{name}{number}", "value": value} for number in range(count)]
 
 
 def _same(count: int) -> list[dict[str, Any]]:

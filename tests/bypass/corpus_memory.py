@@ -1,11 +1,11 @@
 """Pods that tell a framework to take more of the GPU's memory than their share, in every way to write that."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from tests.bypass.attempt import Attempt, by_webhook, variable
 from tests.bypass.corpus_memory_dialects import dialects
 from tests.bypass.corpus_memory_nothing import of_nothing
+from tests.bypass.corpus_memory_overriding import in_any_image, overriding
 from tests.bypass.corpus_memory_shell import shell_texts
 from tests.bypass.corpus_memory_texts import texts, wrapped
 from tests.bypass.corpus_memory_variables import of_variables
@@ -21,8 +21,8 @@ from tests.bypass.greedy import (
     SECRET,
     TORCH,
     USE,
-    VLLM,
     Greedy,
+    vllm,
 )
 
 DIGITS = variable("N", "95")
@@ -31,7 +31,7 @@ DIGITS = variable("N", "95")
 def greedy() -> list[Greedy]:
     """List every one."""
     of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects(), *ways())
-    return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *_in_any_image(), *_overriding()]
+    return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *in_any_image(), *overriding()]
 
 
 def memory() -> Iterator[Attempt]:
@@ -47,10 +47,6 @@ def memory() -> Iterator[Attempt]:
 
 
 ALLOWING = "environment: {envFrom: allow}"
-
-
-def _vllm(*args: str, env: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
-    return {"image": VLLM, "args": ["--model=m", *args], **({"env": env} if env else {}), **fields}
 
 
 def _expanded() -> Iterator[Greedy]:
@@ -74,32 +70,30 @@ def _expanded() -> Iterator[Greedy]:
         ("a reference that does not end", [f"{USE}=$(N"], [variable("N", "0.1")]),
         ("a name with spaces", [f"{USE}=$(a b)"], [variable("a b", "0.95")]),
     ):
-        yield Greedy(name, _vllm(*words, env=env), "lowered", "lowered")
+        yield Greedy(name, vllm(*words, env=env), "lowered", "lowered")
     told = [variable("A", "$(GPU_SHARE_FRACTION)")]
-    yield Greedy(
-        "the share through a variable, which is too late", _vllm(f"{USE}=$(A)", env=told), "lowered", "lowered"
-    )
-    yield Greedy("an escaped reference to the share", _vllm(f"{USE}=$$(GPU_SHARE_FRACTION)"), "lowered", "lowered")
+    yield Greedy("the share through a variable, which is too late", vllm(f"{USE}=$(A)", env=told), "lowered", "lowered")
+    yield Greedy("an escaped reference to the share", vllm(f"{USE}=$$(GPU_SHARE_FRACTION)"), "lowered", "lowered")
     yield Greedy("a reference to the share", {"args": [f"{USE}=$(GPU_SHARE_FRACTION)"]}, "kept", "kept")
-    yield Greedy("a small value of a variable", _vllm(f"{USE}=$(N)", env=[variable("N", "0.1")]), "kept", "kept")
+    yield Greedy("a small value of a variable", vllm(f"{USE}=$(N)", env=[variable("N", "0.1")]), "kept", "kept")
 
 
 def _unread() -> Iterator[Greedy]:
     for name, source in (("a ConfigMap", CONFIG_MAP), ("a Secret", SECRET), ("an annotation", NOTE)):
         env = [variable("X", None, **source)]
-        yield Greedy(f"a value of {name}", _vllm(f"{USE}=$(X)", env=env), "lowered", "denied")
-        yield Greedy(f"a value apart of {name}", _vllm(USE, "$(X)", env=env), "lowered", "denied")
-        yield Greedy(f"a whole word of {name}", _vllm("$(X)", env=env), "warned", "denied")
+        yield Greedy(f"a value of {name}", vllm(f"{USE}=$(X)", env=env), "lowered", "denied")
+        yield Greedy(f"a value apart of {name}", vllm(USE, "$(X)", env=env), "lowered", "denied")
+        yield Greedy(f"a whole word of {name}", vllm("$(X)", env=env), "warned", "denied")
         yield Greedy(
             f"a word behind an option, of {name}", {"args": ["--port", "$(X)"], "env": env}, "warned", "denied"
         )
         yield Greedy(f"another option's value of {name}", {"args": ["--port=$(X)"], "env": env}, "kept", "kept")
         yield Greedy(f"the name of an option of {name}", {"args": ["--gpu-$(X)=0.9"], "env": env}, "warned", "denied")
         again = [*env, variable("Y", "0.$(X)")]
-        yield Greedy(f"a variable of {name}, once removed", _vllm(f"{USE}=$(Y)", env=again), "lowered", "denied")
+        yield Greedy(f"a variable of {name}, once removed", vllm(f"{USE}=$(Y)", env=again), "lowered", "denied")
     for name, source in (("a label", LABEL), ("a number of CPUs", COUNT)):
         env = [variable("X", None, **source)]
-        yield Greedy(f"a value of {name}", _vllm(f"{USE}=0.$(X)", env=env), "lowered", "denied")
+        yield Greedy(f"a value of {name}", vllm(f"{USE}=0.$(X)", env=env), "lowered", "denied")
         yield Greedy(f"a word of {name}, which is no option", {"args": ["--name", "$(X)"], "env": env}, "kept", "kept")
         yield Greedy(f"the name of an option of {name}", {"args": ["--$(X)=0.9"], "env": env}, "warned", "denied")
     from_all = {"envFrom": [{"configMapRef": {"name": "a"}}]}
@@ -108,9 +102,9 @@ def _unread() -> Iterator[Greedy]:
         ("a whole word", ["$(X)"], "warned"),
         ("the share, which envFrom may set", [f"{USE}=$(GPU_SHARE_FRACTION)"], "lowered"),
     ):
-        yield Greedy(f"{name} by envFrom", _vllm(*words, **from_all), mps, "denied")  # type: ignore[arg-type]
+        yield Greedy(f"{name} by envFrom", vllm(*words, **from_all), mps, "denied")  # type: ignore[arg-type]
     for name in ("GPU_SHARE_MEMORY_MIB", "NVIDIA_VISIBLE_DEVICES"):
-        yield Greedy(f"a value of the plugin's {name}", _vllm(f"{USE}=0.$({name})"), "lowered", "denied")
+        yield Greedy(f"a value of the plugin's {name}", vllm(f"{USE}=0.$({name})"), "lowered", "denied")
 
 
 def _variables() -> Iterator[Greedy]:
@@ -158,7 +152,7 @@ def _variables() -> Iterator[Greedy]:
 
 
 def _others() -> Iterator[Greedy]:
-    greedy_vllm = _vllm(f"{USE}=0.95")
+    greedy_vllm = vllm(f"{USE}=0.95")
     for name in ("none", "jax", "nobody-knows-this", ""):
         named = {"gpu-share.dev/framework": name}
         yield Greedy(f"the framework {name!a}", greedy_vllm, "lowered", "lowered", named)
@@ -190,62 +184,3 @@ def _others() -> Iterator[Greedy]:
     )
     both = [variable(JAX, "0.1"), variable("CUPY_GPU_MEMORY_LIMIT", "95%")]
     yield Greedy("a variable behind another's that fits", {"env": both}, "lowered", "lowered")
-
-
-def _in_any_image() -> Iterator[Greedy]:
-    yield Greedy("an abbreviation in any image", {"args": ["--gp=0.95"]}, "warned", "denied")
-    yield Greedy("an abbreviation apart in any image", {"args": ["--gpu-mem", "0.95"]}, "warned", "denied")
-    yield Greedy(
-        "an abbreviation with a Service's port", {"args": ["--gp", "0.9$(X_SERVICE_PORT)"]}, "warned", "denied"
-    )
-    yield Greedy("an option of others that looks like one", {"args": ["--gpu", "2", "--mem", "16"]}, "kept", "kept")
-    yield Greedy("an option in an option", {"args": [f"--vllm-args={USE}=0.95"]}, "denied", "denied")
-    yield Greedy(
-        "options of another program in one word", {"args": [f"--run=vllm serve m {USE} 0.95"]}, "denied", "denied"
-    )
-
-
-def _overriding() -> Iterator[Greedy]:
-    for fields in (
-        _vllm("--kv-cache-memory-bytes=70G"),
-        _vllm("--kv_cache_memory_bytes", "70G"),
-        {"command": ["sh", "-c", "vllm serve m --kv-cache-memory-bytes 70G"]},
-        {"args": ["--extra_llm_api_options=/more.yaml"]},
-        _vllm("--num-gpu-blocks-override", "1000000"),
-        _vllm("--num-g=1000000"),
-        _vllm("--config", "/cm/vllm.yaml"),
-        {"command": ["sh", "-c", "vllm serve m --config /cm/vllm.yaml"]},
-        {"args": ["trtllm-serve", "m", "--config=/more.yaml"]},
-        {"args": ["tritonserver", "--cuda-memory-pool-byte-size=0:70000000000"]},
-        {"env": [variable("XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", "70000")]},
-        {"env": [variable("JAX_PJRT_CLIENT_CREATE_OPTIONS", "allocator:platform")]},
-        {"env": [variable("JAX_PJRT_CLIENT_CREATE_OPTIONS", "memory_fraction:0.1;collective_memory_size:70000000000")]},
-        {"env": [variable("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")]},
-        {"env": [variable("XLA_PYTHON_CLIENT_ALLOCATOR", None, **CONFIG_MAP)]},
-        {"command": ["env", "XLA_PYTHON_CLIENT_ALLOCATOR=platform", "python"]},
-        {"env": [variable(CONF, "backend:cudaMallocAsync")]},
-        {"env": [variable(CONF, f"{FRACTION}:0.1, backend : cudaMallocAsync")]},
-        {"env": [variable("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")]},
-        {"env": [variable("TF_DEVICE_MIN_SYS_MEMORY_IN_MB", "1")]},
-        {"env": [variable("TF_GPU_ALLOCATOR", "cuda_malloc_async")]},
-        {"args": ["--platform_config_file=/cm/platforms"], "image": "tensorflow/serving"},
-        {"args": ["--tensorflow_session_config_file=/cm/session"], "image": "tensorflow/serving"},
-        {"env": [variable("OPTION_KV_CACHE_MEMORY_BYTES", "70000000000")]},
-        {"env": [variable("SM_VLLM_NUM_GPU_BLOCKS_OVERRIDE", "100000")]},
-        {"env": [variable("SM_VLLM_kv_cache-memory_bytes", "70000000000")]},
-        {"command": ["python", "x.py", "--jax_pjrt_client_create_options=memory_fraction:0.95"]},
-        {"command": ["sh", "-c", "python x.py --jax_pjrt_client_create_options 'allocator:platform'"]},
-    ):
-        yield Greedy(f"what lifts the fraction: {fields}"[:120], fields, "kept", "denied")
-    for words in (
-        ["--kv-cache-mem=80000000000"],
-        ["--kv-cache-m", "80_000_000_000"],
-        ["--kv_cache_memory", "75G"],
-        ["--num-gpu-b=100000"],
-        ["--num-gpu", "5000"],
-        ["--cuda-memory=0:80000000000"],
-        ["--kv-cache-mem=9$(KUBERNETES_SERVICE_PORT)"],
-    ):
-        yield Greedy(f"what lifts the fraction, abbreviated: {words}", {"args": words}, "warned", "denied")
-    for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc"), (CONF, "backend:native")):
-        yield Greedy(f"what does not lift it: {value}", {"env": [variable(name, value)]}, "kept", "kept")

@@ -34,3 +34,7 @@ class Greedy(NamedTuple):
 
     def pod(self) -> dict[str, Any]:
         return pod("0.2", container(**({"image": OWN} | self.fields)), annotations=self.annotations)
+
+
+def vllm(*args: str, env: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
+    return {"image": VLLM, "args": ["--model=m", *args], **({"env": env} if env else {}), **fields}

@@ -46,3 +46,4 @@ def test_an_api_server_that_does_not_say_the_time_is_believed_to_have_ours(
 ) -> None:
     server.date = date
     ensure(cluster, SETTINGS, clock=lambda: NOW)
+    assert {CA_SECRET, SERVING_SECRET} <= server.objects.keys()

@@ -133,3 +133,60 @@ def test_the_hosts_ipc_is_denied_where_the_share_does_not_bring_it(policy: str) 
 def test_a_mount_that_hides_where_it_lies_is_denied() -> None:
     mounted = container(volumeMounts=[{"name": "v", "mountPath": "/data/../dev/shm"}])
     assert "without .." in denied(pod("0.2", mounted, volumes=[{"name": "v", "emptyDir": {}}])).message
+
+
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+def test_no_container_of_the_pod_may_be_privileged(group: str) -> None:
+    bad = container("bad", securityContext={"privileged": True})
+    on = pod("0.2", container(), bad) if group == "containers" else pod("0.2", initContainers=[bad])
+    deny = denied(on)
+    assert deny.code == "PrivilegedContainer"
+    assert '"bad"' in deny.message
+
+
+@pytest.mark.parametrize("context", [None, {}, {"privileged": False}, {"privileged": None, "runAsUser": 0}])
+def test_other_security_contexts_pass(context: dict[str, Any] | None) -> None:
+    granted(pod("0.2", container(securityContext=context)))
+
+
+@pytest.mark.parametrize(
+    ("policy", "users", "fits"),
+    [
+        ("", False, False),
+        ("", True, True),
+        ("", None, True),
+        ("mps: {attach: node}", False, True),
+        ("strategy: time-slicing", False, True),
+    ],
+)
+def test_a_user_namespace_excludes_host_ipc_alone(policy: str, users: bool | None, fits: bool) -> None:  # noqa: FBT001
+    on = pod("0.2", hostUsers=users)
+    if fits:
+        granted(on, policies(policy))
+        return
+    deny = denied(on, policies(policy))
+    assert deny.code == "HostUsersConflict"
+    assert "attach: node" in deny.message
+
+
+@pytest.mark.parametrize("policy", ["", "mps: {attach: node}", "strategy: time-slicing"])
+@pytest.mark.parametrize(
+    ("name", "is_of_ipc"),
+    [
+        ("kernel.shm_rmid_forced", True),
+        ("kernel/msgmax", True),
+        ("kernel.sem", True),
+        ("fs.mqueue.msg_max", True),
+        ("net.core.somaxconn", False),
+        ("kernel.panic", False),
+    ],
+)
+def test_a_sysctl_of_ipc_excludes_host_ipc_alone(policy: str, name: str, *, is_of_ipc: bool) -> None:
+    on = pod("0.2", securityContext={"sysctls": [{"name": "net.core.somaxconn", "value": "9"}, {"name": name}]})
+    if policy or not is_of_ipc:
+        granted(on, policies(policy))
+        return
+    deny = denied(on, policies(policy))
+    assert deny.code == "ConflictingRequest"
+    assert f'"{name}"' in deny.message
+    assert "attach: node" in deny.message

@@ -138,63 +138,6 @@ def test_the_sum_that_is_said_is_above_its_limit_in_thirds_too() -> None:
     assert "ask for 1 of a GPU" not in deny.message
 
 
-@pytest.mark.parametrize("group", ["containers", "initContainers"])
-def test_no_container_of_the_pod_may_be_privileged(group: str) -> None:
-    bad = container("bad", securityContext={"privileged": True})
-    on = pod("0.2", container(), bad) if group == "containers" else pod("0.2", initContainers=[bad])
-    deny = denied(on)
-    assert deny.code == "PrivilegedContainer"
-    assert '"bad"' in deny.message
-
-
-@pytest.mark.parametrize("context", [None, {}, {"privileged": False}, {"privileged": None, "runAsUser": 0}])
-def test_other_security_contexts_pass(context: dict[str, Any] | None) -> None:
-    granted(pod("0.2", container(securityContext=context)))
-
-
-@pytest.mark.parametrize(
-    ("policy", "users", "fits"),
-    [
-        ("", False, False),
-        ("", True, True),
-        ("", None, True),
-        ("mps: {attach: node}", False, True),
-        ("strategy: time-slicing", False, True),
-    ],
-)
-def test_a_user_namespace_excludes_host_ipc_alone(policy: str, users: bool | None, fits: bool) -> None:  # noqa: FBT001
-    on = pod("0.2", hostUsers=users)
-    if fits:
-        granted(on, policies(policy))
-        return
-    deny = denied(on, policies(policy))
-    assert deny.code == "HostUsersConflict"
-    assert "attach: node" in deny.message
-
-
-@pytest.mark.parametrize("policy", ["", "mps: {attach: node}", "strategy: time-slicing"])
-@pytest.mark.parametrize(
-    ("name", "is_of_ipc"),
-    [
-        ("kernel.shm_rmid_forced", True),
-        ("kernel/msgmax", True),
-        ("kernel.sem", True),
-        ("fs.mqueue.msg_max", True),
-        ("net.core.somaxconn", False),
-        ("kernel.panic", False),
-    ],
-)
-def test_a_sysctl_of_ipc_excludes_host_ipc_alone(policy: str, name: str, *, is_of_ipc: bool) -> None:
-    on = pod("0.2", securityContext={"sysctls": [{"name": "net.core.somaxconn", "value": "9"}, {"name": name}]})
-    if policy or not is_of_ipc:
-        granted(on, policies(policy))
-        return
-    deny = denied(on, policies(policy))
-    assert deny.code == "ConflictingRequest"
-    assert f'"{name}"' in deny.message
-    assert "attach: node" in deny.message
-
-
 PLACED = policies(
     "placement:\n  nodeSelector: {gpu: shared}\n  runtimeClassName: nvidia\n  schedulerName: packer\n"
     "  tolerations:\n  - {key: gpu, operator: Exists, effect: NoSchedule}\n"
@@ -234,33 +177,6 @@ def test_the_placement_is_added_to_what_the_pod_says(spec: dict[str, Any]) -> No
     assert (placed["runtimeClassName"], placed["schedulerName"]) == ("nvidia", "packer")
     tolerated = [one for one in placed["tolerations"] if one.get("key") == "gpu"]
     assert tolerated == [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
-
-
-PIPES = {"path": "/tmp/nvidia-mps"}
-
-
-@pytest.mark.parametrize(
-    ("volume", "path", "fits"),
-    [
-        ({"name": "nvidia-mps", "hostPath": PIPES}, "/tmp/nvidia-mps", True),
-        ({"name": "nvidia-mps", "hostPath": {"path": "/tmp/nvidia-mps/"}}, "/tmp/nvidia-mps/", True),
-        ({"name": "pipes", "hostPath": PIPES}, "/tmp/nvidia-mps", True),
-        ({"name": "cache", "emptyDir": {}}, "/tmp", True),
-        ({"name": "nvidia-mps", "emptyDir": {}}, "/cache", False),
-        ({"name": "nvidia-mps", "hostPath": {"path": "/srv"}}, "/srv", False),
-        ({"name": "cache", "emptyDir": {}}, "/tmp/nvidia-mps", False),
-        ({"name": "cache", "emptyDir": {}}, "/tmp/nvidia-mps/", False),
-        ({"name": "cache", "emptyDir": {}}, "/tmp//nvidia-mps", False),
-        ({"name": "cache", "emptyDir": {}}, "/tmp/./nvidia-mps", False),
-    ],
-)
-def test_nothing_else_may_stand_where_the_pipes_are(volume: dict[str, Any], path: str, *, fits: bool) -> None:
-    mounts = [{"name": volume["name"], "mountPath": path}]
-    on = pod("0.2", container(volumeMounts=mounts), volumes=[volume])
-    if fits:
-        granted(on)
-    else:
-        assert denied(on).code == "ConflictingRequest"
 
 
 def test_a_mirror_pod_is_left_alone() -> None:

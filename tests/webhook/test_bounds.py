@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.bench.worst_cases import POLICIES as WORST
-from tests.bench.worst_pods import at_the_limits, makers, widest, worst_pods
+from tests.bench.worst_pods import at_the_limits, widest, worst_pods
+from tests.bench.worst_texts import makers
 from tests.policies.pods import container, pod, policies
 from tests.webhook.reviews import call, patch_of
 from tests.webhook.test_patch import POLICIES, pods

@@ -3,7 +3,6 @@
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -112,75 +111,6 @@ def test_the_shared_memory_of_a_killed_run_is_used_by_the_next_and_goes_with_it(
 
 
 @needs_mounts
-def test_one_gpu_that_cannot_be_shared_leaves_the_others_ready_and_its_state_says_what_to_do(
-    bench: Bench, start: Start
-) -> None:
-    (bench.nvml / f"refuse-{B}").write_text("4")
-    start()
-    bench.is_now("ready", A)
-    bench.is_now("failed", B, why="run gpu-share mps as root in a privileged container")
-    assert bench.faults(A) == [None]
-    assert {entry["gpu"] for entry in bench.standin.starts()} == {A}
-    (bench.nvml / f"refuse-{B}").unlink()
-    bench.is_now("ready", A, B)
-
-
-@needs_mounts
-def test_a_mode_that_is_lost_is_set_again_and_where_that_fails_no_container_may_start(
-    bench: Bench, start: Start
-) -> None:
-    start()
-    bench.is_now("ready", A, B)
-    bench.mode(A, 0)  # a reset of the GPU
-    wait_until(lambda: bench.mode(A) == 3)
-    (bench.nvml / "down").write_text("9")
-    bench.is_now("failed", A, B, why="load the NVIDIA driver")
-    assert len(list(alive(bench.pipes))) == 2
-    (bench.nvml / "down").unlink()
-    bench.is_now("ready", A, B)
-    assert len(bench.standin.starts()) == 2
-
-
-@needs_mounts
-def test_a_gpu_that_mps_cannot_share_has_no_daemon_and_keeps_its_mode(bench: Bench, start: Start) -> None:
-    (bench.nvml / f"old-{B}").write_text("1")
-    running = start()
-    bench.is_now("ready", A)
-    assert list(bench.state().gpus) == [A]
-    assert bench.mode(B) == 0
-    _, log, _ = running.ends(by=signal.SIGTERM)
-    (skipped,) = [line for line in log if line["message"] == "GPU skipped"]
-    assert f"{B} is older than Volta, and MPS limits nothing there: share it by time-slicing" in skipped["reason"]
-
-
-@needs_mounts
-def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> None:
-    bench.has(A)
-    start()
-    bench.is_now("ready", A)
-    assert list(bench.state().gpus) == [A]
-    bench.has(A, B)
-    bench.is_now("ready", A, B)
-
-
-@needs_mounts
-@pytest.mark.parametrize("offer", ["whole", "none", "time-slicing"])
-def test_a_gpu_of_another_strategy_is_left_alone_when_it_takes_the_number_of_one_that_vanished(
-    bench: Bench, start: Start, offer: str
-) -> None:
-    bench.cluster(f"nodes: [{{indexes: [1], offer: {offer}}}]\n")
-    running = start()
-    bench.is_now("ready", A)
-    bench.has(B)
-    wait_until(lambda: bench.state().gpus[A].state == "failed")
-    time.sleep(0.5)  # a few looks at which GPUs there are
-    assert (bench.mode(B), list(bench.state().gpus)) == (0, [A])
-    bench.has(A, B)
-    bench.is_now("ready", A)
-    running.ends(by=signal.SIGTERM)
-
-
-@needs_mounts
 @pytest.mark.parametrize("holding", [held("team/a", A, vgpus=5), claimed("team/a", A, milli=500)], ids=["vgpus", "dra"])
 def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(
     bench: Bench, start: Start, holding: Holding | Claimed
@@ -203,32 +133,6 @@ def test_a_gpu_that_somebody_holds_a_share_of_stays_exclusive_at_the_end(
 def test_an_end_has_the_time_for_a_daemon_that_hangs_as_it_starts() -> None:
     pod_seconds = 60
     assert TIMING.start + TIMING.quit + 2 * TIMING.kill < TIMING.end < pod_seconds - 2 * TIMING.answer
-
-
-@needs_mounts
-def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, start: Start) -> None:
-    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
-    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
-        start()
-        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
-        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
-        tenants.clear()
-        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
-        (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
-        wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
-
-
-@needs_mounts
-def test_policies_that_break_while_it_runs_are_said_once_and_change_nothing(bench: Bench, start: Start) -> None:
-    running = start()
-    bench.is_now("ready", A, B)
-    (bench.policies / "_default.yaml").write_text("nonsense: 1\n")
-    looks = len(bench.standin.commands())
-    wait_until(lambda: len(bench.standin.commands()) > looks + 8)
-    assert bench.faults(A, B) == [None, None]
-    _, log, _ = running.ends(by=signal.SIGINT)
-    (said,) = [line for line in log if line["message"] == "policy file broken"]
-    assert (said["file"], said["line"], said["field"]) == (f"{bench.policies}/_default.yaml", 1, "nonsense")
 
 
 @needs_mounts

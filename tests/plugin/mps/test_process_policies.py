@@ -4,7 +4,7 @@ import signal
 
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
-from tests.plugin.mps.tenants import kubelet
+from tests.plugin.mps.tenants import held, kubelet
 from tests.plugin.waiting import wait_until
 
 
@@ -47,3 +47,29 @@ def test_a_changed_cluster_file_is_said_to_need_a_restart_once(bench: Bench, sta
     _, log, _ = running.ends(by=signal.SIGTERM)
     told = [line for line in log if line["message"] == "restart needed"]
     assert [line["changed"] for line in told] == [["nodes"]]  # the number it takes while it runs
+
+
+@needs_mounts
+def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, start: Start) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
+        start()
+        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
+        tenants.clear()
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
+        (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
+        wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
+
+
+@needs_mounts
+def test_policies_that_break_while_it_runs_are_said_once_and_change_nothing(bench: Bench, start: Start) -> None:
+    running = start()
+    bench.is_now("ready", A, B)
+    (bench.policies / "_default.yaml").write_text("nonsense: 1\n")
+    looks = len(bench.standin.commands())
+    wait_until(lambda: len(bench.standin.commands()) > looks + 8)
+    assert bench.faults(A, B) == [None, None]
+    _, log, _ = running.ends(by=signal.SIGINT)
+    (said,) = [line for line in log if line["message"] == "policy file broken"]
+    assert (said["file"], said["line"], said["field"]) == (f"{bench.policies}/_default.yaml", 1, "nonsense")

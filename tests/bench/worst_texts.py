@@ -1,0 +1,110 @@
+"""Words and texts for shells that are dearest to decide on."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.policies.pods import container, pod
+
+Worst = tuple[str, dict[str, Any]]
+
+
+def makers(size: int) -> Iterator[Worst]:
+    """Yield pods of a few KiB, whose texts make much of a few words, and those with such texts over and over."""
+    ways = f"for X in '' --mem --gpu --gpu-m --gpu-mem {' '.join('abcdefgh')}\ndo x {{}}\ndone"
+    for count in (25, 50, 100, 200):
+        yield (
+            f"one of many words {count} times",
+            pod("0.2", container(command=["sh", "-c", ways.format("$X " * count)])),
+        )
+    text = [{"name": "T", "value": ways.format("$X " * 200)}]
+    called = "".join(f'f{number}() {{ eval "$T"; }}; f{number}; ' for number in range(5))
+    yield "functions of a text", pod("0.2", container(command=["sh", "-c", called], env=text))
+    for unit in ("a ", "-a "):
+        words = [{"name": "A", "value": unit * 500}]
+        yield f"words of {unit!a} 100 times", pod("0.2", container(command=["sh", "-c", "x " + "$A " * 100], env=words))
+        traces = [{"name": "PS4", "value": "x " + "$A " * 10}] * min(size // 70, 200)
+        yield f"traces with words of {unit!a}", pod("0.2", container(command=["sh", "-c", "x"], env=[*words, *traces]))
+    traces = [{"name": "PS4", "value": 'eval "$T"'}] * min(size // 40, 1000)
+    yield "traces of a text", pod("0.2", container(command=["sh", "-c", "x"], env=[*text, *traces]))
+    started = ["sh", "-c", ways.format("$X " * 100)]
+    on = {"exec": {"command": started}}
+    hooks: dict[str, Any] = {"lifecycle": {"postStart": on, "preStop": on}, "livenessProbe": on, "readinessProbe": on}
+    yield "one text in each hook", pod("0.2", container(command=started, startupProbe=on, **hooks))
+
+
+def word_lists(size: int) -> Iterator[Worst]:
+    for unit in (["sh", "-c", "a"], ["env", "-u"], ["exec", "-a"], ["bash", "-o"], ["su", "-c"]):
+        count = min(4000, size // 8) // len(unit)
+        yield f"words of {unit}", pod("0.2", container(command=["vllm", "$A", *unit * count]))
+        value = [{"name": "E", "value": " ".join(unit * (size // len(" ".join([*unit, ""]))))}]
+        ways = "".join(f"A={letter};" for letter in "abcdefghijklmn")
+        for text in ("vllm $E", f"{ways}eval $A $E", "for A in $E; do eval $A $E; done", 'set -- $E; vllm "$@"'):
+            yield f"{text[-20:]!a} of {unit}", pod("0.2", container(command=["sh", "-c", text], env=value))
+
+    for name, unit in (
+        ("env env …", ["env"]),
+        ("python3 -u -u …", ["python3", *["-u"] * 10_000]),
+        ("timeout 1 1 …", ["timeout", *["1"] * 10_000]),
+        ("--gp=1 --gp=1 …", ["--gp=1"]),
+        ("one-letter words", ["a"]),
+        ("empty words", [""]),
+    ):
+        once = len(json.dumps(unit))
+        yield name, pod("0.2", container(image="vllm/vllm-openai:v1", command=unit * (size // once + 1)))
+    for name, word in (
+        ("one long word", "x"),
+        ("one long option", "-"),
+        ("one long option of a framework", "--gpu-memory-utilization"),
+        ("one word of references", "$(A)"),
+        ("one word of open references", "$("),
+        ("one word of dollars", "$"),
+        ("one word of python", "/python"),
+        ("one word of another alphabet", "é"),
+    ):
+        yield name, pod("0.2", container(command=[filled(word, size)], env=env(1)))
+    long = filled("9", size)
+    yield "one long number", pod("0.2", container(args=[f"--gpu-memory-utilization={long}"]))
+    yield "one long image", pod("0.2", container(image=filled("a/", size)))
+
+
+def shell_texts(size: int) -> Iterator[Worst]:
+    for unit in (
+        "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
+        "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",
+        "-z`", "-z{", "{", "a{", ":", ", ", "XLA_PYTHON_CLIENT_MEM_FRACTION ", "XLA_PYTHON_CLIENT_MEM_FRACTIO=", "X",
+        ";", "a;", "'a'", "$(a) ", "`a`", "${A:-x}", "A=1 ", "export A=1;", "eval a;", "sh -c a;", "$((1))", "(",
+        "<<E\nE\n", "[[ a ]] ", "a=(b);", "#\n", "$'\\055'", "{a,b} ", ">a ", "${A:-", "x() { a; };",
+        "\x00-", "-\x00", "-\x00*", "\x7f", "--backend-config ", "--backend-config=tensorflow,gpu-memory-fraction=0 ",
+    ):  # fmt: skip
+        text = f"$A;{filled(unit, size)}"
+        yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=env(1, "-gp=0")))
+        hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
+        yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
+    kept = "x" * (size // 2)
+    nested = f"# for \\\n{kept} \\\n"
+    for number in range(8):
+        nested = f"sh <<'E{number}'\n{nested}\nE{number}"
+    for name, words in (
+        ("backslashes", ["sh", "-c", f"{filled(chr(92), size // 2)} \\\n$A"]),
+        ("lines for awk", ["awk", "{" + filled("\n", size // 2)]),
+        ("lines for sed", ["sed", "{" + filled("\n", size // 2)]),
+        ("elements of arrays", ["sh", "-c", f"{'a[;' * 400}{kept}$A"]),
+        ("here-documents in one another", ["sh", "-c", f"{nested}\n: $A"]),
+    ):
+        yield name, pod("0.2", container(command=words, env=env(1)))
+    for unit in ("a;", "`a`", "eval a;", "'a' "):
+        text = f"$A;{filled(unit, size // 100)}"
+        many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(100)]
+        yield (
+            f"many shells' texts of {unit!a}",
+            pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(100)}),
+        )
+
+
+def filled(unit: str, size: int) -> str:
+    return unit * (size // len(unit))
+
+
+def env(count: int, value: str = "", name: str = "A") -> list[dict[str, Any]]:
+    return [{"name": name if count == 1 else f"{name}{number}", "value": value} for number in range(count)]
