@@ -1,81 +1,25 @@
 """Shares by DRA on a real scheduler and kubelet: nothing fails for want of room, and nothing is lost or given twice."""
 
-import json
-import shlex
-from collections.abc import Iterator
-
 import pytest
 
-from tests.cluster.api import Answer, Object
+from tests.cluster.api import Answer
 from tests.cluster.cluster import Cluster, eventually
-from tests.cluster.installation import DRA, MOVING, SIMULATED, VGPU, Installation
+from tests.cluster.dra.shares import (
+    PREPARED_AGAIN_SECONDS,
+    STUBBORN,
+    gpu_of,
+    grant_of,
+    is_pending,
+    most_of_one_gpu,
+    most_until_running,
+    resource_of,
+    running,
+    started,
+)
+from tests.cluster.installation import DRA, MOVING, VGPU, Installation
 from tests.cluster.node import Kubelet, Node
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.test_kinds import has_a_share
-
-PREPARED_AGAIN_SECONDS = 150  # the kubelet tries again after 75 to 90 s
-CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
-TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates"
-STUBBORN = container(command=["sh", "-c", "trap '' TERM; while :; do sleep 0.2; done"])
-
-
-@pytest.fixture(scope="module")
-def by_dra(first: Installation, cluster: Cluster) -> Iterator[Installation]:
-    """Install the overlay, on clusters whose Kubernetes can."""
-    version = cluster.api.get("/version")
-    if (int(version["major"]), int(version["minor"].rstrip("+"))) < (1, 36):
-        pytest.skip("DRA needs Kubernetes 1.36")
-    first.use_dra(DRA)
-    eventually(
-        lambda: _resource_of("0.2", cluster) == "gpu-share.dev/share-200m", seconds=120, what="the policy is there"
-    )
-    yield first
-    first.use(SIMULATED)
-    first.leave_dra()
-
-
-@pytest.fixture
-def here(by_dra: Installation) -> Iterator[Place]:
-    """Give a namespace for this test, on an installation as it should be."""
-    by_dra.use_dra(DRA)
-    made = Place.make(by_dra.cluster)
-    yield made
-    made.remove()
-    eventually(lambda: not by_dra.cluster.api.get("/apis/resource.k8s.io/v1/resourceclaims")["items"], what="no claims")
-
-
-@pytest.fixture
-def kubelet() -> Iterator[Kubelet]:
-    found = Kubelet.here()
-    if found is None:
-        pytest.skip("the kubelet of this cluster cannot be stopped from here: its processes are not this machine's")
-    yield found
-    found.run()
-
-
-def _resource_of(share: str, cluster: Cluster) -> str:
-    made = cluster.api.create(pod(share), "default", dry_run=True)
-    limits = made.body["spec"]["containers"][0]["resources"].get("limits", {}) if made.ok else {}
-    return next(iter(limits), "")
-
-
-def running(place: Place, name: str) -> Object:
-    return place.running(name, seconds=PREPARED_AGAIN_SECONDS)
-
-
-def started(place: Place, share: str, name: str, *containers: Object, **spec: object) -> Object:
-    made = place.create(pod(share, *containers, name=name, **spec))
-    assert made.ok, made.message
-    return running(place, name)
-
-
-def gpu_of(place: Place, name: str) -> str:
-    return place.report(name).environment["NVIDIA_VISIBLE_DEVICES"]
-
-
-def is_pending(place: Place, name: str) -> bool:
-    said = [one for one in place.events("FailedScheduling", "Pod") if "cannot allocate all claims" in one]
-    return bool(said) and place.get(name)["status"]["phase"] == "Pending"
 
 
 def test_a_share_that_fits_on_no_gpu_waits_and_no_pod_fails(here: Place) -> None:
@@ -171,7 +115,7 @@ def test_a_forced_delete_frees_no_gpu_whose_container_still_runs(here: Place, no
         started(here, "0.9", name, STUBBORN, **grace)
     here.cluster.run(f"kubectl -n {here.name} delete pod a --force --grace-period=0")
     assert here.create(pod("0.9", STUBBORN, name="next", **grace)).ok
-    assert _most_until_running(["next"], here, node) == 0.9
+    assert most_until_running(["next"], here, node) == 0.9
 
 
 @pytest.mark.kubelet_retry
@@ -180,11 +124,11 @@ def test_forced_deletes_under_load_give_no_gpu_away_beyond_its_whole(here: Place
     first, second = ([f"{name}-{number}" for number in range(10)] for name in ("first", "second"))
     for name in first:
         assert here.create(pod("0.2", STUBBORN, name=name, **grace)).ok
-    assert _most_until_running(first, here, node) == 1
+    assert most_until_running(first, here, node) == 1
     here.cluster.run(f"kubectl -n {here.name} delete pod --all --force --grace-period=0")
     for name in second:
         assert here.create(pod("0.2", STUBBORN, name=name, **grace)).ok
-    assert _most_until_running(second, here, node) == 1
+    assert most_until_running(second, here, node) == 1
 
 
 @pytest.mark.kubelet_retry
@@ -196,7 +140,7 @@ def test_a_plugin_that_is_killed_while_a_claim_waits_prepares_it_afterwards(here
     eventually(lambda: here.get("next")["spec"].get("nodeName"), what="the next pod is bound")
     node.kill("gpu-share plugin")
     running(here, "next")
-    assert _most_of_one_gpu(node) == 0.9
+    assert most_of_one_gpu(node) == 0.9
 
 
 @pytest.mark.kubelet_retry
@@ -208,80 +152,6 @@ def test_a_claim_that_is_deleted_while_its_pod_starts_harms_no_other_pod(here: P
     eventually(lambda: not here.all(), seconds=PREPARED_AGAIN_SECONDS, what="the pods are gone")
     started(here, "1", "all-of-one")
     started(here, "1", "all-of-the-other")
-
-
-def test_a_kubelet_may_read_a_claim_that_the_node_authorizer_has_not_heard_of(here: Place) -> None:
-    kubelet = "--as=system:node:of-no-pod --as-group=system:nodes --as-group=system:authenticated"
-    asked = f"kubectl auth can-i get resourceclaims.resource.k8s.io/of-no-pod -n {here.name} {kubelet}"
-    assert here.cluster.attempt(asked).stdout.strip() == "yes"
-    assert here.cluster.attempt(asked.replace("can-i get", "can-i delete")).stdout.startswith("no")
-
-
-def _claim(class_name: str) -> Object:
-    requests = [{"name": "r", "exactly": {"deviceClassName": class_name}}]
-    return {"metadata": {"name": "own"}, "spec": {"devices": {"requests": requests}}}
-
-
-@pytest.mark.parametrize("class_name", ["share-1000m.gpu-share.dev", "share-200m-timesliced.gpu-share.dev"])
-def test_nobody_makes_a_claim_or_a_template_of_our_classes(here: Place, class_name: str) -> None:
-    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | _claim(class_name)
-    made = here.cluster.api.ask("POST", CLAIMS.format(here.name), body)
-    assert "are made by the scheduler alone" in made.message
-    template = {"metadata": {"name": "own"}, "spec": {"spec": _claim(class_name)["spec"]}}
-    made = here.cluster.api.ask(
-        "POST",
-        TEMPLATES.format(here.name),
-        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", **template},
-    )
-    assert "cannot name a device class of gpu-share" in made.message
-
-
-def test_a_claim_of_anothers_class_is_nobodys_business(here: Place) -> None:
-    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | _claim("gpu.example.com")
-    assert here.cluster.api.ask("POST", CLAIMS.format(here.name), body).ok
-
-
-def test_no_pod_uses_the_claim_of_another_one(here: Place) -> None:
-    started(here, "0.2", "owner")
-    (claim,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
-    thief = container(resources={"claims": [{"name": "stolen"}]})
-    claims = [{"name": "stolen", "resourceClaimName": claim["metadata"]["name"]}]
-    made = here.create(pod(None, thief, name="thief", resourceClaims=claims))
-    if made.ok:  # the scheduler may bind it only together with the claim's reservation
-        eventually(lambda: here.events("FailedScheduling", "Pod"), what="the scheduler has tried")
-        (after,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
-        assert [one["name"] for one in after["status"]["reservedFor"]] == ["owner"]
-        assert here.get("thief")["status"]["phase"] == "Pending"
-
-
-def test_users_change_nothing_of_a_claim_that_is_held(here: Place) -> None:
-    started(here, "0.2", "owner")
-    (claim,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
-    path = f"{CLAIMS.format(here.name)}/{claim['metadata']['name']}"
-    removed = here.cluster.api.ask("PATCH", path, {"metadata": {"finalizers": None}})
-    assert "is changed by the scheduler and the controllers" in removed.message
-
-
-def test_a_plugin_writes_no_slice_of_another_node(by_dra: Installation, here: Place) -> None:
-    (name,) = [one["metadata"]["name"] for one in by_dra.pods("plugin")]
-    script = (
-        "from plugin.dra.api_server import ApiServer, SLICES; import os, pathlib; "
-        "api = ApiServer.from_environment(os.environ, "
-        "credentials=pathlib.Path('/var/run/secrets/kubernetes.io/serviceaccount')); "
-        "api.create(SLICES, {'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceSlice', 'metadata': {'name': 'x'}, "
-        "'spec': {'driver': 'gpu-share.dev', 'nodeName': 'other', 'pool': {'name': 'other', 'generation': 1, "
-        "'resourceSliceCount': 1}, 'devices': []}})"
-    )
-    ran = here.cluster.attempt(f"kubectl -n gpu-share exec {name} -- python3 -c {shlex.quote(script)}")
-    assert "on its own node only" in ran.stderr
-
-
-def test_policies_of_claims_are_without_a_warning(by_dra: Installation, cluster: Cluster) -> None:
-    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    for name in ("gpu-share-claims", "gpu-share-claim-templates", "gpu-share-slices", "gpu-share"):
-        status = cluster.api.get(f"{path}/{name}").get("status", {})
-        assert not status.get("typeChecking", {}).get("expressionWarnings"), name
-    assert by_dra.overlay
 
 
 def test_the_plugin_has_no_more_memory_than_the_page_says(here: Place, node: Node) -> None:
@@ -296,10 +166,10 @@ def test_the_plugin_has_no_more_memory_than_the_page_says(here: Place, node: Nod
 def test_a_node_that_moves_over_serves_both_ways(first: Installation, cluster: Cluster, by_dra: Installation) -> None:
     first.write_policies(**{"goes-by-dra": "allocation: dra"})
     first.use_dra(MOVING, devices=27)
-    eventually(lambda: _resource_of("0.2", cluster) == VGPU, seconds=120, what="the old policy is back")
+    eventually(lambda: resource_of("0.2", cluster) == VGPU, seconds=120, what="the old policy is back")
     moved, stayed = Place.make(cluster, "goes-by-dra"), Place.make(cluster, "stays")
     try:
-        eventually(lambda: "share-" in _grant(moved), seconds=120, what="the namespace goes by DRA")
+        eventually(lambda: "share-" in grant_of(moved), seconds=120, what="the namespace goes by DRA")
         for place in (moved, stayed):
             started(place, "0.6", "model")
         assert gpu_of(moved, "model") != gpu_of(stayed, "model")
@@ -312,42 +182,5 @@ def test_a_node_that_moves_over_serves_both_ways(first: Installation, cluster: C
         by_dra.use_dra(DRA)
 
 
-def _grant(place: Place) -> str:
-    made = place.create(pod("0.2"), dry_run=True)
-    return str(made.body["metadata"]["annotations"].get("gpu-share.dev/grant", "")) if made.ok else ""
-
-
 def _denied(answer: Answer) -> str:
     return "" if answer.ok else answer.message
-
-
-def _most_until_running(names: list[str], place: Place, node: Node) -> float:
-    """Wait until pods run, and say what was given of one GPU meanwhile, at most."""
-    seen = [0.0]
-
-    def are_running() -> bool:
-        seen.append(_most_of_one_gpu(node))
-        return all(place.get(name)["status"]["phase"] == "Running" for name in names)
-
-    eventually(are_running, seconds=PREPARED_AGAIN_SECONDS, what=f"{', '.join(names)} run")
-    return max(seen)
-
-
-def _most_of_one_gpu(node: Node) -> float:
-    """Add up the shares of the containers that have the same GPU now, on the GPU that is given most, by environment."""
-    script = (
-        "import pathlib, collections, json\n"
-        "found = collections.defaultdict(dict)\n"
-        "for path in pathlib.Path('/proc').glob('[0-9]*'):\n"
-        "    try:\n"
-        "        text = (path / 'environ').read_bytes().decode(errors='replace')\n"
-        "        group = (path / 'cgroup').read_text()\n"
-        "    except OSError:\n"
-        "        continue\n"
-        "    variables = dict(one.split('=', 1) for one in text.split(chr(0)) if '=' in one)\n"
-        "    gpu = variables.get('NVIDIA_VISIBLE_DEVICES', '')\n"
-        "    if gpu.startswith('GPU-') and 'GPU_SHARE_FRACTION' in variables:\n"
-        "        found[gpu][group] = float(variables['GPU_SHARE_FRACTION'])\n"
-        "print(json.dumps([round(sum(one.values()), 3) for one in found.values()]))\n"
-    )
-    return max(json.loads(node.run(f"python3 - <<'END'\n{script}END\n")), default=0.0)

@@ -1,0 +1,1 @@
+"""The overlay for DRA: a package, so that pytest takes the overlay away before the other tests begin."""

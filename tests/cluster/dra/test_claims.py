@@ -1,0 +1,88 @@
+"""Who may make, use and change claims, templates and slices of our driver: the scheduler, and nobody else."""
+
+import shlex
+
+import pytest
+
+from tests.cluster.api import Object
+from tests.cluster.cluster import Cluster, eventually
+from tests.cluster.dra.shares import started
+from tests.cluster.installation import Installation
+from tests.cluster.pods import Place, container, pod
+
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
+TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates"
+
+
+def test_a_kubelet_may_read_a_claim_that_the_node_authorizer_has_not_heard_of(here: Place) -> None:
+    kubelet = "--as=system:node:of-no-pod --as-group=system:nodes --as-group=system:authenticated"
+    asked = f"kubectl auth can-i get resourceclaims.resource.k8s.io/of-no-pod -n {here.name} {kubelet}"
+    assert here.cluster.attempt(asked).stdout.strip() == "yes"
+    assert here.cluster.attempt(asked.replace("can-i get", "can-i delete")).stdout.startswith("no")
+
+
+def _claim(class_name: str) -> Object:
+    requests = [{"name": "r", "exactly": {"deviceClassName": class_name}}]
+    return {"metadata": {"name": "own"}, "spec": {"devices": {"requests": requests}}}
+
+
+@pytest.mark.parametrize("class_name", ["share-1000m.gpu-share.dev", "share-200m-timesliced.gpu-share.dev"])
+def test_nobody_makes_a_claim_or_a_template_of_our_classes(here: Place, class_name: str) -> None:
+    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | _claim(class_name)
+    made = here.cluster.api.ask("POST", CLAIMS.format(here.name), body)
+    assert "are made by the scheduler alone" in made.message
+    template = {"metadata": {"name": "own"}, "spec": {"spec": _claim(class_name)["spec"]}}
+    made = here.cluster.api.ask(
+        "POST",
+        TEMPLATES.format(here.name),
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", **template},
+    )
+    assert "cannot name a device class of gpu-share" in made.message
+
+
+def test_a_claim_of_anothers_class_is_nobodys_business(here: Place) -> None:
+    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | _claim("gpu.example.com")
+    assert here.cluster.api.ask("POST", CLAIMS.format(here.name), body).ok
+
+
+def test_no_pod_uses_the_claim_of_another_one(here: Place) -> None:
+    started(here, "0.2", "owner")
+    (claim,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
+    thief = container(resources={"claims": [{"name": "stolen"}]})
+    claims = [{"name": "stolen", "resourceClaimName": claim["metadata"]["name"]}]
+    made = here.create(pod(None, thief, name="thief", resourceClaims=claims))
+    if made.ok:  # the scheduler may bind it only together with the claim's reservation
+        eventually(lambda: here.events("FailedScheduling", "Pod"), what="the scheduler has tried")
+        (after,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
+        assert [one["name"] for one in after["status"]["reservedFor"]] == ["owner"]
+        assert here.get("thief")["status"]["phase"] == "Pending"
+
+
+def test_users_change_nothing_of_a_claim_that_is_held(here: Place) -> None:
+    started(here, "0.2", "owner")
+    (claim,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
+    path = f"{CLAIMS.format(here.name)}/{claim['metadata']['name']}"
+    removed = here.cluster.api.ask("PATCH", path, {"metadata": {"finalizers": None}})
+    assert "is changed by the scheduler and the controllers" in removed.message
+
+
+def test_a_plugin_writes_no_slice_of_another_node(by_dra: Installation, here: Place) -> None:
+    (name,) = [one["metadata"]["name"] for one in by_dra.pods("plugin")]
+    script = (
+        "from plugin.dra.api_server import ApiServer, SLICES; import os, pathlib; "
+        "api = ApiServer.from_environment(os.environ, "
+        "credentials=pathlib.Path('/var/run/secrets/kubernetes.io/serviceaccount')); "
+        "api.create(SLICES, {'apiVersion': 'resource.k8s.io/v1', 'kind': 'ResourceSlice', 'metadata': {'name': 'x'}, "
+        "'spec': {'driver': 'gpu-share.dev', 'nodeName': 'other', 'pool': {'name': 'other', 'generation': 1, "
+        "'resourceSliceCount': 1}, 'devices': []}})"
+    )
+    ran = here.cluster.attempt(f"kubectl -n gpu-share exec {name} -- python3 -c {shlex.quote(script)}")
+    assert "on its own node only" in ran.stderr
+
+
+def test_policies_of_claims_are_without_a_warning(by_dra: Installation, cluster: Cluster) -> None:
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    for name in ("gpu-share-claims", "gpu-share-claim-templates", "gpu-share-slices", "gpu-share"):
+        status = cluster.api.get(f"{path}/{name}").get("status", {})
+        assert not status.get("typeChecking", {}).get("expressionWarnings"), name
+    assert by_dra.overlay
