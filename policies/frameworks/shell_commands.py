@@ -22,6 +22,7 @@ from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, 
 from policies.frameworks.shell_calls import ShellCalls
 
 _STEPS_OF_COMMAND: Final = 30  # beside one for each of its words
+_STEPS_OF_NAME: Final = 3  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -99,13 +100,13 @@ class ShellCommands(ShellCalls):
             self._find("")
         if loses_environment(wrappers.every()):
             self._values.lose_environment()
-        words = wrappers.every()
-        self._name(
-            [one for one in named if one in words and not one.startswith("IFS=")]
-        )  # which a shell sets at its start
+        words = set(wrappers.every())
+        # IFS is what a shell sets at its start.
+        self._name([one for one in named if one in words and not one.startswith("IFS=")])
 
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
+        self._of_container.work(_STEPS_OF_NAME * len(named))
         for name, value, is_element in given(named):
             if is_element:
                 self._values.give(f"{name}{ALL}", [value])

@@ -24,6 +24,7 @@ from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
+_STEPS_OF_LOOK: Final = 10  # at a text that may be run
 _STEPS_OF_TEXT: Final = 40  # beside those of what is in it
 _CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
@@ -156,6 +157,7 @@ class ShellTexts:
         """Look at a word that its program may run."""
         if text in self._sure:
             return
+        self._of_container.work(_STEPS_OF_LOOK)
         is_read = ANYTHING not in text and COMPUTED.search(text) and self._run(text, is_text=False)
         if not is_read and self._names_framework(text) and (_ASSIGNS.search(text) or has_positional(text)):
             self._unreadable(text, reads=True)

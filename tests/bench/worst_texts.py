@@ -42,6 +42,15 @@ def word_lists(size: int) -> Iterator[Worst]:
         for text in ("vllm $E", f"{ways}eval $A $E", "for A in $E; do eval $A $E; done", 'set -- $E; vllm "$@"'):
             yield f"{text[-20:]!a} of {unit}", pod("0.2", container(command=["sh", "-c", text], env=value))
 
+    for name, first, word in (
+        ("variables for a command", "env", "A{}="),
+        ("options for xargs", "xargs", "-{};"),
+        ("texts that no shell can read", "x", "{{`sh -c {}"),
+        ("texts for eval", "x", "eval `-gp{}"),
+    ):
+        many = [word.format(number) for number in range(min(2000, size // len(word) // 2))]
+        yield name, pod("0.2", container(command=[first, *many, "`"]))
+
     for name, unit in (
         ("env env …", ["env"]),
         ("python3 -u -u …", ["python3", *["-u"] * 10_000]),
