@@ -30,6 +30,7 @@ MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts tak
 
 CHARACTERS_OF_STEP: Final = 32  # that are made
 _STEPS_OF_TOKEN = 4
+_OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
 _NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
@@ -57,14 +58,14 @@ class Allowance:
         self._settings = MOST_SETTINGS
         self._steps = MOST_STEPS
 
-    def read(self, text: str) -> None:
+    def read(self, text: str, signs: Sequence[str] = ("$",)) -> None:
         """
-        Count the references that *text* may have.
+        Count the references that *text* may have, each of which begins with one of *signs*.
 
         Raises:
             DeniedError: If there are more than in any real pod.
         """
-        self._references -= text.count("$")
+        self._references -= sum(map(text.count, signs))
         if self._references < 0:
             what = f"The pod has more than {MOST_REFERENCES} dollar signs in its words and variables"
             raise DeniedError("PodTooLarge", what, "Write what they refer to, or put it into a file")
@@ -212,7 +213,7 @@ class Variables:
         self._values = values
 
     def _expand(self, text: str, value_of: Callable[[str], str | None]) -> str:
-        self._allowance.read(text)
+        self._allowance.read(text, _OF_KUBELET)
         end = text.rfind(")") + 1  # behind it nothing is a reference, and looking for one would never end
 
         def replaced(match: re.Match[str]) -> str:

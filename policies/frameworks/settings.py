@@ -68,6 +68,8 @@ class SettingIndex:
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
         self.in_text = _pattern(self._lengths)
+        self.numbers = {name for name, settings in self.variables.items() if _is_number(settings)}
+        self.lists = {name: found for name, settings in self.variables.items() if (found := _members(settings))}
 
     def _add(self, setting: Setting) -> None:
         written = setting.written
@@ -163,7 +165,7 @@ def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
     """
     choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
     # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
-    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?![\w\0-])(?=[=,\s]*([^\s\x7f]{{0,64}}))")
+    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?![\w\0*.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,64}}))")
 
 
 def _abbreviated(full: str, shortest: int) -> str:
@@ -173,3 +175,16 @@ def _abbreviated(full: str, shortest: int) -> str:
     for one in reversed(characters[shortest:]):
         rest = f"(?:{one}{rest})?+"  # possessive: an abbreviation of an abbreviation ends in the middle of a word
     return "".join(characters[:shortest]) + rest
+
+
+def _is_number(settings: list[Setting]) -> bool:
+    """Whether a variable holds a number and nothing else."""
+    return all(isinstance(one.written, Spelling) and not one.written.separator for one in settings)
+
+
+def _members(settings: list[Setting]) -> tuple[str, re.Pattern[str]] | None:
+    """Return what is between the settings in a variable, and what matches those of ours; None if it holds one alone."""
+    separators = {one.written.separator for one in settings} - {""}
+    begins = {one.written.around[0] if isinstance(one.written, Spelling) else one.written.begins for one in settings}
+    choice = "|".join(map(re.escape, sorted(begins - {""})))
+    return (separators.pop(), re.compile(rf"(?<![\w-])(?:{choice})[^\s,;]*")) if separators and choice else None

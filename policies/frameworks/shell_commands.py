@@ -26,6 +26,7 @@ _STEPS_OF_NAME: Final = 3  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
+_CALLBACK = re.compile(r"-t*C")  # of mapfile
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
 
 
@@ -171,7 +172,7 @@ class ShellCommands(ShellCalls):
                 self._find("")
         elif takes_any_word(program):
             self._reads_input = True  # and may run parts of it
-        if takes_any_word(program) and any(ANYTHING in one or one.startswith("-C") for one in every):
+        if takes_any_word(program) and any(ANYTHING in one or _CALLBACK.match(one) for one in every):
             self._find("")
         elif program in (".", "source") and any(map(is_input, every[1:])):
             self._reads_input |= not self._has_body

@@ -6,6 +6,7 @@ from tests.bypass.attempt import Attempt, by_webhook, variable
 from tests.bypass.corpus_memory_dialects import dialects
 from tests.bypass.corpus_memory_nothing import of_nothing
 from tests.bypass.corpus_memory_overriding import in_any_image, overriding
+from tests.bypass.corpus_memory_places import places
 from tests.bypass.corpus_memory_shell import shell_texts
 from tests.bypass.corpus_memory_texts import texts, wrapped
 from tests.bypass.corpus_memory_variables import of_variables
@@ -30,7 +31,7 @@ DIGITS = variable("N", "95")
 
 def greedy() -> list[Greedy]:
     """List every one."""
-    of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects(), *ways())
+    of_words = (*_expanded(), *_unread(), *wrapped(), *texts(), *shell_texts(), *dialects(), *ways(), *places())
     return [*of_words, *of_variables(), *of_nothing(), *_variables(), *_others(), *in_any_image(), *overriding()]
 
 

@@ -70,6 +70,7 @@ _HIDING = (
     f'echo "${{Z:-\'"\'}}"\n{_HIDDEN}\necho }}"',
     f"trap -- '{_HIDDEN}' 0",
     f". /dev/stdin <<E\n{_HIDDEN}\nE",
+    f"alias g={USE}; 0.1\nalias v='vllm serve m '\nv g 0.95",
     f'command_not_found_handle() {{ shift; vllm serve m "$@"; }}; wandb --gpu${{Z}}{_REST}',
 )
 # Where the words of the text say it.
@@ -77,7 +78,6 @@ _SAYING = (
     f"{{ : ${{B:=0}}; }}; W=${{B[@]}}{_REST}; vllm serve m $W",
     f'set -- {USE}; 0.1; vllm serve m "$@" 0.95',
     f"true && A={USE}; 0.1; vllm serve m $A 0.95",
-    f"alias g={USE}; 0.1\nalias v='vllm serve m '\nv g 0.95",
 )
 # Of others than shells that are known, which run a text all the same.
 _STARTERS = (

@@ -32,7 +32,6 @@ _ABOVE = (
     f"O={USE}; case x in x) V=0.95;; *) V=0.1;; esac; vllm serve m $O $V",
     f"for A in {_MANY} --gpu; do vllm serve m $A{_REST}; done",
     f"for A in {_MANY} B=--gpu; do env $A sh -c 'vllm serve m $B{_REST}'; done",
-    f'A=x; A={USE}; A="$A 0.95"; vllm serve m $A',
     "A=1; ((A=9)); vllm serve m --gpu-memory-utilization=0.$A",
     'A=(q --gpu-memory-utilization=0.95); vllm serve m "${A[@]:1}"',
 )
@@ -40,6 +39,7 @@ _ABOVE = (
 _UNTOLD = (
     f"bash() {{ vllm serve m --gpu$2; }}; bash -c {_REST}",
     f'A=0.95; A="{USE} $A"; vllm serve m $A 0.1',
+    f'A=x; A={USE}; A="$A 0.95"; vllm serve m $A',
     f'A=(0.95); A=({USE} "${{A[@]}}" 0.1); vllm serve m "${{A[@]}}"',
     "A=1; : $((SUM)); vllm serve m --gpu-memory-utilization=0.$A",
     "A=1; B=SUM; : $((B)); vllm serve m --gpu-memory-utilization=0.$A",

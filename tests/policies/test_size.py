@@ -205,3 +205,12 @@ def test_the_text_of_a_pod_that_comes_back_in_the_answer_is_bounded() -> None:
     asked = {f"container.gpu-share.dev/{name}": "0.1" for name in names}
     init = [{"name": name, "image": "pytorch/pytorch:2.10.0", "env": [conf]} for name in names]
     assert denied(pod(None, annotations=asked, initContainers=init)).code == "PodTooLarge"
+
+
+@pytest.mark.parametrize(("own", "of_kubelet", "fits"), [(1900, 50, True), (2048, 0, True), (2049, 0, False)])
+def test_a_dollar_of_a_shell_counts_once(own: int, of_kubelet: int, *, fits: bool) -> None:
+    on = pod("0.2", container(command=["sh", "-c", "echo $(date)\n" * of_kubelet + "echo $A\n" * own]))
+    if fits:
+        granted(on)
+    else:
+        assert "dollar signs" in denied(on).message

@@ -30,16 +30,16 @@ SET_BY_SHELLS = frozenset(
 _SPLITS = frozenset({"IFS"})
 _SPECIAL = re.compile(r"[\"'\\$`(){}\[\];&|<>]")  # to a shell; most command lines have none of them
 # A shell writes what is in braces once for each part, so what an option goes on with in them is unread.
-_SPACED = str.maketrans("()}[];&|<>{", " " * 10 + UNREAD, "'\"\\")
+_SPACED = str.maketrans("()}[]{", " " * 5 + UNREAD, "'\"\\")
 _BRACES = re.compile(r"\{[^\s{}]*+\}")
 _OF_OTHERS = frozenset("(\\!^")
 # An option whose name is partly unread, and a word that begins with what may be an option.
 _PART_UNREAD = re.compile(r"-(?<![\w-]-)([\w-]*+)\x00([\x01-\x03\x08]?)")
-_MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f]\x00\x01)")
+_MAY_BE_OPTION = re.compile(r"\x00\x01(?<![^\s\x7f;&|<>]\x00\x01)")
 
 
 def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) -> str:
-    """Take quotes, brackets and line ends out of *text*; put in what its variables say, and *computed* for the rest."""
+    """Take quotes, brackets and joined line ends out of *text*; put in its variables, and *computed* for the rest."""
     if not _SPECIAL.search(text):
         return text
     if "$" in text or "`" in text:

@@ -66,6 +66,19 @@ _RUNNING: Final = {
     "wget": ("--use-askpass", "-e", "--execute"),
     "zip": ("-T", "--unzip-command"),
 }
+# The same options behind others that take no value, as in `mapfile -tC`.
+_RUNNING_IN_CLUSTER: Final = {
+    name: re.compile(pattern)
+    for names, pattern in (
+        ("mapfile readarray", "-t+C"),
+        ("nc netcat", "-[46dhklnrtuvz]+[ce]"),
+        ("apt apt-get", "-[a-z]+o"),
+        ("wget", "-[bcdFhHkKLmnNpqrSvVxE]+e"),
+        ("scp sftp", "-[346ABCpqrRTv]+[SDo]"),
+        ("zip", "-[a-su-z0-9]+T"),
+    )
+    for name in names.split()
+}
 _RUNS_IN_AWK = re.compile(r"system|(?<!\|)\|(?!\|)|(?:^|\n)[^\S\n]*@").search
 _SCRIPT_OF_SED = re.compile(r"-[nrEszu]*e|--expression=?")
 _OPTION_OF_SED = re.compile(
@@ -118,7 +131,9 @@ def runs_another(words: Sequence[str]) -> bool:
     name = words[0].rpartition("/")[2]
     if runs := _RUNS_IN_SCRIPTS.get(name):
         return runs(words[1:])
-    begins = _RUNNING.get(name, ())
+    begins, cluster = _RUNNING.get(name, ()), _RUNNING_IN_CLUSTER.get(name)
+    if cluster and any(map(cluster.match, words[1:])):
+        return True
     return bool(begins) and any(one.startswith(begins) or one.lower().startswith(begins) for one in words[1:])
 
 

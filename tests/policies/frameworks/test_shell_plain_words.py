@@ -16,7 +16,7 @@ PIECES = st.sampled_from([*NAMES, "$", "=", "=x ", " ", "_", "1", "${", "}", ";"
 @example({"A1"}, "$A1=A1=")
 @example(set(NAMES), " A1=")
 def test_a_variable_has_its_value_in_a_text_that_does_not_assign_it(referred: set[str], rest: str) -> None:
-    env = [Variable(name=name, value=f"<value of {name}>") for name in NAMES]
+    env = [Variable(name=name, value=f"[value of {name}]") for name in NAMES]
     text = "".join(f"${name};" for name in sorted(referred)) + rest
     words = in_plain_words(text, Variables(Container(name="main", env=env), Allowance()))
     for name in referred:

@@ -1,0 +1,47 @@
+"""An option of a command line or a text: whose memory setting it is, and whether its value is within the share."""
+
+from policies.frameworks.expansion import UNREAD
+from policies.frameworks.framework import Override, Spelling
+from policies.frameworks.judge import Judge, OwnValue, number_in, shown
+from policies.frameworks.settings import Option, SettingIndex
+
+
+def option_of(name: str, value: str, index: SettingIndex, judge: Judge) -> Option:
+    """Choose among the settings that *name* may be: the one that the *value* is written for, else the likeliest."""
+    options = index.of_option(name)
+    return judge.likeliest([one for one in options if _is_written_for(one, value)] or options)
+
+
+def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue | None:
+    """Judge the *value* of an option as it is *written*; None if it is another's."""
+    judge.count()
+    framework, setting = option.setting
+    if isinstance(setting, Override):
+        return None if value in setting.harmless else _overriding(option, setting, written, value, judge)
+    number = number_in(setting, value)
+    if number is None and option.setting.is_specific:  # the same option with another purpose
+        return OwnValue("unread", setting.name, shown(value)) if UNREAD in value else None
+    verdict = judge.verdict(framework, setting, value if number is None else number)
+    if judge.is_certain(option):
+        return OwnValue(verdict, setting.name, shown(value), framework)
+    if verdict == "within" or not judge.may_be(option, value):
+        return None
+    return _uncertain(setting, written, value, fix=f"Write {setting.name}, or call another option otherwise")
+
+
+def _overriding(option: Option, setting: Override, written: str, value: str, judge: Judge) -> OwnValue | None:
+    """Judge an option that makes a framework ignore its fraction, or an abbreviation of one; None if another's."""
+    if judge.is_certain(option) or judge.has_name_of(option.framework):
+        return OwnValue("overriding", setting.name, shown(value), option.framework)
+    if option.is_in_full or not judge.may_override(value):
+        return None
+    return _uncertain(setting, written, value, fix="Remove it, or write another option in full")
+
+
+def _uncertain(setting: Spelling | Override, written: str, value: str, *, fix: str) -> OwnValue:
+    return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value), fix=fix)
+
+
+def _is_written_for(option: Option, value: str) -> bool:
+    written = option.setting.written
+    return option.setting.is_specific and isinstance(written, Spelling) and number_in(written, value) is not None

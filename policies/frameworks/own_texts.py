@@ -1,0 +1,142 @@
+"""
+A user's own memory settings in texts: what a shell may run, and what a script may put on a command line.
+
+The texts are those of `shell.plain_words`, without quotes and brackets, with the signs that end a shell's command.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from policies.frameworks.expansion import UNREAD
+from policies.frameworks.framework import Spelling
+from policies.frameworks.judge import Judge, OwnValue
+from policies.frameworks.own_options import judged, option_of
+from policies.frameworks.own_variables import assigned
+from policies.frameworks.settings import Option, SettingIndex
+
+_ENDS_COMMAND: Final = (";", "|", "&&")
+_FIX: Final = "Write its value behind it, or name it in no text that a shell runs"
+_NEXT_OPTION: Final = ",-"  # in a list whose quotes are gone: `["--a=1","--b=2"]`
+_ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
+_ENDS_LIST = {sign: re.compile(rf"[{ends}\n\x7f]") for sign, ends in ((",", ";|&<>"), (";", "|&<>"))}
+# Without a digit only these are numbers; what stands behind an option in a sentence, or in the next line, is none.
+_NO_NUMBER = re.compile(r"(?![+-]?(?:nan|inf))[\w./:@%+~-]*", re.IGNORECASE)
+_DIGIT = re.compile(r"[0-9]")
+# What stands between a variable and its value; a member called value follows the name in YAML.
+_ASSIGNING = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]*)")
+_ASSIGNING_BEHIND_OPTION = re.compile(r"([=:,\s\x7f]+)([^\s\x7f]*)")  # mpiexec -genv NAME value
+_SETTING = re.compile(r"(?:^|[\s\x7f])(?:setenv|-[\w-]*)[\s\x7f]+$", re.ASCII)
+_LONGEST_SETTING: Final = 32  # characters of such a word in front of a name, with what is between them
+_IN_NAME = re.compile(r"\w")
+_GLUED = re.compile(r"(?<![\w-])-[A-Za-z]{1,4}$")  # `su -lcNAME=value`
+_LONGEST_GLUED: Final = 6
+
+
+class OptionInText(NamedTuple):
+    """An option in a text, the place and length of its value, and what it sets."""
+
+    option: Option
+    start: int
+    value: str
+    found: OwnValue
+
+
+class Texts:
+    """Finds the settings in texts."""
+
+    def __init__(self, index: SettingIndex, judge: Judge) -> None:
+        """Look for those of *index*."""
+        self._index = index
+        self._judge = judge
+
+    def settings(self, text: str, *, is_run: bool) -> Iterator[OwnValue]:
+        """Yield what a text sets by options and by variables; *is_run*: a shell runs it."""
+        for one in self.options(text, is_run=is_run):
+            yield msgspec.structs.replace(one.found, is_read=is_run)
+        for found in self.assigned(text):
+            yield msgspec.structs.replace(found, is_read=is_run)
+
+    def options(self, text: str, *, is_run: bool = False) -> Iterator[OptionInText]:
+        """Yield the options in a text; one without a value may have it elsewhere if *is_run*, or is in a sentence."""
+        for match in self._index.in_text.finditer(text):
+            behind = match[2].rstrip(",")
+            option = option_of(match[1], behind, self._index, self._judge)
+            value = _value_of(option, behind)
+            if not _is_fraction(option) or _DIGIT.search(value) or not _NO_NUMBER.fullmatch(value):
+                found = judged(option, f"--{match[1]}", value, self._judge)
+            else:
+                found = self._without_value(option, is_run=is_run)
+            if found is not None:
+                yield OptionInText(option, match.start(2), value, found)
+
+    def _without_value(self, option: Option, *, is_run: bool) -> OwnValue | None:
+        self._judge.count()
+        if not (is_run and self._judge.is_certain(option)):
+            return None
+        return OwnValue("unread", option.setting.written.name, "a value that is not behind it", fix=_FIX)
+
+    def assigned(self, text: str) -> Iterator[OwnValue]:
+        """Yield what a text sets by variables: `NAME=value`, `setenv NAME value`, or a member of JSON or YAML."""
+        for name in self._index.variables:
+            at = text.find(name)
+            while at >= 0:
+                self._judge.count()
+                end = at + len(name)
+                following = text.find(name, end)
+                if _is_whole_name(text, at):
+                    region = text[end : following if following >= 0 else len(text)]
+                    yield from self._assigned(name, region, is_set=_is_set(text, at))
+                at = following
+
+    def _assigned(self, name: str, behind: str, *, is_set: bool) -> Iterator[OwnValue]:
+        """Judge what stands *behind* a variable's name; *is_set*: the word in front says that its value does."""
+        match = (_ASSIGNING_BEHIND_OPTION if is_set else _ASSIGNING).match(behind)
+        if match is None:
+            return
+        how, value = match.groups()
+        is_told = "=" in how or _DIGIT.search(value) is not None
+        if not is_told and not ((is_set or ":" in how) and (UNREAD in value or name not in self._index.numbers)):
+            return  # a sentence about it
+        if name not in self._index.lists:
+            yield from self._judged(name, _ENDS_VALUE.split(value, maxsplit=1)[0] or value)
+            return
+        sign, begins = self._index.lists[name]
+        region = _ENDS_LIST[sign].split(behind[match.start(2) :], maxsplit=1)[0]
+        for one in ":,;":  # spaces beside them mean nothing
+            region = one.join(map(str.strip, region.split(one)))
+        if UNREAD in region.partition(" ")[0]:
+            yield from self._judged(name, region.partition(" ")[0])
+            return
+        for member in begins.finditer(region):
+            yield from self._judged(name, member[0])
+
+    def _judged(self, name: str, value: str) -> Iterator[OwnValue]:
+        for found, _ in assigned(name, value, self._index, self._judge):
+            yield found
+
+
+def _value_of(option: Option, text: str) -> str:
+    """Cut what stands behind an option where the command or its word ends; "" if nothing of it is a value."""
+    if text.startswith(_ENDS_COMMAND):
+        return ""
+    if option.setting.is_specific:
+        return text.split(_NEXT_OPTION, maxsplit=1)[0]
+    return _ENDS_VALUE.split(text, maxsplit=1)[0] or text
+
+
+def _is_fraction(option: Option) -> bool:
+    return isinstance(option.setting.written, Spelling) and not option.setting.is_specific
+
+
+def _is_whole_name(text: str, at: int) -> bool:
+    """Whether a variable's name begins at *at*, and not in the middle of a longer one."""
+    is_inside = at > 0 and _IN_NAME.match(text, at - 1) is not None
+    return not is_inside or _GLUED.search(text[max(0, at - _LONGEST_GLUED) : at]) is not None
+
+
+def _is_set(text: str, at: int) -> bool:
+    """Whether the word in front of *at* says that the next two are a variable and its value."""
+    return _SETTING.search(text[max(0, at - _LONGEST_SETTING) : at]) is not None

@@ -1,0 +1,112 @@
+"""Settings of variables and options in unusual places: in lists, in JSON and YAML, behind an option, in a sentence."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.bypass.attempt import variable
+from tests.bypass.greedy import CONF, CONFIG_MAP, FRACTION, JAX, USE, Greedy, Outcome
+
+_CREATE = "JAX_PJRT_CLIENT_CREATE_OPTIONS"
+_ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
+_MANY = "max_split_size_mb:512," * 30
+# Of a list, one behind the other.
+_LISTED = (
+    f"{_CREATE}='preallocate:true;memory_fraction:0.95' python t.py",
+    f"{_CREATE}='memory_fraction:0.1; memory_fraction : 0.95' python t.py",
+    f"{CONF}='a:1 , {FRACTION} : 0.95' python t.py",
+    f"{CONF}={_MANY}{FRACTION}:0.95 python t.py",
+    f"export {CONF}='{_MANY.replace(',', ' , ')}{FRACTION}:0.95'",
+)
+_LISTED_OVERRIDES = (
+    f"{_CREATE}='preallocate:true;allocator:platform' python t.py",
+    f"{CONF}={_MANY}backend:cudaMallocAsync python t.py",
+    f"setenv {_ALLOCATOR} platform; python t.py",
+    f"set -gx {_ALLOCATOR} platform; python t.py",
+    f"mpiexec -genv {_ALLOCATOR} platform python t.py",
+)
+_LISTED_HARMLESS = (
+    f"export {CONF}={FRACTION}:0.2;python t.py",
+    f"exec env {CONF}=backend:native,{FRACTION}:0.1>/log python t.py --backend:nccl",
+    f"{_CREATE}=preallocate:true;python t.py",
+    f"{CONF}=expandable_segments:True torchrun t.py\ncat <<E\nbackend: nccl\nE",
+    f"echo {_ALLOCATOR} is not set, nor {JAX}",
+)
+# The name stands behind the letter of an option.
+_BEHIND_A_LETTER = (
+    ["env", f"-S{JAX}=0.95 python t.py"],
+    ["su", "app", f"-c{JAX}=0.95 python t.py"],
+    ["su", "app", f"-lc{JAX}=0.95 python t.py"],
+    ["strace", f"-E{JAX}=0.95", "python", "t.py"],
+    ["sh", "-c", f"strace -E{JAX}=0.95 python t.py"],
+)
+# A text that only names the option, with how often it is written and used.
+_NAMED = (
+    f'[[ "$*" == *{USE}* ]] || set -- "$@" {USE} 0.1; exec vllm serve m "$@"',
+    f'case " $* " in *" {USE}"*) ;; *) set -- "$@" {USE} 0.1;; esac; exec vllm serve m "$@"',
+    f"exec vllm serve m {USE} 0.1>/log",
+    f"exec vllm serve m {USE} 0.1;",
+    f"vllm serve m {USE} 0.1& wait",
+)
+_NAMED_ALONE = (
+    f"if vllm serve --help | grep -q -- {USE}; then exec vllm serve m {USE} 0.1; fi",
+    f"vllm serve --help | grep -q -- {USE} && exec vllm serve m {USE} 0.1",
+    f"echo 'with {USE}'; exec vllm serve m {USE} 0.1",
+    f"echo 'with {USE}'\nexec vllm serve m {USE} 0.1",
+)
+
+
+def places() -> Iterator[Greedy]:
+    yield from _texts("listed", _LISTED, "denied", "denied")
+    yield from _texts("listed", _LISTED_OVERRIDES, "kept", "denied")
+    yield from _texts("listed", _LISTED_HARMLESS, "kept", "kept")
+    yield from _texts("named", _NAMED, "kept", "kept")
+    yield from _texts("named alone", _NAMED_ALONE, "warned", "denied")
+    yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "denied", "denied")
+    for words in _BEHIND_A_LETTER:
+        yield Greedy(f"behind a letter: {words}", {"command": words}, "denied", "denied")
+    by_mpi = ["mpiexec", "-genv", JAX, "0.95", "python", "t.py"]
+    yield Greedy("a variable and its value as words", {"command": by_mpi}, "lowered", "lowered")
+    twice = {"args": [USE, f"{JAX}=0.9"]}
+    yield Greedy("a variable as an option's value", twice, "lowered", "lowered")
+    yield from _documents()
+    yield from _sentences()
+
+
+def _documents() -> Iterator[Greedy]:
+    unread: dict[str, Any] = {"env": [variable("F", None, **CONFIG_MAP)]}
+    for member, under_mps in (
+        (f'"{JAX}":"$(F)"', "warned"),
+        (f'"{CONF}":"backend:cudaMallocAsync"', "kept"),
+        (f'"{_ALLOCATOR}" : "platform"', "kept"),
+        ('"TF_GPU_ALLOCATOR":"cuda_malloc_async"', "kept"),
+        (f'"{JAX}":{" " * 600}"0.95"', "denied"),
+        (f'"{_CREATE}":"a:1;memory_fraction:0.95"', "denied"),
+    ):
+        document = f'{{"env_vars":{{{member}}}}}'
+        command = ["ray", "job", "submit", "--runtime-env-json", document, "--", "python", "t.py"]
+        name = f"in JSON: {member[:60]}"
+        yield Greedy(name, unread | {"command": command}, under_mps, "denied")  # type: ignore[arg-type]
+    for text in (
+        '["--backend-config=tensorflow,gpu-memory-fraction=0.1","--http-port=1"]',
+        f"- {USE}\n- '0.1'\n",
+        f'{{"{USE}": 0.1}}',
+    ):
+        yield Greedy(f"within the share in a document: {text}", {"env": [variable("C", text)]}, "kept", "kept")
+        above = [variable("C", text.replace("0.1", "0.95"))]
+        yield Greedy(f"above it: {text}", {"env": above}, "denied", "denied")
+
+
+def _sentences() -> Iterator[Greedy]:
+    note = f"see {USE} in the docs of vLLM"
+    yield Greedy("a sentence in a variable", {"env": [variable("NOTE", note)]}, "kept", "kept")
+    prompt = ["python", "bot.py", "--prompt", f"Explain {USE} of vLLM"]
+    yield Greedy("a sentence in a word", {"args": prompt}, "kept", "kept")
+    for number in ("nan", "inf", "Infinity", "+nan"):
+        yield Greedy(
+            f"{number}, which is no sentence", {"env": [variable("E", f"{USE} {number}")]}, "lowered", "lowered"
+        )
+
+
+def _texts(kind: str, texts: tuple[str, ...] | list[str], under_mps: Outcome, sliced: Outcome) -> Iterator[Greedy]:
+    for text in texts:
+        yield Greedy(f"{kind}: {text[:90]!a} {len(text)}", {"command": ["bash", "-c", text]}, under_mps, sliced)
