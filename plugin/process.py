@@ -26,7 +26,6 @@ from plugin.presence import alone
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
-from plugin.shares.handover import forget_others
 from plugin.shares.strategy import StrategyOf, check_of
 from plugin.shares.toolkit import ToolkitConfiguration
 from plugin.state_files import boot_id
@@ -119,8 +118,6 @@ def _run(
     tenants = TenantWatch(node.held)
     tenants.look()  # before the kubelet hears of what is free
     reconciler.look(probe)
-    if not probe.skipped:  # a GPU that could not be seen may be all there is of a resource
-        forget_others(node.handover, {*node.resources.advertised, *node.held.resources})
     _log_start(node, probe)
     node.servers.start()  # before the reconciler, which adds to them from its own thread
     if driver is not None:

@@ -195,9 +195,9 @@ class Devices:
         self._is_lost = self._occupied.is_lost((gpu.uuid for gpu in self._pool.gpus), but_as=named)
         self._count()
         advertised = self._advertised()
-        indexes, earlier = self._labels.known(self._pool, self._listed(advertised)), self._earlier()
-        if (indexes, earlier) != (self._pool.indexes, self._pool.earlier):
-            self._pool = replace(self._pool, indexes=indexes, earlier=earlier)
+        indexes = self._labels.known(self._pool, self._listed(advertised))
+        if indexes != self._pool.indexes:
+            self._pool = replace(self._pool, indexes=indexes)
         parts = self._labels.devices(self._pool, advertised)
         is_news = parts != self._parts
         if is_news:
@@ -242,9 +242,3 @@ class Devices:
             if vgpu.gpu_uuid in listed:
                 listed[vgpu.gpu_uuid] |= {vgpu.index}
         return listed
-
-    def _earlier(self) -> dict[str, frozenset[int]]:
-        """Say by which earlier numbers something is held, by UUID of its GPU."""
-        now, occupied = self._pool.vgpus_per_gpu, self._occupied
-        numbers = {gpu.uuid: occupied.earlier(gpu.uuid, resource=self.resource, now=now) for gpu in self._pool.gpus}
-        return {uuid: some for uuid, some in numbers.items() if some}

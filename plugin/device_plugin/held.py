@@ -22,6 +22,7 @@ from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
 from plugin.shares.allocation import Allocation, allocate, check_ids
 from plugin.shares.binding import bind
 from plugin.shares.preference import AllocationPolicy, preferred_ids
+from plugin.shares.specifications import HeldGrid, HeldGrids
 from plugin.sockets import KUBELET_SOCKET
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
@@ -59,10 +60,17 @@ class HeldVgpus:
         self._followers: list[tuple[Devices, bool]] = []
         self._lock = Lock()
 
-    @property
-    def resources(self) -> frozenset[str]:
-        """The resources of which something is held, also those that this node had under another name."""
-        return self._holdings.resources
+    def grids(self) -> HeldGrids:
+        """Say what containers hold parts of, also of resources that this node had under another name."""
+        holdings = self._holdings
+        is_complete = holdings.known and not holdings.is_blind
+        grids = frozenset(
+            HeldGrid(resource=one.resource, gpu_uuid=gpu, of=one.of, by_cdi=one.by_cdi)
+            for gpu, held in holdings.by_gpu().items()
+            for one in held.values()
+        )
+        # What nobody has said of a vGPU can be anything.
+        return HeldGrids(grids, is_complete and all(one.gpu and one.of for one in holdings.held().values()))
 
     def follow(self, devices: Devices, *, are_divided: bool) -> None:
         """Have *devices* take up what is held, now and at each change; whole GPUs are not divided by any number."""
@@ -123,9 +131,11 @@ class HeldVgpus:
                     devices.set_vgpus_per_gpu(vgpus_per_gpu)
         return why
 
-    def allocate(self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy) -> Allocation:
+    def allocate(
+        self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy, *, by_cdi: bool = False
+    ) -> Allocation:
         """
-        Allocate *ids* of *devices* to a container.
+        Allocate *ids* of *devices* to a container, which may be given a CDI device for them.
 
         Raises:
             AllocationError: If they cannot be held to a share, or their GPU is unhealthy, or it cannot be kept.
@@ -138,7 +148,8 @@ class HeldVgpus:
             for gpu in allocation.gpus:
                 _check_health(gpu, devices)
             on = _distributed(ids, allocation, devices)
-            if why := self._holdings.allocated(on, resource=devices.resource, of=allocation.vgpus_per_gpu):
+            of = allocation.vgpus_per_gpu
+            if why := self._holdings.allocated(on, resource=devices.resource, of=of, by_cdi=by_cdi):
                 raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
         return allocation

@@ -41,6 +41,7 @@ class Holder:
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
     pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
     gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
+    by_cdi: bool = False  # whether its container was given a CDI device for it
 
 
 class Holdings:
@@ -73,6 +74,7 @@ class Holdings:
                 resource=one.resource,
                 of=one.of,
                 gpu="" if one.gpu is None else one.gpu or vgpu.gpu_uuid,
+                by_cdi=one.by_cdi,
             )
             for vgpu, one in self._checkpoint.held.items()
         }
@@ -92,12 +94,6 @@ class Holdings:
     def is_blind(self) -> bool:
         """Whether more may be held than anybody knows: the file is lost, and the kubelet has not named all pods yet."""
         return self._checkpoint.is_unreadable and self._clock() < self._settled_seconds
-
-    @property
-    def resources(self) -> frozenset[str]:
-        """The resources of which something is held."""
-        with self._lock:
-            return frozenset(one.resource for one in self._held.values() if one.resource)
 
     def held(self) -> Mapping[str, Holder]:
         """Say who holds what, as far as it is known at this moment."""
@@ -157,9 +153,9 @@ class Holdings:
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
 
-    def allocated(self, gpu_of: Mapping[str, str], *, resource: str = "", of: int = 0) -> str:
+    def allocated(self, gpu_of: Mapping[str, str], *, resource: str = "", of: int = 0, by_cdi: bool = False) -> str:
         """
-        Note that a container gets vGPUs on GPUs, by ID and UUID, each one of *of* of its GPU.
+        Note that a container gets vGPUs on GPUs, by ID and UUID, each one of *of* of its GPU, and a CDI device or none.
 
         It is a new container, whoever had them before. Say why that cannot be kept, or nothing.
         """
@@ -168,7 +164,12 @@ class Holdings:
             self._pods += 1
             own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
             holder = Holder(
-                container=None, since_seconds=now_seconds, resource=resource, of=of, pod=max(own, default=self._pods)
+                container=None,
+                since_seconds=now_seconds,
+                resource=resource,
+                of=of,
+                pod=max(own, default=self._pods),
+                by_cdi=by_cdi,
             )
             before, on = self._held, {gpu: replace(holder, gpu=gpu) for gpu in {*gpu_of.values()}}
             self._held = {**before, **{text: on[gpu] for text, gpu in gpu_of.items()}}
@@ -198,6 +199,7 @@ class Holdings:
             of=holder.of or self._checkpoint.unknown_of,
             named=holder.container is not None,
             gpu="" if holder.gpu == vgpu.gpu_uuid else holder.gpu or None,
+            by_cdi=holder.by_cdi,
         )
 
     def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:

@@ -16,6 +16,7 @@ from msgspec import Meta
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.allocation import Allocation
+from plugin.shares.cdi import kind
 from plugin.shares.parts_file import Held
 from plugin.state_files import read_small_file
 from policies.contract import HELD_ANNOTATION
@@ -73,28 +74,40 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
         return None
     found: dict[VGpuId, Held] = {}
     for vgpu, held in (pair for entry in entries for pair in _held(entry, is_ours)):
-        known = found.setdefault(vgpu, held)
-        if known != held:
-            found[vgpu] = Held(resource=held.resource, of=1, gpu=None)
+        known = found.get(vgpu, held)
+        by_cdi = known.by_cdi or held.by_cdi
+        same = msgspec.structs.replace(known, by_cdi=held.by_cdi) == held
+        what = held if same else Held(resource=held.resource, of=1, gpu=None)
+        found[vgpu] = msgspec.structs.replace(what, by_cdi=by_cdi)
     return found
 
 
 def _held(entry: _Entry, is_ours: Callable[[str], bool]) -> Iterator[tuple[VGpuId, Held]]:
     ids = sorted(text for texts in (entry.ids or {}).values() for text in texts)
-    given = _given(entry.answer or b"", ids)
+    answer = _answer(entry.answer or b"")
+    given = _given(answer, ids)
     if given is None and not is_ours(entry.resource):
         return
+    by_cdi = any(one.name.startswith(f"{kind(entry.resource)}=") for one in answer.cdi_devices)
     for number, text in enumerate(ids):
         if vgpu := VGpuId.parse(text):
             gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None
             of = given.of if given else _NOT_SAID
-            yield vgpu, Held(resource=entry.resource, of=of, gpu="" if gpu == vgpu.gpu_uuid else gpu)
+            on = "" if gpu == vgpu.gpu_uuid else gpu
+            yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi)
 
 
-def _given(answer: bytes, ids: Sequence[str]) -> _Given | None:
+def _answer(content: bytes) -> api_pb2.ContainerAllocateResponse:
+    """Read an answer; one that says nothing where it cannot be read."""
     try:
-        said = api_pb2.ContainerAllocateResponse.FromString(answer).annotations.get(HELD_ANNOTATION, "")
-        given = msgspec.json.decode(said.encode(), type=_Given)
-    except (DecodeError, ValueError, RecursionError):
+        return api_pb2.ContainerAllocateResponse.FromString(content)
+    except DecodeError:
+        return api_pb2.ContainerAllocateResponse()
+
+
+def _given(answer: api_pb2.ContainerAllocateResponse, ids: Sequence[str]) -> _Given | None:
+    try:
+        given = msgspec.json.decode(answer.annotations.get(HELD_ANNOTATION, "").encode(), type=_Given)
+    except (ValueError, RecursionError):
         return None
     return given if given.gpus and len(ids) % len(given.gpus) == 0 else None

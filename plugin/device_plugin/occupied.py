@@ -46,11 +46,6 @@ class Occupied:
         """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
         return {text: holder.of or usual for text, holder in self.by_gpu.get(gpu, {}).items()}
 
-    def earlier(self, gpu: str, *, resource: str, now: int) -> frozenset[int]:
-        """Say into how many parts else than *now* a GPU was divided for what is held of it as *resource*."""
-        kinds = self._kinds.get(gpu, ())
-        return frozenset(of for held_as, of, _ in kinds if held_as in ("", resource)) - {0, now}
-
     def held_as(self, resource: str, *, but_on: Collection[str] = ()) -> Iterable[VGpuId]:
         """List the vGPUs that are held as *resource*, but for those on some GPUs."""
         for gpu, held in self.by_gpu.items():

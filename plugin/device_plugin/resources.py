@@ -13,10 +13,12 @@ from plugin.errors import HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
 from plugin.lifecycle import Threads
+from plugin.shares.cdi import grids_of
 from plugin.shares.division import Division
-from plugin.shares.handover import Delivery, HandoverSettings, look_for_devices, prepare, restore
+from plugin.shares.handover import HandoverSettings, delivery, look_for_devices
 from plugin.shares.offer import Offer
 from plugin.shares.preference import AllocationPolicy
+from plugin.shares.specifications import Specifications
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
 from policies.contract import DEVICE_PLUGIN, TIME_SLICING, WHOLE, SharingStrategy
@@ -44,13 +46,8 @@ class Resources:
         self._handover = handover
         self._serve = serve
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
-        self._deliveries: dict[str, Delivery] = {}  # by resource, each as it was prepared last
+        self._specifications = Specifications(handover, self._held.grids)
         self._faults: Mapping[str, str] = {}
-
-    @property
-    def advertised(self) -> tuple[str, ...]:
-        """The extended resources that this node has."""
-        return tuple(resource.name for resource in self._resources.values())
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
@@ -87,17 +84,17 @@ class Resources:
 
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
+        self._specifications.see({one.gpu.uuid: (one.gpu, sharing_of(one.strategy, self._cluster)) for one in gpus})
         return look_for_devices(self._handover, [one.gpu for one in gpus], driver=driver)
 
     def restore(self) -> None:
         """
-        Have ready again what containers need and somebody has removed.
+        Have ready what containers need, again where somebody has removed it, and no longer what nobody does.
 
         Raises:
             HandoverError: If that cannot be.
         """
-        for name, delivery in self._deliveries.items():
-            restore(self._handover, name, delivery)
+        self._specifications.restore()
 
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
@@ -125,7 +122,7 @@ class Resources:
             self._resources[strategy, device] = resource
         elif gpus != resource.devices.pool.gpus:
             # Before the kubelet hears of those that are new: it may allocate one at once.
-            self._prepared(resource.name, strategy, replace(resource.devices.pool, gpus=gpus))
+            self._prepare(resource.name, strategy, replace(resource.devices.pool, gpus=gpus))
             resource.devices.set_gpus(gpus)
 
     def divide_by(self, vgpus_per_gpu: int) -> None:
@@ -138,13 +135,13 @@ class Resources:
         for (strategy, _), resource in self._resources.items():
             pool = resource.devices.pool
             if self._division.follows(pool.gpus[0], strategy):
-                now = frozenset({pool.vgpus_per_gpu})
-                earlier = {gpu.uuid: pool.earlier.get(gpu.uuid, frozenset()) | now for gpu in pool.gpus}
-                divided = replace(pool, vgpus_per_gpu=vgpus_per_gpu, earlier=earlier)
-                self._prepared(resource.name, strategy, divided)
+                # By both, since the kubelet may be allocating vGPUs of the number before.
+                self._prepare(resource.name, strategy, pool, replace(pool, vgpus_per_gpu=vgpus_per_gpu))
         if why := self._held.divide_by(vgpus_per_gpu):
             raise HoldingsError(why)
         self._division.set_vgpus_per_gpu(vgpus_per_gpu)
+        for (strategy, _), resource in self._resources.items():
+            self._prepare(resource.name, strategy, resource.devices.pool)
 
     def _misfit(self, one: SharedGpu) -> str:
         return misfit(one.gpu, one.strategy, vgpus_per_gpu=self._division.parts(one.gpu, one.strategy))
@@ -154,13 +151,14 @@ class Resources:
         devices = Devices(
             pool, resource=name, faults=self._faults, guard=self._guard(strategy), binds_late=strategy != WHOLE
         )
+        self._prepare(name, strategy, pool)
         self._held.follow(devices, are_divided=self._division.follows(gpus[0], strategy))
         return Resource(
             name=name,
             devices=devices,
             sharing=sharing_of(strategy, self._cluster),
             allocation_policy=self._allocation_policy,
-            delivery=self._prepared(name, strategy, devices.pool),
+            delivery=delivery(self._handover, name),
             held=self._held,
         )
 
@@ -170,9 +168,9 @@ class Resources:
             return None
         return FitGuard(self._allocation_policy, several=strategy == TIME_SLICING)
 
-    def _prepared(self, name: str, strategy: SharingStrategy, pool: Pool) -> Delivery:
-        self._deliveries[name] = prepare(self._handover, name, pool, sharing_of(strategy, self._cluster))
-        return self._deliveries[name]
+    def _prepare(self, name: str, strategy: SharingStrategy, *pools: Pool) -> None:
+        sharing = sharing_of(strategy, self._cluster)
+        self._specifications.advertise(name, [grid for pool in pools for grid in grids_of(pool, sharing)])
 
 
 def _unknown(guarded: Sequence[Devices]) -> str:

@@ -159,7 +159,9 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
     def _allocation(self, ids: Sequence[str]) -> Allocation:
         resource = self._resource
         try:
-            return resource.held.allocate(ids, resource.devices, resource.allocation_policy)
+            return resource.held.allocate(
+                ids, resource.devices, resource.allocation_policy, by_cdi=bool(resource.delivery.cdi_kind)
+            )
         except NoRoomError as error:
             why = self._rejections.reject(len(ids)) if resource.devices.is_guarded else self._rejections.why(len(ids))
             raise AllocationError(f"{error}; {why}") from error

@@ -125,16 +125,11 @@ def label_of(uuid: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """
-    GPUs in inventory order, each divided into the same number of vGPUs.
-
-    While that number changes, containers hold vGPUs of an earlier one.
-    """
+    """GPUs in inventory order, each divided into the same number of vGPUs."""
 
     gpus: tuple[Gpu, ...]
     vgpus_per_gpu: int
     indexes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by UUID, where they are not 0 and following
-    earlier: Mapping[str, frozenset[int]] = field(default_factory=dict)  # by UUID: numbers of what is held
     # Of the connection of each GPU with each other one, by position; 0 with itself.
     weights: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
     # By device ID, so that a call of the kubelet with hundreds of IDs parses none of them.

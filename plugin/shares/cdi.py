@@ -11,6 +11,7 @@ The device `void` tells NVIDIA's runtime to do nothing, where another device bri
 import re
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,46 +49,80 @@ def kind(resource: str) -> str:
     return f"{vendor}/{class_}"
 
 
-def device_name(gpu: Gpu, *, vgpus: int, vgpus_per_gpu: int) -> str:
-    """Name the CDI device that is that share of *gpu*."""
-    return f"{gpu.uuid}-{vgpus}of{vgpus_per_gpu}"
+class Grid(NamedTuple):
+    """A GPU that is divided into so many vGPUs, of which a container can have any number."""
+
+    gpu: Gpu
+    sharing: Sharing
+    of: int
 
 
-def specification(resource: str, pool: Pool, sharing: Sharing) -> bytes:
+class Device(msgspec.Struct, frozen=True):
+    """A CDI device, as a specification has it."""
+
+    name: str
+    edits: dict[str, object] = msgspec.field(name="containerEdits")
+
+
+class _Specification(msgspec.Struct, frozen=True):
+    kind: str
+    devices: tuple[Device, ...]
+
+
+def device_name(gpu_uuid: str, *, vgpus: int, vgpus_per_gpu: int) -> str:
+    """Name the CDI device that is that share of a GPU."""
+    return f"{gpu_uuid}-{vgpus}of{vgpus_per_gpu}"
+
+
+def device_names(gpu_uuid: str, of: int) -> tuple[str, ...]:
+    """Name the CDI devices that are the shares of a GPU, the smallest first, where it is divided into *of* vGPUs."""
+    return tuple(device_name(gpu_uuid, vgpus=vgpus, vgpus_per_gpu=of) for vgpus in range(1, of + 1))
+
+
+def grids_of(pool: Pool, sharing: Sharing) -> tuple[Grid, ...]:
+    """Say how the GPUs of a resource are divided."""
+    return tuple(Grid(gpu, sharing, pool.vgpus_per_gpu) for gpu in pool.gpus)
+
+
+def specification(resource: str, grids: Iterable[Grid], *, kept: Iterable[Device] = ()) -> bytes:
     """
     Write the specification of a resource: the same bytes for the same GPUs.
+
+    *kept* are devices of an earlier one that are to stay as they are there, unless they are of *grids*.
 
     Raises:
         HandoverError: If a GPU's UUID cannot be part of the name of a CDI device.
     """
-    for gpu in pool.gpus:
-        if not _DEVICE_NAME_START.fullmatch(gpu.uuid):
-            raise HandoverError(
-                f"a GPU's UUID must have only letters, digits and _.:- to be a CDI device, got {gpu.uuid!a}: "
-                "leave cdi out of handover in _cluster.yaml"
-            )
+    devices = {device.name: device for grid in grids for device in _devices(grid)}
+    hiding = Device(HIDING_DEVICE, {"env": [f"{VISIBLE_DEVICES}={NO_DEVICES}"]})
+    stay = {device.name: device for device in kept if device.name not in devices}
     return msgspec.json.encode(
         {
             "cdiVersion": CDI_VERSION,
             "kind": kind(resource),
-            "devices": [
-                _device(gpu, vgpus=vgpus, vgpus_per_gpu=per_gpu, sharing=sharing)
-                for gpu in pool.gpus
-                # A container that starts again asks for the device that it was given.
-                for per_gpu in sorted({pool.vgpus_per_gpu, *pool.earlier.get(gpu.uuid, ())})
-                for vgpus in range(1, per_gpu + 1)
-            ]
-            + [{"name": HIDING_DEVICE, "containerEdits": {"env": [f"{VISIBLE_DEVICES}={NO_DEVICES}"]}}],
+            "devices": [*({**devices, **stay} | {HIDING_DEVICE: hiding}).values()],
         }
     )
 
 
-def _device(gpu: Gpu, *, vgpus: int, vgpus_per_gpu: int, sharing: Sharing) -> dict[str, object]:
-    allocation = Allocation(gpus=(gpu,), vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu)
-    return {
-        "name": device_name(gpu, vgpus=vgpus, vgpus_per_gpu=vgpus_per_gpu),
-        "containerEdits": edits(limits(allocation, sharing)),
-    }
+def devices_in(content: bytes, resource: str) -> tuple[Device, ...]:
+    """Read the devices in a specification of a resource; none where it is not one."""
+    try:
+        found = msgspec.json.decode(content, type=_Specification)
+    except (ValueError, RecursionError):
+        return ()
+    return found.devices if found.kind == kind(resource) else ()
+
+
+def _devices(grid: Grid) -> Iterable[Device]:
+    if not _DEVICE_NAME_START.fullmatch(grid.gpu.uuid):
+        raise HandoverError(
+            f"a GPU's UUID must have only letters, digits and _.:- to be a CDI device, got {grid.gpu.uuid!a}: "
+            "leave cdi out of handover in _cluster.yaml"
+        )
+    for number, name in enumerate(device_names(grid.gpu.uuid, grid.of), start=1):
+        allocation = Allocation(gpus=(grid.gpu,), vgpus=number, vgpus_per_gpu=grid.of)
+        yield Device(name, edits(limits(allocation, grid.sharing)))
 
 
 def edits(held: ContainerLimits, device_nodes: Iterable[str] = ()) -> dict[str, object]:

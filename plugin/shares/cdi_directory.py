@@ -14,6 +14,7 @@ from program.files import read_file
 _log = logging.getLogger(__name__)
 
 _MODE = 0o755
+_LARGEST_BYTES = 16 << 20  # 56 MIG instances of 100 vGPUs each are 5 MiB
 # Runtimes read only what ends in .json or .yaml, so one that is being written (see `write_atomically`) is not read.
 _SPECIFICATION = r"gpu-share_[a-z0-9-]+(\.[a-z0-9-]+)+_[A-Za-z][A-Za-z0-9_-]*\.json"
 _OURS = re.compile(rf"{_SPECIFICATION}|\.{_SPECIFICATION}\.[0-9]+\.new", re.ASCII)
@@ -49,6 +50,14 @@ def restore_specification(directory: Path, resource: str, content: bytes) -> Non
     if not has(path, content):
         _log.warning("CDI specification was removed or changed: written again", extra={"file": str(path)})
         write_specification(directory, resource, content)
+
+
+def read_specification(directory: Path, resource: str) -> bytes:
+    """Read the specification of *resource*; nothing where there is none that can be read."""
+    try:
+        return read_file(directory / file_name(resource), most_bytes=_LARGEST_BYTES)
+    except OSError:
+        return b""
 
 
 def remove_stale(directory: Path, resources: Collection[str]) -> None:

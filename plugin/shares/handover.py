@@ -16,12 +16,12 @@ GPU_SHARE_FRACTION and GPU_SHARE_MEMORY_MIB are always in the answer itself, sin
 a container's arguments from there alone.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plugin.gpus.gpu import Gpu, Pool
-from plugin.shares import cdi, cdi_directory
+from plugin.gpus.gpu import Gpu
+from plugin.shares import cdi
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import Mount, limits
 from plugin.shares.nvidia_devices import NvidiaDevices
@@ -58,11 +58,10 @@ def handover_settings(ways: Iterable[Handover], *, cdi_dir: Path, static_dir: Pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """How the containers of one resource get their GPU; `prepare` makes it."""
+    """How the containers of one resource get their GPU; `delivery` makes it."""
 
     ways: frozenset[Handover]
     cdi_kind: str = ""  # of the resource's specification; empty without `cdi`
-    specification: bytes = field(default=b"", compare=False)  # as it lies in its directory; empty without `cdi`
     nvidia: NvidiaDevices | None = None  # looked up at each answer; None without `cdi`
     common_nodes: tuple[str, ...] = ()  # device nodes whichever the GPU; none without `devices`
 
@@ -80,66 +79,33 @@ class Answer:
     cdi_devices: tuple[str, ...] = ()  # fully qualified
 
 
-def prepare(settings: HandoverSettings, resource: str, pool: Pool, sharing: Sharing, *, dev: Path = _DEV) -> Delivery:
+def delivery(settings: HandoverSettings, resource: str, *, dev: Path = _DEV) -> Delivery:
     """
-    Have everything ready that containers of *resource* are going to need: the CDI specification, for one.
+    Say how containers of *resource* get their GPU; the answer stays the same.
 
-    Call it before the GPUs of *pool* are advertised, and again before one more is: the kubelet may allocate a vGPU as
-    soon as it hears of it. The answer stays the same. *dev* is where this process sees the host's /dev.
-
-    Raises:
-        HandoverError: If the CDI specification cannot be written.
+    By `cdi` they need a specification too: see `specifications`. *dev* is where this process sees the host's /dev.
     """
     ways = settings.ways
-    specification = b""
-    if "cdi" in ways and pool.gpus:  # a specification without devices is no valid one
-        specification = cdi.specification(resource, pool, sharing)
-        cdi_directory.write_specification(settings.cdi_dir, resource, specification)
     return Delivery(
         ways=ways,
-        specification=specification,
         cdi_kind=cdi.kind(resource) if "cdi" in ways else "",
         nvidia=settings.nvidia if "cdi" in ways else None,
         common_nodes=common_nodes(dev) if "devices" in ways else (),
     )
 
 
-def restore(settings: HandoverSettings, resource: str, delivery: Delivery) -> None:
-    """
-    Have ready again what `prepare` made and somebody has removed or changed: no container could start without it.
-
-    Raises:
-        HandoverError: If the CDI specification cannot be written.
-    """
-    if delivery.specification:
-        cdi_directory.restore_specification(settings.cdi_dir, resource, delivery.specification)
-
-
 def look_for_devices(settings: HandoverSettings, gpus: Sequence[Gpu], *, driver: str) -> str:
     """
     Take up which CDI devices NVIDIA's toolkit has made since the last time, and say how containers get their GPU.
 
-    *driver* is the version that runs, empty if it is not known. Call it before `prepare`, and now and then.
+    *driver* is the version that runs, empty if it is not known. Call it before GPUs are advertised, and now
+    and then.
     """
     ways = " and ".join(sorted(settings.ways))
     if "cdi" not in settings.ways:
         return ways
     settings.nvidia.look(gpus, driver=driver)
     return f"{ways}, {settings.nvidia.told}" if settings.nvidia.told else ways
-
-
-def forget_others(settings: HandoverSettings, resources: Collection[str]) -> None:
-    """
-    Clear up after earlier runs: nothing stays ready for resources that this node no longer has.
-
-    Call it once, at the start. Without `cdi` among the ways nothing is touched: containers that were given a CDI device
-    by an earlier run ask for it again at every restart.
-
-    Raises:
-        HandoverError: If something of ours cannot be removed.
-    """
-    if "cdi" in settings.ways:
-        cdi_directory.remove_stale(settings.cdi_dir, resources)
 
 
 def answer(allocation: Allocation, sharing: Sharing, delivery: Delivery) -> Answer:
@@ -179,7 +145,7 @@ def _cdi_devices(allocation: Allocation, delivery: Delivery) -> tuple[str, ...]:
 def _own_devices(allocation: Allocation) -> tuple[str, ...]:
     if len(allocation.gpus) > 1:
         return ()
-    return (cdi.device_name(allocation.gpus[0], vgpus=allocation.vgpus, vgpus_per_gpu=allocation.vgpus_per_gpu),)
+    return (cdi.device_name(allocation.gpus[0].uuid, vgpus=allocation.vgpus, vgpus_per_gpu=allocation.vgpus_per_gpu),)
 
 
 def _nodes(allocation: Allocation, delivery: Delivery) -> tuple[str, ...]:

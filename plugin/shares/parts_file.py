@@ -28,6 +28,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     of: int  # vGPUs that its GPU was divided into then
     named: bool = False  # whether the kubelet has named its container; it never names init containers
     gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
+    by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -66,6 +67,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     named: bool
     indexes: tuple[_Index, ...]
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
+    by_cdi: bool = False
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +98,9 @@ def read_parts(directory: Path) -> Checkpoint | None:
             vgpu = VGpuId(group.gpu, index)
             if vgpu in held:
                 raise CheckpointError(f"it has {vgpu} twice")
-            held[vgpu] = Held(resource=group.resource, of=group.of, named=group.named, gpu=group.on)
+            held[vgpu] = Held(
+                resource=group.resource, of=group.of, named=group.named, gpu=group.on, by_cdi=group.by_cdi
+            )
     return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
 
 
@@ -111,13 +115,20 @@ def read_bindings(directory: Path) -> Callable[[VGpuId], str]:
 
 def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "") -> bytes:
     """Write what the file is to say."""
-    indexes: dict[tuple[str, str, int, bool, str | None], list[int]] = {}
+    indexes: dict[tuple[str, Held], list[int]] = {}
     for vgpu, one in held:
-        alike = (one.resource, vgpu.gpu_uuid, one.of, one.named, one.gpu)
-        indexes.setdefault(alike, []).append(vgpu.index)
+        indexes.setdefault((vgpu.gpu_uuid, one), []).append(vgpu.index)
     groups = (
-        _Group(resource=resource, gpu=gpu, of=of, named=named, on=on, indexes=tuple(sorted(found)))
-        for (resource, gpu, of, named, on), found in indexes.items()
+        _Group(
+            resource=one.resource,
+            gpu=gpu,
+            of=one.of,
+            named=one.named,
+            on=one.gpu,
+            by_cdi=one.by_cdi,
+            indexes=tuple(sorted(found)),
+        )
+        for (gpu, one), found in indexes.items()
     )
     return msgspec.json.encode(_File(vgpus_per_gpu=vgpus_per_gpu, held=tuple(groups), boot_id=boot_id))
 

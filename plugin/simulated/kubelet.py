@@ -125,6 +125,10 @@ class SimulatedKubelet(api_pb2_grpc.RegistrationServicer):
         """Say which pod and container hold each device."""
         return self._manager.holders(resource)
 
+    def answers(self) -> tuple[tuple[Holding, bytes], ...]:
+        """List what each container has, init containers too, with the answer that it starts by."""
+        return self._manager.answers()
+
     def allocate(self, request: Request) -> Received:
         """
         Admit one container; the containers of a pod in order, init containers first.

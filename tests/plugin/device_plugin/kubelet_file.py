@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plugin.simulated.device_manager import DeviceManager
+from plugin.simulated.kubelet import SimulatedKubelet
 
 FILE = "kubelet_internal_checkpoint"
 Entry = dict[str, Any]
@@ -22,7 +23,7 @@ def entry(resource: str, ids: Sequence[str], answer: bytes, *, pod: str = "0a1b"
     }
 
 
-def entries(manager: DeviceManager) -> list[Entry]:
+def entries(manager: DeviceManager | SimulatedKubelet) -> list[Entry]:
     """Write what containers have, those that have ended too as long as the kubelet has not heard of it."""
     return [
         entry(held.resource, held.device_ids, answer, pod=held.pod, container=held.container)

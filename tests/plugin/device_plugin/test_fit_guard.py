@@ -193,9 +193,3 @@ def test_a_session_that_ends_lets_nobody_wait(pool: Pool) -> None:
 
 def _healthy(message: api_pb2.ListAndWatchResponse) -> int:
     return sum(device.health == "Healthy" for device in message.devices)
-
-
-def test_a_resource_that_has_another_name_now_is_one_of_those_held(directory: Path) -> None:
-    holdings = Holdings(lambda: (), kubelet=directory, checkpoint=Checkpoint(vgpus_per_gpu=10))
-    holdings.allocated({"GPU-1::0": "GPU-1"}, resource="gpu-share.dev/old", of=10)
-    assert HeldVgpus(holdings).resources == {"gpu-share.dev/old"}

@@ -17,9 +17,10 @@ ONE, OTHER = simulated_gpus("2xL4")
 FIRST, SECOND = VGpuId(ONE.uuid, 0), VGpuId(ONE.uuid, 1)
 
 
-def answer(*gpus: str, of: int = 10) -> bytes:
+def answer(*gpus: str, of: int = 10, cdi: str = "") -> bytes:
     given = Allocation(gpus=tuple(gpu for gpu in (ONE, OTHER) if gpu.uuid in gpus), vgpus=1, vgpus_per_gpu=of)
-    return api_pb2.ContainerAllocateResponse(annotations=annotations(given)).SerializeToString()
+    devices = [api_pb2.CDIDevice(name=cdi)] if cdi else []
+    return api_pb2.ContainerAllocateResponse(annotations=annotations(given), cdi_devices=devices).SerializeToString()
 
 
 def of(*ids: VGpuId, given: bytes, **more: str) -> Entry:
@@ -64,6 +65,17 @@ def test_several_gpus_have_as_many_each(tmp_path: Path) -> None:
 def test_an_app_container_has_what_an_init_container_of_its_pod_had(tmp_path: Path) -> None:
     both = (of(FIRST, SECOND, given=answer(OTHER.uuid), container="init"), of(FIRST, given=answer(OTHER.uuid)))
     assert read(tmp_path, *both) == {FIRST: held(OTHER.uuid), SECOND: held(OTHER.uuid)}
+
+
+@pytest.mark.parametrize(
+    ("device", "by_cdi"), [(f"{NAME}={ONE.uuid}-1of10", True), (f"{NAME}=void", True), ("nvidia.com/gpu=0", False)]
+)
+def test_a_container_has_a_device_of_ours_where_one_of_its_answers_names_one(
+    tmp_path: Path, device: str, *, by_cdi: bool
+) -> None:
+    entries = (of(FIRST, given=answer(ONE.uuid, cdi=device)), of(FIRST, given=answer(ONE.uuid), pod="2c3d"))
+    for order in (entries, entries[::-1]):
+        assert read(tmp_path, *order) == {FIRST: Held(resource=NAME, of=10, by_cdi=by_cdi)}
 
 
 def test_of_two_answers_that_contradict_each_other_neither_is_believed(tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ def test_each_kind_is_a_resource_of_its_own_shared_in_its_own_way() -> None:
         (Whole, 1),
         (TimeSlicing, 4),
     ]
-    assert known.advertised == tuple(resource.name for resource in served)
     assert served[0].sharing == Mps("/tmp/nvidia-mps")
 
 
@@ -91,16 +90,6 @@ def test_what_changes_of_a_gpu_is_what_containers_get_from_then_on() -> None:
     renumbered = (replace(GPUS[0], minor=1), replace(GPUS[1], minor=0))
     known.publish(seen(*renumbered))
     assert served[0].devices.pool.gpus == renumbered
-
-
-def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_path: Path) -> None:
-    served: list[Resource] = []
-    known = advertising(served, "cdi", cdi_dir=tmp_path)
-    known.publish(seen(GPUS[0]))
-    (file,) = tmp_path.iterdir()
-    assert GPUS[1].uuid not in file.read_text()
-    known.publish(seen(*GPUS[:2]))
-    assert GPUS[1].uuid in file.read_text()
 
 
 def test_a_gpu_that_cannot_be_handed_over_is_not_shared_but_its_neighbours_faults_are(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_a_gpu_that_cannot_be_shared_is_said_once_and_hides_no_other_news(
     def rejected(*_: object) -> None:
         raise HandoverError("the directory is full")
 
-    monkeypatch.setattr("plugin.device_plugin.resources.prepare", rejected)
+    monkeypatch.setattr("plugin.shares.specifications.Specifications.advertise", rejected)
     running = Thread(target=bench.reconciler.run)
     running.start()
     for number in (79, 48):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.resources import Resources
 from plugin.device_plugin.service import Resource
 from plugin.gpus.nvml import Nvml
@@ -68,7 +69,9 @@ def strategies_of(settings: Settings, cluster: Cluster) -> StrategyOf:
     return strategies(cluster, node_name=settings.node_name, default=settings.strategy)
 
 
-def resources_of(settings: Settings, cluster: Cluster, *, serve: Callable[[Resource], None]) -> Resources:
+def resources_of(
+    settings: Settings, cluster: Cluster, *, serve: Callable[[Resource], None], held: HeldVgpus | None = None
+) -> Resources:
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     return Resources(
         cluster,
@@ -76,6 +79,7 @@ def resources_of(settings: Settings, cluster: Cluster, *, serve: Callable[[Resou
         allocation_policy=settings.allocation_policy,
         handover=handover,
         serve=serve,
+        held=held,
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares.allocation import Allocation
-from plugin.shares.cdi import device_name, kind, specification
+from plugin.shares.cdi import device_name, grids_of, kind, specification
 from plugin.shares.handover import Delivery, answer
 from plugin.shares.strategy import Mps, Sharing, TimeSlicing, Whole
 from plugin.simulated.gpus import MODELS, simulated_gpus
@@ -33,8 +33,8 @@ ResourceNames = st.from_regex(
 
 
 def edits(gpu: Gpu, *, vgpus: int, of: int = 10, sharing: Sharing = MPS) -> dict[str, Any]:
-    found = read(specification(NAME, Pool(gpus=(A, B), vgpus_per_gpu=of), sharing))
-    name = device_name(gpu, vgpus=vgpus, vgpus_per_gpu=of)
+    found = read(specification(NAME, grids_of(Pool(gpus=(A, B), vgpus_per_gpu=of), sharing)))
+    name = device_name(gpu.uuid, vgpus=vgpus, vgpus_per_gpu=of)
     (device,) = [device for device in found["devices"] if device["name"] == name]
     made: dict[str, Any] = device["containerEdits"]
     return made
@@ -71,7 +71,7 @@ def test_without_mps_a_device_brings_no_mount(sharing: Sharing) -> None:
 
 
 def test_there_is_one_device_for_each_gpu_and_size_of_a_share() -> None:
-    found = read(specification(NAME, Pool(gpus=(A, B), vgpus_per_gpu=3), MPS))
+    found = read(specification(NAME, grids_of(Pool(gpus=(A, B), vgpus_per_gpu=3), MPS)))
     assert [device["name"] for device in found["devices"]] == [
         *(f"{gpu.uuid}-{vgpus}of3" for gpu in (A, B) for vgpus in (1, 2, 3)),
         "void",
@@ -79,19 +79,19 @@ def test_there_is_one_device_for_each_gpu_and_size_of_a_share() -> None:
 
 
 def test_a_gpu_that_is_handed_out_whole_is_one_device() -> None:
-    found = read(specification("gpu-share.dev/gpu", Pool(gpus=(A,), vgpus_per_gpu=1), Whole()))
+    found = read(specification("gpu-share.dev/gpu", grids_of(Pool(gpus=(A,), vgpus_per_gpu=1), Whole())))
     assert found["kind"] == "gpu-share.dev/gpu"
     assert [device["name"] for device in found["devices"]] == [f"{A.uuid}-1of1", "void"]
 
 
 def test_the_device_void_tells_nvidias_runtime_to_do_nothing() -> None:
-    found = read(specification(NAME, Pool(gpus=(A, B), vgpus_per_gpu=10), MPS))
+    found = read(specification(NAME, grids_of(Pool(gpus=(A, B), vgpus_per_gpu=10), MPS)))
     assert found["devices"][-1] == {"name": "void", "containerEdits": {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}}
 
 
 def test_the_same_gpus_give_the_same_bytes() -> None:
     pool = Pool(gpus=(A, B), vgpus_per_gpu=10)
-    assert specification(NAME, pool, MPS) == specification(NAME, pool, MPS)
+    assert specification(NAME, grids_of(pool, MPS)) == specification(NAME, grids_of(pool, MPS))
 
 
 @settings(deadline=None, max_examples=50)
@@ -104,7 +104,9 @@ def test_the_same_gpus_give_the_same_bytes() -> None:
 def test_whatever_is_shared_is_a_valid_specification_that_says_the_oldest_version_there_is(
     name: str, specified: str, vgpus_per_gpu: int, sharing: Sharing
 ) -> None:
-    found = read(specification(name, Pool(gpus=simulated_gpus(specified), vgpus_per_gpu=vgpus_per_gpu), sharing))
+    found = read(
+        specification(name, grids_of(Pool(gpus=simulated_gpus(specified), vgpus_per_gpu=vgpus_per_gpu), sharing))
+    )
     assert found["cdiVersion"] == needed_version(found) == "0.3.0"
 
 
@@ -126,7 +128,7 @@ def test_whatever_is_shared_is_a_valid_specification_that_says_the_oldest_versio
     ],
 )
 def test_the_schema_takes_nothing_that_a_runtime_rejects(broken: dict[str, Any]) -> None:
-    good = read(specification(NAME, Pool(gpus=(A,), vgpus_per_gpu=1), MPS))
+    good = read(specification(NAME, grids_of(Pool(gpus=(A,), vgpus_per_gpu=1), MPS)))
     assert VALIDATOR.is_valid(good)
     assert not VALIDATOR.is_valid(good | broken)
 
@@ -168,7 +170,7 @@ def test_different_names_are_different_kinds(names: set[str]) -> None:
 def test_a_uuid_that_cannot_be_part_of_a_name_is_an_error_with_the_way_out(uuid: str) -> None:
     gpu = Gpu(uuid=uuid, index=0, minor=None, model="H200", memory_bytes=1 << 37, numa_node=None)
     with pytest.raises(HandoverError, match=r"leave cdi out of handover in _cluster\.yaml") as error:
-        specification(NAME, Pool(gpus=(gpu,), vgpus_per_gpu=1), MPS)
+        specification(NAME, grids_of(Pool(gpus=(gpu,), vgpus_per_gpu=1), MPS))
     assert str(error.value).isascii()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
-from plugin.shares.cdi import specification
+from plugin.shares.cdi import grids_of, specification
 from plugin.shares.cdi_directory import file_name, remove_stale, write_specification
 from plugin.shares.strategy import Mps, Whole
 from plugin.simulated.gpus import simulated_gpus
@@ -18,7 +18,7 @@ FILE = "gpu-share_gpu-share.dev_vgpu.json"
 
 def content(gpus: str = "1xH200", *, vgpus_per_gpu: int = 10, name: str = NAME) -> bytes:
     pool = Pool(gpus=simulated_gpus(gpus), vgpus_per_gpu=vgpus_per_gpu)
-    return specification(name, pool, Whole() if vgpus_per_gpu == 1 else Mps("/tmp/nvidia-mps"))
+    return specification(name, grids_of(pool, Whole() if vgpus_per_gpu == 1 else Mps("/tmp/nvidia-mps")))
 
 
 def test_a_specification_lies_in_a_directory_that_everyone_can_read(tmp_path: Path) -> None:

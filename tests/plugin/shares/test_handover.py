@@ -8,12 +8,26 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import Allocation
-from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer, forget_others, prepare
+from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Sharing, TimeSlicing, Whole
 from policies.contract import Handover
 from tests.plugin.shares.cdi_runtime import read_directory
-from tests.plugin.shares.two_gpus import BOTH, FIFTH, MPS, NAME, POOL, SIMULATED, TOLD, WAYS, A, B, settings, started
+from tests.plugin.shares.two_gpus import (
+    BOTH,
+    FIFTH,
+    MPS,
+    NAME,
+    POOL,
+    SIMULATED,
+    TOLD,
+    WAYS,
+    A,
+    B,
+    prepare,
+    settings,
+    started,
+)
 
 NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset")
 
@@ -143,23 +157,6 @@ def test_the_shares_of_a_gpu_that_appears_lie_ready_before_it_is_shared(tmp_path
     assert {f"{NAME}={gpu.uuid}-1of10" for gpu in (A, B)} <= set(devices)
     told = answer(Allocation(gpus=(B,), vgpus=1, vgpus_per_gpu=10), MPS, first)
     assert told.device_nodes[-1] == "/dev/nvidia1"
-
-
-def test_without_cdi_the_directory_is_left_as_it_is(tmp_path: Path) -> None:
-    prepare(settings(tmp_path, frozenset({"cdi"})), NAME, POOL, MPS)
-    before = (tmp_path / "cdi" / "gpu-share_gpu-share.dev_vgpu.json").stat()
-    by_variable = settings(tmp_path, frozenset({"envvar", "devices"}))
-    forget_others(by_variable, ["gpu-share.dev/gpu"])
-    prepare(by_variable, NAME, replace(POOL, vgpus_per_gpu=5), MPS)
-    assert (tmp_path / "cdi" / "gpu-share_gpu-share.dev_vgpu.json").stat() == before
-
-
-def test_with_cdi_what_is_no_longer_offered_is_cleared_up(tmp_path: Path) -> None:
-    chosen = settings(tmp_path, frozenset({"cdi"}))
-    for name in (NAME, "gpu-share.dev/gpu"):
-        prepare(chosen, name, POOL, MPS)
-    forget_others(chosen, [NAME])
-    assert {name.partition("=")[0] for name in read_directory(tmp_path / "cdi")} == {NAME}
 
 
 def test_a_resource_without_gpus_has_no_specification(tmp_path: Path) -> None:

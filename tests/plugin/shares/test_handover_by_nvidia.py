@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
-from plugin.shares.handover import Answer, HandoverSettings, answer, handover_settings, look_for_devices, prepare
+from plugin.shares.handover import Answer, HandoverSettings, answer, handover_settings, look_for_devices
 from plugin.shares.limits import limits
 from plugin.shares.strategy import TimeSlicing
 from policies.contract import Handover
-from tests.plugin.shares.two_gpus import BOTH, EVERY_SET, FIFTH, MPS, NAME, POOL, THEIRS, TOLD, A, B, started
+from tests.plugin.shares.two_gpus import BOTH, EVERY_SET, FIFTH, MPS, NAME, POOL, THEIRS, TOLD, A, B, prepare, started
 
 
 def with_nvidia(directory: Path, ways: frozenset[Handover], *gpus: Gpu) -> HandoverSettings:

@@ -13,6 +13,7 @@ HELD = {
     VGpuId("GPU-a", 3): Held(resource="gpu-share.dev/vgpu", of=20, gpu="GPU-b"),
     VGpuId("GPU-a", 4): Held(resource="gpu-share.dev/vgpu", of=20, gpu=None),
     VGpuId("GPU-b", 0): Held(resource="example.com/vgpu", of=10, named=True),
+    VGpuId("GPU-b", 1): Held(resource="example.com/vgpu", of=10, named=True, by_cdi=True),
 }
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from plugin.gpus.gpu import Pool
 from plugin.shares.allocation import Allocation
-from plugin.shares.handover import Answer, HandoverSettings
-from plugin.shares.strategy import Mps
+from plugin.shares.cdi import grids_of
+from plugin.shares.handover import Answer, Delivery, HandoverSettings, delivery
+from plugin.shares.specifications import Specifications
+from plugin.shares.strategy import Mps, Sharing
 from plugin.simulated.gpus import simulated_gpus
 from policies.contract import Handover
 from tests.plugin.shares.cdi_runtime import Started, created, read_directory
@@ -34,6 +36,12 @@ THEIRS: dict[str, dict[str, Any]] = {
 
 def settings(directory: Path, ways: frozenset[Handover]) -> HandoverSettings:
     return HandoverSettings(ways=ways, cdi_dir=directory / "cdi")
+
+
+def prepare(chosen: HandoverSettings, name: str, pool: Pool, sharing: Sharing, *, dev: Path = Path("/dev")) -> Delivery:
+    """Have all ready that containers of a resource need."""
+    Specifications(chosen).advertise(name, grids_of(pool, sharing))
+    return delivery(chosen, name, dev=dev)
 
 
 def started(told: Answer, directory: Path, *, runtime_knows_cdi: bool) -> Started:

@@ -1,0 +1,142 @@
+"""
+The CDI specifications of a node's resources: a device for all that can be allocated, and for all that containers hold.
+
+A container that starts again asks for the device that it was given, whatever its resource is called by now, into how
+many vGPUs its GPU is divided, and by which way GPUs are handed over. So a device goes when nobody holds it, and stays
+as long as nobody knows whether somebody does.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from plugin.errors import HandoverError
+from plugin.gpus.gpu import Gpu
+from plugin.shares import cdi, cdi_directory
+from plugin.shares.cdi import Grid
+from plugin.shares.handover import HandoverSettings
+from plugin.shares.strategy import Sharing
+from program.log import WarnOnce
+
+_log = logging.getLogger(__name__)
+
+
+class HeldGrid(NamedTuple):
+    """What containers hold parts of."""
+
+    resource: str  # as which; empty where nobody says
+    gpu_uuid: str
+    of: int  # vGPUs that the GPU was divided into for it
+    by_cdi: bool  # whether they were given a CDI device for it, as far as anybody knows
+
+
+class HeldGrids(NamedTuple):
+    """All that containers hold parts of."""
+
+    grids: frozenset[HeldGrid] = frozenset()
+    is_complete: bool = False  # nobody holds anything else
+
+
+class _Wanted(NamedTuple):
+    """What one specification is to have."""
+
+    grids: tuple[Grid, ...]
+    unseen: frozenset[str]  # names of devices of GPUs that are not known now: they stay as they are
+    is_all: bool  # nobody needs any other device
+
+
+class Specifications:
+    """
+    Writes them, and keeps them as they should be. One thread at a time calls.
+
+    *held* says what containers hold. Without `cdi` among the ways, that is all that there is a device for.
+    """
+
+    def __init__(self, settings: HandoverSettings, held: Callable[[], HeldGrids] = HeldGrids) -> None:
+        self._directory = settings.cdi_dir
+        self._is_way = "cdi" in settings.ways
+        self._held = held
+        self._gpus: Mapping[str, tuple[Gpu, Sharing]] = {}
+        self._advertised: dict[str, tuple[Grid, ...]] = {}
+        self._written: dict[str, tuple[_Wanted, bytes]] = {}
+        self._kept: frozenset[str] = frozenset()  # when others were last removed
+        self._warn = WarnOnce(_log)
+
+    def see(self, gpus: Mapping[str, tuple[Gpu, Sharing]]) -> None:
+        """Take up which GPUs there are, by UUID, and how each is shared: also those that nobody is given vGPUs of."""
+        self._gpus = gpus
+
+    def advertise(self, resource: str, grids: Sequence[Grid]) -> None:
+        """
+        Have ready what containers of *resource* are going to need, beside what others hold of it.
+
+        Call it before the kubelet hears of the GPUs of *grids*: it may allocate a vGPU at once.
+
+        Raises:
+            HandoverError: If that cannot be; what was advertised before stays.
+        """
+        if not self._is_way:
+            return
+        before = self._advertised.get(resource, ())
+        self._advertised[resource] = tuple(grids)
+        try:
+            self._write(resource, self._wanted(resource, self._held()))
+        except HandoverError:
+            self._advertised[resource] = before
+            raise
+
+    def restore(self) -> None:
+        """
+        Have all ready that containers need, also what somebody has removed or changed, and nothing that nobody does.
+
+        Raises:
+            HandoverError: If that cannot be, and new containers need it too.
+        """
+        try:
+            self._restore()
+        except HandoverError as error:
+            if self._is_way:
+                raise
+            self._warn("containers that were given a CDI device by an earlier run may not start again", str(error))
+
+    def _restore(self) -> None:
+        held = self._held()
+        needed = frozenset(one.resource for one in held.grids if one.resource and self._counts(one))
+        needed |= {resource for resource, grids in self._advertised.items() if grids}
+        for resource in sorted(needed):
+            self._write(resource, self._wanted(resource, held))
+        self._written = {resource: self._written[resource] for resource in needed}
+        if self._is_way and held.is_complete and needed != self._kept:
+            cdi_directory.remove_stale(self._directory, needed)
+            self._kept = needed
+
+    def _counts(self, one: HeldGrid) -> bool:
+        return one.by_cdi or self._is_way
+
+    def _wanted(self, resource: str, held: HeldGrids) -> _Wanted:
+        grids = {(grid.gpu.uuid, grid.of): grid for grid in self._advertised.get(resource, ())}
+        here = {uuid for uuid, _ in grids}
+        known = {**self._gpus, **{one.gpu.uuid: one[:2] for some in self._advertised.values() for one in some}}
+        unseen: set[str] = set()
+        for one in sorted(filter(self._counts, held.grids)):
+            if one.resource != resource and (one.resource or one.gpu_uuid not in here):
+                continue
+            if one.gpu_uuid in known:
+                grids.setdefault((one.gpu_uuid, one.of), Grid(*known[one.gpu_uuid], one.of))
+            else:
+                unseen.update(cdi.device_names(one.gpu_uuid, one.of))
+        return _Wanted(tuple(grids.values()), frozenset(unseen), self._is_way and held.is_complete)
+
+    def _write(self, resource: str, wanted: _Wanted) -> None:
+        before, content = self._written.get(resource, (None, b""))
+        if wanted == before:
+            if content:
+                cdi_directory.restore_specification(self._directory, resource, content)
+            return
+        content = content or cdi_directory.read_specification(self._directory, resource)
+        kept = [one for one in cdi.devices_in(content, resource) if not wanted.is_all or one.name in wanted.unseen]
+        made = b""
+        if wanted.grids or kept:  # a specification without devices is no valid one
+            made = cdi.specification(resource, wanted.grids, kept=kept)
+            cdi_directory.write_specification(self._directory, resource, made)
+        self._written[resource] = wanted, made

@@ -1,0 +1,55 @@
+"""What lies ready in the directory of CDI specifications as GPUs come, and as their number of vGPUs changes."""
+
+from pathlib import Path
+
+from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.holdings import Holdings
+from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.tenants import Tenant
+from plugin.settings import Settings
+from policies.cluster import Cluster
+from tests.plugin.device_plugin.test_resources import GPUS, seen
+from tests.plugin.health.watched_node import SETTINGS, resources_of
+from tests.plugin.shares.cdi_runtime import read_directory
+
+CLUSTER = Cluster(vgpus_per_gpu=4, handover=("cdi",))
+
+
+def numbers(directory: Path, *, gpu: int) -> set[int]:
+    """Say by which numbers there are devices of a GPU."""
+    names = (name.partition(f"={GPUS[gpu].uuid}-1of") for name in read_directory(directory))
+    return {int(number) for _, found, number in names if found}
+
+
+def test_what_a_container_needs_is_there_before_the_kubelet_hears_of_a_gpu(tmp_path: Path) -> None:
+    settings = Settings(**{**SETTINGS, "cdi_dir": tmp_path})
+    ready: list[set[int]] = []
+    known = resources_of(settings, CLUSTER, serve=lambda _: ready.append(numbers(tmp_path, gpu=0)))
+    known.publish(seen(GPUS[0]))
+    assert ready == [{4}]
+    assert numbers(tmp_path, gpu=1) == set()
+    known.publish(seen(*GPUS[:2]))
+    assert numbers(tmp_path, gpu=1) == {4}
+
+
+def test_what_is_held_of_an_earlier_number_is_ready_until_it_ends_also_of_a_gpu_that_appears_later(
+    tmp_path: Path,
+) -> None:
+    vgpu = VGpuId(GPUS[1].uuid, 0)
+    tenants = [Tenant(namespace="n", pod="p", container="c", vgpus=(vgpu,))]
+    holdings = Holdings(lambda: tuple(tenants), kubelet=tmp_path / "kubelet.sock")
+    holdings.allocated({str(vgpu): GPUS[1].uuid}, resource="gpu-share.dev/vgpu", of=10)
+    held = HeldVgpus(holdings)
+    held.refresh()
+    settings = Settings(**{**SETTINGS, "cdi_dir": tmp_path})
+    known = resources_of(settings, CLUSTER, serve=lambda _: None, held=held)
+    known.publish(seen(GPUS[0]))
+    assert numbers(tmp_path, gpu=1) == set()
+    known.publish(seen(*GPUS[:2]))
+    assert numbers(tmp_path, gpu=1) == {4, 10}
+    known.divide_by(5)
+    assert numbers(tmp_path, gpu=1) == {5, 10}
+    tenants.clear()
+    held.refresh()
+    known.restore()
+    assert numbers(tmp_path, gpu=1) == {5}

@@ -1,0 +1,157 @@
+"""Which CDI devices lie ready: for what can be allocated, and for what containers hold, whatever it is called now."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from plugin.errors import HandoverError
+from plugin.gpus.gpu import Gpu
+from plugin.shares.cdi import Grid
+from plugin.shares.handover import HandoverSettings
+from plugin.shares.specifications import HeldGrid, HeldGrids, Specifications
+from policies.contract import Handover
+from tests.plugin.shares.cdi_runtime import read_directory
+from tests.plugin.shares.two_gpus import MPS, NAME, A, B
+
+OLD = "example.com/old"
+
+
+class Node:
+    """A node whose containers hold what a test says."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / "cdi"
+        self.held = HeldGrids(is_complete=True)
+
+    def starts(self, *gpus: Gpu, of: int = 10, ways: tuple[Handover, ...] = ("cdi",), name: str = NAME) -> None:
+        """Start the plugin anew, with *gpus* as *name*."""
+        settings = HandoverSettings(ways=frozenset(ways), cdi_dir=self.directory)
+        self.specifications = Specifications(settings, lambda: self.held)
+        self.specifications.see({gpu.uuid: (gpu, MPS) for gpu in gpus})
+        self.specifications.advertise(name, [Grid(gpu, MPS, of) for gpu in gpus])
+        self.specifications.restore()
+
+    def holds(self, *grids: HeldGrid, is_complete: bool = True) -> None:
+        self.held = HeldGrids(frozenset(grids), is_complete)
+
+    def has(self, gpu: Gpu, *, of: int = 10, name: str = NAME) -> bool:
+        names = {f"{name}={gpu.uuid}-{vgpus}of{of}" for vgpus in range(1, of + 1)}
+        there = names & set(read_directory(self.directory)) if self.directory.exists() else set()
+        assert there in (set(), names)
+        return bool(there)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def held(gpu: Gpu, *, of: int = 10, name: str = NAME, by_cdi: bool = True) -> HeldGrid:
+    return HeldGrid(resource=name, gpu_uuid=gpu.uuid, of=of, by_cdi=by_cdi)
+
+
+def test_what_is_held_by_another_name_or_number_lies_ready_until_nobody_holds_it(node: Node) -> None:
+    node.holds(held(A, name=OLD), held(B, of=20))
+    node.starts(A, B)
+    assert node.has(A, name=OLD)
+    assert not node.has(B, name=OLD)
+    assert node.has(B, of=20)
+    assert not node.has(A, of=20)
+    node.holds()
+    node.specifications.restore()
+    assert not node.has(A, name=OLD)
+    assert not node.has(B, of=20)
+    assert node.has(A)
+    assert node.has(B)
+
+
+def test_it_is_made_again_where_somebody_has_removed_it_while_the_plugin_runs_or_does_not(node: Node) -> None:
+    node.holds(held(A, name=OLD))
+    node.starts(A)
+    shutil.rmtree(node.directory)
+    node.specifications.restore()
+    assert node.has(A, name=OLD)
+    shutil.rmtree(node.directory)
+    node.starts(A)
+    assert node.has(A, name=OLD)
+
+
+def test_as_long_as_nobody_knows_who_holds_what_nothing_goes(node: Node) -> None:
+    node.starts(A, of=20, name=OLD)
+    node.starts(A, of=20)
+    node.starts(B, of=20)
+    before = set(read_directory(node.directory))
+    node.holds(is_complete=False)
+    node.starts(A)
+    assert before <= set(read_directory(node.directory))
+    node.holds()
+    node.specifications.restore()
+    assert not node.has(B, of=20)
+    assert not node.has(A, of=20, name=OLD)
+
+
+def test_what_is_held_of_a_gpu_that_is_not_seen_stays_as_it_was_and_is_made_when_it_is_back(node: Node) -> None:
+    node.starts(A, B, of=20)
+    node.holds(held(B, of=20))
+    node.starts(A)
+    assert node.has(B, of=20)
+    shutil.rmtree(node.directory)
+    node.specifications.restore()
+    assert node.has(B, of=20)
+    shutil.rmtree(node.directory)
+    node.starts(A)
+    assert not node.has(B, of=20)
+    node.specifications.advertise(NAME, [Grid(gpu, MPS, 10) for gpu in (A, B)])
+    assert node.has(B, of=20)
+
+
+def test_without_cdi_what_containers_were_given_by_it_lies_ready_and_no_more_is_made_or_removed(node: Node) -> None:
+    node.holds(held(A), held(B, by_cdi=False))
+    node.starts(A, B, ways=("envvar",))
+    assert node.has(A)
+    assert not node.has(B)
+    node.holds()
+    node.starts(A, B, ways=("envvar",))
+    assert node.has(A)
+
+
+def test_without_cdi_and_what_was_given_by_it_the_directory_is_left_as_it_is(node: Node) -> None:
+    node.starts(A, B)
+    (file,) = node.directory.iterdir()
+    before = file.stat()
+    node.holds(held(A, of=20, by_cdi=False))
+    node.starts(A, B, of=5, ways=("envvar", "devices"))
+    assert [path.stat() for path in node.directory.iterdir()] == [before]
+
+
+def test_without_cdi_a_directory_that_cannot_be_written_to_costs_no_container_of_now(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.directory.touch()
+    node.holds(held(A))
+    node.starts(A, ways=("envvar",))
+    node.specifications.restore()
+    (message,) = (record.message for record in caplog.records)
+    assert message == "containers that were given a CDI device by an earlier run may not start again"
+
+
+def test_a_gpu_that_cannot_be_a_device_leaves_those_that_can(node: Node) -> None:
+    node.starts(A)
+    odd = Gpu(uuid="0-GPU", index=1, minor=None, model="H200", memory_bytes=1 << 37, numa_node=None)
+    with pytest.raises(HandoverError):
+        node.specifications.advertise(NAME, [Grid(gpu, MPS, 10) for gpu in (A, odd)])
+    node.specifications.restore()
+    assert node.has(A)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", json.dumps({"kind": "a.b/c", "devices": []})])
+def test_a_file_that_says_nothing_is_replaced(node: Node, content: str) -> None:
+    node.starts(A)
+    (file,) = node.directory.iterdir()
+    file.write_text(content)
+    node.holds(held(B), is_complete=False)
+    node.starts(A)
+    assert node.has(A)
+    assert not node.has(B)
