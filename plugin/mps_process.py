@@ -20,11 +20,11 @@ from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
-from plugin.pod_resources.tenants import Matching, Tenancy
+from plugin.pod_resources.tenants import OurResources, Tenancy
 from plugin.presence import Presence, alone
 from plugin.restart import RestartNeeded
 from plugin.shares.division import Division
-from plugin.shares.parts_file import read_bindings
+from plugin.shares.parts_file import read_bindings, read_held_resources
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
@@ -173,13 +173,18 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
         tenancy=Tenancy(
             settings.pod_resources,
-            Matching(partial(cluster.is_of, MPS)),
+            partial(OurResources, partial(cluster.is_of, MPS), partial(_other_names, cluster, settings.state_dir)),
             own_pod=settings.pod_name,
             bindings=partial(read_bindings, settings.state_dir),
         ),
         timing=timing,
         node_name=settings.node_name,
     )
+
+
+def _other_names(cluster: Cluster, state_dir: Path) -> frozenset[str]:
+    """Name the resources that something is held as, and that `_cluster.yaml` had before, or has since this start."""
+    return frozenset(name for name in read_held_resources(state_dir) if not cluster.is_ours(name))
 
 
 def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: Presence) -> Discovered | None:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from plugin.errors import SocketError
 from plugin.gpu_source import GpuSource, gpu_source
 from plugin.gpus.gpu import Gpu
 from plugin.lifecycle import Threads
-from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
+from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.settings import Settings
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, handover_settings
@@ -90,7 +90,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         held=held,
         servers=servers,
         resources=resources,
-        tenants=held.located(_tenants_by_name(settings, division)),
+        tenants=held.located(_tenants_by_name(settings, held.resources)),
     )
 
 
@@ -111,12 +111,12 @@ def _check_kubelet_dir(directory: Path) -> None:
         raise SocketError(f"--kubelet-dir {directory}: not a directory that can be written to: is a kubelet here?")
 
 
-def _tenants_by_name(settings: Settings, division: Division) -> Callable[[], tuple[Tenant, ...]]:
+def _tenants_by_name(settings: Settings, resources: Container[str]) -> Callable[[], tuple[Tenant, ...]]:
     """Make the function that asks the kubelet, which names vGPUs and not the GPUs that they are on."""
     return partial(
         read_tenants,
         settings.pod_resources,
-        Matching(division.is_ours),
+        resources,
         own_pod=settings.pod_name,
         timeout_seconds=_TENANTS_TIMEOUT_SECONDS,
     )

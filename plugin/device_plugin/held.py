@@ -6,7 +6,7 @@ number before or by the one after, and what is free is counted with it or withou
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.errors import AllocationError, NoRoomError
 from plugin.gpus.gpu import Gpu
-from plugin.pod_resources.tenants import Matching, Tenant, read_tenants
+from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.shares.allocation import Allocation, allocate, check_ids
 from plugin.shares.binding import bind
 from plugin.shares.preference import AllocationPolicy, preferred_ids
@@ -46,16 +46,17 @@ def held_vgpus(
     # Of a vGPU that is in no file nobody knows which part it is: the largest that it can be, so that no more is free.
     checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
     earlier = frozenset(one.resource for one in checkpoint.held.values())
-    are_ours = Matching(lambda name: cluster.is_ours(name) or name in earlier)
-    read = partial(read_tenants, pod_resources, are_ours, own_pod=own_pod)
-    return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint))
+    ours = OurResources(cluster.is_ours, lambda: earlier)
+    read = partial(read_tenants, pod_resources, ours, own_pod=own_pod)
+    return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint), resources=ours)
 
 
 class HeldVgpus:
     """Holdings, and whoever advertises what they leave; for any thread."""
 
-    def __init__(self, holdings: Holdings | None = None) -> None:
-        """Without *holdings* this process alone knows what is held."""
+    def __init__(self, holdings: Holdings | None = None, *, resources: Container[str] = ()) -> None:
+        """Without *holdings* this process alone knows what is held. *resources* are those that it is held as."""
+        self.resources = resources
         self._holdings = holdings or Holdings(lambda: (), kubelet=Path())
         self._followers: list[tuple[Devices, bool]] = []
         self._lock = Lock()

@@ -2,8 +2,9 @@
 
 import logging
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import grpc
@@ -69,14 +70,24 @@ class Tenant:
         return replace(self, elsewhere=elsewhere)
 
 
-class Matching(Container[str]):
-    """Resources by a rule: those of MIG instances are not known before there is one."""
+class OurResources(Container[str]):
+    """
+    The resources that are ours, by whatever name: by `_cluster.yaml` now, or as long as something is held by it.
 
-    def __init__(self, matches: Callable[[str], bool]) -> None:
-        self._matches = matches
+    A rule says the former, *by_cluster*: those of MIG instances are not known before there is one. *held_as* names the
+    latter, and is asked once, when a name comes that the rule does not know: after the kubelet has said it.
+    """
+
+    def __init__(self, by_cluster: Callable[[str], bool], held_as: Callable[[], Collection[str]]) -> None:
+        self._by_cluster = by_cluster
+        self._ask = held_as
 
     def __contains__(self, resource: object) -> bool:
-        return isinstance(resource, str) and self._matches(resource)
+        return isinstance(resource, str) and (self._by_cluster(resource) or resource in self._held_as)
+
+    @cached_property
+    def _held_as(self) -> Collection[str]:
+        return self._ask()
 
 
 def read_tenants(
@@ -132,7 +143,7 @@ def _devices(container: api_pb2.ContainerResources) -> tuple[str, ...]:
 
 class Tenancy:
     """
-    The containers that hold vGPUs of *resources*; for any thread.
+    The containers that hold vGPUs of *resources*, which is asked at each look; for any thread.
 
     *own_pod* is the pod that asks. *bindings* is asked after the kubelet, and gives what says on which GPU a vGPU is.
     """
@@ -140,7 +151,7 @@ class Tenancy:
     def __init__(
         self,
         socket: Path,
-        resources: Container[str],
+        resources: Callable[[], Container[str]],
         *,
         own_pod: str = "",
         bindings: Callable[[], Callable[[VGpuId], str]] = lambda: _as_named,
@@ -155,7 +166,7 @@ class Tenancy:
     def read(self) -> tuple[Tenant, ...] | None:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
         try:
-            tenants = read_tenants(self._socket, self._resources, own_pod=self._own_pod)
+            tenants = read_tenants(self._socket, self._resources(), own_pod=self._own_pod)
         except TenantsError as error:
             if str(error) != self._failure:
                 _log.warning("tenants unknown", extra={"reason": str(error)})

@@ -46,10 +46,6 @@ class Division:
         """Name the extended resource of what is shared."""
         return self.resource(shared.gpu, shared.strategy)
 
-    def is_ours(self, resource: str) -> bool:
-        """Whether an extended resource is a share, or whole GPUs, of any node."""
-        return self._cluster.is_ours(resource)
-
     def parts(self, gpu: Gpu, strategy: SharingStrategy) -> int:
         """Count the vGPUs that a GPU, or MIG instance, is divided into under a strategy."""
         return 1 if strategy == WHOLE else self._own_parts(gpu) or self._cluster.vgpus_per_gpu

@@ -106,11 +106,19 @@ def read_parts(directory: Path) -> Checkpoint | None:
 
 def read_bindings(directory: Path) -> Callable[[VGpuId], str]:
     """Read on which GPU each held vGPU is; where nothing says so, that is the one in its ID."""
+    return _believed(directory).gpu_of
+
+
+def read_held_resources(directory: Path) -> frozenset[str]:
+    """Read as which resources something is held; none where nothing says so."""
+    return frozenset(one.resource for one in _believed(directory).held.values())
+
+
+def _believed(directory: Path) -> Checkpoint:
     try:
-        checkpoint = read_parts(directory)
+        return read_parts(directory) or Checkpoint(1, {})
     except CheckpointError:
-        checkpoint = None
-    return (checkpoint or Checkpoint(1, {})).gpu_of
+        return Checkpoint(1, {})
 
 
 def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "") -> bytes:

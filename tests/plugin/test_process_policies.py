@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+from plugin.pod_resources.occupancy import read_occupancy
 from plugin.simulated.device_manager import Received, Request
 from plugin.simulated.kubelet import SimulatedKubelet
+from plugin.state_files import boot_id
 from tests.plugin.plugin_process import Start
+from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
 
@@ -58,6 +61,13 @@ def options_of(directory: Path, tmp_path: Path) -> tuple[str, ...]:
     return ("--simulate", "1xL4", "--policies", written, "--pod-resources", str(directory / "pods.sock"))
 
 
+def tenants(state_dir: Path) -> set[tuple[str, int]]:
+    """Say who has how many vGPUs, as `gpu-share plugin status` reads it."""
+    written = read_occupancy(state_dir, boot_id=boot_id())
+    gpus = written.gpus.values() if written else ()
+    return {(one.pod, one.parts) for gpu in gpus for one in gpu.occupants}
+
+
 def three_held(kubelet: SimulatedKubelet) -> Received:
     kubelet.wait_for(NAME)
     return kubelet.allocate(Request(pod="default/old", container="main", resource=NAME, count=3))
@@ -99,3 +109,4 @@ def test_a_change_that_is_taken_up_at_a_start_alone_ends_it_to_be_started_anew(
         assert kubelet.wait_for("example.com/vgpu") == 7  # 3 are held by the earlier name
         rest = kubelet.allocate(Request(pod="default/new", container="main", resource="example.com/vgpu", count=7))
         assert rest.environment["GPU_SHARE_FRACTION"] == "0.7"
+        wait_until(lambda: tenants(tmp_path) == {("old", 3), ("new", 7)})

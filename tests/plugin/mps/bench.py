@@ -63,9 +63,11 @@ class Bench:
     def has(self, *uuids: str) -> None:
         write_atomically(self.nvml / "gpus", "".join(f"{uuid}\n" for uuid in uuids).encode())
 
-    def holds(self, uuid: str, *, vgpus: int, named: bool = True, gpu: str | None = "") -> None:
+    def holds(
+        self, uuid: str, *, vgpus: int, named: bool = True, gpu: str | None = "", resource: str = RESOURCE
+    ) -> None:
         """Write what the plugin writes of vGPUs that a container has; *gpu* is where they are, None: nobody knows."""
-        one = Held(resource=RESOURCE, of=10, named=named, gpu=gpu)
+        one = Held(resource=resource, of=10, named=named, gpu=gpu)
         self.state_dir.mkdir(exist_ok=True)
         content = parts([(VGpuId(uuid, index), one) for index in range(vgpus)], vgpus_per_gpu=10, boot_id=boot_id())
         write_parts(self.state_dir, content)

@@ -78,7 +78,7 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         state_dir=root,
         boot_id="this boot",
         modes=ComputeModes(lambda: nvml, record=root / "compute-modes.json", boot_id="this boot"),
-        tenancy=Tenancy(root / "no-kubelet", ["gpu-share.dev/vgpu"]),
+        tenancy=Tenancy(root / "no-kubelet", lambda: ["gpu-share.dev/vgpu"]),
         timing=QUICK,
         node_name="node",
     )

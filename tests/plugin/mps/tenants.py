@@ -24,9 +24,9 @@ class Claimed(NamedTuple):
     device: str
 
 
-def held(pod: str, gpu_uuid: str, *, vgpus: int) -> Holding:
+def held(pod: str, gpu_uuid: str, *, vgpus: int, resource: str = RESOURCE) -> Holding:
     ids = tuple(f"{gpu_uuid}::{index}" for index in range(vgpus))
-    return Holding(pod=pod, container="main", resource=RESOURCE, device_ids=ids)
+    return Holding(pod=pod, container="main", resource=resource, device_ids=ids)
 
 
 def claimed(pod: str, gpu_uuid: str, *, milli: int) -> Claimed:

@@ -78,7 +78,7 @@ def test_a_fault_is_reported_with_who_lost_their_contexts_and_left_to_recover(
     gpu: Gpu, root: Path, context: SupervisorContext, standin: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
     socket = root / "kubelet"
-    supervisor = DaemonSupervisor(gpu, replace(context, tenancy=Tenancy(socket, ["gpu-share.dev/vgpu"])))
+    supervisor = DaemonSupervisor(gpu, replace(context, tenancy=Tenancy(socket, lambda: ["gpu-share.dev/vgpu"])))
     others = held("team/elsewhere", "GPU-other", vgpus=1)
     with kubelet(socket, held("team/a", UUID, vgpus=2), others), running(supervisor):
         standin.behave(servers={"42": "ACTIVE"})

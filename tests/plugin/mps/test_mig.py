@@ -89,7 +89,7 @@ def test_the_ceiling_of_an_instance_is_in_parts_of_its_profile(instance: Gpu, pa
 def test_what_tenants_hold_of_an_instance_is_in_its_own_parts(
     instance: Gpu, parted: SupervisorContext, root: Path
 ) -> None:
-    node = Supervisor(replace(parted, tenancy=Tenancy(root / "kubelet", [RESOURCE])))
+    node = Supervisor(replace(parted, tenancy=Tenancy(root / "kubelet", lambda: [RESOURCE])))
     supervisor = node._supervisors[INSTANCE] = DaemonSupervisor(instance, parted)
     by = policies("devices: [mig-1g.10gb]\nshare: {maximum: '0.2'}", "vgpusPerInstance: {1g.10gb: 6}")
     with kubelet(root / "kubelet", held("team/a", INSTANCE, vgpus=4)):

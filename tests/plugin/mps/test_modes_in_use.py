@@ -9,6 +9,7 @@ from plugin.simulated.device_manager import Holding
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
 from tests.plugin.mps.tenants import Claimed, held, kubelet
+from tests.plugin.waiting import wait_until
 
 Listed = list[Holding | Claimed]
 
@@ -45,6 +46,35 @@ def test_a_gpu_that_this_run_leaves_out_keeps_its_mode(bench: Bench, start: Star
     bench.has(A, B)
     running.ends(by=signal.SIGTERM)
     assert (bench.mode(A), bench.mode(B)) == (3, 0)
+
+
+@pytest.mark.parametrize("resource", ["example.com/before", "gpu-share.dev/vgpu-model-l4"])
+def test_a_gpu_that_is_held_as_a_resource_of_another_name_keeps_its_mode_and_its_ceiling(
+    bench: Bench, start: Start, listed: Listed, resource: str
+) -> None:
+    bench.holds(A, vgpus=5, resource=resource)
+    listed[:] = [held("team/a", A, vgpus=5, resource=resource), held("team/others", B, vgpus=1, resource="other.com/x")]
+    bench.cluster("resourceNames: {mps: example.com/now}\n")
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    running = start()
+    bench.is_now("ready", A, B)
+    wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
+    wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
+    running.ends(by=signal.SIGTERM)
+    assert (bench.mode(A), bench.mode(B)) == (3, 0)
+
+
+def test_those_who_share_a_gpu_another_way_by_now_keep_it_from_no_mode(
+    bench: Bench, start: Start, listed: Listed
+) -> None:
+    ended(bench, start, signal.SIGTERM)
+    resource = "gpu-share.dev/vgpu-timesliced"
+    bench.holds(A, vgpus=5, resource=resource)
+    listed[:] = [held("team/a", A, vgpus=5, resource=resource)]
+    bench.cluster("nodes: [{indexes: [0], offer: time-slicing}]\n")
+    start()
+    bench.is_now("ready", B)
+    wait_until(lambda: bench.mode(A) == 0)
 
 
 def test_a_gpu_that_an_init_container_may_hold_keeps_its_mode(bench: Bench, start: Start) -> None:

@@ -43,7 +43,7 @@ def supervisor(gpu: Gpu, context: SupervisorContext) -> DaemonSupervisor:
 @pytest.fixture
 def node(root: Path, context: SupervisorContext, supervisor: DaemonSupervisor) -> Supervisor:
     bindings = partial(read_bindings, context.state_dir)
-    node = Supervisor(replace(context, tenancy=Tenancy(root / "kubelet", [RESOURCE], bindings=bindings)))
+    node = Supervisor(replace(context, tenancy=Tenancy(root / "kubelet", lambda: [RESOURCE], bindings=bindings)))
     node._supervisors[UUID] = supervisor
     return node
 
