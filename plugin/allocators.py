@@ -1,11 +1,12 @@
 """Who allocates each GPU of a node: the kubelet with the device plugin, or the scheduler by DRA. One of the two."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugin.gpus.gpu import Gpu
+from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.strategy import SharedGpu
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 AllocationOf = Callable[[Gpu], Allocation]
 Publish = Callable[[Sequence[SharedGpu]], None]
 LookForDevices = Callable[[Sequence[SharedGpu], str], str]
+ReadTenants = Callable[[], tuple[Tenant, ...]]
 
 
 def allocations(cluster: Cluster, *, node_name: str, default: Allocation) -> AllocationOf:
@@ -76,6 +78,20 @@ def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDe
     if driver is None:
         return look
     return lambda gpus, version: f"{look(gpus, version)}; allocation by DRA: {driver.told}"
+
+
+def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenants:
+    """Let *read*, which asks the kubelet who holds what, say too which GPUs a device of several is."""
+    if driver is None:
+        return read
+
+    def located() -> tuple[Tenant, ...]:
+        return tuple(
+            replace(tenant, together=frozenset(uuid for device in tenant.devices for uuid in driver.parts_of(device)))
+            for tenant in read()
+        )
+
+    return located
 
 
 def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Callable[[int], None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, told_with_dra
+from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, located_with_dra, told_with_dra
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.health.inventory import GpuInventory
@@ -151,7 +151,7 @@ def _reconciler(
         boot_id=boot_id(),
         state_dir=settings.state_dir,
         mps_faults=node.source.mps_faults,
-        tenants=node.tenants,
+        tenants=located_with_dra(node.tenants, driver),
         publish=allocators.publish,
         resource_of=node.division.resource_of,
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,

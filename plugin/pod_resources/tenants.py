@@ -40,6 +40,7 @@ class Tenant:
     devices: tuple[str, ...] = ()  # of DRA, by name, which begins with the GPU's label where it is on one GPU
     resources: Mapping[VGpuId, str] = field(default_factory=dict)  # as which it holds each vGPU
     elsewhere: Mapping[VGpuId, str] = field(default_factory=dict)  # UUID of each vGPU on another GPU than its ID says
+    together: Collection[str] = ()  # UUIDs of the GPUs of its devices of DRA, where somebody has said it
 
     @property
     def name(self) -> str:
@@ -56,7 +57,7 @@ class Tenant:
 
     def is_on(self, gpu_uuid: str) -> bool:
         """Whether it holds something of one GPU, a device of DRA or vGPUs."""
-        return bool(self.sizes_on(gpu_uuid) or self.vgpus_on(gpu_uuid))
+        return bool(self.sizes_on(gpu_uuid) or self.vgpus_on(gpu_uuid) or gpu_uuid in self.together)
 
     def sizes_on(self, gpu_uuid: str) -> tuple[int, ...]:
         """List the sizes of its devices of DRA on one GPU, in thousandths; all of it where a name says none."""

@@ -5,13 +5,16 @@ import threading
 
 import pytest
 
+from plugin.dra.devices import devices_of
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import limits
 from plugin.shares.strategy import Mps
 from plugin.simulated.api_server import Object
 from plugin.simulated.dra_kubelet import PrepareError
 from plugin.simulated.gpus import simulated_gpus
+from tests.plugin.dra.gpus import Shared, divided
 from tests.plugin.dra.node import DraNode, attributes, gpu_of, share
+from tests.plugin.mps.tenants import Claimed, held, kubelet
 from tests.plugin.waiting import wait_until
 
 
@@ -140,6 +143,20 @@ def test_a_gpu_that_fails_is_tainted_and_comes_back(node: DraNode) -> None:
     wait_until(lambda: any(any(message.values()) for message in node.kubelet.health))
     wait_until(lambda: tainted() == set(), timeout_seconds=40)
     wait_until(lambda: not any(node.kubelet.health[-1].values()))
+
+
+def test_who_has_several_whole_gpus_is_named_with_the_fault_of_each(node: DraNode) -> None:
+    both = [Shared(gpu, "whole") for gpu in simulated_gpus("2xH200")]
+    (name,) = (one.name for one in devices_of(both, division=divided(), kept={}) if len(one.gpus) == 2)
+    script = node.directory / "failing.yaml"
+    faults = "{at: 1, gpu: 0, xid: 31}, {at: 1, gpu: 1, xid: 31}"
+    script.write_text(f"gpus: [{{model: H200}}, {{model: H200}}]\nfaults: [{faults}]\n")
+    socket = node.directory / "pod-resources.sock"
+    with kubelet(socket, Claimed("team/large", name), held("team/other", "GPU-other", vgpus=1)):
+        plugin = node.start_unregistered(str(script), GPU_SHARE_STRATEGY="whole", GPU_SHARE_POD_RESOURCES=str(socket))
+        told = [plugin.logged("application fault on a GPU") for _ in both]
+    assert {one["gpu"] for one in told} == {one.gpu.uuid for one in both}
+    assert [one["tenants"] for one in told] == [["team/large/main"]] * 2
 
 
 @pytest.mark.parametrize(
