@@ -108,7 +108,9 @@ class Preparations:
                 left_seconds = deadline_seconds - self._clock()
                 if left_seconds <= 0 or self._closed:
                     raise ClaimError(obstacle)
-                self._changed.wait(min([left_seconds, *(one.until_seconds - self._clock() for one in self._held_back)]))
+                now_seconds = self._clock()
+                ends = [one.until_seconds - now_seconds for one in self._held_back if one.until_seconds > now_seconds]
+                self._changed.wait(min([left_seconds, *ends]))
             prepared = Prepared(
                 namespace=namespace, name=name, boot_id=self._boot_id, devices=self._given(uid, devices)
             )
@@ -186,8 +188,7 @@ class Preparations:
 
     def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, int]]:
         """List who holds something of a GPU, and how many thousandths."""
-        self._held_back = self._still_held_back()
-        for uid, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._held_back)):
+        for uid, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._still_held_back())):
             held = sum(min(one.milli, MILLI_PER_GPU) for one in prepared.devices if gpu in one.gpus)
             if held and uid != but and prepared.boot_id == self._boot_id:
                 yield f"{prepared.namespace}/{prepared.name} ({uid})", held

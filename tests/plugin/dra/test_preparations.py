@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 from threading import Thread
+from time import sleep, thread_time
 
 import msgspec
 import pytest
@@ -148,6 +149,18 @@ def test_a_claim_waits_until_the_gpu_is_healthy(tmp_path: Path) -> None:
     on.set_faults({})
     waiting.join(timeout=10)
     assert len(on.kept()) == 2
+
+
+def test_who_waits_for_a_gpu_is_idle_though_something_was_held_back_before(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    prepare(on, "old", device(900, "GPU-0"))
+    on.unprepare("old", hold_seconds=0.01)
+    sleep(0.02)
+    on.set_faults({"GPU-0": "MPS daemon starting"})
+    began_seconds = thread_time()
+    with pytest.raises(ClaimError, match="GPU-0 is unhealthy"):
+        prepare(on, "new", device(900, "GPU-0"), wait_seconds=0.5)
+    assert thread_time() - began_seconds < 0.25
 
 
 def test_nobody_waits_for_a_plugin_that_ends(tmp_path: Path) -> None:
