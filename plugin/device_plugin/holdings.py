@@ -84,6 +84,7 @@ class Holdings:
         self._is_continued = bool(self._held) or self._checkpoint.is_unreadable
         self._settled_seconds = inf if self._is_continued else 0.0
         self._pods = 0
+        self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
 
     @property
     def known(self) -> bool:
@@ -132,11 +133,14 @@ class Holdings:
         Raises:
             TenantsError: If it does not say; what was known stays.
         """
-        kubelet, asked_seconds = identify(self._socket), self._clock()
+        with self._lock:
+            kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
         tenants = self._read()
         named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
         held_as = {str(vgpu): resource for tenant in tenants for vgpu, resource in tenant.resources.items()}
         with self._lock:
+            offered = {text for text, resource in self._offered.items() if held_as.get(text, "") in ("", resource)}
+            named = {text: one for text, one in named.items() if text in self._held or text not in offered}
             if kubelet != self._kubelet if self._known else self._is_continued:
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
@@ -181,6 +185,8 @@ class Holdings:
     def free(self, ids: Iterable[str], *, resource: str = "") -> bool:
         """Note that the kubelet has *ids* for a new container: nobody holds them. Say whether that is news."""
         with self._lock:
+            ids = tuple(ids)
+            self._offered.update(dict.fromkeys(ids, resource))
             known = [text for text in ids if (one := self._held.get(text)) and one.resource in ("", resource)]
             for text in known:
                 del self._held[text]

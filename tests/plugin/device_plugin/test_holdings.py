@@ -142,6 +142,21 @@ def test_an_answer_from_before_does_not_name_the_last_holder_as_the_new_one(node
     assert node.after(1) == {A: "team/new/main"}
 
 
+def test_an_answer_from_before_names_no_holder_of_what_the_kubelet_has_for_a_new_container(node: Kubelet) -> None:
+    node.holdings.allocated({A: "GPU-2"}, resource="gpu-share.dev/vgpu")
+    node.says = {"team/old/main": (A, B)}
+    node.after(1)
+
+    def offer() -> None:
+        node.holdings.free([A, B], resource="gpu-share.dev/vgpu")
+
+    node.during = offer
+    assert node.after(1) == {}
+    node.during = nothing
+    node.says = {"team/new/main": (A,)}
+    assert node.after(1) == {A: "team/new/main"}
+
+
 def test_what_went_to_another_container_unseen_is_held_since_it_was_first_seen_there(node: Kubelet) -> None:
     node.says = {"team/a/main": (A,)}
     node.after(1)
