@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
-from plugin.errors import PluginError
+from plugin.errors import PluginError, StateDirectoryError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.nvml import load_nvml
@@ -21,7 +21,7 @@ from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import OurResources, Tenancy
-from plugin.presence import Presence, alone
+from plugin.presence import Presence, alone, removed
 from plugin.restart import RestartNeeded
 from plugin.shares.division import Division
 from plugin.shares.parts_file import read_bindings, read_held_resources
@@ -119,11 +119,26 @@ class _Process:
             while (received := ending.within(self._timing.publish)) is None:
                 presence.look()
                 self._supervisor.publish()
+                self._end_if_removed()
             _log.info("shutting down", extra={"signal": received.name})
         finally:
             stopping.set()
             self._supervisor.end()
         return 0
+
+    def _end_if_removed(self) -> None:
+        """
+        See that the state directory is there, by which the plugin knows that containers may start.
+
+        With this process the MPS daemons end, and the CUDA contexts of all who hold a share. So it waits for them.
+
+        Raises:
+            StateDirectoryError: If the node's directory is gone, and nobody holds a share.
+        """
+        if why := removed(self._settings.state_dir):
+            if not self._supervisor.is_held():
+                raise StateDirectoryError(why)
+            self._warn("the plugin sees no MPS daemon: this ends as soon as no container holds a share", why)
 
     def _look_at_gpus(self) -> None:
         try:
@@ -208,6 +223,8 @@ def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: P
             given_up.set()
             return None
         presence.look()
+        if why := removed(settings.state_dir):
+            raise StateDirectoryError(why)
     return found.result()
 
 

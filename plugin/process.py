@@ -22,7 +22,7 @@ from plugin.health.state import PROGRAM, NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
-from plugin.presence import alone
+from plugin.presence import alone, removed
 from plugin.restart import ClusterChanges, RestartNeeded
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
@@ -78,22 +78,26 @@ def _alone(state_dir: Path) -> Iterator[Callable[[], None]]:
     """
     Be the only plugin of the node: of two, each would be disconnected when the kubelet hears of the other.
 
-    Give what is to be called every second or so, for others to see that there is one.
+    Give what is to be called every second or so, for others to see that there is one. It raises StateDirectoryError
+    where no other one ever could, since the node's directory is gone: what is held can be written nowhere.
 
     Raises:
         AlreadyRunsError: If there is one already.
     """
     with ExitStack() as stack:
+        presence = None
         try:
-            be_seen = stack.enter_context(alone(state_dir, PROGRAM)).look
+            presence = stack.enter_context(alone(state_dir, PROGRAM))
         except StateDirectoryError as error:  # it shares GPUs all the same; that nobody can read how, it says later
             _log.warning("no lock: another plugin on this node would not be noticed", extra={"reason": str(error)})
-            be_seen = _nothing
+
+        def be_seen() -> None:
+            if why := removed(state_dir):
+                raise StateDirectoryError(why)
+            if presence is not None:
+                presence.look()
+
         yield be_seen
-
-
-def _nothing() -> None:
-    """Hold no lock that somebody could remove."""
 
 
 def _run(

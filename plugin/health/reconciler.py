@@ -49,7 +49,7 @@ class ReconcilerContext:
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
-    restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises HandoverError
+    restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises PluginError
     clock: Callable[[], float] = boot_seconds
 
 
@@ -75,8 +75,8 @@ class Reconciler:
         Go on until `stop`.
 
         Raises:
-            HandoverError: If what containers need was removed, and cannot be written again: at the start, none would
-                be advertised either.
+            PluginError: If what containers or this plugin need was removed, and cannot be made again: a plugin that
+                starts would say so, or find it there.
         """
         while not self._stopping:
             arrived = self._arrived()

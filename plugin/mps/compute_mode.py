@@ -57,7 +57,8 @@ class ComputeModes:
     def release(self, *, keep: Collection[str]) -> dict[str, str]:
         """Put back what was found on all GPUs but *keep*; one sentence for each GPU where that fails."""
         with self._lock:
-            return self._each([uuid for uuid in self._recorded() if uuid not in keep], self._release_one)
+            changed = {**self._found, **self._recorded()}
+            return self._each([uuid for uuid in changed if uuid not in keep], self._release_one)
 
     def end(self, *, keep: Collection[str]) -> dict[str, str]:
         """Put back what was found on all GPUs but *keep*, as `release` does, and change nothing from now on."""
@@ -106,8 +107,11 @@ class ComputeModes:
 
     def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
         recorded = self._recorded()
-        nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), recorded.pop(uuid))
-        self._write(recorded)
+        found = recorded.pop(uuid, None)
+        mode = self._found[uuid] if found is None else found
+        nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), mode)
+        if found is not None:
+            self._write(recorded)
         self._found.pop(uuid, None)
 
     def _forget(self, uuid: str) -> None:

@@ -151,6 +151,10 @@ class Supervisor:
             self._unpublished = ""
             self._published = (state, boot_seconds())
 
+    def is_held(self) -> bool:
+        """Whether the kubelet names a container with a share by MPS, or does not say."""
+        return self._context.tenancy.read() != ()
+
     def end(self) -> None:
         """Stop all daemons at once, put everything back, and publish that."""
         with self._lock:

@@ -84,12 +84,12 @@ def registered(kubelet: SimulatedKubelet, start_plugin: StartPlugin, resource: R
 def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
-        def start(*arguments: str, **variables: str) -> Plugin:
+        def start(*arguments: str, before: tuple[str, ...] = (), **variables: str) -> Plugin:
             directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path))
             cdi = ("--cdi-dir", str(tmp_path / "cdi"), "--cdi-static-dir", str(tmp_path / "etc-cdi"))
             toolkit = ("--toolkit-config", str(tmp_path / "config.toml"))
             kubelet = ("--pod-resources", str(directory / "pod-resources.sock"))
-            plugin = Plugin(*directories, *cdi, *toolkit, *kubelet, *arguments, **variables)
+            plugin = Plugin(*directories, *cdi, *toolkit, *kubelet, *arguments, before=before, **variables)
             stack.callback(plugin.close)
             return plugin
 

@@ -15,10 +15,10 @@ ENDS_WITHIN_SECONDS = 10
 class Plugin:
     """A running `gpu-share plugin`; its log is read as it comes."""
 
-    def __init__(self, *arguments: str, **variables: str) -> None:
+    def __init__(self, *arguments: str, before: tuple[str, ...] = (), **variables: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GPU_SHARE_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "gpu_share", "plugin", *arguments],
+            [*before, sys.executable, "-W", "error", "-m", "gpu_share", "plugin", *arguments],
             cwd=ROOT,
             env=environment | variables,
             stderr=subprocess.PIPE,

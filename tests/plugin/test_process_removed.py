@@ -1,6 +1,7 @@
 """What somebody removes of the plugin's files while it runs."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from plugin.presence import lives
 from plugin.shares.parts_file import read_parts
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
+from tests.plugin.mps.isolated import mounted, needs_mounts
 from tests.plugin.plugin_process import Plugin, Start
 from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.waiting import wait_until
@@ -82,3 +84,25 @@ def test_a_state_directory_that_was_removed_is_made_again_with_all_that_others_r
     state.rename(tmp_path / "before")
     wait_until(lambda: lives(state, PROGRAM) is True)
     wait_until(lambda: held(state) == before and read_node_health(state) is not None)
+
+
+@needs_mounts
+def test_where_the_nodes_directory_is_removed_under_its_mount_the_plugin_ends_to_be_started_with_the_new_one(
+    start: Start, kubelet: SimulatedKubelet, tmp_path: Path
+) -> None:
+    host, mount = tmp_path / "host", tmp_path / "mount"
+    host.mkdir()
+    mount.mkdir()
+    arguments = ("--simulate", "2xH200", "--state-dir", str(mount))
+    plugin = start(*arguments, before=mounted(host, mount))
+    kubelet.wait_for(NAME)
+    kubelet.allocate(Request(pod="default/a", container="main", resource=NAME, count=2))
+    host.rename(tmp_path / "before")
+    shutil.rmtree(tmp_path / "before")
+    host.mkdir()
+    code, written = plugin.ends()
+    failures = [json.loads(line) for line in written.splitlines() if '"the plugin failed"' in line]
+    assert code == 1
+    assert "somebody removed the directory on the node" in failures[0]["reason"]
+    start(*arguments, before=mounted(host, mount))
+    wait_until(lambda: len(held(host)) == 2)

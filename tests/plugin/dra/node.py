@@ -63,7 +63,7 @@ class DraNode:
         options = [text for option, name in places.items() for text in (option, str(self.directory / name))]
         address = {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self.port)}
         more = ("--simulate", simulate, "--node-name", NODE, "--allocation", "dra")
-        plugin = Plugin(*options, *more, **address | variables)
+        plugin = Plugin(*options, *more, before=(), **address | variables)
         self.plugins.callback(plugin.close)
         return plugin
 

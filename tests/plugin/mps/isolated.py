@@ -10,6 +10,12 @@ ROOT = Path(__file__).parents[3]
 ISOLATED = ("unshare", "--mount", "--propagation", "private")
 
 
+def mounted(source: Path, target: Path) -> tuple[str, ...]:
+    """Give what runs a program in a namespace in which *source* is mounted on *target*, as in a container."""
+    script = 'mount --bind "$0" "$1" && shift && exec "$@"'
+    return (*ISOLATED, "sh", "-c", script, str(source), str(target))
+
+
 def _permitted() -> bool:
     return which("unshare") is not None and subprocess.run([*ISOLATED, "true"], check=False).returncode == 0
 
