@@ -114,6 +114,10 @@ class Allocators:
         self._to_dra = to_dra
         self._allocations: dict[str, Allocation] = {}
 
+    def by_plugin(self, gpu: Gpu) -> bool:
+        """Whether the kubelet allocates a GPU, with the device plugin."""
+        return (self._allocations.get(gpu.uuid) or self._allocation_of(gpu)) != DRA
+
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
         Tell both which GPUs there are, and how they are.

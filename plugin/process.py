@@ -163,6 +163,7 @@ def _reconciler(
         toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
         restart_needed=_changes(node, driver).look,
         fit_guard=resources.fit_guard,
+        unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)

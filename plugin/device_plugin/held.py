@@ -73,6 +73,11 @@ class HeldVgpus:
         # What nobody has said of a vGPU can be anything.
         return HeldGrids(grids, is_complete and all(one.gpu and one.of for one in holdings.held().values()))
 
+    @property
+    def unwritten(self) -> str:
+        """Why nothing can be allocated: it cannot be written what is held. Empty if it can."""
+        return self._holdings.unwritten
+
     def follow(self, devices: Devices, *, are_divided: bool) -> None:
         """Have *devices* take up what is held, now and at each change; whole GPUs are not divided by any number."""
         with self._lock:

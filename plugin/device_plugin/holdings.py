@@ -28,6 +28,7 @@ from plugin.sockets import SocketIdentity, identify
 # A kubelet that starts lists the pods that it has come to know so far; the last one takes a few seconds, if the API
 # server is there.
 _SETTLE_SECONDS = 30.0
+_WRITE_SECONDS = 5.0  # between two writes, when nothing changes
 _ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin ended
 
 
@@ -83,6 +84,8 @@ class Holdings:
         # Without anything from before, there is nothing that the kubelet could not have come to know yet.
         self._is_continued = bool(self._held) or self._checkpoint.is_unreadable
         self._settled_seconds = inf if self._is_continued else 0.0
+        self._unwritten = ""
+        self._written_seconds = began_seconds
         self._pods = 0
         self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
 
@@ -95,6 +98,11 @@ class Holdings:
     def is_blind(self) -> bool:
         """Whether more may be held than anybody knows: the file is lost, and the kubelet has not named all pods yet."""
         return self._checkpoint.is_unreadable and self._clock() < self._settled_seconds
+
+    @property
+    def unwritten(self) -> str:
+        """Why what is held cannot be written, a second after it could not for the first time; empty if it can."""
+        return self._unwritten
 
     def held(self) -> Mapping[str, Holder]:
         """Say who holds what, as far as it is known at this moment."""
@@ -134,6 +142,7 @@ class Holdings:
             TenantsError: If it does not say; what was known stays.
         """
         with self._lock:
+            self._write_again()
             kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
         tenants = self._read()
         named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
@@ -195,7 +204,15 @@ class Holdings:
     def _numbered(self, holder: Holder) -> Holder:
         return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
 
+    def _write_again(self) -> None:
+        """Write what could not be written, and now and then what could: whether it still can, shows before a pod."""
+        before = self._checkpoint.unwritten
+        if before or self._clock() - self._written_seconds >= _WRITE_SECONDS:
+            self._write()
+        self._unwritten = self._checkpoint.unwritten if before else ""
+
     def _write(self) -> None:
+        self._written_seconds = self._clock()
         kept = ((vgpu, self._kept(holder, vgpu)) for text, holder in self._held.items() if (vgpu := parsed(text)))
         self._checkpoint.write(kept, is_complete=not self.is_blind)
 

@@ -13,8 +13,8 @@ from plugin.health.rules import (
     Moment,
     after_event,
     after_look,
-    after_mps_report,
     after_nvml_failure,
+    after_report,
     restored,
 )
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery
@@ -101,7 +101,12 @@ class GpuInventory:
         """Apply why, by UUID, for each GPU shared by MPS whose daemon is not good; those of all others are."""
         for uuid, entry in self._entries.items():
             if entry.strategy == MPS:
-                self._set(uuid, after_mps_report(entry.state, faults.get(uuid), at), at)
+                self._set(uuid, after_report(entry.state, "mps", faults.get(uuid), at), at)
+
+    def set_held_fault(self, why_of: Callable[[SharedGpu], str], at: Moment) -> None:
+        """Apply why it cannot be kept who holds what of each GPU; nothing where it can."""
+        for uuid, entry in self._entries.items():
+            self._set(uuid, after_report(entry.state, "held", why_of(entry) or None, at), at)
 
     def application_faults(self) -> Mapping[tuple[str, int], int]:
         """Count the faults of programs since this was last called, by UUID and XID."""

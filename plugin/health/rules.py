@@ -27,6 +27,8 @@ _RECOVERIES = {
     7: "a reboot of the system",
 }
 NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: its end repairs nothing
+# By others, who have the patience already; and when the GPU comes back.
+_REPORTED: dict[Source, str] = {"mps": "once its MPS daemon is ready", "held": "once it can be written"}
 _BEFORE_US = 0  # the generation of NVML in which an earlier plugin saw the GPU
 
 
@@ -112,11 +114,11 @@ def after_nvml_failure(state: GpuState, why: str, at: Moment) -> GpuState:
     return _with(state, _Opened(source="nvml", why=why, comes_back="once NVML answers again"), at)
 
 
-def after_mps_report(state: GpuState, why: str | None, at: Moment) -> GpuState:
-    """Apply what is known of the GPU's MPS daemon; None if it is good. Its supervisor has the patience already."""
+def after_report(state: GpuState, source: Source, why: str | None, at: Moment) -> GpuState:
+    """Apply what the GPU's MPS daemon is, or the record of what is held; None if it is good."""
     if why is None:
-        return replace(state, open=tuple(one for one in state.open if one.fault.source != "mps"))
-    return _with(state, _Opened(source="mps", why=why, comes_back="once its MPS daemon is ready"), at)
+        return replace(state, open=tuple(one for one in state.open if one.fault.source != source))
+    return _with(state, _Opened(source=source, why=why, comes_back=_REPORTED[source]), at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +217,7 @@ def _without_those_over(state: GpuState, look: Look | None, at: Moment, steady_s
     """Drop the faults whose end has been evident for long enough."""
     kept: list[OpenFault] = []
     for one in state.open:
-        if one.fault.source == "mps":
+        if one.fault.source in _REPORTED:
             kept.append(one)
             continue
         if not _is_over(one.fault.source, state, look):

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +12,12 @@ import pytest
 from plugin.gpus.gpu import VGpuId
 from plugin.health.state import PROGRAM, read_node_health
 from plugin.presence import lives
+from plugin.shares.parts_file import FILE as PARTS
 from plugin.shares.parts_file import read_parts
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.mps.isolated import mounted, needs_mounts
-from tests.plugin.plugin_process import Plugin, Start
+from tests.plugin.plugin_process import ROOT, Plugin, Start
 from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.waiting import wait_until
 
@@ -66,6 +69,25 @@ def test_where_it_cannot_be_written_again_the_plugin_ends_as_it_would_at_the_sta
     assert code == 1
     assert [line["message"] for line in failures] == ["the plugin failed"]
     assert "give the plugin this directory of the host, writable" in failures[0]["reason"]
+
+
+@pytest.mark.usefixtures("plugin")
+def test_while_what_is_held_cannot_be_written_nothing_is_allocatable_and_status_says_why(
+    kubelet: SimulatedKubelet, tmp_path: Path
+) -> None:
+    path = tmp_path / "state" / PARTS
+    wait_until(lambda: kubelet.allocatable(NAME) > 0)
+    before = kubelet.allocatable(NAME)
+    path.unlink()
+    path.mkdir()
+    wait_until(lambda: kubelet.allocatable(NAME) == 0)
+    command = [sys.executable, "-m", "gpu_share", "plugin", "status", "--state-dir", str(path.parent)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert f"cause: what is held cannot be written: {path.parent}" in said.stdout
+    path.rmdir()
+    wait_until(lambda: kubelet.allocatable(NAME) == before)
+    kubelet.allocate(Request(pod="default/a", container="main", resource=NAME, count=2))
 
 
 def held(state_dir: Path) -> set[VGpuId]:

@@ -10,6 +10,7 @@ from plugin.device_plugin.service import Resource
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant, read_tenants
+from plugin.shares.parts_file import FILE
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.conftest import StartPlugin
@@ -206,6 +207,34 @@ def test_what_an_earlier_plugin_knew_is_held_until_the_kubelet_has_had_time_to_n
     assert node.holdings.held()[A].gpu == "GPU-9"
     node.says = {}
     assert node.after(2) == {}
+
+
+def test_what_cannot_be_written_is_a_fault_from_the_second_time_on_until_it_can(tmp_path: Path) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    node.after(1)
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    assert "Is a directory" in node.holdings.allocated({A: "GPU-1"})
+    assert node.holdings.unwritten == ""
+    node.says = None  # whether or not the kubelet answers
+    for _ in range(2):
+        with pytest.raises(TenantsError):
+            node.after(1)
+        assert "what is held cannot be written" in node.holdings.unwritten
+    (tmp_path / FILE).rmdir()
+    with pytest.raises(TenantsError):
+        node.after(1)
+    assert node.holdings.unwritten == ""
+
+
+def test_that_it_cannot_be_written_what_is_held_is_seen_before_anything_is_allocated(tmp_path: Path) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    node.after(1)
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    for _ in range(7):
+        node.after(1)
+    assert "what is held cannot be written" in node.holdings.unwritten
 
 
 @given(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from plugin.health.reports import Event, Look
-from plugin.health.rules import GpuState, Moment, after_event, after_look, after_mps_report, after_nvml_failure
+from plugin.health.rules import GpuState, Moment, after_event, after_look, after_nvml_failure, after_report
 from plugin.health.state import Fault
 
 GOOD = Look(recovery_action=0, energy_mj=1000)
@@ -64,5 +64,5 @@ class Story:
         return self
 
     def mps(self, why: str | None) -> "Story":
-        self.state = after_mps_report(self.state, why, self.now)
+        self.state = after_report(self.state, "mps", why, self.now)
         return self

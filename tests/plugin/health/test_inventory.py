@@ -123,6 +123,16 @@ def test_mps_concerns_only_gpus_that_are_shared_by_it() -> None:
     assert unhealthy(known) == []
 
 
+def test_where_it_cannot_be_kept_who_holds_what_the_gpus_that_it_is_about_are_unhealthy_until_it_can() -> None:
+    known = inventory()
+    known.take(probe(1), at(1))
+    known.set_held_fault(lambda one: "full" if one.gpu.uuid == FIRST else "", at(2))
+    known.take(probe(40), at(40))
+    assert unhealthy(known) == [FIRST]
+    known.set_held_fault(lambda _: "", at(41))
+    assert unhealthy(known) == []
+
+
 def test_it_is_written_down_since_when_a_gpu_is_as_it_is() -> None:
     known = inventory()
     known.take(probe(1), at(1))

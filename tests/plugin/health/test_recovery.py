@@ -3,7 +3,7 @@
 import pytest
 
 from plugin.health.recovery import after_word
-from plugin.health.rules import GpuState, after_mps_report, after_nvml_failure, restored
+from plugin.health.rules import GpuState, after_nvml_failure, after_report, restored
 from plugin.health.state import FaultName
 from tests.plugin.health.gpu_story import GOOD, LOST, MIG, NEEDS_RESET, OLD, Story
 
@@ -70,7 +70,7 @@ def test_a_gpu_that_was_lost_and_is_reached_again_can_be_recovered() -> None:
 
 def test_a_daemon_that_is_not_ready_stays_so_and_keeps_no_other_fault() -> None:
     story = Story(OLD).xid(63).looks(OLD)
-    story.state = after_mps_report(story.state, "it hangs", story.now)
+    story.state = after_report(story.state, "mps", "it hangs", story.now)
     recovered, refused = word(story)
     assert (refused, recovered.sources) == ("", ["mps"])
     assert word(recovered)[1] == "it hangs: it recovers once its MPS daemon is ready"
