@@ -6,7 +6,7 @@ number before or by the one after, and what is free is counted with it or withou
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,11 @@ from threading import Lock
 
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.holder import Holder, left_by_init_containers
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.errors import AllocationError, NoRoomError
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, Pool
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.shares.allocation import Allocation, allocate, check_ids
 from plugin.shares.binding import bind
@@ -149,39 +150,49 @@ class HeldVgpus:
         """
         with self._lock:
             check_ids(ids, devices.pool)
-            allocation = self._bound(ids, devices, policy) if devices.binds_late else allocate(ids, devices.pool)
+            left = self._left(ids) if devices.binds_late else {}
+            allocation = self._bound(ids, devices, policy, left) if devices.binds_late else allocate(ids, devices.pool)
             # The kubelet may have chosen them before it heard of it: a container without limits is worse than none.
             for gpu in allocation.gpus:
                 _check_health(gpu, devices)
             on = _distributed(ids, allocation, devices)
-            of = allocation.vgpus_per_gpu
-            if why := self._holdings.allocated(on, resource=devices.resource, of=of, by_cdi=by_cdi):
+            of, resource = allocation.vgpus_per_gpu, devices.resource
+            if why := self._holdings.allocated(on, resource=resource, of=of, by_cdi=by_cdi, left=left):
                 raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
-        return allocation
+            return replace(allocation, number=self._holdings.allocations)
 
-    def _bound(self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy) -> Allocation:
+    def _left(self, ids: Sequence[str]) -> dict[str, Holder]:
         """
-        Choose the GPU for *ids*, or whole ones.
+        Find what init containers of the pod that gets *ids* have left: they end before its container starts.
 
-        What an init container of the same pod has among them stays on its GPU, and one of as many: it may run before
-        this container does. Nothing else that is held is among them, or it has ended: so has a vGPU that was one of so
-        few that no container of its pod could ask for as many as these.
+        Nothing else that is held is among the IDs, or it has ended: so has a vGPU that was one of so few that no
+        container of its pod could ask for as many as these.
         """
         held = self._holdings.held()
-        before = {text: held[text] for text in ids if text in held}
-        reused = [one for one in before.values() if one.container is None and _is_askable(len(ids), one.of)]
-        included = {holder.gpu for holder in reused}
+        known = {text: one for text in ids if (one := held.get(text))}
+        reused = {text: one for text, one in known.items() if one.container is None and _is_askable(len(ids), one.of)}
+        return left_by_init_containers(reused, held)
+
+    def _bound(
+        self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left: Mapping[str, Holder]
+    ) -> Allocation:
+        """
+        Choose the GPU for *ids*, or whole ones: where they have room, the GPUs of what is *left* by init containers.
+
+        What is theirs is as good as free, and of as many as it was.
+        """
+        pool, reused = devices.pool, [left[text] for text in ids if text in left]
         numbers = {holder.of for holder in reused} - {0}
-        pool = devices.pool
         if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
             pool = replace(pool, vgpus_per_gpu=numbers.pop())
-        kept = tuple(gpu for gpu in pool.gpus if gpu.uuid in included)
-        for candidates in [kept] if kept else devices.alignment.candidates(ids, pool):
+        theirs = frozenset(holder.gpu for holder in reused)
+        for candidates, included in _places(theirs, pool, devices.alignment.candidates(ids, pool)):
             healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
             if not healthy:
                 _check_health(candidates[0], devices)
-            room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=before) for gpu in healthy}
+            but = {*ids, *left}
+            room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=but) for gpu in healthy}
             if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
                 return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
         raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
@@ -191,6 +202,16 @@ class HeldVgpus:
         occupied = Occupied(by_gpu=holdings.by_gpu(), is_known=holdings.known, is_incomplete=holdings.is_blind)
         for devices, _ in self._followers:
             devices.set_held(occupied)
+
+
+def _places(
+    theirs: frozenset[str], pool: Pool, others: Sequence[tuple[Gpu, ...]]
+) -> Iterator[tuple[tuple[Gpu, ...], frozenset[str]]]:
+    """List where a container may go, the better ones first, and the GPUs that it must be on: at best *theirs*."""
+    if kept := tuple(gpu for gpu in pool.gpus if gpu.uuid in theirs):
+        yield kept, frozenset()
+        yield from (((*kept, *some), theirs) for some in others)
+    yield from ((some, frozenset()) for some in others)
 
 
 def _is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:

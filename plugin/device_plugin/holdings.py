@@ -12,14 +12,14 @@ which GPU that is.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
+from plugin.device_plugin.holder import Holder, parsed, taken_over
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.parts_file import Held
@@ -30,19 +30,6 @@ from plugin.sockets import SocketIdentity, identify
 _SETTLE_SECONDS = 30.0
 _WRITE_SECONDS = 5.0  # between two writes, when nothing changes
 _ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin ended
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """Who holds a vGPU, and which part of its GPU that is."""
-
-    container: str | None  # namespace/pod/container; None as long as the kubelet does not name it
-    since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
-    resource: str = ""  # that it was allocated as; empty where nobody says
-    of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
-    pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
-    gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
-    by_cdi: bool = False  # whether its container was given a CDI device for it
 
 
 class Holdings:
@@ -76,6 +63,7 @@ class Holdings:
                 of=one.of,
                 gpu="" if one.gpu is None else one.gpu or vgpu.gpu_uuid,
                 by_cdi=one.by_cdi,
+                also=one.also,
             )
             for vgpu, one in self._checkpoint.held.items()
         }
@@ -86,7 +74,7 @@ class Holdings:
         self._settled_seconds = inf if self._is_continued else 0.0
         self._unwritten = ""
         self._written_seconds = began_seconds
-        self._pods = 0
+        self.allocations = 0  # that were asked for so far
         self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
 
     @property
@@ -115,7 +103,8 @@ class Holdings:
         with self._lock:
             for text, holder in self._held.items():
                 if vgpu := parsed(text):
-                    found.setdefault(holder.gpu or vgpu.gpu_uuid, {})[text] = self._numbered(holder)
+                    for gpu in (holder.gpu or vgpu.gpu_uuid, *holder.also):
+                        found.setdefault(gpu, {})[text] = self._numbered(holder)
         return found
 
     def gpu_of(self, vgpu: VGpuId) -> str:
@@ -166,26 +155,42 @@ class Holdings:
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
 
-    def allocated(self, gpu_of: Mapping[str, str], *, resource: str = "", of: int = 0, by_cdi: bool = False) -> str:
+    def allocated(
+        self,
+        gpu_of: Mapping[str, str],
+        *,
+        resource: str = "",
+        of: int = 0,
+        by_cdi: bool = False,
+        left: Mapping[str, Holder] | None = None,
+    ) -> str:
         """
         Note that a container gets vGPUs on GPUs, by ID and UUID, each one of *of* of its GPU, and a CDI device or none.
 
-        It is a new container, whoever had them before. Say why that cannot be kept, or nothing.
+        It is a new container, whoever had them before; *left* is what init containers of its pod had. Say why that
+        cannot be kept, or nothing.
         """
         now_seconds = self._clock()
         with self._lock:
-            self._pods += 1
+            self.allocations = number = self.allocations + 1
             own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
             holder = Holder(
                 container=None,
                 since_seconds=now_seconds,
                 resource=resource,
                 of=of,
-                pod=max(own, default=self._pods),
+                pod=max(own, default=number),
+                call=number,
                 by_cdi=by_cdi,
             )
-            before, on = self._held, {gpu: replace(holder, gpu=gpu) for gpu in {*gpu_of.values()}}
-            self._held = {**before, **{text: on[gpu] for text, gpu in gpu_of.items()}}
+            before = self._held
+            self._held = {
+                **before,
+                **{
+                    text: replace(holder if text in gpu_of else before[text], gpu=gpu, also=tuple(also))
+                    for text, (gpu, *also) in taken_over(left or {}, gpu_of).items()
+                },
+            }
             self._write()
             if self._checkpoint.unwritten:
                 self._held = before
@@ -223,6 +228,7 @@ class Holdings:
             named=holder.container is not None,
             gpu="" if holder.gpu == vgpu.gpu_uuid else holder.gpu or None,
             by_cdi=holder.by_cdi,
+            also=holder.also,
         )
 
     def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:
@@ -238,9 +244,3 @@ class Holdings:
         if holder.container not in (None, container):
             return replace(holder, container=container, since_seconds=asked_seconds)
         return holder if holder.since_seconds > asked_seconds else replace(holder, container=container)
-
-
-@lru_cache(8192)  # the same IDs all day
-def parsed(text: str) -> VGpuId | None:
-    """Read the ID of a vGPU; None if it is none."""
-    return VGpuId.parse(text)

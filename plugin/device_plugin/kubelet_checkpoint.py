@@ -5,7 +5,7 @@ So after a restart of the machine that is what its containers have, and not what
 Each answer says in an annotation which GPUs it gives, and what its vGPUs are; it gets as far as the container runtime.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +31,7 @@ class _Given(msgspec.Struct, frozen=True):
 
     of: Annotated[int, Meta(ge=1, le=100)]
     gpus: tuple[str, ...]  # UUIDs, each with as many of the vGPUs
+    number: int = 0  # a later answer to the same pod has a greater one
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -39,6 +40,7 @@ class _Entry(msgspec.Struct, frozen=True):
     resource: str = msgspec.field(name="ResourceName")
     ids: dict[str, tuple[str, ...]] | None = msgspec.field(name="DeviceIDs")  # by NUMA node
     answer: bytes | None = msgspec.field(name="AllocResp")
+    pod: str = msgspec.field(name="PodUID", default="")
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class _File(msgspec.Struct, frozen=True):
 
 def annotations(allocation: Allocation) -> dict[str, str]:
     """Write what an answer is read by."""
-    given = _Given(allocation.vgpus_per_gpu, tuple(gpu.uuid for gpu in allocation.gpus))
+    given = _Given(allocation.vgpus_per_gpu, tuple(gpu.uuid for gpu in allocation.gpus), allocation.number)
     return {HELD_ANNOTATION: msgspec.json.encode(given).decode()}
 
 
@@ -62,8 +64,10 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
     That is what our answers say, whatever the resource was called then, and all of which *is_ours* says so.
 
     Returns:
-        Of a vGPU whose answer does not say it, `of` is 0 and nobody knows the GPU, and neither where two answers
-        contradict each other. None where the file is not as a kubelet writes it; nothing where there is none.
+        Of a vGPU whose answer does not say it, `of` is 0 and nobody knows the GPU, and neither where the answers to two
+        pods contradict each other. What an init container got, and a later container of its pod on another GPU, is on
+        both: after a restart of the machine both run again. None where the file is not as a kubelet writes it; nothing
+        where there is none.
     """
     try:
         content = read_small_file(kubelet_dir / FILE, largest_bytes=_LARGEST_BYTES)
@@ -72,23 +76,31 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
         return {}
     except (OSError, ValueError, RecursionError):
         return None
-    found: dict[VGpuId, Held] = {}
-    for vgpu, held in (pair for entry in entries for pair in _held(entry, is_ours)):
-        known = found.get(vgpu, held)
-        by_cdi = known.by_cdi or held.by_cdi
-        same = msgspec.structs.replace(known, by_cdi=held.by_cdi) == held
-        what = held if same else Held(resource=held.resource, of=1, gpu=None)
-        found[vgpu] = msgspec.structs.replace(what, by_cdi=by_cdi)
-    return found
+    answered = sorted(((_given(one), one) for one in entries), key=lambda pair: -pair[0].number if pair[0] else 0)
+    found: dict[VGpuId, tuple[str, Held]] = {}  # with the pod
+    for given, entry in answered:
+        if given or is_ours(entry.resource):
+            for vgpu, held in _held(entry, given):
+                pod, known = found.setdefault(vgpu, (entry.pod, held))
+                found[vgpu] = pod, _both(vgpu, known, held, are_of_one_pod=pod == entry.pod)
+    return {vgpu: held for vgpu, (_, held) in found.items()}
 
 
-def _held(entry: _Entry, is_ours: Callable[[str], bool]) -> Iterator[tuple[VGpuId, Held]]:
-    ids = sorted(text for texts in (entry.ids or {}).values() for text in texts)
-    answer = _answer(entry.answer or b"")
-    given = _given(answer, ids)
-    if given is None and not is_ours(entry.resource):
-        return
-    by_cdi = any(one.name.startswith(f"{kind(entry.resource)}=") for one in answer.cdi_devices)
+def _both(vgpu: VGpuId, later: Held, earlier: Held, *, are_of_one_pod: bool) -> Held:
+    """Say where a vGPU is by two answers, of which the *later* one is newer where they are of one pod."""
+    later = msgspec.structs.replace(later, by_cdi=later.by_cdi or earlier.by_cdi)
+    earlier = msgspec.structs.replace(earlier, by_cdi=later.by_cdi)
+    if later == earlier:
+        return later
+    if not are_of_one_pod or later.of != earlier.of or later.gpu is None or earlier.gpu is None:
+        return Held(resource=earlier.resource, of=1, gpu=None, by_cdi=later.by_cdi)
+    gpu, *also = dict.fromkeys((later.gpu or vgpu.gpu_uuid, *later.also, earlier.gpu or vgpu.gpu_uuid))
+    return msgspec.structs.replace(later, gpu="" if gpu == vgpu.gpu_uuid else gpu, also=tuple(also))
+
+
+def _held(entry: _Entry, given: _Given | None) -> Iterator[tuple[VGpuId, Held]]:
+    ids = _ids(entry)
+    by_cdi = any(one.name.startswith(f"{kind(entry.resource)}=") for one in _answer(entry).cdi_devices)
     for number, text in enumerate(ids):
         if vgpu := VGpuId.parse(text):
             gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None
@@ -97,17 +109,21 @@ def _held(entry: _Entry, is_ours: Callable[[str], bool]) -> Iterator[tuple[VGpuI
             yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi)
 
 
-def _answer(content: bytes) -> api_pb2.ContainerAllocateResponse:
+def _ids(entry: _Entry) -> list[str]:
+    return sorted(text for texts in (entry.ids or {}).values() for text in texts)
+
+
+def _answer(entry: _Entry) -> api_pb2.ContainerAllocateResponse:
     """Read an answer; one that says nothing where it cannot be read."""
     try:
-        return api_pb2.ContainerAllocateResponse.FromString(content)
+        return api_pb2.ContainerAllocateResponse.FromString(entry.answer or b"")
     except DecodeError:
         return api_pb2.ContainerAllocateResponse()
 
 
-def _given(answer: api_pb2.ContainerAllocateResponse, ids: Sequence[str]) -> _Given | None:
+def _given(entry: _Entry) -> _Given | None:
     try:
-        given = msgspec.json.decode(answer.annotations.get(HELD_ANNOTATION, "").encode(), type=_Given)
+        given = msgspec.json.decode(_answer(entry).annotations.get(HELD_ANNOTATION, "").encode(), type=_Given)
     except (ValueError, RecursionError):
         return None
-    return given if given.gpus and len(ids) % len(given.gpus) == 0 else None
+    return given if given.gpus and len(_ids(entry)) % len(given.gpus) == 0 else None

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from plugin.device_plugin.holdings import Holder, parsed
+from plugin.device_plugin.holder import Holder, parsed
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.parts import free_vgpus
 
@@ -47,10 +47,11 @@ class Occupied:
         return {text: holder.of or usual for text, holder in self.by_gpu.get(gpu, {}).items()}
 
     def held_as(self, resource: str, *, but_on: Collection[str] = ()) -> Iterable[VGpuId]:
-        """List the vGPUs that are held as *resource*, but for those on some GPUs."""
+        """List the vGPUs that are held as *resource*, but for those that are on some GPUs."""
         for gpu, held in self.by_gpu.items():
             if gpu not in but_on:
-                ids = (text for text, holder in held.items() if holder.resource in ("", resource))
+                on_it = ((text, one) for text, one in held.items() if one.gpu in ("", gpu))
+                ids = (text for text, one in on_it if one.resource in ("", resource))
                 yield from (vgpu for text in ids if (vgpu := parsed(text)))
 
     def _counted(self, gpu: str, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:

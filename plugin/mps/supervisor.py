@@ -209,7 +209,7 @@ class Supervisor:
         unnamed = [vgpu for vgpu, one in known.held.items() if not one.named]
         if not all(known.knows(vgpu) for vgpu in (*unnamed, *(vgpu for one in tenants for vgpu in one.vgpus))):
             return None
-        return frozenset(map(known.gpu_of, unnamed))
+        return frozenset(map(known.gpu_of, unnamed)) | {gpu for one in known.held.values() for gpu in one.also}
 
     def _now(self) -> list[DaemonSupervisor]:
         with self._lock:

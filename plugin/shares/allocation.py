@@ -7,7 +7,7 @@ arrive here (NVIDIA/k8s-device-plugin#443), and such a share could not be held b
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plugin.errors import AllocationError, NoRoomError
 from plugin.gpus.gpu import Gpu, Pool, VGpuId
@@ -22,6 +22,7 @@ class Allocation:
     gpus: tuple[Gpu, ...]  # in inventory order
     vgpus: int  # on each of the GPUs
     vgpus_per_gpu: int
+    number: int = field(default=0, compare=False)  # in this run of the plugin: that of a later one is greater
 
     @property
     def is_whole(self) -> bool:

@@ -29,6 +29,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     named: bool = False  # whether the kubelet has named its container; it never names init containers
     gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
+    also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -68,6 +69,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     indexes: tuple[_Index, ...]
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
     by_cdi: bool = False
+    also: tuple[str, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +101,12 @@ def read_parts(directory: Path) -> Checkpoint | None:
             if vgpu in held:
                 raise CheckpointError(f"it has {vgpu} twice")
             held[vgpu] = Held(
-                resource=group.resource, of=group.of, named=group.named, gpu=group.on, by_cdi=group.by_cdi
+                resource=group.resource,
+                of=group.of,
+                named=group.named,
+                gpu=group.on,
+                by_cdi=group.by_cdi,
+                also=group.also,
             )
     return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
 
@@ -134,6 +141,7 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
             named=one.named,
             on=one.gpu,
             by_cdi=one.by_cdi,
+            also=one.also,
             indexes=tuple(sorted(found)),
         )
         for (gpu, one), found in indexes.items()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plugin.device_plugin.devices import Devices
-from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.occupied import Occupied
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import Pool, VGpuId

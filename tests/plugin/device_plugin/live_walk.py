@@ -190,7 +190,8 @@ class LiveNode:
             assert given <= 1, f"{gpu.uuid} is given away {given} times"
             free = self.devices.free(gpu, vgpus_per_gpu=self.number)
             assert given + Fraction(free, self.number) <= 1, f"{free} of {self.number} are free beside {given}"
-            held = [pod.received[-1].environment for pod in self._running.values() if pod.part_of(gpu.uuid)]
+            last = [pod.received[-1] for pod in self._running.values()]
+            held = [one.environment for one in last if gpu.uuid in _parts(one)]
             assert sum(int(one["GPU_SHARE_MEMORY_MIB"]) for one in held) * MIB <= gpu.memory_bytes
             assert sum(int(one["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) for one in held) <= 100
         known = {one.id for one in self._manager.devices(NAME)}

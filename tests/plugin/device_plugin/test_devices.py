@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from plugin.device_plugin.devices import Devices
-from plugin.device_plugin.holdings import Holder
+from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.subscription import Device
 from plugin.gpus.gpu import Pool, VGpuId

@@ -11,7 +11,8 @@ from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
-from plugin.device_plugin.holdings import Holder, Holdings
+from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.rejection import Pause, Rejections
 from plugin.device_plugin.service import DevicePluginService, Resource

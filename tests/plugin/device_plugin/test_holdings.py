@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holdings import Holder, Holdings
+from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.service import Resource
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId

@@ -17,8 +17,9 @@ ONE, OTHER = simulated_gpus("2xL4")
 FIRST, SECOND = VGpuId(ONE.uuid, 0), VGpuId(ONE.uuid, 1)
 
 
-def answer(*gpus: str, of: int = 10, cdi: str = "") -> bytes:
-    given = Allocation(gpus=tuple(gpu for gpu in (ONE, OTHER) if gpu.uuid in gpus), vgpus=1, vgpus_per_gpu=of)
+def answer(*gpus: str, of: int = 10, cdi: str = "", number: int = 0) -> bytes:
+    on = tuple(gpu for gpu in (ONE, OTHER) if gpu.uuid in gpus)
+    given = Allocation(gpus=on, vgpus=1, vgpus_per_gpu=of, number=number)
     devices = [api_pb2.CDIDevice(name=cdi)] if cdi else []
     return api_pb2.ContainerAllocateResponse(annotations=annotations(given), cdi_devices=devices).SerializeToString()
 
@@ -76,6 +77,14 @@ def test_a_container_has_a_device_of_ours_where_one_of_its_answers_names_one(
     entries = (of(FIRST, given=answer(ONE.uuid, cdi=device)), of(FIRST, given=answer(ONE.uuid), pod="2c3d"))
     for order in (entries, entries[::-1]):
         assert read(tmp_path, *order) == {FIRST: Held(resource=NAME, of=10, by_cdi=by_cdi)}
+
+
+@pytest.mark.parametrize("is_listed_first", [True, False])
+def test_what_went_to_another_gpu_after_an_init_container_is_on_both(tmp_path: Path, *, is_listed_first: bool) -> None:
+    init = of(FIRST, given=answer(ONE.uuid, number=7), container="init")
+    app = of(FIRST, given=answer(OTHER.uuid, number=8))
+    found = read(tmp_path, *((init, app) if is_listed_first else (app, init)))
+    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,))}
 
 
 def test_of_two_answers_that_contradict_each_other_neither_is_believed(tmp_path: Path) -> None:

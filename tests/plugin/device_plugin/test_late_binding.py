@@ -160,8 +160,24 @@ def test_a_container_that_takes_over_what_an_init_container_had_is_on_its_gpu(he
     assert gpu(allocate(here, "pod", app)) == gpu(init)
 
 
-def test_a_container_that_needs_more_than_its_init_containers_gpu_has_is_rejected(here: GuardedNode) -> None:
+def test_a_container_that_needs_more_than_its_init_containers_gpu_has_is_on_another_and_both_are_held(
+    here: GuardedNode,
+) -> None:
     allocate(here, "large", 6)
+    init = allocate(here, "pod", 3, container="init", kind="init")
+    assert gpu(allocate(here, "pod", 5)) != gpu(init)
+    assert room(here) == [1, 5]
+    here.look()
+    here.start_plugin()
+    assert room(here) == [1, 5]
+    here.manager.free("default/pod")
+    here.look()
+    assert room(here) == [4, 10]
+
+
+def test_a_container_that_needs_more_than_any_gpu_has_beside_others_is_rejected(here: GuardedNode) -> None:
+    allocate(here, "large", 6)
+    allocate(here, "other", 6)
     allocate(here, "pod", 3, container="init", kind="init")
     with pytest.raises(UnexpectedAdmissionError, match="5 vGPUs must lie on one GPU"):
         allocate(here, "pod", 5)

@@ -64,10 +64,21 @@ class Bench:
         write_atomically(self.nvml / "gpus", "".join(f"{uuid}\n" for uuid in uuids).encode())
 
     def holds(
-        self, uuid: str, *, vgpus: int, named: bool = True, gpu: str | None = "", resource: str = RESOURCE
+        self,
+        uuid: str,
+        *,
+        vgpus: int,
+        named: bool = True,
+        gpu: str | None = "",
+        also: str = "",
+        resource: str = RESOURCE,
     ) -> None:
-        """Write what the plugin writes of vGPUs that a container has; *gpu* is where they are, None: nobody knows."""
-        one = Held(resource=resource, of=10, named=named, gpu=gpu)
+        """
+        Write what the plugin writes of vGPUs that a container has.
+
+        *gpu* is where they are, None: nobody knows, and *also* where an init container of its pod had them.
+        """
+        one = Held(resource=resource, of=10, named=named, gpu=gpu, also=(also,) if also else ())
         self.state_dir.mkdir(exist_ok=True)
         content = parts([(VGpuId(uuid, index), one) for index in range(vgpus)], vgpus_per_gpu=10, boot_id=boot_id())
         write_parts(self.state_dir, content)

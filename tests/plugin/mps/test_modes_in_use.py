@@ -85,6 +85,16 @@ def test_a_gpu_that_an_init_container_may_hold_keeps_its_mode(bench: Bench, star
     assert bench.mode(B) == 3
 
 
+def test_a_gpu_that_an_init_container_had_before_another_one_got_its_share_elsewhere_keeps_its_mode(
+    bench: Bench, start: Start
+) -> None:
+    bench.holds(A, vgpus=5, also=B)
+    running = start()
+    bench.is_now("ready", A, B)
+    running.ends(by=signal.SIGTERM)
+    assert bench.mode(B) == 3
+
+
 @pytest.mark.parametrize("what", ["lost", "broken", "of nobody"])
 def test_where_nobody_knows_on_which_gpu_a_share_is_all_keep_theirs(bench: Bench, start: Start, what: str) -> None:
     if what == "of nobody":

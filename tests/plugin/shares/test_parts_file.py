@@ -12,6 +12,7 @@ HELD = {
     VGpuId("GPU-a", 0): Held(resource="gpu-share.dev/vgpu", of=10, named=True),
     VGpuId("GPU-a", 3): Held(resource="gpu-share.dev/vgpu", of=20, gpu="GPU-b"),
     VGpuId("GPU-a", 4): Held(resource="gpu-share.dev/vgpu", of=20, gpu=None),
+    VGpuId("GPU-a", 5): Held(resource="gpu-share.dev/vgpu", of=20, gpu="GPU-b", also=("GPU-a", "GPU-c")),
     VGpuId("GPU-b", 0): Held(resource="example.com/vgpu", of=10, named=True),
     VGpuId("GPU-b", 1): Held(resource="example.com/vgpu", of=10, named=True, by_cdi=True),
 }

@@ -1,0 +1,70 @@
+"""
+Who holds a vGPU and where, and what becomes of that when a container gets what an init container of its pod had.
+
+The kubelet lets it have the vGPUs of init containers that end before it starts, any of them. It may be on other GPUs
+than they: each GPU then stays held for both, since nobody says which of the two runs.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from plugin.gpus.gpu import VGpuId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who holds a vGPU, and which part of its GPU that is."""
+
+    container: str | None  # namespace/pod/container; None as long as the kubelet does not name it
+    since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
+    resource: str = ""  # that it was allocated as; empty where nobody says
+    of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
+    pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
+    call: int = 0  # number of the allocation that it was last part of; 0 where it was none of this process
+    gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
+    also: tuple[str, ...] = ()  # UUIDs of others that are held by it for init containers of the pod
+    by_cdi: bool = False  # whether its container was given a CDI device for it
+
+
+def left_by_init_containers(reused: Mapping[str, Holder], held: Mapping[str, Holder]) -> dict[str, Holder]:
+    """
+    Find all that is left of the init containers of which a container gets the vGPUs *reused*, these too.
+
+    Whoever had one of them has ended by the time at which the container starts, or it would not get it. What of an init
+    container a sidecar or another container has by now was part of a later allocation.
+    """
+    calls = {one.call for one in reused.values()} - {0}
+    return {text: one for text, one in held.items() if text in reused or one.call in calls}
+
+
+def taken_over(left: Mapping[str, Holder], on: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """
+    Say on which GPUs vGPUs are when a container has those in *on*, by ID and UUID, and *left* is of init containers.
+
+    Each GPU stays held by as many vGPUs as the init containers had there, or the container has, if that is more. What
+    the container does not get of theirs serves for that first. The first GPU of each vGPU is the one that it is on.
+    """
+    owed = Counter(gpu for one in left.values() if one.gpu for gpu in (one.gpu, *one.also)) - Counter(on.values())
+    found: dict[str, tuple[str, ...]] = {text: (gpu,) for text, gpu in on.items()}
+    rest = [text for text, one in left.items() if one.gpu and text not in on]
+    for text in rest:
+        if owed[gpu := left[text].gpu] > 0:
+            found[text] = (gpu,)
+            owed[gpu] -= 1
+    for text in rest:
+        if text not in found:
+            gpu = next(iter(+owed), left[text].gpu)
+            found[text] = (gpu,)
+            owed[gpu] -= 1
+    for gpu, count in (+owed).items():
+        for text in [text for text in (*rest, *on) if gpu not in found[text]][:count]:
+            found[text] += (gpu,)
+    return found
+
+
+@lru_cache(8192)  # the same IDs all day
+def parsed(text: str) -> VGpuId | None:
+    """Read the ID of a vGPU; None if it is none."""
+    return VGpuId.parse(text)
