@@ -77,7 +77,7 @@ def test_where_the_nodes_directory_was_removed_it_waits_for_no_gpus(bench: Bench
     bench.state_dir.mkdir()
     bench.has()
     running = start("wait", before=mounted(host, bench.state_dir))
-    wait_until((host / "mps.lock").exists)
+    wait_until(lambda: lives(host, PROGRAM) is True)
     wait_until(lambda: is_removed(host))
     code, _, other = running.ends()
     assert code == 1
