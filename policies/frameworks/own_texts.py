@@ -25,10 +25,11 @@ _ENDS_LIST = {sign: re.compile(rf"[{ends}\n\x7f]") for sign, ends in ((",", ";|&
 # Without a digit only these are numbers; what stands behind an option in a sentence, or in the next line, is none.
 _NO_NUMBER = re.compile(r"(?![+-]?(?:nan|inf))[\w./:@%+~-]*", re.IGNORECASE)
 _DIGIT = re.compile(r"[0-9]")
+_NUMBER = re.compile(r"[+-]?\.?[0-9]")
 # What stands between a variable and its value; a member called value follows the name in YAML.
 _ASSIGNING = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]*)")
 _ASSIGNING_BEHIND_OPTION = re.compile(r"([=:,\s\x7f]+)([^\s\x7f]*)")  # mpiexec -genv NAME value
-_SETTING = re.compile(r"(?:^|[\s\x7f])(?:setenv|-[\w-]*)[\s\x7f]+$", re.ASCII)
+_SETTING = re.compile(r"(?:^|[\s\x7f])(?:setenv|(?!-u|--unset)-[\w-]*)[\s\x7f]+$", re.ASCII)
 _LONGEST_SETTING: Final = 32  # characters of such a word in front of a name, with what is between them
 _IN_NAME = re.compile(r"\w")
 _GLUED = re.compile(r"(?<![\w-])-[A-Za-z]{1,4}$")  # `su -lcNAME=value`
@@ -97,9 +98,8 @@ class Texts:
         if match is None:
             return
         how, value = match.groups()
-        is_told = "=" in how or _DIGIT.search(value) is not None
-        if not is_told and not ((is_set or ":" in how) and (UNREAD in value or name not in self._index.numbers)):
-            return  # a sentence about it
+        if "=" not in how and not self.is_value(name, value, is_told=is_set or ":" in how):
+            return
         if name not in self._index.lists:
             yield from self._judged(name, _ENDS_VALUE.split(value, maxsplit=1)[0] or value)
             return
@@ -112,6 +112,12 @@ class Texts:
             return
         for member in begins.finditer(region):
             yield from self._judged(name, member[0])
+
+    def is_value(self, name: str, value: str, *, is_told: bool) -> bool:
+        """Whether *value* is one of the variable *name*, and does not go on a sentence; *is_told*: a sign says so."""
+        if name not in self._index.numbers:
+            return is_told or _DIGIT.search(value) is not None
+        return _NUMBER.match(value) is not None or (is_told and UNREAD in value)
 
     def _judged(self, name: str, value: str) -> Iterator[OwnValue]:
         for found, _ in assigned(name, value, self._index, self._judge):

@@ -19,6 +19,7 @@ from policies.pod import Variable
 
 _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME), in a shell "--option=$NAME"'
 _OPTION = re.compile(r"--?[A-Za-z]")
+_UNSETTING = ("-u", "--unset")  # options that take a name alone
 _SPACE = re.compile(r"\s")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 
@@ -51,7 +52,7 @@ class Words:
                 texts.append(word)
             elif equals:
                 yield from self._assigned(position, known, value, f"{name}=")  # `env NAME=value`
-            elif position and words[position - 1].startswith("-") and (value := self._following(position)):
+            elif value := self._value_behind(position, known, words):
                 yield from self._assigned(position + 1, known, value)  # `mpiexec -genv NAME value`
             else:
                 texts.append(word)
@@ -127,6 +128,14 @@ class Words:
             return ""
         word = self._variables.in_words(self._line.words[position + 1])
         return "" if _OPTION.match(word) else word
+
+    def _value_behind(self, position: int, name: str, words: list[str]) -> str:
+        """Return the value that stands behind the name of a variable, if an option in front of it takes both."""
+        before = words[position - 1] if position else ""
+        if not before.startswith("-") or before in _UNSETTING:
+            return ""
+        value = self._following(position)
+        return value if self._texts.is_value(name, value, is_told=True) else ""
 
     def _replaced(self, position: int, text: str) -> ReplaceArgument | None:
         """Put *text* in the place of a word, but not where a shell runs it."""

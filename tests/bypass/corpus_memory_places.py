@@ -30,6 +30,7 @@ _LISTED_HARMLESS = (
     f"{_CREATE}=preallocate:true;python t.py",
     f"{CONF}=expandable_segments:True torchrun t.py\ncat <<E\nbackend: nccl\nE",
     f"echo {_ALLOCATOR} is not set, nor {JAX}",
+    f"nohup time -p echo {JAX} python3",
 )
 # The name stands behind the letter of an option.
 _BEHIND_A_LETTER = (
@@ -66,6 +67,12 @@ def places() -> Iterator[Greedy]:
         yield Greedy(f"behind a letter: {words}", {"command": words}, "denied", "denied")
     by_mpi = ["mpiexec", "-genv", JAX, "0.95", "python", "t.py"]
     yield Greedy("a variable and its value as words", {"command": by_mpi}, "lowered", "lowered")
+    for option in ("-u", "--unset"):
+        unset = {"command": ["env", option, JAX, "python3", "t.py"]}
+        yield Greedy(f"a variable that {option} takes away", unset, "kept", "kept")
+    unread = {"env": [variable("F", None, **CONFIG_MAP)]}
+    of_map = {"command": ["mpiexec", "-genv", JAX, "$(F)", "python", "t.py"]} | unread
+    yield Greedy("a variable and a reference as words", of_map, "lowered", "denied")
     twice = {"args": [USE, f"{JAX}=0.9"]}
     yield Greedy("a variable as an option's value", twice, "lowered", "lowered")
     yield from _documents()
