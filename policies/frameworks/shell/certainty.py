@@ -8,6 +8,7 @@ built in that neither makes variables read-only nor lets a command mean somethin
 import re
 from typing import Final
 
+from policies.frameworks.shell.builtins import written
 from policies.frameworks.shell.script import Command, Literal, Output, Part, Reference, Word
 
 _CONDITIONAL: Final = frozenset({"&&", "||", "|", "|&"})  # before a command that may not be run, or not in this shell
@@ -82,8 +83,8 @@ def _only_sets(command: Command) -> bool:
     if command.words:
         first, *others = command.words
         if first == (Literal("set", is_quoted=False),):
-            return all(map(_is_option, others))
-        if first != (Literal("export", is_quoted=False),) or len(command.sets) != len(others):
+            return not command.sets and all(map(_is_option, others))  # bash undoes U=x set -e, dash does not
+        if first != (Literal("export", is_quoted=False),) or command.sets != list(map(written, others)):
             return False
     return _cannot_fail_at_all(command)
 
