@@ -129,14 +129,20 @@ class Values(ShellVariables):
         held = self._elements(part, is_alone=is_alone) if is_several else self.of(part.name)
         if operator in ("", "?"):
             return held
-        other = self.texts(part.operand)
-        if operator == "=":
-            for one in other:
-                self.assign(part.name, one)
-                self.made.append((part.name, one))
+        other = self._default(part) if operator == "=" else self.texts(part.operand)
         if len(held) == 1 and held[0] and UNREAD not in held[0] and self.is_known(part.name):
             return other if operator == "+" else held
         return list(dict.fromkeys([*([""] if operator == "+" else held), *other]))
+
+    def _default(self, part: Reference) -> list[str]:
+        """Take note of what `${NAME:=default}` sets; returns what it may be."""
+        now, self._now = self._now, ""  # another variable is what that one holds
+        texts = self.texts(part.operand)
+        self._now = now
+        for one in texts:
+            self.assign(part.name, one)
+            self.made.append((part.name, one))
+        return texts
 
     def _may_begin_elsewhere(self, groups: list[tuple[str, ...]]) -> bool:
         """Whether another word than the first may be the program, and is one that changes what a shell does."""
