@@ -134,14 +134,12 @@ class UnreadWords(ShellCommands):
             for text in self._values.texts(word):
                 self._say(text)
         reads = command.words[:1] == [(Literal("read", is_quoted=False),)] and not self._is_function("read")
-        for one in command.sets:
-            if one.name != "IFS" or not (reads or self._is_of_tools):
-                self._set(one, is_certain=command.is_certain)
-        for array in command.arrays:
-            self._set_elements(array)
-            if command.is_certain and array.is_all:
-                self._values.settle(array.name)
+        sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
+        kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain)}
+        kept |= {one.name for one in command.arrays if self._set_elements(one)}
         call = self._call(command)
+        if command.is_certain:  # not before: `export` gets all of its words before it sets any
+            self._values.settle({*(one.name for one in sets), *(one.name for one in command.arrays)} - kept)
         self._has_body, self._feeds = bool(command.reads), command.feeds
         for here in command.reads:
             for body in self._values.texts(here.body):
@@ -182,19 +180,22 @@ class UnreadWords(ShellCommands):
         self._values.setting(POSITIONAL, make)
         return CommandWords.of(passed)
 
-    def _set(self, one: Assignment, *, is_certain: bool) -> None:
-        """Take note of what a variable may be set to."""
+    def _set(self, one: Assignment, *, is_certain: bool) -> bool:
+        """Take note of what a variable may be set to; returns whether what it holds already may be in it."""
 
         def make() -> list[str]:
             if one.is_each:
                 return list(chain.from_iterable(self._values.words(one.value)))
             return self._values.texts(one.value)
 
-        for text in self._values.setting(one.name, make, is_certain=is_certain):
+        texts = self._values.setting(one.name, make, is_certain=is_certain)
+        for text in texts:
             self._say(f"{one.name}={text}")
             self._hold(one.name, f"{REST}{text}" if one.appends else text)
+        return any(REST in text for text in texts)
 
-    def _set_elements(self, array: Elements) -> None:
+    def _set_elements(self, array: Elements) -> bool:
+        """Take note of the words of an array; returns whether those that it has already may stay."""
         name = f"{array.name}{ALL}"
         ways: list[Ways] = []
 
@@ -209,6 +210,7 @@ class UnreadWords(ShellCommands):
         self._values.give(name, words.every())
         for one in words.every():
             self._keep(one)
+        return not array.is_all or any(REST in one for one in words.every())
 
     def _read(self, line: list[str], body: str, *, is_computed: bool) -> None:
         """Look at what a command reads: a tool as data, a shell as a text, and others as they like."""

@@ -147,6 +147,7 @@ class ShellVariables:
         """
         if (name == "IFS" and SPACE.sub("", value)) or len(value) > _LONGEST_VALUE:
             raise UnreadableError
+        self._set.add(name)
         value = without_joined_rest(value)
         if name == "BASH_ARGV0":
             self.assign(ZERO, ANYTHING)
@@ -162,20 +163,17 @@ class ShellVariables:
     def setting(self, name: str, make: Callable[[], list[str]], *, is_certain: bool = False) -> list[str]:
         """Make values for the variable *name*, in which it is what it holds already."""
         outer, self._now = (self._now, self._is_first), name
-        is_certain &= name not in _OF_SHELLS and self.settles
-        self._is_first = is_certain and name not in self._set
-        self._set.add(name)
-        if is_certain:
-            self.certain.add(name)
+        is_new = name not in self._set and name not in _OF_SHELLS and self.settles and not self._is_lost
+        self._is_first = is_certain and is_new
         try:
             return make()
         finally:
             self._now, self._is_first = outer
 
-    def settle(self, name: str) -> None:
-        """Take note that the variable *name* does not hold any longer what the container says."""
-        if name not in _OF_SHELLS and self.settles:
-            self.certain.add(name)
+    def settle(self, names: set[str]) -> None:
+        """Take note that the variables *names* do not hold any longer what the container says."""
+        if self.settles:
+            self.certain |= names - _OF_SHELLS
 
     def calculate(self) -> Iterator[str]:
         """Yield the variables that arithmetic sets to numbers, since a value says so that it may come to."""
@@ -190,6 +188,7 @@ class ShellVariables:
         """Take note of words that stand together in an array, or are given to a text or a function."""
         if name.rstrip(ALL) in _OF_COMMANDS:
             raise UnreadableError
+        self._set.add(name.rstrip(ALL))
         groups = self._groups.setdefault(name, [])
         group = tuple(one for one in words if one != REST)
         if not group or group in groups or (ANYTHING,) in groups:
