@@ -58,6 +58,8 @@ class ShellCalls(ShellTexts):
             self._values.assign(ZERO, one)
         is_certain = len(zeros) == 1 and len(passed.places[0]) == 1
         passed = passed.behind(1) if is_certain else passed
+        if passed.places and not is_certain:
+            self._values.shift()
         name = words.line[0].rpartition("/")[2]
         texts = [one for way in words.places[at] for one in ("".join(way[:1]), " ".join(way))]
         for text in dict.fromkeys(texts):
@@ -116,12 +118,19 @@ class ShellCalls(ShellTexts):
         context = EVERYWHERE if name in self._open_functions else f"{POSITIONAL}{name}"
         is_own = context == self._values.context
         self._values.give(context, (call.passed if is_own else call.words).every()[1:])
+        self._tell_first(call.words.behind(1))
+
+    def _tell_first(self, given: CommandWords) -> None:
+        """Take note of words that are given of which any of several is the first."""
+        if len(given.first_at(0)) > 1:
+            self._values.shift()
 
     def _called_by(self, call: Call) -> set[str]:
         """Return the functions that a command may call by a word of its own, as `compgen -F` does."""
         program = call.words.line[0]
         is_known = program in self._index.framework_names or _PYTHON.fullmatch(program) is not None
-        calls_none = self._calls_own(call) or (is_known and program not in self._functions)
+        is_certain = is_known and not call.may_begin_later and program not in self._functions
+        calls_none = self._calls_own(call) or is_certain
         return self._loose_functions if calls_none else self._functions
 
     def _may_be_option(self, word: str, *, is_unknown: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from policies.frameworks.command_line import SHELLS, unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
-from policies.frameworks.shell.builtins import computed, emptied, given, is_name, numbers_set, positional
+from policies.frameworks.shell.builtins import DECLARING, computed, emptied, given, is_name, numbers_set, positional
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import (
     has_odd_option,
@@ -15,7 +15,6 @@ from policies.frameworks.shell.options import (
     takes_words,
     takes_words_of_file,
 )
-from policies.frameworks.shell.reader import DECLARING
 from policies.frameworks.shell.script import ALL
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
@@ -53,7 +52,9 @@ class ShellCommands(ShellCalls):
         if at == len(line):
             return self._computed if line else ""
         if not takes_text and self._is_tool(call.words.behind(at)):
-            return self._use(call.words.behind(at))
+            mark = self._use(call.words.behind(at))
+            if not call.may_begin_later:
+                return mark
         if takes_words(line[:at]) and (self._is_in_text(call.words.every()) or takes_words_of_file(line[:at])):
             self._find("")
         if takes_text:
@@ -88,7 +89,8 @@ class ShellCommands(ShellCalls):
         for one in chain(line[1:], uncertain):
             self._keep(one)
         self._fed += words.every()[1:] if self._feeds else []
-        self._values.shifts |= line[0] == "shift"
+        if line[0] == "shift":
+            self._values.shift()
         if writes_nothing(line):
             return ""
         return A_VALUE if writes_a_value([*line, *uncertain]) else self._computed
@@ -151,7 +153,8 @@ class ShellCommands(ShellCalls):
         try:
             for one in emptied([program, *operands]):
                 self._values.assign(one, "")
-                self._values.shifts |= "[" in one
+                if "[" in one:
+                    self._values.shift()
                 self._keep(one)
         except UnreadableError:
             self._find("")
@@ -195,6 +198,7 @@ class ShellCommands(ShellCalls):
             self._set_by(call.words.line, call.words.uncertain())
         if program == "set":
             self._values.give(self._values.context, positional(passed))
+            self._tell_first(call.passed.behind(1))
         if is_any or not self._called_by(call).isdisjoint(call.words.every()[1:]):
             self._give_text(call)
         if program in self._functions:

@@ -14,9 +14,10 @@ from policies.frameworks.expansion import (
     Variables,
 )
 from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
-from policies.frameworks.shell.reader import DECLARING, script_of
+from policies.frameworks.shell.reader import script_of
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Command, Literal, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
@@ -26,7 +27,6 @@ COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
 _STEPS_OF_LOOK: Final = 10  # at a text that may be run
 _STEPS_OF_TEXT: Final = 40  # beside those of what is in it
-_CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
     r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
@@ -108,7 +108,7 @@ class ShellTexts:
 
     def _changes(self, program: str) -> bool:
         """Whether a program is a shell's own, or the text's, and may set something in it."""
-        return program in _CHANGING or program in self._functions
+        return program in CHANGING or program in self._functions
 
     def _find(self, start: str) -> None:
         """Take note of a word that begins with *start* and goes on unread."""

@@ -24,6 +24,7 @@ from policies.frameworks.shell.script import (
     Elements,
     Literal,
     Output,
+    Reference,
     Script,
     Word,
 )
@@ -168,7 +169,13 @@ class UnreadWords(ShellCommands):
                 split = [one for one in way[1:] if not one.startswith(ANYTHING)]
                 named += split if is_written and not split else way
         words = CommandWords.of(ways)
-        return Call(words, named, self._passed(command.words) if command.passes else words, command.is_call)
+        passed = self._passed(command.words) if command.passes else words
+        return Call(words, named, passed, command.is_call, self._may_begin_later(command))
+
+    def _may_begin_later(self, command: Command) -> bool:
+        """Whether its program may be a later one of the words that it seems to begin with."""
+        has_all = any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
+        return self._values.shifts and has_all and not self._tool(_first(command))
 
     def _passed(self, words: list[Word]) -> CommandWords:
         passed: list[Ways] = []

@@ -9,6 +9,10 @@ from policies.frameworks.expansion import ANYTHING, UNREAD, UnreadableError
 from policies.frameworks.shell.script import Assignment, Literal, Word
 from policies.frameworks.shell.signs import names_of_numbers
 
+DECLARING: Final = frozenset(
+    {"declare", "export", "float", "integer", "local", "nameref", "readonly", "typeset", "unset"}
+)
+CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _NAMED_BY_TYPE: Final = frozenset({"float", "integer", "nameref"})  # of ksh
 _KEEPING: Final = frozenset("-AFafgprtvx")  # options with which a variable holds what it is set to
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

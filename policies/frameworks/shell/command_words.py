@@ -134,16 +134,18 @@ class Call(NamedTuple):
     named: list[str]  # which of them may be assignments that are not written as such
     passed: CommandWords  # without words that its own text was given
     is_own: bool = False  # the text has defined what is called, if nothing has taken it back
+    may_begin_later: bool = False  # the first of its words may be taken away
 
     def behind(self, place: int) -> "Call":
         """Return the words from *place* on."""
         if not place:
             return self
-        return Call(self.words.behind(place), self.named, self.passed.behind(place))
+        words, passed = self.words.behind(place), self.passed.behind(place)
+        return Call(words, self.named, passed, may_begin_later=self.may_begin_later)
 
     def each(self, place: int) -> list["Call"]:
         """List what it is for each way in which a word becomes words at *place*."""
         return [
-            Call(self.words.certain(place, way), self.named, self.passed.certain(place, way))
+            self._replace(words=self.words.certain(place, way), passed=self.passed.certain(place, way), is_own=False)
             for way in self.words.places[place]
         ]

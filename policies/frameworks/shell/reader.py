@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
-from policies.frameworks.shell.builtins import written
+from policies.frameworks.shell.builtins import DECLARING, written
 from policies.frameworks.shell.compound_parts import here_document
 from policies.frameworks.shell.here_documents import HereDocumentReader
 from policies.frameworks.shell.script import (
@@ -25,9 +25,6 @@ from policies.frameworks.shell.script import (
 from policies.frameworks.shell.signs import begins_at_home, names_file, without_index
 from policies.frameworks.shell.words import BLANK
 
-DECLARING: Final = frozenset(
-    {"declare", "export", "float", "integer", "local", "nameref", "readonly", "typeset", "unset"}
-)
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")

@@ -12,6 +12,7 @@ from policies.frameworks.expansion import (
     UnreadableError,
     Variables,
 )
+from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
 from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellVariables, one_of, without_joined_rest
@@ -144,9 +145,11 @@ class Values(ShellVariables):
             self.made.append((part.name, one))
         return texts
 
-    def _may_begin_elsewhere(self, groups: list[tuple[str, ...]]) -> bool:
+    def _may_begin_elsewhere(self, name: str, groups: list[tuple[str, ...]]) -> bool:
         """Whether another word than the first may be the program, and is one that changes what a shell does."""
         some = [group for group in groups if group]
+        if name == POSITIONAL and not self.joins:  # a program with a function's name behind it gives it all its words
+            return self.shifts and any(one in CHANGING for group in some for one in group[1:])
         behind = [one for group in some for one in (group if len(some) > 1 else group[1:])]
         return (self.shifts or len(some) > 1) and any(map(self._changes, behind))
 
@@ -156,7 +159,7 @@ class Values(ShellVariables):
             return [_SPLIT.join((ANYTHING, ANYTHING)) if part.is_all else ANYTHING]
         if part.name == self._now:
             return [REST]
-        if part.is_all and self._may_begin_elsewhere(groups):
+        if part.is_all and self._may_begin_elsewhere(part.name, groups):
             return [_SPLIT.join((ANYTHING, ANYTHING))]
         if not part.is_all:
             return list(dict.fromkeys(["", *(one for group in groups for one in group)]))

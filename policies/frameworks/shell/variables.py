@@ -55,6 +55,7 @@ class ShellVariables:
         self.context = POSITIONAL  # whose words $1 is one of: a text's, a function's, or anybody's
         self.settles = True  # whether the shell that reads a text is a new one, so that nothing is read-only
         self.shifts = False  # a command may take the first of several words away
+        self.joins = False  # or put words behind those that a text or a function was given
         self._is_lost = False  # a text may have set any of them
         self._loses_environment = False  # a command may have been started without the container's variables
         self.again()
@@ -91,6 +92,11 @@ class ShellVariables:
             return [*self._groups_of(self.context), *self._groups_of(EVERYWHERE)]
         self._asked.add(EVERYWHERE)
         return [group for key, groups in self._groups.items() if key.startswith(POSITIONAL) for group in groups]
+
+    def shift(self) -> None:
+        """Take note of a command that may take the first of several words away."""
+        self.has_changed |= not self.shifts and bool(self._asked)
+        self.shifts = True
 
     def count_words(self, name: str) -> int:
         """Return how many words are put into an array, or are given."""
@@ -189,8 +195,12 @@ class ShellVariables:
         if name.rstrip(ALL) in _OF_COMMANDS:
             raise UnreadableError
         self._set.add(name.rstrip(ALL))
+        if REST in words and name.startswith(POSITIONAL) and not self.joins:
+            self.has_changed = self.joins = True
         groups = self._groups.setdefault(name, [])
         group = tuple(one for one in words if one != REST)
+        if self.shifts and any(one[-len(group) :] == group for one in groups):
+            return  # it is what is left of one
         if not group or group in groups or (ANYTHING,) in groups:
             return
         self.has_changed |= name in self._asked or (name.startswith(POSITIONAL) and EVERYWHERE in self._asked)
