@@ -57,16 +57,27 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
         names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
         judge = Judge(budget, recognised, names, allowance.count_setting)
         own = own_values(container, line, catalogue.settings, judge, allowance)
+    taken = [one for one in own if one.verdict == "taken"]
+    own = [one for one in own if one.verdict != "taken"] if taken else own
     framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
     if framework is None or not wish.adds:
         first = next((one.framework for one in own if one.framework is not None), None)
-        return Advice(framework=first, own=own)
+        return _with_taken(Advice(framework=first, own=own), taken, container)
     place = _Place(container, line, framework, image is framework)
     advice = _advised(place, own, budget, catalogue)
     for change in advice.changes:
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
-    return advice
+    return _with_taken(advice, taken, container)
+
+
+def _with_taken(advice: Advice, taken: Sequence[OwnValue], container: Container) -> Advice:
+    """Add what the program is not handed: of the user's variables, and of those that are set for it."""
+    if not taken:
+        return advice
+    handed = {variable.name for variable in container.env or ()}
+    handed |= {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
+    return msgspec.structs.replace(advice, own=[*advice.own, *(one for one in taken if one.name in handed)])
 
 
 def _detected(container: Container, image: Framework | None, program: Framework | None) -> Framework | None:

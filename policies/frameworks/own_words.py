@@ -8,12 +8,14 @@ import msgspec
 from policies.changes import ReplaceArgument, ReplaceVariable
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
+from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.plain_words import BETWEEN
+from policies.frameworks.taken_variables import fix, taken_by
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
 
@@ -38,9 +40,29 @@ class Words:
 
     def own_values(self, env: list[Variable]) -> Iterator[OwnValue]:
         """Yield what the words set, one by one, and then what the texts among them and in the variables of *env* do."""
-        texts = []
-        inert = self._index.inert
         words = list(self._line.words)  # as the kubelet expands them
+        texts: list[str] = []
+        yield from self._in_words(words, texts)
+        hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
+        kept = self._index.texts_in(env)
+        if texts or hooks or kept:
+            unread = UnreadWords(self._variables, self._index)
+            for position in kept:
+                yield from self._in_variable(position, env[position], unread)
+            self._look_at(words, hooks, unread)
+            plain = [unread.plain(text) for text in dict.fromkeys(texts)]
+            plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
+            # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
+            yield from self._texts.settings(BETWEEN.join(plain), is_run=self._line.runs_through_shell)
+            if unread.start is not None:
+                name = f"an option {unread.start}…" if unread.start else "a word of its command line"
+                yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
+            if unread.taking:
+                yield from self._taken(unread)
+
+    def _in_words(self, words: list[str], texts: list[str]) -> Iterator[OwnValue]:
+        """Yield what the words set, which are expanded in *words*; those that may be texts come to *texts*."""
+        inert = self._index.inert
         for position, raw in enumerate(self._line.words):
             if raw in inert or position == self._lowered_at or self._index.is_inert(raw):
                 continue
@@ -56,20 +78,16 @@ class Words:
                 yield from self._assigned(position + 1, known, value)  # `mpiexec -genv NAME value`
             else:
                 texts.append(word)
-        hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
-        kept = self._index.texts_in(env)
-        if texts or hooks or kept:
-            unread = UnreadWords(self._variables, self._index)
-            for position in kept:
-                yield from self._in_variable(position, env[position], unread)
-            self._look_at(words, hooks, unread)
-            plain = [unread.plain(text) for text in dict.fromkeys(texts)]
-            plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
-            # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
-            yield from self._texts.settings(BETWEEN.join(plain), is_run=self._line.runs_through_shell)
-            if unread.start is not None:
-                name = f"an option {unread.start}…" if unread.start else "a word of its command line"
-                yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
+
+    def _taken(self, unread: UnreadWords) -> Iterator[OwnValue]:
+        """Yield the variables of settings that a program would be started without."""
+        taken = [taken_by(words) for words in unread.taking]
+        for name, settings in self._index.variables.items():
+            spelled = [one for one in settings if isinstance(one.written, Spelling)]
+            how = next(filter(None, (one.by(name) for one in taken)), "")
+            if spelled and how:
+                setting = self._judge.likeliest(spelled)
+                yield OwnValue("taken", name, how, setting.framework, fix=fix(how, name, self._judge.text(setting)))
 
     def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what is written in a variable that a script may put on a command line, or a shell runs."""

@@ -12,7 +12,8 @@ FUNCTION_OF_BASH = "BASH_FUNC_"  # how a variable's name begins that bash takes 
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
-_TAKING_WORDS = "xargs"  # from a file or its input, so that it is not inert
+# Programs that take words from a file or their input, or variables from a program: no inert words.
+_TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
@@ -126,7 +127,7 @@ class SettingIndex:
         """Whether *word* sets nothing. The words of a workload come again with every pod, so it is asked once."""
         if word in self.inert:
             return True
-        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word) or word.endswith(_TAKING_WORDS):
+        if len(word) > _LONGEST_KEPT or _SPECIAL.search(word) or word.endswith(_TAKING):
             return False
         if self.of_option(word.partition("=")[0]) and word.startswith("-"):
             return False

@@ -19,8 +19,10 @@ from policies.frameworks.shell.script import ALL
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
 from policies.frameworks.shell_calls import ShellCalls
+from policies.frameworks.taken_variables import may_take
 
 _STEPS_OF_COMMAND: Final = 30  # beside one for each of its words
+_STEPS_OF_TAKING: Final = 20  # variables from a program
 _STEPS_OF_NAME: Final = 3  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
@@ -47,6 +49,7 @@ class ShellCommands(ShellCalls):
             marks = {self._judge(one) for one in call.each(at)}
             return marks.pop() if len(marks) == 1 else self._computed
         self._wrap(call.words.up_to(at), call.named)
+        self._take(call.words.up_to(at).every(), call.words.behind(at))
         if at == len(line) or any(map(self._is_function, line[:at])):
             self._unknown(call)
         if at == len(line):
@@ -107,6 +110,12 @@ class ShellCommands(ShellCalls):
         # IFS is what a shell sets at its start.
         self._name([one for one in named if one in words and not one.startswith("IFS=")])
 
+    def _take(self, wrappers: list[str], started: CommandWords) -> None:
+        """Take note of wrappers that may take variables from a framework."""
+        if started.places and may_take(wrappers, started.line[0]) and not self._is_tool(started):
+            self._of_container.work(_STEPS_OF_TAKING)
+            self.taking[tuple(wrappers)] = None
+
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
         self._of_container.work(_STEPS_OF_NAME * len(named))
@@ -150,6 +159,8 @@ class ShellCommands(ShellCalls):
         operands = named[named.index(program) + 1 :] if program in named else named
         self._name(operands)
         self._set_by([program, *operands], [])
+        if program == "unset":
+            self.taking[program, *operands] = None
         try:
             for one in emptied([program, *operands]):
                 self._values.assign(one, "")

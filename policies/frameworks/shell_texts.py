@@ -18,7 +18,7 @@ from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import script_of
-from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Command, Literal, Script
+from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
 from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
@@ -40,10 +40,6 @@ _NOT_SEEN: Final = ("#", "<", ">", "case")  # what behind them is no word to a s
 def _is_made(text: str) -> bool:
     """Whether the shell around a text makes it up in a way that nobody reads."""
     return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
-
-
-def _is_program_told(command: Command) -> bool:
-    return not command.words or all(isinstance(part, Literal) for part in command.words[0])
 
 
 class Reading(NamedTuple):
@@ -74,6 +70,7 @@ class ShellTexts:
         self._depth = 0
         self._is_fed = False  # something may read what others write
         self._is_bash = False  # no other shell reads the text
+        self.taking: dict[tuple[str, ...], None] = {}  # words that may take variables from a framework, each once
         self.start: str | None = None  # how an option begins that nobody can read: "" may be any
         self._again()
 
@@ -188,7 +185,7 @@ class ShellTexts:
             self._find("")
         self._runs_kept |= is_text and UNREAD in text
         script = self._scripts[key]
-        is_told = script is not None and all(map(_is_program_told, script.commands))
+        is_told = script is not None and all(command.is_written for command in script.commands)
         with self._inside(how, context, is_text=is_text):
             if not is_text and is_told and not self._names_framework(text):
                 self._computed = A_VALUE  # or it would be said of every text with backquotes

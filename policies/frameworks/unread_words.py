@@ -32,6 +32,7 @@ from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
 from policies.frameworks.shell_commands import ShellCommands
 from policies.frameworks.shell_texts import COMPUTED
+from policies.frameworks.taken_variables import TAKING
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
@@ -44,7 +45,7 @@ class UnreadWords(ShellCommands):
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
-        if not any(sign in together for sign in chain(_LOOKED_AT, self._index.variables)):
+        if not any(sign in together for sign in chain(_LOOKED_AT, TAKING, self._index.variables)):
             return
         if not is_command:
             self._settle(["", *words])

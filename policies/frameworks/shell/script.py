@@ -89,6 +89,11 @@ class Command:
     is_call: bool = False  # of a function that the text has defined by then
     is_certain: bool = False  # nothing stands before that could keep its variables from being set
 
+    @property
+    def is_written(self) -> bool:
+        """Whether its program is written out."""
+        return not self.words or all(isinstance(part, Literal) for part in self.words[0])
+
 
 @dataclass(slots=True, eq=False)  # each is another one, whatever stands in it
 class Script:

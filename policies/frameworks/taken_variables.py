@@ -1,0 +1,79 @@
+"""Which variables of the container a program is started without: `unset NAME`, `env -i`, `sudo`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+# Programs and built-in commands before a program, as far as they take variables away, and their options that do.
+_STARTING: Final = {
+    "doas": frozenset({"doas"}),
+    "env": frozenset({"-", "-i", "--ignore-environment"}),
+    "exec": frozenset({"-c"}),
+    "runuser": frozenset({"-", "-l", "--login"}),
+    "su": frozenset({"-", "-l", "--login"}),
+    "sudo": frozenset({"sudo"}),
+    "unset": frozenset[str](),
+}
+_KEEPING: Final = frozenset({"-E", "--preserve-env"})  # of sudo
+_SERVICES: Final = frozenset({"cron", "crond", "dpkg", "nginx", "rsync", "service", "sshd", "systemctl", "tar"})
+TAKING: Final = tuple(f"{name} " for name in _STARTING)  # what a text has in which anything is taken
+
+
+def may_take(words: Sequence[str], program: str) -> bool:
+    """Whether *words* before *program* may take variables from one that is a framework."""
+    is_taking = any(one.rpartition("/")[2] in _STARTING for one in words)
+    return is_taking and program.rpartition("/")[2] not in _SERVICES
+
+
+class Taken(NamedTuple):
+    """What is taken from a program."""
+
+    every: str  # by what all variables are; "" if they are not
+    named: Mapping[str, str]  # by what one is
+    kept: Collection[str]
+
+    def by(self, name: str) -> str:
+        """Return what takes the variable *name*; "" if nothing does."""
+        return "" if name in self.kept else self.named.get(name, self.every)
+
+
+def taken_by(words: Sequence[str]) -> Taken:
+    """Return what *words* before a program take from it."""
+    every = starter = ""
+    named: dict[str, str] = {}
+    kept: set[str] = set()
+    for before, word in pairwise(["", *words]):
+        base = word.rpartition("/")[2]
+        option, equals, value = word.partition("=")
+        if base in _STARTING:
+            starter = base
+        if base in _STARTING.get(starter, ()):
+            every = starter if base == starter else f"{starter} {base}"
+        elif starter == "sudo" and word in _KEEPING:
+            every = ""
+        elif starter == "sudo" and option == "--preserve-env":
+            kept.update(value.split(","))
+        elif starter == "unset":
+            named[word] = starter
+        elif starter == "env" and (option == "--unset" or before in ("-u", "--unset") or word.startswith("-u")):
+            named[value or word.removeprefix("-u")] = "env -u"
+        elif equals:
+            kept.add(option)
+    return Taken(every, named, kept)
+
+
+def fix(how: str, name: str, value: str) -> str:
+    """Say what to do where *how* takes the variable *name* away, which should hold *value*."""
+    match how.split():
+        case ["sudo"]:
+            return f"Write sudo --preserve-env={name}"
+        case ["su" | "runuser" as starter, option]:
+            return f"Write {starter} without {option}"
+        case ["exec", _]:
+            return "Write exec without -c"
+        case ["doas"]:
+            return f"Write doas env {name}={value}"
+        case ["unset"] | ["env", "-u"]:
+            return f"Remove {how} {name}"
+        case _:
+            return f"Write {how} {name}={value}"

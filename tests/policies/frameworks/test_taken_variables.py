@@ -1,0 +1,83 @@
+"""A variable with the share's fraction that a command line keeps from its program."""
+
+from typing import Any
+
+import pytest
+
+from policies.grant import Denied, Grant
+from tests.policies.pods import container, decided, granted, pod, policies
+
+JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+IMAGE = "ghcr.io/nvidia/jax:jax-2025-01-01"
+SLICED = policies("strategy: time-slicing")
+TAKING = {
+    f"unset {JAX}; python3 t.py": f"Remove unset {JAX}",
+    f"f() {{ unset -v {JAX}; }}; f; ./t": f"Remove unset {JAX}",
+    f"env -u {JAX} ./t": f"Remove env -u {JAX}",
+    f"env --unset={JAX} ./t": f"Remove env -u {JAX}",
+    "env -i python3 t.py": f"Write env -i {JAX}=0.2",
+    "exec /usr/bin/env - A=b python3 t.py": f"Write env - {JAX}=0.2",
+    "exec -c python3 t.py": "Write exec without -c",
+    'su - app -c "python3 t.py"': "Write su without -",
+    "runuser -l app -c ./t": "Write runuser without -l",
+    "if x; then sudo -u app ./start.sh; fi": f"Write sudo --preserve-env={JAX}",
+    "sudo --preserve-env=HOME python3 t.py": f"Write sudo --preserve-env={JAX}",
+    "A=sudo; $A python3 t.py": f"Write sudo --preserve-env={JAX}",
+    "doas python3 t.py": f"Write doas env {JAX}=0.2",
+}
+KEEPING = (
+    "unset LD_LIBRARY_PATH; python3 t.py",
+    "env A=b python3 t.py",
+    f"env -i {JAX}=0.2 python3 t.py",
+    f"sudo --preserve-env=HOME,{JAX} -u app python3 t.py",
+    "sudo -E python3 t.py",
+    f"sudo {JAX}=0.2 python3 t.py",
+    "sudo apt-get update && sudo mkdir /x; python3 t.py",
+    "sudo service ssh start; python3 t.py",
+    "su app -c 'python3 t.py'",
+    "runuser -u app -- python3 t.py",
+)
+
+
+def started_by(text: str, **fields: Any) -> dict[str, Any]:
+    return pod("0.2", container(**{"image": IMAGE, "command": ["bash", "-c", text]} | fields))
+
+
+@pytest.mark.parametrize("text", TAKING)
+def test_it_is_denied_under_time_slicing_with_what_to_write(text: str) -> None:
+    decision = decided(started_by(text), SLICED)
+    assert isinstance(decision, Denied)
+    assert decision.deny.code == "MemoryArgumentAboveShare"
+    assert JAX in decision.deny.message
+    assert decision.deny.message.endswith(f"{TAKING[text]}.")
+
+
+@pytest.mark.parametrize("text", TAKING)
+def test_it_is_a_warning_under_mps(text: str) -> None:
+    assert any(f"without {JAX}" in one for one in granted(started_by(text)).warnings)
+
+
+@pytest.mark.parametrize("text", KEEPING)
+def test_what_reaches_the_program_or_no_framework_is_granted(text: str) -> None:
+    assert isinstance(decided(started_by(text), SLICED), Grant)
+    assert not granted(started_by(text)).warnings
+
+
+@pytest.mark.parametrize("words", [["sudo", "./t"], ["/usr/bin/env", "-i", "./t"], ["su", "-", "app", "-c", "./t"]])
+def test_a_command_without_a_shell_is_judged_too(words: list[str]) -> None:
+    assert isinstance(decided(started_by("", command=words), SLICED), Denied)
+
+
+def test_a_variable_of_the_users_is_one_that_is_taken() -> None:
+    env = [{"name": JAX, "value": "0.1"}]
+    assert isinstance(decided(started_by("env -i ./t", image="python:3", env=env), SLICED), Denied)
+
+
+@pytest.mark.parametrize("text", TAKING)
+def test_where_no_variable_is_handed_over_nothing_is_taken(text: str) -> None:
+    assert isinstance(decided(started_by(text, image="python:3"), SLICED), Grant)
+
+
+def test_a_whole_gpu_has_nothing_to_lose() -> None:
+    whole = pod("1", container(image=IMAGE, command=["env", "-i", "./t"], env=[{"name": JAX, "value": "0.5"}]))
+    assert isinstance(decided(whole, SLICED), Grant)
