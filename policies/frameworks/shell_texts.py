@@ -21,7 +21,7 @@ from policies.frameworks.shell.reader import script_of
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
-from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
+from policies.frameworks.shell.variables import RUN_BY_SHELLS, is_made_up
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
@@ -33,13 +33,7 @@ _TEXT_SIGNS = re.compile(
 )
 _REFERRED = re.compile(r"\$\{?(\w+|@)")
 _ASSIGNS = re.compile(r"\b[A-Za-z_]\w*+=", re.ASCII)
-_QUOTING = re.compile(r"[\"'\\$`]")
 _NOT_SEEN: Final = ("#", "<", ">", "case")  # what behind them is no word to a shell may be one to another program
-
-
-def _is_made(text: str) -> bool:
-    """Whether the shell around a text makes it up in a way that nobody reads."""
-    return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
 
 
 class Reading(NamedTuple):
@@ -68,6 +62,7 @@ class ShellTexts:
         self._plain: dict[str, str] = {}
         self._computed = ANYTHING  # what a command writes
         self._depth = 0
+        self._open: list[str] = []  # texts that are being read
         self._is_fed = False  # something may read what others write
         self._is_bash = False  # no other shell reads the text
         self.taking: dict[tuple[str, ...], None] = {}  # words that may take variables from a framework, each once
@@ -178,15 +173,17 @@ class ShellTexts:
         if key not in self._scripts:
             self._scripts[key] = self._parsed(text, how) if how.reads and self._depth < _DEEPEST else None
         if (text, is_text, context) in self._ran:
+            if is_text and text in self._open:  # it runs itself, with what it has set
+                self._values.lose()
             return self._scripts[key] is not None
         self._ran.add((text, is_text, context))
         self._sure |= {text} if is_text else set()
-        if is_text and self._depth and _is_made(text):
+        if is_text and self._depth and is_made_up(text):
             self._find("")
         self._runs_kept |= is_text and UNREAD in text
         script = self._scripts[key]
         is_told = script is not None and all(command.is_written for command in script.commands)
-        with self._inside(how, context, is_text=is_text):
+        with self._inside(text, how, context, is_text=is_text):
             if not is_text and is_told and not self._names_framework(text):
                 self._computed = A_VALUE  # or it would be said of every text with backquotes
             try:
@@ -199,13 +196,14 @@ class ShellTexts:
         return True
 
     @contextmanager
-    def _inside(self, how: Reading, context: str, *, is_text: bool) -> Iterator[None]:
+    def _inside(self, text: str, how: Reading, context: str, *, is_text: bool) -> Iterator[None]:
         """Be in the shell that reads a text; what it saw is said to the one around it, and nothing else is left."""
         seen, certain, computed, outer = self._seen, self._values.certain, self._computed, self._values.context
         was_bash, self._is_bash = self._is_bash, how.is_bash
         of_tools, self._is_of_tools = self._is_of_tools, False
         settled, self._values.settles = self._values.settles, how.is_new
         self._seen, self._values.certain, self._values.context = {}, set(), context
+        self._open.append(text)
         self._depth += 1
         self._runs += is_text
         try:
@@ -213,6 +211,7 @@ class ShellTexts:
         finally:
             self._is_bash, self._values.settles, self._is_of_tools = was_bash, settled, of_tools
             self._depth -= 1
+            self._open.pop()
             self._runs -= is_text
             seen |= self._seen if self._depth else {}
             self._seen, self._values.certain, self._computed, self._values.context = seen, certain, computed, outer

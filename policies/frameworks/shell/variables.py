@@ -20,6 +20,7 @@ MOST_VALUES: Final = 16  # of one variable, and of one word
 REST: Final = "\0\4"  # words that the variable which is set holds already
 SPACE: Final = re.compile(r"[ \t\n]+")
 PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{A_NAME}|{TOLD})*", re.ASCII)
+_QUOTING = re.compile(r"[\"'\\$`]")
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
@@ -214,6 +215,11 @@ def without_joined_rest(value: str) -> str:
     if REST not in value:
         return value
     return " ".join([one if one == REST else one.replace(REST, ANYTHING) for one in SPACE.split(value)])
+
+
+def is_made_up(text: str) -> bool:
+    """Whether the shell around a text makes it up in a way that nobody reads."""
+    return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
 
 
 def few(values: Iterable[str]) -> list[str]:
