@@ -100,6 +100,7 @@ def shell_texts(size: int) -> Iterator[Worst]:
         ("lines for sed", ["sed", "{" + filled("\n", size // 2)]),
         ("elements of arrays", ["sh", "-c", f"{'a[;' * 400}{kept}$A"]),
         ("here-documents in one another", ["sh", "-c", f"{nested}\n: $A"]),
+        ("brackets that close nothing", ["sh", "-c", f"x ${{A[{filled(']a', size)}}}"]),
     ):
         yield name, pod("0.2", container(command=words, env=env(1)))
     for unit in ("a;", "`a`", "eval a;", "'a' "):
