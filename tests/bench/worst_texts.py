@@ -94,7 +94,11 @@ def shell_texts(size: int) -> Iterator[Worst]:
     nested = f"# for \\\n{kept} \\\n"
     for number in range(8):
         nested = f"sh <<'E{number}'\n{nested}\nE{number}"
+    calculated = f"${{A[1{filled(' ', size)}}}"
+    for _ in range(8):
+        calculated = f"$(( {calculated} ;) )"
     for name, words in (
+        ("commands like arithmetic in one another", ["sh", "-c", f"x {calculated}"]),
         ("backslashes", ["sh", "-c", f"{filled(chr(92), size // 2)} \\\n$A"]),
         ("lines for awk", ["awk", "{" + filled("\n", size // 2)]),
         ("lines for sed", ["sed", "{" + filled("\n", size // 2)]),

@@ -72,6 +72,7 @@ class Reader(HereDocumentReader):
             raise UnreadableError  # their elements are what commands are
         if len(text) > _LONGEST_TEXT or "\r" in text or ("\\\n" in text and _JOINED.search(text)):
             raise UnreadableError
+        self._count_characters()
         self._list()
         if self._at < len(text) or self._here:
             raise UnreadableError
@@ -86,7 +87,7 @@ class Reader(HereDocumentReader):
         self._at += 1
         self._depth += 1
         inner = Reader(self._text, self._count, self._depth, is_bash=self._is_bash)
-        inner._at = self._at
+        inner._at, inner._substitutions = self._at, self._substitutions
         inner._definitions.names = self._definitions.names
         inner._list()
         if inner._here or not self._text.startswith(")", inner._at):
