@@ -7,10 +7,18 @@ set. Only what a text sets before it does anything else is certain.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Final
 
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UnreadableError, Variables
+from policies.frameworks.expansion import (
+    A_NAME,
+    A_VALUE,
+    ANYTHING,
+    CHARACTERS_OF_STEP,
+    TOLD,
+    UnreadableError,
+    Variables,
+)
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL, SET_BY_SHELLS
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.signs import names_of_numbers
@@ -23,6 +31,7 @@ PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{A_NAME}|{TOLD})*", 
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
+_CHARACTERS_OF_LOOK: Final = 8  # that a look at a text counts as, beside its own
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _PREFIX_OF_BASH: Final = "BASH_"
 _OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
@@ -90,7 +99,9 @@ class ShellVariables:
         if self.context != EVERYWHERE:
             return [*self._groups_of(self.context), *self._groups_of(EVERYWHERE)]
         self._asked.add(EVERYWHERE)
-        return [group for key, groups in self._groups.items() if key.startswith(POSITIONAL) for group in groups]
+        groups = [group for key, some in self._groups.items() if key.startswith(POSITIONAL) for group in some]
+        self._looked_at([*self._groups, *chain.from_iterable(groups)])
+        return groups
 
     def count_words(self, name: str) -> int:
         """Return how many words are put into an array, or are given."""
@@ -99,7 +110,9 @@ class ShellVariables:
 
     def _groups_of(self, name: str) -> list[tuple[str, ...]]:
         self._asked.add(name)
-        return self._groups.get(name, [])
+        groups = self._groups.get(name, [])
+        self._looked_at(chain.from_iterable(groups))
+        return groups
 
     def _scalar(self, name: str) -> list[str]:
         self._asked.add(name)
@@ -109,13 +122,19 @@ class ShellVariables:
         is_set = held or f"{name}{ALL}" in self._groups
         before = () if is_set and name in (ZERO, *self.certain) else self._before(name)
         lost = [ANYTHING] if self._is_lost and name != "IFS" else []
-        values = few(dict.fromkeys([*lost, *before, *held]))
+        values = few(self._looked_at(dict.fromkeys([*lost, *before, *held])))
         is_joined = any(REST in one for one in values)
         return [ANYTHING] if is_joined and any(map(self._leaves_open, values)) else values
 
     def _leaves_open(self, value: str) -> bool:
         """Whether a word of *value* is an option, and what it is set to stands where the value goes on."""
-        return any(self._opens(one) and following in ("", REST) for one, following in pairwise([*value.split(), ""]))
+        return any(self._opens(one) for before in value.split(REST) for one in before.rsplit(None, 1)[-1:])
+
+    def _looked_at(self, texts: Iterable[str]) -> list[str]:
+        """Count texts that are looked at, whatever becomes of them."""
+        some = list(texts)
+        self._of_container.work((_CHARACTERS_OF_LOOK * len(some) + sum(map(len, some))) // CHARACTERS_OF_STEP)
+        return some
 
     def _before(self, name: str) -> list[str]:
         """Return what a variable holds that the text does not set."""
@@ -181,7 +200,7 @@ class ShellVariables:
         """Yield the variables that arithmetic sets to numbers, since a value says so that it may come to."""
         if any("[" in value and "$" in value for value in self._of_container.values()):
             self.lose()
-        for value in [*self._of_container.values(), *chain.from_iterable(self._held.values())]:
+        for value in self._looked_at([*self._of_container.values(), *chain.from_iterable(self._held.values())]):
             for name in names_of_numbers(value):
                 self.assign(name, A_VALUE)
                 yield name
