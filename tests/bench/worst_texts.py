@@ -109,6 +109,8 @@ def shell_texts(size: int) -> Iterator[Worst]:
         ("lines for sed", ["sed", "{" + filled("\n", size // 2)]),
         ("elements of arrays", ["sh", "-c", f"{'a[;' * 400}{kept}$A"]),
         ("here-documents in one another", ["sh", "-c", f"{nested}\n: $A"]),
+        ("a word for date", ["sh", "-c", f"x $(date +{kept})"]),
+        ("a word for sed", ["sh", "-c", f"sed s/e{kept}/b/"]),
         ("brackets that close nothing", ["sh", "-c", f"x ${{A[{filled(']a', size)}}}"]),
     ):
         yield name, pod("0.2", container(command=words, env=env(1)))
