@@ -21,7 +21,7 @@ from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
 from policies.frameworks.shell_calls import ShellCalls
 
-_STEPS_OF_COMMAND: Final = 30  # beside one for each of its words
+_STEPS_OF_CALL: Final = 8  # beside one for each of its words
 _STEPS_OF_NAME: Final = 3  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
@@ -39,14 +39,15 @@ class ShellCommands(ShellCalls):
         Raises:
             UnreadableError: If its words may be more commands than in any real text.
         """
-        self._of_container.work(_STEPS_OF_COMMAND + len(call.words.every()))
+        self._of_container.work(_STEPS_OF_CALL + len(call.words.every()))
         line = call.words.line
         at, takes_text = unwrapped(line)
         if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
             self._of_container.work(_STEPS_OF_CHOICE * len(call.words.places[at]))
             marks = {self._judge(one) for one in call.each(at)}
             return marks.pop() if len(marks) == 1 else self._computed
-        self._wrap(call.words.up_to(at), call.named)
+        if at:
+            self._wrap(call.words.up_to(at), call.named)
         if at == len(line) or any(map(self._is_function, line[:at])):
             self._unknown(call)
         if at == len(line):
@@ -106,7 +107,7 @@ class ShellCommands(ShellCalls):
 
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
-        self._of_container.work(_STEPS_OF_NAME * len(named))
+        self._of_container.work(_STEPS_OF_NAME * sum("=" in one for one in named))
         for name, value, is_element in given(named):
             if is_element:
                 self._values.give(f"{name}{ALL}", [value])

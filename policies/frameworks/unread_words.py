@@ -34,6 +34,8 @@ from policies.frameworks.shell_texts import COMPUTED
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
+_STEPS_OF_COMMAND: Final = 6  # beside those of its call
+_STEPS_BESIDE: Final = 6  # for each thing that is no word of it
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
 
 
@@ -129,6 +131,8 @@ class UnreadWords(ShellCommands):
             self._values.made.clear()
 
     def _words_of(self, command: Command) -> str:
+        beside = len(command.sets) + len(command.arrays) + len(command.reads) + len(command.beside)
+        self._of_container.work(_STEPS_OF_COMMAND + _STEPS_BESIDE * beside)
         self._values.calculates |= command.calculates
         for word in command.beside:
             for text in self._values.texts(word):

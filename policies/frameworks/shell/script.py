@@ -89,6 +89,12 @@ class Command:
     is_call: bool = False  # of a function that the text has defined by then
     is_certain: bool = False  # nothing stands before that could keep its variables from being set
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands there."""
+        parts = (self.words, self.sets, self.arrays, self.reads, self.beside)
+        return not (any(parts) or self.redirects or self.calculates or self.passes)
+
 
 @dataclass(slots=True, eq=False)  # each is another one, whatever stands in it
 class Script:

@@ -4,14 +4,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Final
 
-from policies.frameworks.expansion import (
-    A_VALUE,
-    ANYTHING,
-    CHARACTERS_OF_STEP,
-    UNREAD,
-    UnreadableError,
-    Variables,
-)
+from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
 from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellVariables, one_of, without_joined_rest
@@ -20,7 +13,7 @@ _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
-_STEPS_OF_WORD: Final = 6  # that has to be put together, beside those of its ways
+_STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its ways
 _PARTS_OF_STEP: Final = 2
 _STEPS_OF_WAY: Final = 3  # beside those of its characters
 
@@ -56,10 +49,11 @@ class Values(ShellVariables):
         Raises:
             UnreadableError: If variables make more than in any real text.
         """
-        if all(isinstance(one, Literal) and ANYTHING not in one.text for one in word):
+        written = [one for one in word if isinstance(one, Literal)]
+        text = "".join([one.text for one in written])
+        if len(written) == len(word) and ANYTHING not in text:
             self._of_container.work(len(word) // _PARTS_OF_STEP)
-            text = "".join([one.text for one in word if isinstance(one, Literal)])
-            return [(text,) if text or any(one.is_quoted for one in word) else ()]
+            return [(text,) if text or any(one.is_quoted for one in written) else ()]
         found = {}
         for one in self._joined(word, splits=True):
             if one.count(_SPLIT) > _MOST_PIECES:

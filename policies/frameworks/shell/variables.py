@@ -27,11 +27,12 @@ RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "P
 MOST_VALUES: Final = 16  # of one variable, and of one word
 REST: Final = "\0\4"  # words that the variable which is set holds already
 SPACE: Final = re.compile(r"[ \t\n]+")
-PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{A_NAME}|{TOLD})*", re.ASCII)
+PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{TOLD})*+", re.ASCII)
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
-_CHARACTERS_OF_LOOK: Final = 8  # that a look at a text counts as, beside its own
+_STEPS_OF_LOOK: Final = 2  # at what a variable holds
+_CHARACTERS_OF_LOOK: Final = 8  # that each text counts as, beside its own
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 _PREFIX_OF_BASH: Final = "BASH_"
 _OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
@@ -133,7 +134,8 @@ class ShellVariables:
     def _looked_at(self, texts: Iterable[str]) -> list[str]:
         """Count texts that are looked at, whatever becomes of them."""
         some = list(texts)
-        self._of_container.work((_CHARACTERS_OF_LOOK * len(some) + sum(map(len, some))) // CHARACTERS_OF_STEP)
+        characters = _CHARACTERS_OF_LOOK * len(some) + sum(map(len, some))
+        self._of_container.work(_STEPS_OF_LOOK + characters // CHARACTERS_OF_STEP)
         return some
 
     def _before(self, name: str) -> list[str]:
