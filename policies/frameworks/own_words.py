@@ -17,6 +17,7 @@ from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
 
 _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME), in a shell "--option=$NAME"'
+_SHORTEN = "Put what prepares its start into a script of the image or of a ConfigMap that is mounted"
 _OPTION = re.compile(r"--?[A-Za-z]")
 _IN_NAME = re.compile(r"\w")
 _LONGEST_VALUE = 512  # characters that are read behind a variable's name
@@ -67,8 +68,10 @@ class Words:
             # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
             yield from self._in_text(BETWEEN.join(plain), is_read=self._line.runs_through_shell)
             if unread.start is not None:
-                name = f"an option {unread.start}…" if unread.start else "a word of its command line"
-                yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
+                name, fix = f"an option {unread.start}…" if unread.start else "a word of its command line", _FIX
+                if self._variables.is_spent:
+                    name, fix = "a word of a shell's text (the pod's together are too long to be read)", _SHORTEN
+                yield OwnValue("unread", name, shown(UNREAD), fix=fix)
 
     def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what is written in a variable that a script may put on a command line, or a shell runs."""
