@@ -25,11 +25,11 @@ TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
-MOST_STEPS: Final = 7000  # of about a microsecond in which shells' texts are read, in one pod
+MOST_STEPS: Final = 7500  # of about a microsecond, in which shells' texts are read, in one pod
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 CHARACTERS_OF_STEP: Final = 32  # that are made
-_STEPS_OF_TOKEN = 4
+_STEPS_OF_TOKEN = 2
 _OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
@@ -89,7 +89,9 @@ class Allowance:
         Raises:
             UnreadableError: If there are too many to look at.
         """
-        self.work(_STEPS_OF_TOKEN)
+        self._steps -= _STEPS_OF_TOKEN
+        if self._steps < 0:
+            raise UnreadableError
 
     def work(self, steps: int) -> None:
         """
@@ -101,6 +103,11 @@ class Allowance:
         self._steps -= steps
         if self._steps < 0:
             raise UnreadableError
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether shells' texts are left that could not be read for their length."""
+        return self._steps < 0
 
     def write(self, value: str) -> str:
         """
@@ -132,11 +139,12 @@ class Allowance:
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_values")
+    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_values", "count_token", "work")
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
         self._allowance = allowance
+        self.count_token, self.work = allowance.count_token, allowance.work  # of shells' texts
         self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []
@@ -186,14 +194,9 @@ class Variables:
         self._allowance.read(text)
 
     @property
-    def count_token(self) -> Callable[[], None]:
-        """What counts a token of a shell's text."""
-        return self._allowance.count_token
-
-    @property
-    def work(self) -> Callable[[int], None]:
-        """What counts the steps in which it is read."""
-        return self._allowance.work
+    def is_spent(self) -> bool:
+        """Whether the pod's shells' texts are too long to be read."""
+        return self._allowance.is_spent
 
     def _read(self) -> None:
         if self._values is not None:

@@ -20,6 +20,7 @@ from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
 
 _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME), in a shell "--option=$NAME"'
+_SHORTEN = "Put what prepares its start into a script of the image or of a ConfigMap that is mounted"
 _OPTION = re.compile(r"--?[A-Za-z]")
 _UNSETTING = ("-u", "--unset")  # options that take a name alone
 _SPACE = re.compile(r"\s")
@@ -55,8 +56,10 @@ class Words:
             # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
             yield from self._texts.settings(BETWEEN.join(plain), is_run=self._line.runs_through_shell)
             if unread.start is not None:
-                name = f"an option {unread.start}…" if unread.start else "a word of its command line"
-                yield OwnValue("unread", name, shown(UNREAD), fix=_FIX)
+                name, what = f"an option {unread.start}…" if unread.start else "a word of its command line", _FIX
+                if self._variables.is_spent:
+                    name, what = "a word of a shell's text (the pod's together are too long to be read)", _SHORTEN
+                yield OwnValue("unread", name, shown(UNREAD), fix=what)
             if unread.taking:
                 yield from self._taken(unread)
 

@@ -16,7 +16,7 @@ from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
 
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
-_KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)+")
+_KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)++")
 _COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08])*+=(?!/)", re.ASCII)
 _PYTHON = re.compile(r"python[0-9.]*")
 _SPACE = re.compile(r"\s")

@@ -21,7 +21,7 @@ from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, 
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import may_take
 
-_STEPS_OF_COMMAND: Final = 30  # beside one for each of its words
+_STEPS_OF_CALL: Final = 8  # beside one for each of its words
 _STEPS_OF_TAKING: Final = 20  # variables from a program
 _STEPS_OF_NAME: Final = 3  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
@@ -41,15 +41,15 @@ class ShellCommands(ShellCalls):
         Raises:
             UnreadableError: If its words may be more commands than in any real text.
         """
-        self._of_container.work(_STEPS_OF_COMMAND + len(call.words.every()))
+        self._of_container.work(_STEPS_OF_CALL + len(call.words.every()))
         line = call.words.line
         at, takes_text = unwrapped(line)
         if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
             self._of_container.work(_STEPS_OF_CHOICE * len(call.words.places[at]))
             marks = {self._judge(one) for one in call.each(at)}
             return marks.pop() if len(marks) == 1 else self._computed
-        self._wrap(call.words.up_to(at), call.named)
-        self._take(call.words.up_to(at).every(), call.words.behind(at))
+        if at:
+            self._wrap(call.words.up_to(at), call.named, call.words.behind(at))
         if at == len(line) or any(map(self._is_function, line[:at])):
             self._unknown(call)
         if at == len(line):
@@ -61,16 +61,20 @@ class ShellCommands(ShellCalls):
         if takes_words(line[:at]) and (self._is_in_text(call.words.every()) or takes_words_of_file(line[:at])):
             self._find("")
         if takes_text:
-            for text in call.words.behind(at).joined():
-                self._run(_TEXT_OPTION.sub("", text, count=1).replace("\\_", " "))
-            self._give_text(call.behind(at))
-            for one in call.words.behind(at).every():
-                self._may_be_option(one, is_unknown=True)
+            self._hand_on(call.behind(at))
             return self._computed
         # $(NAME) that the kubelet leaves alone, since nobody sets it yet: as good as $NAME.
         mark = self._start(call.behind(at))
         is_reference = len(line) == 1 and _UPPER_CASE.fullmatch(line[0]) and not self._is_function(line[0])
         return A_VALUE if is_reference else mark
+
+    def _hand_on(self, call: Call) -> None:
+        """Look at a text that a wrapper hands to a shell."""
+        for text in call.words.joined():
+            self._run(_TEXT_OPTION.sub("", text, count=1).replace("\\_", " "))
+        self._give_text(call)
+        for one in call.words.every():
+            self._may_be_option(one, is_unknown=True)
 
     def _start(self, call: Call) -> str:
         """Look at a program that is started and is no tool; returns a mark for what it writes."""
@@ -98,8 +102,8 @@ class ShellCommands(ShellCalls):
             return ""
         return A_VALUE if writes_a_value([*line, *uncertain]) else self._computed
 
-    def _wrap(self, wrappers: CommandWords, named: list[str]) -> None:
-        """Take note of what wrappers give to a command; one that is unread may be any program."""
+    def _wrap(self, wrappers: CommandWords, named: list[str], started: CommandWords) -> None:
+        """Take note of what wrappers give to a command, or take from it; one that is unread may be any program."""
         if any(one.startswith(ANYTHING) for one in wrappers.every()):
             self._find("")
         if has_odd_option(wrappers.every()):
@@ -109,16 +113,13 @@ class ShellCommands(ShellCalls):
         words = set(wrappers.every())
         # IFS is what a shell sets at its start.
         self._name([one for one in named if one in words and not one.startswith("IFS=")])
-
-    def _take(self, wrappers: list[str], started: CommandWords) -> None:
-        """Take note of wrappers that may take variables from a framework."""
-        if started.places and may_take(wrappers, started.line[0]) and not self._is_tool(started):
+        if started.places and may_take(wrappers.every(), started.line[0]) and not self._is_tool(started):
             self._of_container.work(_STEPS_OF_TAKING)
-            self.taking[tuple(wrappers)] = None
+            self.taking[tuple(wrappers.every())] = None
 
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
-        self._of_container.work(_STEPS_OF_NAME * len(named))
+        self._of_container.work(_STEPS_OF_NAME * sum("=" in one for one in named))
         for name, value, is_element in given(named):
             if is_element:
                 self._values.give(f"{name}{ALL}", [value])

@@ -5,28 +5,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from policies.frameworks.expansion import (
-    A_VALUE,
-    ANYTHING,
-    CHARACTERS_OF_STEP,
-    UNREAD,
-    UnreadableError,
-    Variables,
-)
+from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.builtins import CHANGING
+from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import script_of
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
-from policies.frameworks.shell.variables import RUN_BY_SHELLS, is_made_up
+from policies.frameworks.shell.variables import is_made_up
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
-_STEPS_OF_LOOK: Final = 10  # at a text that may be run
-_STEPS_OF_TEXT: Final = 40  # beside those of what is in it
+_STEPS_OF_LOOK: Final = 15  # at a text that may be run
+_STEPS_OF_RUN: Final = 4  # of words that stand behind each other, beside those of their characters
+_STEPS_OF_TEXT: Final = 50  # beside those of what is in it
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
     r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
@@ -114,7 +109,7 @@ class ShellTexts:
         Raises:
             UnreadableError: If they are more than in any real text.
         """
-        self._of_container.work(1 + len(text) // CHARACTERS_OF_STEP)
+        self._of_container.work(_STEPS_OF_RUN + len(text) // CHARACTERS_OF_STEP)
         self._seen[text] = None
 
     def _names_framework(self, text: str) -> bool:

@@ -15,6 +15,7 @@ from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableE
 from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
+from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.script import (
     ALL,
     EVERYWHERE,
@@ -29,13 +30,15 @@ from policies.frameworks.shell.script import (
     Word,
 )
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.variables import REST, RUN_BY_SHELLS
+from policies.frameworks.shell.variables import REST
 from policies.frameworks.shell_commands import ShellCommands
 from policies.frameworks.shell_texts import COMPUTED
 from policies.frameworks.taken_variables import TAKING
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
+_STEPS_OF_COMMAND: Final = 6  # beside those of its call
+_STEPS_BESIDE: Final = 6  # for each thing that is no word of it
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
 
 
@@ -111,7 +114,7 @@ class UnreadWords(ShellCommands):
     def _uses_tools(self, script: Script) -> bool:
         """Whether a script starts nothing but tools, by words that are written out."""
         return all(
-            self._tool(_first(one)) and not any(isinstance(part, Output) for word in one.words for part in word)
+            self._tool(one.program) and not any(isinstance(part, Output) for word in one.words for part in word)
             for one in script.commands
             if one.words
         )
@@ -131,6 +134,8 @@ class UnreadWords(ShellCommands):
             self._values.made.clear()
 
     def _words_of(self, command: Command) -> str:
+        beside = len(command.sets) + len(command.arrays) + len(command.reads) + len(command.beside)
+        self._of_container.work(_STEPS_OF_COMMAND + _STEPS_BESIDE * beside)
         self._values.calculates |= command.calculates
         for word in command.beside:
             for text in self._values.texts(word):
@@ -176,7 +181,7 @@ class UnreadWords(ShellCommands):
     def _may_begin_later(self, command: Command) -> bool:
         """Whether its program may be a later one of the words that it seems to begin with."""
         has_all = any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
-        return self._values.shifts and has_all and not self._tool(_first(command))
+        return self._values.shifts and has_all and not self._tool(command.program)
 
     def _passed(self, words: list[Word]) -> CommandWords:
         passed: list[Ways] = []
@@ -243,8 +248,3 @@ class UnreadWords(ShellCommands):
             if has_positional(body):
                 self._values.give(EVERYWHERE, line[1:])
             self._may_run(body)
-
-
-def _first(command: Command) -> str:
-    word = command.words[0]
-    return word[0].text if len(word) == 1 and isinstance(word[0], Literal) else ""

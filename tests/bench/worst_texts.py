@@ -27,10 +27,15 @@ def makers(size: int) -> Iterator[Worst]:
         yield f"traces with words of {unit!a}", pod("0.2", container(command=["sh", "-c", "x"], env=[*words, *traces]))
     traces = [{"name": "PS4", "value": 'eval "$T"'}] * min(size // 40, 1000)
     yield "traces of a text", pod("0.2", container(command=["sh", "-c", "x"], env=[*text, *traces]))
-    started = ["sh", "-c", ways.format("$X " * 100)]
-    on = {"exec": {"command": started}}
-    hooks: dict[str, Any] = {"lifecycle": {"postStart": on, "preStop": on}, "livenessProbe": on, "readinessProbe": on}
-    yield "one text in each hook", pod("0.2", container(command=started, startupProbe=on, **hooks))
+    quotes = f"for X in {' '.join('abcdefghijklmn')}; do x y$X{chr(39) * 1200}; done"
+    for name, started in (("one text", ways.format("$X " * 100)), ("a word of many parts", quotes)):
+        yield f"{name} in each hook", pod("0.2", container(**_in_hooks(*[started] * 6)))
+
+
+def _in_hooks(started: str, *texts: str) -> dict[str, Any]:
+    on = [{"exec": {"command": ["sh", "-c", one]}} for one in texts]
+    probes = dict(zip(("startupProbe", "livenessProbe", "readinessProbe"), on, strict=False))
+    return {"command": ["sh", "-c", started], "lifecycle": {"postStart": on[3], "preStop": on[4]}, **probes}
 
 
 def word_lists(size: int) -> Iterator[Worst]:
@@ -94,12 +99,19 @@ def shell_texts(size: int) -> Iterator[Worst]:
     nested = f"# for \\\n{kept} \\\n"
     for number in range(8):
         nested = f"sh <<'E{number}'\n{nested}\nE{number}"
+    calculated = f"${{A[1{filled(' ', size)}}}"
+    for _ in range(8):
+        calculated = f"$(( {calculated} ;) )"
     for name, words in (
+        ("commands like arithmetic in one another", ["sh", "-c", f"x {calculated}"]),
         ("backslashes", ["sh", "-c", f"{filled(chr(92), size // 2)} \\\n$A"]),
         ("lines for awk", ["awk", "{" + filled("\n", size // 2)]),
         ("lines for sed", ["sed", "{" + filled("\n", size // 2)]),
         ("elements of arrays", ["sh", "-c", f"{'a[;' * 400}{kept}$A"]),
         ("here-documents in one another", ["sh", "-c", f"{nested}\n: $A"]),
+        ("a word for date", ["sh", "-c", f"x $(date +{kept})"]),
+        ("a word for sed", ["sh", "-c", f"sed s/e{kept}/b/"]),
+        ("brackets that close nothing", ["sh", "-c", f"x ${{A[{filled(']a', size)}}}"]),
     ):
         yield name, pod("0.2", container(command=words, env=env(1)))
     for unit in ("a;", "`a`", "eval a;", "'a' "):
@@ -109,6 +121,23 @@ def shell_texts(size: int) -> Iterator[Worst]:
             f"many shells' texts of {unit!a}",
             pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(100)}),
         )
+
+
+def references(size: int) -> Iterator[Worst]:
+    """Yield pods whose texts refer again and again to what is long, and drop it."""
+    one_of_many = "for A in a b c d e f g h i j k l m n o p; do x {}; done"
+    for name, text, value in (
+        ("a value to which more is appended", 'x; if x; then A="$A x"; fi; x ' + "${A:+x} " * 90, "-a "),
+        ("one of many values", one_of_many.format("$A " * 300), "a"),
+        ("parts of a value", "x " + "${A%%b*} " * 200, "a"),
+    ):
+        yield name, pod("0.2", container(command=["sh", "-c", text], env=env(1, f"b{filled(value, size)}")))
+    values, patterns = (" ".join(f"{one}{rest}" for one in "abcdefghijklmno") for rest in ("-" * 2000, "["))
+    parts = f"for A in {values}\ndo for P in {patterns}\ndo x {'${A#$P} ' * 100}\ndone\ndone"
+    yield "parts of many values", pod("0.2", container(command=["sh", "-c", parts]))
+    names = " ".join(f"${'a' * at}b{'a' * (95 - at)}" for at in range(31, 95))
+    texts = [f"{names} {filled('a', size // 6)} \r{number}" for number in range(6)]
+    yield "names that are almost there", pod("0.2", container(**_in_hooks(*texts)))
 
 
 def filled(unit: str, size: int) -> str:

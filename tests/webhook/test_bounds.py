@@ -89,14 +89,18 @@ def _steps(on: dict[str, Any], by: Any) -> int:
 
 
 @pytest.mark.parametrize("by", RULES)
-def test_no_pod_of_a_hundred_kib_takes_a_second(by: Any) -> None:
-    """A pattern is one step, however long it looks: what it looks at again and again would take ten."""
+def test_no_pod_of_a_hundred_kib_takes_a_fraction_of_a_second(by: Any) -> None:
+    """A pattern is one step, however long it looks: what it looks at again and again would take ten times as long."""
     for name, on in worst_pods(8 * SIZE):
         body = json.dumps(call(on)).encode()
-        began = time.process_time()
-        with suppress(BadCall):
-            review(body, by)
-        assert time.process_time() - began < 1, name
+        assert any(_cpu_seconds(body, by) < 0.15 for _ in range(3)), name
+
+
+def _cpu_seconds(body: bytes, by: Any) -> float:
+    began = time.process_time()
+    with suppress(BadCall):
+        review(body, by)
+    return time.process_time() - began
 
 
 @pytest.mark.parametrize("by", RULES)

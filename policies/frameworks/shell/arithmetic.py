@@ -10,6 +10,7 @@ from policies.frameworks.shell.signs import names_of_numbers
 
 DEEPEST: Final = 12  # substitutions and braces in one another
 _TOKENS_OF_TEXT: Final = 4  # as many as one that stands in another takes, beside those in it
+_CHARACTERS_OF_TOKEN: Final = 64
 _IN_ARITHMETIC = re.compile(r"[^`$()'\"\\;\n{}]+")
 _IN_LOOP = re.compile(r"[^`$()'\"\\{}]+")  # `for ((A=1; A<9; A++))`
 
@@ -25,13 +26,21 @@ class ArithmeticReader:
         """
         if depth > DEEPEST:
             raise UnreadableError
-        for _ in range(_TOKENS_OF_TEXT):
-            count()
         self._text, self._count, self._depth = text, count, depth
+        self._count_tokens(_TOKENS_OF_TEXT)
         self._is_bash = is_bash
         self._at = 0
+        self._substitutions: dict[int, tuple[Script, int]] = {}  # of `$((`, and where they end, by where they begin
         self._command = Command()
         self._script = Script()
+
+    def _count_tokens(self, number: int) -> None:
+        for _ in range(number):
+            self._count()
+
+    def _count_characters(self) -> None:
+        """Count those of a text that is read from its begin; it may be one token."""
+        self._count_tokens(len(self._text) // _CHARACTERS_OF_TOKEN)
 
     def _expansion(self, *, is_quoted: bool = False) -> list[Part]:
         raise NotImplementedError

@@ -30,8 +30,10 @@ _WRITTEN = re.compile(r"([A-Za-z_]\w*+)(\+?)=", re.ASCII)
 def written(word: Word) -> Assignment | None:
     """Return what a word of a command sets that is written NAME=value, whatever the value is."""
     first = word[0] if word else None
-    match = _WRITTEN.match(first.text) if isinstance(first, Literal) else None
-    if match is None or not isinstance(first, Literal):
+    if not isinstance(first, Literal) or "=" not in first.text:
+        return None
+    match = _WRITTEN.match(first.text)
+    if match is None:
         return None
     value: Word = (Literal(first.text[match.end() :], first.is_quoted), *word[1:])
     if _HOME.match(first.text, match.end()) or ":~" in first.text:
@@ -41,7 +43,7 @@ def written(word: Word) -> Assignment | None:
 
 def given(words: Sequence[str]) -> list[tuple[str, str, bool]]:
     """List what words like NAME=value or NAME[0]=value set: the name, the value, and whether it is an element."""
-    matches = [match for match in map(_GIVEN.match, words) if match]
+    matches = [match for one in words if "=" in one and (match := _GIVEN.match(one))]
     return [(match[1], f"{ANYTHING if match[3] else ''}{match[4]}", bool(match[2])) for match in matches]
 
 

@@ -46,10 +46,12 @@ class Certainty:
 
         What a call of one of the text's *functions* does is not followed.
         """
+        if not (self._holds or self._listed):
+            return False
         is_end = operator == "\n" and not nest
         if operator in ("&", ";") and not nest:
             self._end_list(is_aside=operator == "&")
-        if command == Command():
+        if command.is_empty:
             if operator != "\n":
                 self._before = operator
             self._is_doubtful &= not is_end

@@ -48,7 +48,7 @@ class Definitions:
         is_call = len(first) == 1 and isinstance(first[0], Literal) and first[0].text in self.names
         is_call, self._is_timed = is_call and not self._is_timed, False
         if not self._defined:
-            self._go_on(operator, nest, is_empty=command == Command())
+            self._go_on(operator, nest, is_empty=command.is_empty)
         return is_call
 
     def _go_on(self, operator: str, nest: int, *, is_empty: bool) -> None:

@@ -48,6 +48,7 @@ class ExpansionReader(ArithmeticReader):
 
     def here_document(self) -> tuple[Part, ...]:
         """Read all of the text as the body of a here-document whose delimiter is not quoted."""
+        self._count_characters()
         return tuple(self._quoted(_IN_HERE, "", "$`\\\n"))
 
     def _in_double_quotes(self) -> list[Part]:
@@ -84,13 +85,11 @@ class ExpansionReader(ArithmeticReader):
         text, at = self._text, self._at
         if text[at] == "`":
             return [Output(self._backquoted(is_quoted=is_quoted), is_quoted)]
+        if text.startswith("$((", at):
+            return self._calculated(is_quoted=is_quoted)
         if text.startswith("$(", at):
-            if text.startswith("$((", at) and self._calculates("$(("):
-                return [Number()]
-            may_be_number = text.startswith("$((", at)  # in more than one line, say
             self._at += 1
-            output = Output(self._inside(), is_quoted)
-            return [output, Number()] if may_be_number else [output]
+            return [Output(self._inside(), is_quoted)]
         if text.startswith("${", at):
             return self._braced(is_quoted=is_quoted)
         match = _PARAMETER.match(text, at)
@@ -108,6 +107,17 @@ class ExpansionReader(ArithmeticReader):
         if match[1]:
             return [Reference(match[1], is_quoted)]
         return self._given("", match[2], is_quoted=is_quoted) if match[2] else [_OF_SHELL]
+
+    def _calculated(self, *, is_quoted: bool) -> list[Part]:
+        """Read arithmetic, or commands of which the first stands in parentheses, once: others may stand in them."""
+        begin = self._at
+        if begin not in self._substitutions:
+            if self._calculates("$(("):
+                return [Number()]
+            self._at += 1
+            self._substitutions[begin] = self._inside(), self._at
+        script, self._at = self._substitutions[begin]
+        return [Output(script, is_quoted), Number()]  # which it may be in more than one line, say
 
     def _backquoted(self, *, is_quoted: bool) -> Script:
         self._at += 1

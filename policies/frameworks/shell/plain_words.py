@@ -21,7 +21,7 @@ _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
 _SETS = re.compile(f"=|{'|'.join(_NAMING)}")  # without which nothing is set
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _FEW_NAMES: Final = 8  # so many are looked for one by one sooner than all that are assigned
-_MOST_NAMES: Final = 64  # of variables in a text that is not read, since each is looked for
+_MOST_SOUGHT: Final = 1024 * 1024  # characters of a text, for each one of the names that are looked for in it
 OF_EVERY_SHELL = frozenset({"IFS", "PWD"})  # which a shell sets at its start, whatever its environment says
 # To what they read, or what was given to another command.
 SET_BY_SHELLS = frozenset(
@@ -46,7 +46,11 @@ def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) 
         text = _substituted(text, variables, computed)
     if "\\" in text:
         text = text.replace("\\\n", "").replace("\\_", " ")  # `env -S` writes a space so
-    return text.translate(_SPACED)
+    if text.isascii():
+        return text.translate(_SPACED)
+    for sign, other in _SPACED.items():  # to translate all at once takes ten times as long there
+        text = text.replace(chr(sign), "" if other is None else chr(other))
+    return text
 
 
 def has_braces(text: str) -> bool:
@@ -104,7 +108,7 @@ def _mentioned_in(text: str) -> set[str]:
     """List the variables that a text which is not read may set: it names them otherwise than as $NAME, too."""
     names = {braced or bare for braced, bare in _REFERENCE.findall(text)}
     rest = _REFERENCE.sub(" ", text)
-    return {one for one in names if one in rest} if len(names) <= _MOST_NAMES else names
+    return {one for one in names if one in rest} if len("".join(names)) * len(rest) <= _MOST_SOUGHT else names
 
 
 def _set_in(text: str) -> set[str]:

@@ -28,11 +28,13 @@ from policies.frameworks.shell.words import BLANK
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
+_ENDING: Final = "\n;&|"  # with which an operator begins
 _PIPES = frozenset({"|", "|&"})
 # Dash joins names and operators at such an end of a line, and bash does not.
 _ANYTHING = Literal(ANYTHING)
 _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
+_REDIRECTING: Final = "<>&0123456789"
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^][`()\s;&|<>'\"\\]{0,128}+\])?(\+?)=", re.ASCII)
 _OF_FILE = tuple("-0123456789")
 _WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
@@ -69,6 +71,7 @@ class Reader(HereDocumentReader):
             raise UnreadableError  # their elements are what commands are
         if len(text) > _LONGEST_TEXT or "\r" in text or ("\\\n" in text and _JOINED.search(text)):
             raise UnreadableError
+        self._count_characters()
         self._list()
         if self._at < len(text) or self._here:
             raise UnreadableError
@@ -83,7 +86,7 @@ class Reader(HereDocumentReader):
         self._at += 1
         self._depth += 1
         inner = Reader(self._text, self._count, self._depth, is_bash=self._is_bash)
-        inner._at = self._at
+        inner._at, inner._substitutions = self._at, self._substitutions
         inner._definitions.names = self._definitions.names
         inner._list()
         if inner._here or not self._text.startswith(")", inner._at):
@@ -114,7 +117,7 @@ class Reader(HereDocumentReader):
         nest = self._nested_in()
         now.is_call = self._definitions.follow(now, operator, nest)
         now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions)
-        if now != Command():
+        if not now.is_empty:
             now.is_piped, now.within = operator in _PIPES, self._stands_in()
             now.feeds = now.is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)
@@ -122,12 +125,12 @@ class Reader(HereDocumentReader):
         self._begun = self._must_end = False
 
     def _token(self) -> None:
-        text = self._text
+        text, sign = self._text, self._text[self._at]
         if match := BLANK.match(text, self._at) or _COMMENT.match(text, self._at):
             self._at = match.end()
-        elif match := _REDIRECTION.match(text, self._at):
+        elif sign in _REDIRECTING and (match := _REDIRECTION.match(text, self._at)):
             self._redirect(match)
-        elif match := _OPERATOR.match(text, self._at):
+        elif sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
             self._end(match[0])
             self._at = match.end()
             if match[0] == "\n":
@@ -136,8 +139,8 @@ class Reader(HereDocumentReader):
                 self._patterns()
         elif self._defined and not text.startswith("{", self._at):
             self._has_no_braces()
-        elif text[self._at] in "()":
-            self._parenthesis(text[self._at])
+        elif sign in "()":
+            self._parenthesis(sign)
         elif (match := _ASSIGNMENT.match(text, self._at)) and self._may_assign(match):
             self._assign(match)
         elif not self._reserved():

@@ -90,9 +90,21 @@ class Command:
     is_certain: bool = False  # nothing stands before that could keep its variables from being set
 
     @property
+    def program(self) -> str:
+        """Its program, where that is written out in one piece; else nothing."""
+        word = self.words[0]
+        return word[0].text if len(word) == 1 and isinstance(word[0], Literal) else ""
+
+    @property
     def is_written(self) -> bool:
         """Whether its program is written out."""
         return not self.words or all(isinstance(part, Literal) for part in self.words[0])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands there."""
+        parts = (self.words, self.sets, self.arrays, self.reads, self.beside)
+        return not (any(parts) or self.redirects or self.calculates or self.passes)
 
 
 @dataclass(slots=True, eq=False)  # each is another one, whatever stands in it

@@ -7,12 +7,14 @@ from typing import Final
 from policies.frameworks.expansion import ANYTHING, UnreadableError
 from policies.frameworks.shell.script import Literal, Word
 
-_SETS = re.compile(r"(?:\[.*\])?[A-Za-z_0-9\[\]]*:?=", re.DOTALL)  # `${A[0]:=x}`, `${!A=x}`
-_QUOTED_STAR = re.compile(r"@[A-Za-z]$|~|\\[*?\[]|['\"][^'\"]*[*?\[]")
+# Where each branch begins with one sign, the engine skips to these.
+_SETS = re.compile(r"[A-Za-z_0-9\[\]]*+:?=")  # `${!A=x}`
+_SETS_ELEMENT = re.compile(r"\][A-Za-z_0-9\[]*+:?=")  # `${A[0]:=x}`
+_QUOTED_STAR = re.compile(r"@[A-Za-z]$|~|\\[*?\[]|'[^'\"]*[*?\[]|\"[^'\"]*[*?\[]")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.))", re.DOTALL)
 _OF_ANSI: Final = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SETS_NUMBERS = re.compile(r"(?<![=!<>])=(?!=)|<<=|>>=|\+\+|--")
+_SETS_NUMBERS = re.compile(r"=(?<![=!<>]=)(?!=)|<<=|>>=|\+\+|--")
 _INDEX = re.compile(r"\[[^]]*\]\+?=")
 _POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 
@@ -44,7 +46,8 @@ def is_index(operand: Word) -> bool:
 
 def is_odd(operand: str) -> bool:
     """Whether what stands behind the name in `${NAME...}` assigns, or its stars are not all of a pattern."""
-    return _SETS.match(operand) is not None or _QUOTED_STAR.search(operand) is not None
+    sets = _SETS.match(operand) or (operand.startswith("[") and _SETS_ELEMENT.search(operand))
+    return bool(sets) or _QUOTED_STAR.search(operand) is not None
 
 
 def assigns_in_index(text: str) -> bool:

@@ -87,7 +87,7 @@ _OPTION_OF_SED = re.compile(
 _ADDRESS_OF_SED: Final = r"(?:[0-9$]+|/[^/\n]*/)?(?:,(?:[0-9$]+|/[^/\n]*/))?[ \t]*!?"
 # Of all that a script may have, what people write: p, d, q, =, and s with a sign that is no letter, and without e.
 _OF_SED = re.compile(
-    rf"[\s;]*+(?:{_ADDRESS_OF_SED}(?:[pdq=]|s([^\w\s\\;])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gIp0-9]*)[\s;]*)++"
+    rf"[\s;]*+(?:{_ADDRESS_OF_SED}(?:[pdq=]|s([^\w\s\\;])(?:(?!\1)[^\\\n]|\\.)*+\1(?:(?!\1)[^\\\n]|\\.)*+\1[gIp0-9]*)[\s;]*)++"
 )
 
 
@@ -111,9 +111,9 @@ _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
     "mawk": _runs_in_awk,
     "sed": _runs_in_sed,
 }
-_DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyN]|[\w.:])(?:%[YmdHMSsFTjyN]|[\w.:-])*", re.ASCII)
-_PATH = re.compile(r"(?!-)(?:(?!/-)[\w./:@%+=-])+", re.ASCII)  # none of its parts begins with a dash
-_NUMBER = re.compile(f"(?:[0-9]|{A_VALUE})+", re.ASCII)
+_DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyN]|[\w.:])(?:%[YmdHMSsFTjyN]|[\w.:-]++)*+", re.ASCII)
+_PATH = re.compile(r"(?!-)(?:(?!/-)[\w./:@%+=-])++", re.ASCII)  # none of its parts begins with a dash
+_NUMBER = re.compile(f"(?:[0-9]++|{A_VALUE})++", re.ASCII)
 _COUNTING = re.compile(r"-[clmwL]+")
 _COUNTED: Final = 3  # -c, a pattern and a file; of several, grep writes the names
 _HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})

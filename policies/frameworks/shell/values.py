@@ -1,17 +1,10 @@
 """What a word of a shell's text may become: each way in which variables, commands and splitting make words of it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import product
 from typing import Final
 
-from policies.frameworks.expansion import (
-    A_VALUE,
-    ANYTHING,
-    CHARACTERS_OF_STEP,
-    UNREAD,
-    UnreadableError,
-    Variables,
-)
+from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
@@ -21,7 +14,8 @@ _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
-_STEPS_OF_WORD: Final = 6  # that has to be put together, beside those of its ways
+_STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its ways
+_PARTS_OF_STEP: Final = 2
 _STEPS_OF_WAY: Final = 3  # beside those of its characters
 
 
@@ -56,9 +50,11 @@ class Values(ShellVariables):
         Raises:
             UnreadableError: If variables make more than in any real text.
         """
-        if all(isinstance(one, Literal) and ANYTHING not in one.text for one in word):
-            text = "".join([one.text for one in word if isinstance(one, Literal)])
-            return [(text,) if text or any(one.is_quoted for one in word) else ()]
+        written = [one for one in word if isinstance(one, Literal)]
+        text = "".join([one.text for one in written])
+        if len(written) == len(word) and ANYTHING not in text:
+            self._of_container.work(len(word) // _PARTS_OF_STEP)
+            return [(text,) if text or any(one.is_quoted for one in written) else ()]
         found = {}
         for one in self._joined(word, splits=True):
             if one.count(_SPLIT) > _MOST_PIECES:
@@ -84,7 +80,8 @@ class Values(ShellVariables):
         for some in values.values():
             ways *= len(some)
         if ways > MOST_VALUES and not is_alone:
-            values = {key: one_of(some) for key, some in values.items()}
+            values, ways = {key: one_of(some) for key, some in values.items()}, 1
+        self._of_container.work(ways * len(word) // _PARTS_OF_STEP)
         made = []
         for way in product(*values.values()):
             chosen = dict(zip(values, way, strict=True))
@@ -94,8 +91,8 @@ class Values(ShellVariables):
         self._count(made)
         return made
 
-    def _count(self, made: Iterable[str]) -> None:
-        self._of_container.work(sum(_STEPS_OF_WAY + len(one) // CHARACTERS_OF_STEP for one in made))
+    def _count(self, made: list[str]) -> None:
+        self._of_container.work(_STEPS_OF_WAY * len(made) + sum(map(len, made)) // CHARACTERS_OF_STEP)
 
     def _of_part(self, part: Part, *, is_alone: bool, splits: bool) -> list[str]:
         match part:
@@ -126,7 +123,9 @@ class Values(ShellVariables):
         if operator == "%" and not is_several:
             sign = "" if all(isinstance(one, Literal) for one in part.operand) else "?"  # a value is no pattern
             patterns = [f"{sign}{one}" for one in self.texts(part.operand)]
-            return part_of(self.of(part.name), patterns, is_number=not self.is_known(part.name))
+            values = self.of(part.name)
+            self._count([*values * len(patterns), *patterns * len(values)])
+            return part_of(values, patterns, is_number=not self.is_known(part.name))
         held = self._elements(part, is_alone=is_alone) if is_several else self.of(part.name)
         if operator in ("", "?"):
             return held

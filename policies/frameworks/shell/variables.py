@@ -7,33 +7,34 @@ set. Only what a text sets before it does anything else is certain.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Final
 
-from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UnreadableError, Variables
-from policies.frameworks.shell.plain_words import OF_EVERY_SHELL, SET_BY_SHELLS
+from policies.frameworks.expansion import (
+    A_NAME,
+    A_VALUE,
+    ANYTHING,
+    CHARACTERS_OF_STEP,
+    TOLD,
+    UnreadableError,
+    Variables,
+)
+from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells
+from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.signs import names_of_numbers
 
-RUN_BY_SHELLS: Final = frozenset({"BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4"})  # as texts
 MOST_VALUES: Final = 16  # of one variable, and of one word
 REST: Final = "\0\4"  # words that the variable which is set holds already
 SPACE: Final = re.compile(r"[ \t\n]+")
-PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]|{A_VALUE}|{A_NAME}|{TOLD})*", re.ASCII)
+PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{TOLD})*+", re.ASCII)
 _QUOTING = re.compile(r"[\"'\\$`]")
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
+_STEPS_OF_LOOK: Final = 2  # at what a variable holds
+_CHARACTERS_OF_LOOK: Final = 8  # that each text counts as, beside its own
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
-_PREFIX_OF_BASH: Final = "BASH_"
-_OF_BASH: Final = frozenset({"BASH_SUBSHELL", "BASH_VERSION"})  # which say nothing of the text
-# Which a shell may set itself, keep from being set, or make something else of.
-_NAMES_OF_SHELLS = """
-BASHOPTS COLUMNS ENV EPOCHREALTIME EPOCHSECONDS EUID GROUPS HISTCMD HISTFILE HISTSIZE IFS KSHEGID KSHEUID KSHGID KSHUID
-KSH_VERSION LINENO LINES OLDPWD OPTERR OPTIND PATH PGRP PIPESTATUS PPID PWD RANDOM SECONDS SHELL SHELLOPTS SHLVL SRANDOM
-UID USER_ID status
-"""
-_OF_SHELLS: Final = SET_BY_SHELLS | frozenset(_NAMES_OF_SHELLS.split())
 
 
 class ShellVariables:
@@ -92,7 +93,9 @@ class ShellVariables:
         if self.context != EVERYWHERE:
             return [*self._groups_of(self.context), *self._groups_of(EVERYWHERE)]
         self._asked.add(EVERYWHERE)
-        return [group for key, groups in self._groups.items() if key.startswith(POSITIONAL) for group in groups]
+        groups = [group for key, some in self._groups.items() if key.startswith(POSITIONAL) for group in some]
+        self._looked_at([*self._groups, *chain.from_iterable(groups)])
+        return groups
 
     def shift(self) -> None:
         """Take note of a command that may take the first of several words away."""
@@ -106,7 +109,9 @@ class ShellVariables:
 
     def _groups_of(self, name: str) -> list[tuple[str, ...]]:
         self._asked.add(name)
-        return self._groups.get(name, [])
+        groups = self._groups.get(name, [])
+        self._looked_at(chain.from_iterable(groups))
+        return groups
 
     def _scalar(self, name: str) -> list[str]:
         self._asked.add(name)
@@ -116,13 +121,20 @@ class ShellVariables:
         is_set = held or f"{name}{ALL}" in self._groups
         before = () if is_set and name in (ZERO, *self.certain) else self._before(name)
         lost = [ANYTHING] if self._is_lost and name != "IFS" else []
-        values = few(dict.fromkeys([*lost, *before, *held]))
+        values = few(self._looked_at(dict.fromkeys([*lost, *before, *held])))
         is_joined = any(REST in one for one in values)
         return [ANYTHING] if is_joined and any(map(self._leaves_open, values)) else values
 
     def _leaves_open(self, value: str) -> bool:
         """Whether a word of *value* is an option, and what it is set to stands where the value goes on."""
-        return any(self._opens(one) and following in ("", REST) for one, following in pairwise([*value.split(), ""]))
+        return any(self._opens(one) for before in value.split(REST) for one in before.rsplit(None, 1)[-1:])
+
+    def _looked_at(self, texts: Iterable[str]) -> list[str]:
+        """Count texts that are looked at, whatever becomes of them."""
+        some = list(texts)
+        characters = _CHARACTERS_OF_LOOK * len(some) + sum(map(len, some))
+        self._of_container.work(_STEPS_OF_LOOK + characters // CHARACTERS_OF_STEP)
+        return some
 
     def _before(self, name: str) -> list[str]:
         """Return what a variable holds that the text does not set."""
@@ -132,7 +144,7 @@ class ShellVariables:
         if value is None and name == _HOST and not self._loses_environment:
             return [A_NAME]
         if value is None:
-            return [ANYTHING if _is_set_by_shells(name) else A_VALUE]
+            return [ANYTHING if is_set_by_shells(name) else A_VALUE]
         if value == ANYTHING and name in OF_EVERY_SHELL:
             return [A_VALUE]
         return ["", value] if self._loses_environment else [value]
@@ -162,7 +174,7 @@ class ShellVariables:
         if value == REST or value in held or ANYTHING in held or (name in self._plain and PLAIN.fullmatch(value)):
             return
         self.has_changed |= name in self._asked
-        held.append(ANYTHING if _is_set_by_shells(name) else value)
+        held.append(ANYTHING if is_set_by_shells(name) else value)
         if len(held) > MOST_VALUES:
             self._held[name] = one_of(held)
             self._plain.add(name)
@@ -170,7 +182,7 @@ class ShellVariables:
     def setting(self, name: str, make: Callable[[], list[str]], *, is_certain: bool = False) -> list[str]:
         """Make values for the variable *name*, in which it is what it holds already."""
         outer, self._now = (self._now, self._is_first), name
-        is_new = name not in self._set and name not in _OF_SHELLS and self.settles and not self._is_lost
+        is_new = name not in self._set and name not in OF_SHELLS and self.settles and not self._is_lost
         self._is_first = is_certain and is_new
         try:
             return make()
@@ -180,13 +192,13 @@ class ShellVariables:
     def settle(self, names: set[str]) -> None:
         """Take note that the variables *names* do not hold any longer what the container says."""
         if self.settles:
-            self.certain |= names - _OF_SHELLS
+            self.certain |= names - OF_SHELLS
 
     def calculate(self) -> Iterator[str]:
         """Yield the variables that arithmetic sets to numbers, since a value says so that it may come to."""
         if any("[" in value and "$" in value for value in self._of_container.values()):
             self.lose()
-        for value in [*self._of_container.values(), *chain.from_iterable(self._held.values())]:
+        for value in self._looked_at([*self._of_container.values(), *chain.from_iterable(self._held.values())]):
             for name in names_of_numbers(value):
                 self.assign(name, A_VALUE)
                 yield name
@@ -234,7 +246,3 @@ def one_of(values: Iterable[str]) -> list[str]:
     if len(some) == 1:
         return some
     return [A_VALUE if all(map(PLAIN.fullmatch, some)) else ANYTHING]
-
-
-def _is_set_by_shells(name: str) -> bool:
-    return name in SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)

@@ -125,6 +125,13 @@ def test_where_a_framework_may_take_it_it_counts(image: str, line: list[str], an
         assert any("lowered" in text for text in granted(on, policies("strategy: time-slicing")).warnings)
 
 
+def test_the_denial_of_texts_that_are_too_long_to_be_read_says_so() -> None:
+    text = 'echo "$(date): $STEP"\n' * 400 + "exec python main.py"
+    deny = denied(pod("0.2", container(command=["sh", "-c", text])), policies("strategy: time-slicing"))
+    assert "a shell's text (the pod's together are too long to be read)" in deny.message
+    assert deny.message.endswith("into a script of the image or of a ConfigMap that is mounted.")
+
+
 def test_the_denial_of_an_abbreviation_says_what_to_do() -> None:
     deny = denied(pod("0.2", container(image=OWN, args=["--gpu", "0.5"])), policies("strategy: time-slicing"))
     assert deny.message.endswith("Write --gpu-memory-utilization, or call another option otherwise.")

@@ -1,4 +1,5 @@
 import re
+import time
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,3 +22,20 @@ def test_a_variable_has_its_value_in_a_text_that_does_not_assign_it(referred: se
     words = in_plain_words(text, Variables(Container(name="main", env=env), Allowance()))
     for name in referred:
         assert (f" value of {name} " in words) != bool(re.search(rf"\b{name}=", text, re.ASCII))
+
+
+@given(st.text(st.sampled_from("ab \\'\"(){}[];&|<>\n_"), max_size=20))
+def test_signs_of_a_shell_are_none_of_its_words_whatever_letters_stand_beside_them(text: str) -> None:
+    variables = Variables(Container(name="main"), Allowance())
+    assert in_plain_words(f"é{text}", variables) == f"é{in_plain_words(f'a{text}', variables)[1:]}"
+
+
+def test_letters_of_another_alphabet_cost_about_as_much() -> None:
+    assert any(_cpu_seconds("é'") < 20 * _cpu_seconds("e'") for _ in range(3))
+
+
+def _cpu_seconds(unit: str) -> float:
+    variables = Variables(Container(name="main"), Allowance())
+    began = time.process_time()
+    in_plain_words(unit * 100_000, variables)
+    return time.process_time() - began
