@@ -5,6 +5,7 @@ They stand between the comments `<!-- name -->` and `<!-- end of name -->`. The 
 the commands above them.
 """
 
+import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -64,6 +65,7 @@ def _part(found: re.Match[str]) -> str:
 
 
 def main() -> int:
+    logging.disable()  # the fragmented pod is denied here
     outdated = {page: text for page in PAGES if (text := generated(page.read_text())) != page.read_text()}
     if "--check" in sys.argv[1:]:
         if outdated:
