@@ -118,7 +118,8 @@ def _advised(place: _Place, own: Sequence[OwnValue], budget: Budget, catalogue: 
         warning = f"{framework.name} sizes itself by the free memory, and time-slicing sets no limit on it"
         return Advice(framework=framework, changes=constants, own=own, warning=warning if unheld else "")
     wanted = Wanted(framework.memory, budget)
-    verdicts = {one.verdict for one in own if one.framework is framework and one.is_read} - {"overriding"}
+    verdicts = {one.verdict for one in own if one.framework is framework and one.is_read and _stays(one, place)}
+    verdicts -= {"overriding"}
     change, warning = None, ""
     if not verdicts and wanted.is_needed:
         change, warning = _setting(place, wanted, catalogue)
@@ -126,6 +127,15 @@ def _advised(place: _Place, own: Sequence[OwnValue], budget: Budget, catalogue: 
         warning = f"{framework.name} may not start with all of its share: give the policy some memory.headroom"
     changes = (*constants, change) if change else constants
     return Advice(framework=framework, changes=changes, own=own, warning=warning)
+
+
+def _stays(one: OwnValue, place: _Place) -> bool:
+    """Whether what the user has set leaves nothing to set: a text may set a variable for another program alone."""
+    memory = place.framework.memory
+    if memory is None or memory.spellings[0].variable is None:
+        return True
+    is_variable = any(one.name == spelling.variable for spelling in memory.spellings)
+    return not is_variable or any(variable.name == one.name for variable in place.container.env or ())
 
 
 def _lacks_headroom(memory: Memory, budget: Budget) -> bool:

@@ -16,16 +16,18 @@ from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import Option, SettingIndex
+from policies.frameworks.shell.variables import REST
 
 _ENDS_COMMAND: Final = (";", "|", "&&")
+_ELSEWHERE: Final = "a value that is not behind it"
 _FIX: Final = "Write its value behind it, or name it in no text that a shell runs"
-_NEXT_OPTION: Final = ",-"  # in a list whose quotes are gone: `["--a=1","--b=2"]`
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
+_SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
 _ENDS_LIST = {sign: re.compile(rf"[{ends}\n\x7f]") for sign, ends in ((",", ";|&<>"), (";", "|&<>"))}
-# Without a digit only these are numbers; what stands behind an option in a sentence, or in the next line, is none.
-_NO_NUMBER = re.compile(r"(?![+-]?(?:nan|inf))[\w./:@%+~-]*", re.IGNORECASE)
-_DIGIT = re.compile(r"[0-9]")
-_NUMBER = re.compile(r"[+-]?\.?[0-9]")
+_DIGIT = re.compile(r"\d")
+# What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
+_NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
+_IN_DOCUMENT = re.compile(r"(?<=[:>=])\d*\.?\d+")  # `<arg>--a</arg><arg>0.2</arg>`
 # What stands between a variable and its value; a member called value follows the name in YAML.
 _ASSIGNING = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]*)")
 _ASSIGNING_BEHIND_OPTION = re.compile(r"([=:,\s\x7f]+)([^\s\x7f]*)")  # mpiexec -genv NAME value
@@ -57,29 +59,32 @@ class Texts:
         """Yield what a text sets by options and by variables; *is_run*: a shell runs it."""
         for one in self.options(text, is_run=is_run):
             yield msgspec.structs.replace(one.found, is_read=is_run)
-        for found in self.assigned(text):
+        for found in self.assigned(text, is_run=is_run):
             yield msgspec.structs.replace(found, is_read=is_run)
 
     def options(self, text: str, *, is_run: bool = False) -> Iterator[OptionInText]:
         """Yield the options in a text; one without a value may have it elsewhere if *is_run*, or is in a sentence."""
         for match in self._index.in_text.finditer(text):
-            behind = match[2].rstrip(",")
+            behind = match[2].rstrip("," if is_run else ",.:")
             option = option_of(match[1], behind, self._index, self._judge)
-            value = _value_of(option, behind)
-            if not _is_fraction(option) or _DIGIT.search(value) or not _NO_NUMBER.fullmatch(value):
+            value, start = _value_of(option, behind), match.start(2)
+            if _is_fraction(option) and not _NUMBER.match(value):
+                number = None if is_run else _IN_DOCUMENT.search(value)
+                value, start = (number[0], start + number.start()) if number else ("", start)
+            if value or not _is_fraction(option):
                 found = judged(option, f"--{match[1]}", value, self._judge)
             else:
                 found = self._without_value(option, is_run=is_run)
             if found is not None:
-                yield OptionInText(option, match.start(2), value, found)
+                yield OptionInText(option, start, value, found)
 
     def _without_value(self, option: Option, *, is_run: bool) -> OwnValue | None:
         self._judge.count()
         if not (is_run and self._judge.is_certain(option)):
             return None
-        return OwnValue("unread", option.setting.written.name, "a value that is not behind it", fix=_FIX)
+        return OwnValue("unread", option.setting.written.name, _ELSEWHERE, fix=_FIX)
 
-    def assigned(self, text: str) -> Iterator[OwnValue]:
+    def assigned(self, text: str, *, is_run: bool = False) -> Iterator[OwnValue]:
         """Yield what a text sets by variables: `NAME=value`, `setenv NAME value`, or a member of JSON or YAML."""
         for name in self._index.variables:
             at = text.find(name)
@@ -89,10 +94,10 @@ class Texts:
                 following = text.find(name, end)
                 if _is_whole_name(text, at):
                     region = text[end : following if following >= 0 else len(text)]
-                    yield from self._assigned(name, region, is_set=_is_set(text, at))
+                    yield from self._assigned(name, region, is_set=_is_set(text, at), is_run=is_run)
                 at = following
 
-    def _assigned(self, name: str, behind: str, *, is_set: bool) -> Iterator[OwnValue]:
+    def _assigned(self, name: str, behind: str, *, is_set: bool, is_run: bool) -> Iterator[OwnValue]:
         """Judge what stands *behind* a variable's name; *is_set*: the word in front says that its value does."""
         match = (_ASSIGNING_BEHIND_OPTION if is_set else _ASSIGNING).match(behind)
         if match is None:
@@ -101,14 +106,19 @@ class Texts:
         if "=" not in how and not self.is_value(name, value, is_told=is_set or ":" in how):
             return
         if name not in self._index.lists:
-            yield from self._judged(name, _ENDS_VALUE.split(value, maxsplit=1)[0] or value)
+            value = _ENDS_VALUE.split(value, maxsplit=1)[0] or value
+            if name not in self._index.numbers or _NUMBER.match(value):
+                yield from () if value == REST else self._judged(name, value)
+            elif is_run:
+                yield OwnValue("unread", name, _ELSEWHERE, fix=_FIX)
             return
         sign, begins = self._index.lists[name]
         region = _ENDS_LIST[sign].split(behind[match.start(2) :], maxsplit=1)[0]
         for one in ":,;":  # spaces beside them mean nothing
             region = one.join(map(str.strip, region.split(one)))
-        if UNREAD in region.partition(" ")[0]:
-            yield from self._judged(name, region.partition(" ")[0])
+        first = region.partition(" ")[0]
+        if UNREAD in first:
+            yield from () if first == REST else self._judged(name, first)
             return
         for member in begins.finditer(region):
             yield from self._judged(name, member[0])
@@ -117,7 +127,7 @@ class Texts:
         """Whether *value* is one of the variable *name*, and does not go on a sentence; *is_told*: a sign says so."""
         if name not in self._index.numbers:
             return is_told or _DIGIT.search(value) is not None
-        return _NUMBER.match(value) is not None or (is_told and UNREAD in value)
+        return _NUMBER.match(value) is not None and (is_told or UNREAD not in value)
 
     def _judged(self, name: str, value: str) -> Iterator[OwnValue]:
         for found, _ in assigned(name, value, self._index, self._judge):
@@ -129,7 +139,8 @@ def _value_of(option: Option, text: str) -> str:
     if text.startswith(_ENDS_COMMAND):
         return ""
     if option.setting.is_specific:
-        return text.split(_NEXT_OPTION, maxsplit=1)[0]
+        match = _SPECIFIC.match(text)
+        return match[0] if match else ""
     return _ENDS_VALUE.split(text, maxsplit=1)[0] or text
 
 

@@ -23,6 +23,9 @@ _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME
 _SHORTEN = "Put what prepares its start into a script of the image or of a ConfigMap that is mounted"
 _OPTION = re.compile(r"--?[A-Za-z]")
 _UNSETTING = ("-u", "--unset")  # options that take a name alone
+_DOCUMENT = re.compile(r"\s*[\[{\"]")
+_LINE_END = re.compile(r"\\[nrt]")
+_NUMBER = re.compile(r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?")
 _SPACE = re.compile(r"\s")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 
@@ -51,7 +54,8 @@ class Words:
             for position in kept:
                 yield from self._in_variable(position, env[position], unread)
             self._look_at(words, hooks, unread)
-            plain = [unread.plain(text) for text in dict.fromkeys(texts)]
+            read = str if self._line.runs_through_shell else _unescaped
+            plain = [unread.plain(read(text)) for text in dict.fromkeys(texts)]
             plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
             # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
             yield from self._texts.settings(BETWEEN.join(plain), is_run=self._line.runs_through_shell)
@@ -98,7 +102,7 @@ class Words:
         unread.look_at_variable(variable.name, text)
         if not self._index.has_setting(text) or _REFERENCES.fullmatch(variable.value or ""):
             return
-        plain = unread.plain(text)
+        plain = unread.plain(_unescaped(text))
         options, lowered, at = list(self._texts.options(plain)), "", 0
         for one in options:
             if one.found.framework is not None and one.found.verdict in LOWERED:
@@ -156,8 +160,14 @@ class Words:
         if not before.startswith("-") or before in _UNSETTING:
             return ""
         value = self._following(position)
-        return value if self._texts.is_value(name, value, is_told=True) else ""
+        is_value = UNREAD in value or _NUMBER.fullmatch(value) or name not in self._index.numbers
+        return value if is_value else ""
 
     def _replaced(self, position: int, text: str) -> ReplaceArgument | None:
         """Put *text* in the place of a word, but not where a shell runs it."""
         return None if self._line.runs_through_shell else self._line.replaced(position, text)
+
+
+def _unescaped(text: str) -> str:
+    """Write the ends of lines in a document in JSON as a program reads them."""
+    return _LINE_END.sub("\n", text) if _DOCUMENT.match(text) else text

@@ -166,7 +166,7 @@ def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
     """
     choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
     # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
-    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?![\w\0*.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,64}}))")
+    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?!=?\*|[\w\0.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,64}}))")
 
 
 def _abbreviated(full: str, shortest: int) -> str:

@@ -18,6 +18,7 @@ from policies.frameworks.shell.options import (
 from policies.frameworks.shell.script import ALL
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
+from policies.frameworks.shell.variables import SPACE
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import may_take
 
@@ -49,7 +50,7 @@ class ShellCommands(ShellCalls):
             marks = {self._judge(one) for one in call.each(at)}
             return marks.pop() if len(marks) == 1 else self._computed
         if at:
-            self._wrap(call.words.up_to(at), call.named, call.words.behind(at))
+            self._wrap(call, at, takes_text=takes_text)
         if at == len(line) or any(map(self._is_function, line[:at])):
             self._unknown(call)
         if at == len(line):
@@ -102,17 +103,19 @@ class ShellCommands(ShellCalls):
             return ""
         return A_VALUE if writes_a_value([*line, *uncertain]) else self._computed
 
-    def _wrap(self, wrappers: CommandWords, named: list[str], started: CommandWords) -> None:
+    def _wrap(self, call: Call, at: int, *, takes_text: bool) -> None:
         """Take note of what wrappers give to a command, or take from it; one that is unread may be any program."""
+        wrappers, started = call.words.up_to(at), call.words.behind(at)
         if any(one.startswith(ANYTHING) for one in wrappers.every()):
             self._find("")
         if has_odd_option(wrappers.every()):
             self._find("")
-        if loses_environment(wrappers.every()):
+        # Elsewhere the shell that has them puts their values in.
+        if (takes_text or any(map(_may_be_text, started.every()))) and loses_environment(call.words.every()):
             self._values.lose_environment()
         words = set(wrappers.every())
         # IFS is what a shell sets at its start.
-        self._name([one for one in named if one in words and not one.startswith("IFS=")])
+        self._name([one for one in call.named if one in words and not one.startswith("IFS=")])
         if started.places and may_take(wrappers.every(), started.line[0]) and not self._is_tool(started):
             self._of_container.work(_STEPS_OF_TAKING)
             self.taking[tuple(wrappers.every())] = None
@@ -217,3 +220,8 @@ class ShellCommands(ShellCalls):
             self._call_function(program, call)
         elif not (is_any or starts_shell) and any(map(has_positional, passed)):
             self._give_text(call)
+
+
+def _may_be_text(word: str) -> bool:
+    """Whether a word is a shell, or a text that one may run."""
+    return UNREAD in word or word.rpartition("/")[2] in SHELLS or SPACE.search(word) is not None

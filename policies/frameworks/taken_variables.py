@@ -1,21 +1,28 @@
 """Which variables of the container a program is started without: `unset NAME`, `env -i`, `sudo`."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 # Programs and built-in commands before a program, as far as they take variables away, and their options that do.
+_LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")
 _STARTING: Final = {
-    "doas": frozenset({"doas"}),
-    "env": frozenset({"-", "-i", "--ignore-environment"}),
-    "exec": frozenset({"-c"}),
-    "runuser": frozenset({"-", "-l", "--login"}),
-    "su": frozenset({"-", "-l", "--login"}),
-    "sudo": frozenset({"sudo"}),
-    "unset": frozenset[str](),
+    "doas": re.compile("doas"),
+    "env": re.compile(r"-|-[0v]*i[0v]*|--ig[a-z-]*"),
+    "exec": re.compile(r"-[acl]*c[acl]*"),
+    "runuser": _LOGIN,
+    "su": _LOGIN,
+    "sudo": re.compile("sudo"),
+    "unset": re.compile("(?!)"),
 }
-_KEEPING: Final = frozenset({"-E", "--preserve-env"})  # of sudo
-_SERVICES: Final = frozenset({"cron", "crond", "dpkg", "nginx", "rsync", "service", "sshd", "systemctl", "tar"})
+_KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
+_SERVICES: Final = frozenset(
+    (
+        *("cron", "crond", "dpkg", "gcsfuse", "make", "mysql", "nginx", "nvidia-persistenced", "pg_isready", "psql"),
+        *("rsync", "service", "sshd", "sysctl", "systemctl", "tar", "update-ca-certificates"),
+    )
+)
 TAKING: Final = tuple(f"{name} " for name in _STARTING)  # what a text has in which anything is taken
 
 
@@ -47,9 +54,9 @@ def taken_by(words: Sequence[str]) -> Taken:
         option, equals, value = word.partition("=")
         if base in _STARTING:
             starter = base
-        if base in _STARTING.get(starter, ()):
+        if starter and _STARTING[starter].fullmatch(base):
             every = starter if base == starter else f"{starter} {base}"
-        elif starter == "sudo" and word in _KEEPING:
+        elif starter == "sudo" and _KEEPING.fullmatch(word):
             every = ""
         elif starter == "sudo" and option == "--preserve-env":
             kept.update(value.split(","))

@@ -1,6 +1,7 @@
 """Settings of variables and options in unusual places: in lists, in JSON and YAML, behind an option, in a sentence."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.bypass.attempt import variable
@@ -48,6 +49,20 @@ _NAMED = (
     f"exec vllm serve m {USE} 0.1;",
     f"vllm serve m {USE} 0.1& wait",
 )
+# What stands behind is a pattern, or a word that a wrapper takes nothing from.
+_NO_VALUES = (
+    f"for a; do case $a in {USE}=*) U=${{a#*=}};; esac; done; python t.py",
+    f"[[ $1 == {USE}=* ]] || python t.py",
+    f"sudo mkdir -p /x; export {JAX}=${{{JAX}:-0.1}}; python t.py",
+    f"exec env -u LD_PRELOAD vllm serve m {USE}=$U",
+    f"nice -n 5 env A=b vllm serve m {USE}=$U",
+    f"su app -c 'vllm serve m {USE}=$U'",
+    f"sudo -Eu app sh -c 'vllm serve m {USE}=$U'",
+    f'echo "{JAX}=${JAX}"; python t.py',
+    f"U=${{U:-0.9}}; vllm serve m {USE}=$U",
+    "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.15; sleep 3",
+    "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.15|tee /log",
+)
 _NAMED_ALONE = (
     f"if vllm serve --help | grep -q -- {USE}; then exec vllm serve m {USE} 0.1; fi",
     f"vllm serve --help | grep -q -- {USE} && exec vllm serve m {USE} 0.1",
@@ -61,8 +76,12 @@ def places() -> Iterator[Greedy]:
     yield from _texts("listed", _LISTED_OVERRIDES, "kept", "denied")
     yield from _texts("listed", _LISTED_HARMLESS, "kept", "kept")
     yield from _texts("named", _NAMED, "kept", "kept")
+    inner = [variable("U", "0.1"), variable(JAX, "0.1")]
+    yield from _texts("no value", _NO_VALUES, "kept", "kept", inner)
+    lost = [f"sudo -u app sh -c 'vllm serve m {USE}=${{U:-0.9}}'", f"env -i sh -c 'vllm serve m {USE}=${{U:-0.9}}'"]
+    yield from _texts("lost by a shell", lost, "denied", "denied", [variable("U", "0.1")])
     yield from _texts("named alone", _NAMED_ALONE, "warned", "denied")
-    yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "denied", "denied")
+    yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "warned", "denied")
     for words in _BEHIND_A_LETTER:
         yield Greedy(f"behind a letter: {words}", {"command": words}, "denied", "denied")
     by_mpi = ["mpiexec", "-genv", JAX, "0.95", "python", "t.py"]
@@ -108,12 +127,28 @@ def _sentences() -> Iterator[Greedy]:
     yield Greedy("a sentence in a variable", {"env": [variable("NOTE", note)]}, "kept", "kept")
     prompt = ["python", "bot.py", "--prompt", f"Explain {USE} of vLLM"]
     yield Greedy("a sentence in a word", {"args": prompt}, "kept", "kept")
+    for sentence in (f"what does {USE} do?", f"{USE} rocks!", f"{USE} information", f"Start it with {USE} 0.15."):
+        yield Greedy(f"a sentence: {sentence}", {"args": ["python", "bot.py", sentence]}, "kept", "kept")
+        yield Greedy(f"one in a variable: {sentence}", {"env": [variable("P", sentence)]}, "kept", "kept")
+    within = json.dumps({"run": f"vllm serve m {USE}=0.15\nexport {JAX}=0.1\nexit 1"})
+    yield Greedy("lines in JSON within the share", {"args": ["x", within]}, "kept", "kept")
+    above = json.dumps({"run": f"vllm serve m\n{JAX}=0.95 python t.py"})
+    yield Greedy("lines in JSON above it", {"args": ["x", above]}, "denied", "denied")
+    triton = "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.15; x"
+    yield Greedy("a command behind Triton's", {"env": [variable("P", triton)]}, "kept", "kept")
+    image = {"command": ["docker", "run", "-e", JAX, "5gpu/img"]}
+    yield Greedy("no value behind a variable's name", image, "kept", "kept")
+    digits = {"args": [f"vllm serve m {USE} \u0660.\u0669\u0665"]}
+    yield Greedy("digits of another alphabet in a text", digits, "denied", "denied")
     for number in ("nan", "inf", "Infinity", "+nan"):
         yield Greedy(
             f"{number}, which is no sentence", {"env": [variable("E", f"{USE} {number}")]}, "lowered", "lowered"
         )
 
 
-def _texts(kind: str, texts: tuple[str, ...] | list[str], under_mps: Outcome, sliced: Outcome) -> Iterator[Greedy]:
+def _texts(
+    kind: str, texts: Sequence[str], under_mps: Outcome, sliced: Outcome, env: Sequence[dict[str, Any]] = ()
+) -> Iterator[Greedy]:
     for text in texts:
-        yield Greedy(f"{kind}: {text[:90]!a} {len(text)}", {"command": ["bash", "-c", text]}, under_mps, sliced)
+        fields = {"command": ["bash", "-c", text], "env": list(env)}
+        yield Greedy(f"{kind}: {text[:90]!a} {len(text)}", fields, under_mps, sliced)

@@ -90,6 +90,8 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
             return f"{computed} "
         if name in _SPLITS:
             return " "
+        if variables.is_spent:  # what it holds would have to be looked at once more
+            return ANYTHING
         if name in assigned:
             return computed
         known = variables.in_shell(name)

@@ -68,7 +68,7 @@ class Values(ShellVariables):
 
     def texts(self, word: Word) -> list[str]:
         """Return what a word may become where it is not split, as behind `NAME=`."""
-        return [one.replace(_SPLIT, " ") for one in self._joined(word, splits=False)]
+        return [one.replace(_SPLIT, " ").replace(_QUOTED, "") for one in self._joined(word, splits=False)]
 
     def _joined(self, word: Word, *, splits: bool) -> list[str]:
         """Put the values of the parts together; a variable has the same one wherever it stands in the word."""
@@ -130,7 +130,8 @@ class Values(ShellVariables):
         if operator in ("", "?"):
             return held
         other = self._default(part) if operator == "=" else self.texts(part.operand)
-        if len(held) == 1 and held[0] and UNREAD not in held[0] and self.is_known(part.name):
+        is_told = self.is_known(part.name) or self.is_first(part.name)
+        if len(held) == 1 and held[0] and UNREAD not in held[0] and is_told:
             return other if operator == "+" else held
         return list(dict.fromkeys([*([""] if operator == "+" else held), *other]))
 
@@ -164,7 +165,8 @@ class Values(ShellVariables):
             return list(dict.fromkeys(["", *(one for group in groups for one in group)]))
         if not is_alone and self.count_words(part.name) > 1:
             return [_SPLIT.join((ANYTHING, ANYTHING))]
-        return list(dict.fromkeys(["", *(_SPLIT.join(group) for group in groups)]))  # they may not be given here
+        empty = _QUOTED if part.is_quoted else ""
+        return list(dict.fromkeys(["", *(_SPLIT.join([one or empty for one in group]) for group in groups)]))
 
 
 def _key(part: Part, place: int) -> tuple[Part, int]:

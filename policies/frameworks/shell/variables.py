@@ -122,8 +122,7 @@ class ShellVariables:
         before = () if is_set and name in (ZERO, *self.certain) else self._before(name)
         lost = [ANYTHING] if self._is_lost and name != "IFS" else []
         values = few(self._looked_at(dict.fromkeys([*lost, *before, *held])))
-        is_joined = any(REST in one for one in values)
-        return [ANYTHING] if is_joined and any(map(self._leaves_open, values)) else values
+        return [ANYTHING] if any(REST in one for one in values) and any(map(self._leaves_open, values)) else values
 
     def _leaves_open(self, value: str) -> bool:
         """Whether a word of *value* is an option, and what it is set to stands where the value goes on."""
@@ -152,6 +151,10 @@ class ShellVariables:
     def names_set(self) -> set[str]:
         """Return the names of the variables that anything sets."""
         return {name.rstrip(ALL) for name in (*self._held, *self._groups)}
+
+    def is_first(self, name: str) -> bool:
+        """Whether the variable *name* is set for the first time now, and is what the container says until then."""
+        return name == self._now and self._is_first
 
     def is_known(self, name: str) -> bool:
         """Whether the text does not set the variable *name*."""
@@ -243,6 +246,4 @@ def few(values: Iterable[str]) -> list[str]:
 def one_of(values: Iterable[str]) -> list[str]:
     """Stand for one of many values."""
     some = list(values)
-    if len(some) == 1:
-        return some
-    return [A_VALUE if all(map(PLAIN.fullmatch, some)) else ANYTHING]
+    return some if len(some) == 1 else [A_VALUE if all(map(PLAIN.fullmatch, some)) else ANYTHING]

@@ -130,6 +130,7 @@ TEXTS = st.recursive(COMMANDS, wrapped, max_leaves=4)
 @example(text='false || A=new; p x$A"$A"')
 @example(text="set -- a 'b c'; p $1 \"$@\" $2")
 @example(text="f() { p $1; }; f 'a b'; f c")
+@example(text="f() { p \"$@\" $@; }; f '' a")
 @example(text="for A in a b; do p $A; break; done")
 def test_a_command_gets_the_words_that_a_real_shell_gives_it(shell: str, text: str, tmp_path: Path) -> None:
     if "||" in text:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from policies.grant import Denied, Grant
-from tests.policies.pods import container, decided, granted, pod, policies
+from tests.policies.pods import container, decided, granted, mutated, only_container, pod, policies
 
 JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 IMAGE = "ghcr.io/nvidia/jax:jax-2025-01-01"
@@ -24,6 +24,10 @@ TAKING = {
     "sudo --preserve-env=HOME python3 t.py": f"Write sudo --preserve-env={JAX}",
     "A=sudo; $A python3 t.py": f"Write sudo --preserve-env={JAX}",
     "doas python3 t.py": f"Write doas env {JAX}=0.2",
+    f"export {JAX}=0.1; exec sudo -u app python3 t.py": f"Write sudo --preserve-env={JAX}",
+    f"{JAX}=0.1 python3 warmup.py; su -l app -c ./t": "Write su without -l",
+    "env -vi ./t": f"Write env -vi {JAX}=0.2",
+    "exec -cl ./t": "Write exec without -c",
 }
 KEEPING = (
     "unset LD_LIBRARY_PATH; python3 t.py",
@@ -31,6 +35,8 @@ KEEPING = (
     f"env -i {JAX}=0.2 python3 t.py",
     f"sudo --preserve-env=HOME,{JAX} -u app python3 t.py",
     "sudo -E python3 t.py",
+    "sudo -EHu app python3 t.py",
+    "sudo sysctl -w kernel.numa_balancing=0; python3 t.py",
     f"sudo {JAX}=0.2 python3 t.py",
     "sudo apt-get update && sudo mkdir /x; python3 t.py",
     "sudo service ssh start; python3 t.py",
@@ -81,3 +87,9 @@ def test_where_no_variable_is_handed_over_nothing_is_taken(text: str) -> None:
 def test_a_whole_gpu_has_nothing_to_lose() -> None:
     whole = pod("1", container(image=IMAGE, command=["env", "-i", "./t"], env=[{"name": JAX, "value": "0.5"}]))
     assert isinstance(decided(whole, SLICED), Grant)
+
+
+@pytest.mark.parametrize("text", [f"{JAX}=0.1; python3 t.py", f"echo {JAX}=0.1; python3 t.py"])
+def test_what_a_text_sets_does_not_keep_the_grant_from_setting_it(text: str) -> None:
+    added = only_container(mutated(started_by(text), SLICED))["env"]
+    assert {"name": JAX, "value": "0.2"} in added
