@@ -111,4 +111,5 @@ def _confirmed(held: Mapping[VGpuId, Held], answers: Mapping[VGpuId, Held] | Non
     """
     if answers is None:
         return {vgpu: msgspec.structs.replace(one, gpu=None) for vgpu, one in held.items()}
-    return {vgpu: one if one.of else held.get(vgpu, one) for vgpu, one in answers.items()}
+    known = {vgpu: one if one.of else held.get(vgpu, one) for vgpu, one in answers.items()}
+    return {vgpu: msgspec.structs.replace(one, pod=answers[vgpu].pod) for vgpu, one in known.items()}

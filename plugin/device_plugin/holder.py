@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from plugin.gpus.gpu import VGpuId
+from plugin.shares.parts_file import Held
+
+ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,32 @@ class Holder:
     gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
     also: tuple[str, ...] = ()  # UUIDs of others that are held by it for init containers of the pod
     by_cdi: bool = False  # whether its container was given a CDI device for it
+
+    @classmethod
+    def of_earlier(cls, held: Held, vgpu: VGpuId, *, since_seconds: float) -> "Holder":
+        """Say who holds a vGPU by the file of an earlier plugin."""
+        return cls(
+            container=ENDED_OR_NOT if held.named else None,
+            since_seconds=since_seconds,
+            resource=held.resource,
+            of=held.of,
+            pod=held.pod,
+            gpu="" if held.gpu is None else held.gpu or vgpu.gpu_uuid,
+            by_cdi=held.by_cdi,
+            also=held.also,
+        )
+
+    def kept(self, vgpu: VGpuId, *, unknown_of: int) -> Held:
+        """Say what the next plugin is to know of a vGPU, which is one of *unknown_of* where nobody says."""
+        return Held(
+            resource=self.resource,
+            of=self.of or unknown_of,
+            named=self.container is not None,
+            gpu="" if self.gpu == vgpu.gpu_uuid else self.gpu or None,
+            by_cdi=self.by_cdi,
+            also=self.also,
+            pod=self.pod,
+        )
 
 
 def left_by_init_containers(reused: Mapping[str, Holder], held: Mapping[str, Holder]) -> dict[str, Holder]:

@@ -19,17 +19,15 @@ from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import Holder, parsed, taken_over
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, parsed, taken_over
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
-from plugin.shares.parts_file import Held
 from plugin.sockets import SocketIdentity, identify
 
 # A kubelet that starts lists the pods that it has come to know so far; the last one takes a few seconds, if the API
 # server is there.
 _SETTLE_SECONDS = 30.0
 _WRITE_SECONDS = 5.0  # between two writes, when nothing changes
-_ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin ended
 
 
 class Holdings:
@@ -56,15 +54,7 @@ class Holdings:
         self._lock = Lock()
         began_seconds = clock()
         self._held = {
-            str(vgpu): Holder(
-                container=_ENDED_OR_NOT if one.named else None,
-                since_seconds=began_seconds,
-                resource=one.resource,
-                of=one.of,
-                gpu="" if one.gpu is None else one.gpu or vgpu.gpu_uuid,
-                by_cdi=one.by_cdi,
-                also=one.also,
-            )
+            str(vgpu): Holder.of_earlier(one, vgpu, since_seconds=began_seconds)
             for vgpu, one in self._checkpoint.held.items()
         }
         self._kubelet: SocketIdentity | None = None
@@ -74,7 +64,8 @@ class Holdings:
         self._settled_seconds = inf if self._is_continued else 0.0
         self._unwritten = ""
         self._written_seconds = began_seconds
-        self.allocations = 0  # that were asked for so far
+        # The number of the last allocation: none that is in the file is given to another pod.
+        self.allocations = max((one.pod for one in self._held.values()), default=0)
         self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
 
     @property
@@ -179,7 +170,7 @@ class Holdings:
                 since_seconds=now_seconds,
                 resource=resource,
                 of=of,
-                pod=max(own, default=number),
+                pod=max(own, default=0) or number,
                 call=number,
                 by_cdi=by_cdi,
             )
@@ -218,18 +209,13 @@ class Holdings:
 
     def _write(self) -> None:
         self._written_seconds = self._clock()
-        kept = ((vgpu, self._kept(holder, vgpu)) for text, holder in self._held.items() if (vgpu := parsed(text)))
-        self._checkpoint.write(kept, is_complete=not self.is_blind)
-
-    def _kept(self, holder: Holder, vgpu: VGpuId) -> Held:
-        return Held(
-            resource=holder.resource,
-            of=holder.of or self._checkpoint.unknown_of,
-            named=holder.container is not None,
-            gpu="" if holder.gpu == vgpu.gpu_uuid else holder.gpu or None,
-            by_cdi=holder.by_cdi,
-            also=holder.also,
+        unknown_of = self._checkpoint.unknown_of
+        kept = (
+            (vgpu, holder.kept(vgpu, unknown_of=unknown_of))
+            for text, holder in self._held.items()
+            if (vgpu := parsed(text))
         )
+        self._checkpoint.write(kept, is_complete=not self.is_blind)
 
     def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:
         """Whether a vGPU is held although the kubelet, asked then, does not name it."""
@@ -239,7 +225,7 @@ class Holdings:
         holder = self._held.get(text)
         if holder is None:
             return Holder(container=container, since_seconds=asked_seconds)
-        if holder.container == _ENDED_OR_NOT:
+        if holder.container == ENDED_OR_NOT:
             return replace(holder, container=container)
         if holder.container not in (None, container):
             return replace(holder, container=container, since_seconds=asked_seconds)

@@ -66,8 +66,8 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
     Returns:
         Of a vGPU whose answer does not say it, `of` is 0 and nobody knows the GPU, and neither where the answers to two
         pods contradict each other. What an init container got, and a later container of its pod on another GPU, is on
-        both: after a restart of the machine both run again. None where the file is not as a kubelet writes it; nothing
-        where there is none.
+        both: after a restart of the machine both run again. What one pod alone has, has its number.
+        None where the file is not as a kubelet writes it; nothing where there is none.
     """
     try:
         content = read_small_file(kubelet_dir / FILE, largest_bytes=_LARGEST_BYTES)
@@ -77,10 +77,11 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
     except (OSError, ValueError, RecursionError):
         return None
     answered = sorted(((_given(one), one) for one in entries), key=lambda pair: -pair[0].number if pair[0] else 0)
+    pods = {uid: number for number, uid in enumerate(sorted({one.pod for one in entries} - {""}), 1)}
     found: dict[VGpuId, tuple[str, Held]] = {}  # with the pod
     for given, entry in answered:
         if given or is_ours(entry.resource):
-            for vgpu, held in _held(entry, given):
+            for vgpu, held in _held(entry, given, pods.get(entry.pod, 0)):
                 pod, known = found.setdefault(vgpu, (entry.pod, held))
                 found[vgpu] = pod, _both(vgpu, known, held, are_of_one_pod=pod == entry.pod)
     return {vgpu: held for vgpu, (_, held) in found.items()}
@@ -88,17 +89,17 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
 
 def _both(vgpu: VGpuId, later: Held, earlier: Held, *, are_of_one_pod: bool) -> Held:
     """Say where a vGPU is by two answers, of which the *later* one is newer where they are of one pod."""
-    later = msgspec.structs.replace(later, by_cdi=later.by_cdi or earlier.by_cdi)
-    earlier = msgspec.structs.replace(earlier, by_cdi=later.by_cdi)
+    by_cdi, pod = later.by_cdi or earlier.by_cdi, later.pod if are_of_one_pod else 0
+    later, earlier = (msgspec.structs.replace(one, by_cdi=by_cdi, pod=pod) for one in (later, earlier))
     if later == earlier:
         return later
     if not are_of_one_pod or later.of != earlier.of or later.gpu is None or earlier.gpu is None:
-        return Held(resource=earlier.resource, of=1, gpu=None, by_cdi=later.by_cdi)
+        return Held(resource=earlier.resource, of=1, gpu=None, by_cdi=by_cdi, pod=pod)
     gpu, *also = dict.fromkeys((later.gpu or vgpu.gpu_uuid, *later.also, earlier.gpu or vgpu.gpu_uuid))
     return msgspec.structs.replace(later, gpu="" if gpu == vgpu.gpu_uuid else gpu, also=tuple(also))
 
 
-def _held(entry: _Entry, given: _Given | None) -> Iterator[tuple[VGpuId, Held]]:
+def _held(entry: _Entry, given: _Given | None, pod: int) -> Iterator[tuple[VGpuId, Held]]:
     ids = _ids(entry)
     by_cdi = any(one.name.startswith(f"{kind(entry.resource)}=") for one in _answer(entry).cdi_devices)
     for number, text in enumerate(ids):
@@ -106,7 +107,7 @@ def _held(entry: _Entry, given: _Given | None) -> Iterator[tuple[VGpuId, Held]]:
             gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None
             of = given.of if given else _NOT_SAID
             on = "" if gpu == vgpu.gpu_uuid else gpu
-            yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi)
+            yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi, pod=pod)
 
 
 def _ids(entry: _Entry) -> list[str]:

@@ -19,6 +19,7 @@ FILE = "vgpus.json"
 
 _Index = Annotated[int, Meta(ge=0, le=999_999)]
 _Number = Annotated[int, Meta(ge=1, le=100)]
+_Pod = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -30,6 +31,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
     also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
+    pod: int = 0  # the same number for what containers of one pod have, as far as that is known; otherwise 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -70,6 +72,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
     by_cdi: bool = False
     also: tuple[str, ...] = ()
+    pod: _Pod = 0
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +110,7 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 gpu=group.on,
                 by_cdi=group.by_cdi,
                 also=group.also,
+                pod=group.pod,
             )
     return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
 
@@ -142,6 +146,7 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
             on=one.gpu,
             by_cdi=one.by_cdi,
             also=one.also,
+            pod=one.pod,
             indexes=tuple(sorted(found)),
         )
         for (gpu, one), found in indexes.items()

@@ -277,3 +277,22 @@ def test_a_kubelet_is_asked_over_its_socket(directory: Path, start_plugin: Start
         holdings.refresh()
     held = {text: one.container for text, one in holdings.held().items()}
     assert held == dict.fromkeys(received.device_ids, "team/a/main")
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_what_init_containers_left_is_free_when_their_pod_ends_although_plugins_ended_meanwhile(
+    tmp_path: Path, restarts: int
+) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    node.holdings.allocated({A: "GPU-1", B: "GPU-1"}, resource="example.com/earlier", of=10)
+    node.holdings.allocated({A: "GPU-1"}, resource="example.com/earlier", of=10)
+    node.says = {"team/a/main": (A,)}
+    node.after(1)
+    for _ in range(restarts):
+        node = Kubelet(tmp_path, keeps=True)
+        node.says = {"team/a/main": (A,)}
+        assert node.after(1) == {A: "team/a/main", B: None}
+    node.holdings.allocated({C: "GPU-2"}, of=10)  # of another pod
+    node.after(40)
+    node.says = {}
+    assert node.after(1) == {C: None}

@@ -14,7 +14,7 @@ from tests.plugin.device_plugin.kubelet_file import FILE, Entry, entry, write_ch
 from tests.plugin.device_plugin.walk import NAME
 
 ONE, OTHER = simulated_gpus("2xL4")
-FIRST, SECOND = VGpuId(ONE.uuid, 0), VGpuId(ONE.uuid, 1)
+FIRST, SECOND, THIRD = (VGpuId(ONE.uuid, index) for index in range(3))
 
 
 def answer(*gpus: str, of: int = 10, cdi: str = "", number: int = 0) -> bytes:
@@ -34,8 +34,8 @@ def read(directory: Path, *entries: Entry) -> dict[VGpuId, Held] | None:
     return None if found is None else dict(found)
 
 
-def held(gpu: str | None, *, number: int = 10) -> Held:
-    return Held(resource=NAME, of=number, gpu=gpu)
+def held(gpu: str | None, *, number: int = 10, pod: int = 1) -> Held:
+    return Held(resource=NAME, of=number, gpu=gpu, pod=pod)
 
 
 def test_an_answer_says_on_which_gpu_each_vgpu_is_and_what_it_is(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_an_answer_says_on_which_gpu_each_vgpu_is_and_what_it_is(tmp_path: Path)
 
 def test_an_answer_is_ours_whatever_the_resource_was_called_then(tmp_path: Path) -> None:
     found = read(tmp_path, entry("example.com/earlier", [str(FIRST)], answer(OTHER.uuid)))
-    assert found == {FIRST: Held(resource="example.com/earlier", of=10, gpu=OTHER.uuid)}
+    assert found == {FIRST: Held(resource="example.com/earlier", of=10, gpu=OTHER.uuid, pod=1)}
 
 
 def test_what_a_kubelet_has_written_is_read(tmp_path: Path) -> None:
@@ -84,12 +84,18 @@ def test_what_went_to_another_gpu_after_an_init_container_is_on_both(tmp_path: P
     init = of(FIRST, given=answer(ONE.uuid, number=7), container="init")
     app = of(FIRST, given=answer(OTHER.uuid, number=8))
     found = read(tmp_path, *((init, app) if is_listed_first else (app, init)))
-    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,))}
+    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,), pod=1)}
 
 
 def test_of_two_answers_that_contradict_each_other_neither_is_believed(tmp_path: Path) -> None:
     found = read(tmp_path, of(FIRST, given=answer(ONE.uuid)), of(FIRST, given=answer(OTHER.uuid), pod="2c3d"))
-    assert found == {FIRST: held(None, number=1)}
+    assert found == {FIRST: held(None, number=1, pod=0)}
+
+
+def test_what_each_pod_has_is_told_apart(tmp_path: Path) -> None:
+    init = of(FIRST, given=answer(ONE.uuid), container="init")
+    found = read(tmp_path, init, of(SECOND, given=answer(ONE.uuid), pod="2c3d"), of(THIRD, given=answer(ONE.uuid)))
+    assert found == {FIRST: held(""), SECOND: held("", pod=2), THIRD: held("")}
 
 
 @pytest.mark.parametrize(
