@@ -14,6 +14,8 @@ import msgspec
 
 from plugin.device_plugin.kubelet_checkpoint import read_answers
 from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.occupancy import read_occupancy
+from plugin.shares import parts_file
 from plugin.shares.parts_file import FILE, CheckpointError, Held, parts, read_parts, write_parts
 
 _log = logging.getLogger(__name__)
@@ -85,6 +87,8 @@ class Checkpoint:
                 return
         answers = read_answers(kubelet_dir, is_ours) if kubelet_dir else {}
         self.held = _confirmed(self.held, answers)
+        if answers and not lost and self._has_restarted(directory, found):
+            self.held = {vgpu: msgspec.structs.replace(one, before_boot=True) for vgpu, one in self.held.items()}
         self.is_unreadable = answers is None or (bool(lost) and not answers)
         if self.is_unreadable:
             _log.error(
@@ -100,6 +104,12 @@ class Checkpoint:
                     "reason": lost or "none of this plugin's was written since the last boot",
                 },
             )
+
+    def _has_restarted(self, directory: Path, found: parts_file.Checkpoint | None) -> bool:
+        """Whether the file is of another run of the machine, or not there since no plugin has run in this one."""
+        if found is not None:
+            return found.boot_id not in ("", self._boot_id)
+        return read_occupancy(directory, boot_id=self._boot_id) is None
 
 
 def _confirmed(held: Mapping[VGpuId, Held], answers: Mapping[VGpuId, Held] | None) -> dict[VGpuId, Held]:

@@ -75,6 +75,10 @@ class Devices:
         """Whether more may be held of a GPU than is known: nothing is free then."""
         return self._occupied.is_incomplete or self.is_lost
 
+    def lists(self, device_id: str, resource: str) -> bool:
+        """Whether the kubelet is told of a vGPU that is held as *resource*, empty where nobody says."""
+        return resource in ("", self.resource) and self._pool.place(device_id) is not None
+
     def vgpu(self, device_id: str) -> VGpuId:
         """Read the ID of a vGPU of the pool."""
         position, index = self._pool.place(device_id) or (0, 0)

@@ -92,7 +92,7 @@ class HeldVgpus:
         Raises:
             TenantsError: If it does not say; what was known stays.
         """
-        self._holdings.refresh()  # without the lock: the kubelet may be waiting for us meanwhile
+        self._holdings.refresh(self._is_listed)  # without the lock: the kubelet may be waiting for us meanwhile
         with self._lock:
             self._tell()
 
@@ -196,6 +196,9 @@ class HeldVgpus:
             if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
                 return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
         raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
+
+    def _is_listed(self, device_id: str, resource: str) -> bool:
+        return any(devices.lists(device_id, resource) for devices, _ in self._followers)
 
     def _tell(self) -> None:
         holdings = self._holdings

@@ -6,8 +6,8 @@ than they: each GPU then stays held for both, since nobody says which of the two
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from plugin.gpus.gpu import VGpuId
@@ -29,6 +29,7 @@ class Holder:
     gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
     also: tuple[str, ...] = ()  # UUIDs of others that are held by it for init containers of the pod
     by_cdi: bool = False  # whether its container was given a CDI device for it
+    before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
 
     @classmethod
     def of_earlier(cls, held: Held, vgpu: VGpuId, *, since_seconds: float) -> "Holder":
@@ -42,6 +43,7 @@ class Holder:
             gpu="" if held.gpu is None else held.gpu or vgpu.gpu_uuid,
             by_cdi=held.by_cdi,
             also=held.also,
+            before_boot=held.before_boot,
         )
 
     def kept(self, vgpu: VGpuId, *, unknown_of: int) -> Held:
@@ -54,6 +56,7 @@ class Holder:
             by_cdi=self.by_cdi,
             also=self.also,
             pod=self.pod,
+            before_boot=self.before_boot,
         )
 
 
@@ -91,6 +94,20 @@ def taken_over(left: Mapping[str, Holder], on: Mapping[str, str]) -> dict[str, t
         for text in [text for text in (*rest, *on) if gpu not in found[text]][:count]:
             found[text] += (gpu,)
     return found
+
+
+def admitted(held: Mapping[str, Holder], is_listed: Callable[[str, str], bool]) -> dict[str, Holder]:
+    """
+    Give what is held once the kubelet has named all pods that it has admitted since the machine restarted.
+
+    It rejects a pod whose vGPUs no plugin lists, by ID and resource, and such a vGPU it has for no other pod either.
+    """
+    named = {one.pod for one in held.values() if one.container is not None} - {0}
+    return {
+        text: replace(one, before_boot=False) if one.before_boot else one
+        for text, one in held.items()
+        if not one.before_boot or one.container is not None or one.pod in named or is_listed(text, one.resource)
+    }
 
 
 @lru_cache(8192)  # the same IDs all day

@@ -19,7 +19,7 @@ from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, parsed, taken_over
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, parsed, taken_over
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.sockets import SocketIdentity, identify
@@ -114,9 +114,9 @@ class Holdings:
                 self._checkpoint.vgpus_per_gpu = before
             return why
 
-    def refresh(self) -> None:
+    def refresh(self, is_listed: Callable[[str, str], bool] = lambda _id, _resource: True) -> None:
         """
-        Ask the kubelet.
+        Ask the kubelet; *is_listed* says whether it is told of a vGPU, by its ID, as one of a resource.
 
         Raises:
             TenantsError: If it does not say; what was known stays.
@@ -143,6 +143,8 @@ class Holdings:
             ended = {one.pod for text, one in before.items() if text not in self._held}
             ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
             self._held = {text: one for text, one in self._held.items() if one.pod not in ended}
+            if asked_seconds >= self._settled_seconds:
+                self._held = admitted(self._held, is_listed)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
 

@@ -32,6 +32,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
     also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
     pod: int = 0  # the same number for what containers of one pod have, as far as that is known; otherwise 0
+    before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -73,6 +74,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     by_cdi: bool = False
     also: tuple[str, ...] = ()
     pod: _Pod = 0
+    before_boot: bool = False
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +113,7 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 by_cdi=group.by_cdi,
                 also=group.also,
                 pod=group.pod,
+                before_boot=group.before_boot,
             )
     return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
 
@@ -147,6 +150,7 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
             by_cdi=one.by_cdi,
             also=one.also,
             pod=one.pod,
+            before_boot=one.before_boot,
             indexes=tuple(sorted(found)),
         )
         for (gpu, one), found in indexes.items()
