@@ -24,7 +24,7 @@ from plugin.pod_resources.tenants import OurResources, Tenancy
 from plugin.presence import Presence, alone, removed
 from plugin.restart import RestartNeeded
 from plugin.shares.division import Division
-from plugin.shares.parts_file import read_bindings, read_held_resources
+from plugin.shares.last_parts import LastParts
 from plugin.shares.strategy import check_of, strategies
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
@@ -175,7 +175,7 @@ class _Process:
 
 
 def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> SupervisorContext:
-    boot = boot_id()
+    boot, parts = boot_id(), LastParts(settings.state_dir)
     return SupervisorContext(
         place=Place(
             pipe_directory=Path(cluster.mps.pipe_directory),
@@ -188,18 +188,19 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
         tenancy=Tenancy(
             settings.pod_resources,
-            partial(OurResources, partial(cluster.is_of, MPS), partial(_other_names, cluster, settings.state_dir)),
+            partial(OurResources, partial(cluster.is_of, MPS), partial(_other_names, cluster, parts)),
             own_pod=settings.pod_name,
-            bindings=partial(read_bindings, settings.state_dir),
+            bindings=parts.bindings,
         ),
+        parts=parts,
         timing=timing,
         node_name=settings.node_name,
     )
 
 
-def _other_names(cluster: Cluster, state_dir: Path) -> frozenset[str]:
+def _other_names(cluster: Cluster, parts: LastParts) -> frozenset[str]:
     """Name the resources that something is held as, and that `_cluster.yaml` had before, or has since this start."""
-    return frozenset(name for name in read_held_resources(state_dir) if not cluster.is_ours(name))
+    return frozenset(name for name in parts.resources() if not cluster.is_ours(name))
 
 
 def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: Presence) -> Discovered | None:

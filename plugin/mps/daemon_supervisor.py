@@ -15,6 +15,7 @@ from plugin.mps.daemon import Daemon, Place, Timing
 from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NotStarted, Seen, step
 from plugin.mps.state import MpsGpu, StateName
 from plugin.pod_resources.tenants import Tenancy
+from plugin.shares.last_parts import LastParts
 from plugin.state_files import boot_seconds
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class SupervisorContext:
     boot_id: str
     modes: ComputeModes
     tenancy: Tenancy
+    parts: LastParts  # what is held, by the plugin's file
     timing: Timing
     node_name: str  # as `nodes` in _cluster.yaml names it
 

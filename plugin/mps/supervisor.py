@@ -19,7 +19,7 @@ from plugin.mps.state import MpsState, write_state
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.parts import part, part_of_size
-from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
+from plugin.shares.parts_file import Checkpoint, CheckpointError
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
 from policies.cluster import Cluster
@@ -108,7 +108,7 @@ class Supervisor:
         """
         tenants = self._context.tenancy.read()
         try:
-            checkpoint = read_parts(self._context.state_dir)
+            checkpoint = self._context.parts.read()
         except CheckpointError:
             return None
         if tenants is None:
@@ -152,8 +152,11 @@ class Supervisor:
             self._published = (state, boot_seconds())
 
     def is_held(self) -> bool:
-        """Whether the kubelet names a container with a share by MPS, or does not say."""
-        return self._context.tenancy.read() != ()
+        """Whether a container has a share by MPS, or may: the kubelet does not say, and names no init container."""
+        if self._context.tenancy.read() != ():
+            return True
+        unnamed = self._unnamed(())
+        return unnamed is None or not unnamed.isdisjoint(one.gpu.uuid for one in self._now())
 
     def end(self) -> None:
         """Stop all daemons at once, put everything back, and publish that."""
@@ -202,14 +205,10 @@ class Supervisor:
     def _unnamed(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
         """Name the GPUs of which init containers may hold vGPUs; None where it is not known on which GPU one is."""
         try:
-            checkpoint = read_parts(self._context.state_dir)
+            known = self._context.parts.read() or Checkpoint(1, {})
         except CheckpointError:
             return None
-        known = checkpoint or Checkpoint(1, {})
-        unnamed = [vgpu for vgpu, one in known.held.items() if not one.named]
-        if not all(known.knows(vgpu) for vgpu in (*unnamed, *(vgpu for one in tenants for vgpu in one.vgpus))):
-            return None
-        return frozenset(map(known.gpu_of, unnamed)) | {gpu for one in known.held.values() for gpu in one.also}
+        return known.unnamed_on(vgpu for one in tenants for vgpu in one.vgpus)
 
     def _now(self) -> list[DaemonSupervisor]:
         with self._lock:

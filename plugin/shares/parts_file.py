@@ -5,7 +5,7 @@ The kubelet keeps which vGPUs a container has, and starts it again with them. Wh
 The GPU in the ID of a vGPU is not always the one that it is on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +56,22 @@ class Checkpoint(msgspec.Struct, frozen=True):
         """Whether the GPU that a vGPU is on is known."""
         held = self.held.get(vgpu)
         return held is not None and held.gpu is not None
+
+    def unnamed_on(self, named: Iterable[VGpuId]) -> frozenset[str] | None:
+        """
+        Name the GPUs of which init containers may hold vGPUs, and the kubelet names *named* as those of containers.
+
+        A pod has ended of which it named one when the file was written, and names none any more. None where it is not
+        known on which GPU one of all these is.
+        """
+        listed = frozenset(named)
+        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod}
+        ended -= {(one.pod, one.resource) for vgpu, one in self.held.items() if vgpu in listed}
+        left = {vgpu: one for vgpu, one in self.held.items() if (one.pod, one.resource) not in ended}
+        unnamed = [vgpu for vgpu, one in left.items() if not one.named]
+        if not all(map(self.knows, (*unnamed, *listed))):
+            return None
+        return frozenset(map(self.gpu_of, unnamed)) | {gpu for one in left.values() for gpu in one.also}
 
 
 class CheckpointError(Exception):
@@ -116,23 +132,6 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 before_boot=group.before_boot,
             )
     return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
-
-
-def read_bindings(directory: Path) -> Callable[[VGpuId], str]:
-    """Read on which GPU each held vGPU is; where nothing says so, that is the one in its ID."""
-    return _believed(directory).gpu_of
-
-
-def read_held_resources(directory: Path) -> frozenset[str]:
-    """Read as which resources something is held; none where nothing says so."""
-    return frozenset(one.resource for one in _believed(directory).held.values())
-
-
-def _believed(directory: Path) -> Checkpoint:
-    try:
-        return read_parts(directory) or Checkpoint(1, {})
-    except CheckpointError:
-        return Checkpoint(1, {})
 
 
 def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "") -> bytes:

@@ -21,7 +21,7 @@ from typing import Any
 import jsonpatch
 from rich.console import Console
 
-from plugin.shares.parts_file import read_bindings
+from plugin.shares.last_parts import LastParts
 from plugin.simulated.container_runtime import with_cdi_devices
 from plugin.simulated.demo_dra import let_the_scheduler_choose
 from plugin.simulated.demo_processes import START_SECONDS, DemoError, command_of, environment, running, wait_for_line
@@ -82,7 +82,7 @@ def run(examples: Sequence[Example], *, policies: Path, console: Console) -> Non
             console,
             holders=kubelet.holders(resource),
             devices=[one.id for one in kubelet.devices(resource)],
-            gpu_of=read_bindings(directory / "state"),
+            gpu_of=LastParts(directory / "state").bindings(),
         )
         _let_a_gpu_fail(directory, policies, kubelet=kubelet, resource=resource, console=console)
         let_the_scheduler_choose(directory, policies, simulate=SIMULATED, console=console)

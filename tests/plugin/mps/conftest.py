@@ -13,6 +13,7 @@ from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Place, Timing
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.pod_resources.tenants import Tenancy
+from plugin.shares.last_parts import LastParts
 from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
 from tests.plugin.mps.isolated import ISOLATED
@@ -79,6 +80,7 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         boot_id="this boot",
         modes=ComputeModes(lambda: nvml, record=root / "compute-modes.json", boot_id="this boot"),
         tenancy=Tenancy(root / "no-kubelet", lambda: ["gpu-share.dev/vgpu"]),
+        parts=LastParts(root),
         timing=QUICK,
         node_name="node",
     )

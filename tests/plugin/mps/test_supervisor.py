@@ -3,7 +3,6 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
 from plugin.pod_resources.tenants import Tenancy
-from plugin.shares.parts_file import Held, parts, read_bindings, write_parts
+from plugin.shares.parts_file import Held, parts, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
@@ -42,8 +41,8 @@ def supervisor(gpu: Gpu, context: SupervisorContext) -> DaemonSupervisor:
 
 @pytest.fixture
 def node(root: Path, context: SupervisorContext, supervisor: DaemonSupervisor) -> Supervisor:
-    bindings = partial(read_bindings, context.state_dir)
-    node = Supervisor(replace(context, tenancy=Tenancy(root / "kubelet", lambda: [RESOURCE], bindings=bindings)))
+    tenancy = Tenancy(root / "kubelet", lambda: [RESOURCE], bindings=context.parts.bindings)
+    node = Supervisor(replace(context, tenancy=tenancy))
     node._supervisors[UUID] = supervisor
     return node
 

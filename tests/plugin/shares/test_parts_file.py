@@ -77,6 +77,8 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed(tmp_path: Path) -> None:
             of=st.integers(1, 100),
             named=st.booleans(),
             gpu=st.none() | st.text(max_size=5),
+            pod=st.integers(0, 1 << 53),
+            before_boot=st.booleans(),
         ),
         max_size=20,
     )
