@@ -199,6 +199,9 @@ def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterat
         f"{unit}: {occupancy.granted} of {occupancy.parts} granted, {free} free{hidden}; largest share that fits: "
         f"{_share(largest, occupancy)}"
     )
+    unnamed = (occupancy.granted or 0) - sum(one.parts for one in occupancy.occupants)
+    if unnamed > 0 and unit == "vGPUs":  # thousandths are rounded
+        yield f"of no tenant: {unnamed}, of init containers or pods from before a restart: the next pod gets what ended"
     for one in occupancy.occupants:
         name = safe(f"{one.namespace}/{one.pod}/{one.container}")
         known = f" ({since(one.since, now)})" if one.since else ""

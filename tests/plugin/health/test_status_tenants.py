@@ -31,6 +31,15 @@ def test_a_gpu_says_what_is_left_of_it_and_who_has_the_rest(tmp_path: Path) -> N
     assert second == "  tenant: 0.4 team-b/bert/serve"
 
 
+def test_what_is_held_by_nobody_whom_the_kubelet_names_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_node_health(tmp_path, node(healthy(0)))
+    said(tmp_path, msgspec.structs.replace(SHARED, granted=10, free=0, largest_free=0))
+    assert show(tmp_path, output="text") == 0
+    assert "  of no tenant: 3, of init containers or pods from before a restart: " in capsys.readouterr().out
+
+
 def test_by_dra_the_parts_are_thousandths_and_what_is_hidden_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
