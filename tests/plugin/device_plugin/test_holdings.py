@@ -4,63 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.service import Resource
 from plugin.errors import TenantsError
-from plugin.gpus.gpu import VGpuId
-from plugin.pod_resources.tenants import Tenant, read_tenants
-from plugin.shares.parts_file import FILE
+from plugin.pod_resources.tenants import read_tenants
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.conftest import StartPlugin
-
-A, B, C = "GPU-1::0", "GPU-1::1", "GPU-2::0"
-
-
-def nothing() -> None:
-    pass
-
-
-class Kubelet:
-    """What a kubelet says, and the socket it says it on."""
-
-    def __init__(self, directory: Path, *, keeps: bool = False) -> None:
-        self.socket = directory / "kubelet.sock"
-        self.socket.touch()
-        self.says: dict[str, tuple[str, ...]] | None = {}
-        self.now = 100.0
-        self.during = nothing  # what happens while it is asked
-        checkpoint = Checkpoint(vgpus_per_gpu=10, state_dir=directory, boot_id="this") if keeps else None
-        self.holdings = Holdings(self.read, kubelet=self.socket, checkpoint=checkpoint, clock=lambda: self.now)
-
-    def read(self) -> tuple[Tenant, ...]:
-        if self.says is None:
-            raise TenantsError("the kubelet did not list pod resources")
-        said = tuple(self._tenant(name, ids) for name, ids in self.says.items())
-        self.during()
-        return said
-
-    def restart(self) -> None:
-        self.socket.unlink()
-        self.socket.with_suffix(".new").touch()
-        self.socket.with_suffix(".new").replace(self.socket)
-
-    def after(self, seconds: float) -> dict[str, str | None]:
-        """Ask after a while, and give who holds what."""
-        self.now += seconds
-        self.holdings.refresh()
-        return self.held()
-
-    def held(self) -> dict[str, str | None]:
-        return {text: holder.container for text, holder in self.holdings.held().items()}
-
-    @staticmethod
-    def _tenant(name: str, ids: tuple[str, ...]) -> Tenant:
-        namespace, pod, container = name.split("/")
-        vgpus = tuple(vgpu for text in ids if (vgpu := VGpuId.parse(text)))
-        return Tenant(namespace=namespace, pod=pod, container=container, vgpus=vgpus)
+from tests.plugin.device_plugin.asked_kubelet import A, B, C, Kubelet, nothing
 
 
 @pytest.fixture
@@ -187,57 +139,6 @@ def test_a_kubelet_that_has_just_started_is_believed_what_is_held_and_not_yet_wh
     assert node.after(2) == {C: "team/b/main"}
 
 
-@pytest.mark.parametrize("away_seconds", [1, 300])
-def test_what_an_earlier_plugin_knew_is_held_until_the_kubelet_has_had_time_to_name_it_however_late_it_answers(
-    tmp_path: Path, away_seconds: float
-) -> None:
-    before = Kubelet(tmp_path, keeps=True)
-    before.holdings.allocated({A: "GPU-9"}, resource="gpu-share.dev/vgpu", of=10)
-    before.says = {"team/a/main": (A,)}
-    before.after(1)
-    node = Kubelet(tmp_path, keeps=True)
-    node.says = None
-    node.now += away_seconds
-    with pytest.raises(TenantsError):
-        node.holdings.refresh()
-    node.says = {}
-    assert node.after(1).keys() == {A}
-    assert node.after(28).keys() == {A}
-    node.says = {"team/a/main": (A,)}
-    assert node.after(1) == {A: "team/a/main"}
-    assert node.holdings.held()[A].gpu == "GPU-9"
-    node.says = {}
-    assert node.after(2) == {}
-
-
-def test_what_cannot_be_written_is_a_fault_from_the_second_time_on_until_it_can(tmp_path: Path) -> None:
-    node = Kubelet(tmp_path, keeps=True)
-    node.after(1)
-    (tmp_path / FILE).unlink()
-    (tmp_path / FILE).mkdir()
-    assert "Is a directory" in node.holdings.allocated({A: "GPU-1"})
-    assert node.holdings.unwritten == ""
-    node.says = None  # whether or not the kubelet answers
-    for _ in range(2):
-        with pytest.raises(TenantsError):
-            node.after(1)
-        assert "what is held cannot be written" in node.holdings.unwritten
-    (tmp_path / FILE).rmdir()
-    with pytest.raises(TenantsError):
-        node.after(1)
-    assert node.holdings.unwritten == ""
-
-
-def test_that_it_cannot_be_written_what_is_held_is_seen_before_anything_is_allocated(tmp_path: Path) -> None:
-    node = Kubelet(tmp_path, keeps=True)
-    node.after(1)
-    (tmp_path / FILE).unlink()
-    (tmp_path / FILE).mkdir()
-    for _ in range(7):
-        node.after(1)
-    assert "what is held cannot be written" in node.holdings.unwritten
-
-
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["start", "end", "ask"]), st.integers(0, 5), st.sampled_from([A, B, C])), max_size=40
@@ -277,22 +178,3 @@ def test_a_kubelet_is_asked_over_its_socket(directory: Path, start_plugin: Start
         holdings.refresh()
     held = {text: one.container for text, one in holdings.held().items()}
     assert held == dict.fromkeys(received.device_ids, "team/a/main")
-
-
-@pytest.mark.parametrize("restarts", [1, 2])
-def test_what_init_containers_left_is_free_when_their_pod_ends_although_plugins_ended_meanwhile(
-    tmp_path: Path, restarts: int
-) -> None:
-    node = Kubelet(tmp_path, keeps=True)
-    node.holdings.allocated({A: "GPU-1", B: "GPU-1"}, resource="example.com/earlier", of=10)
-    node.holdings.allocated({A: "GPU-1"}, resource="example.com/earlier", of=10)
-    node.says = {"team/a/main": (A,)}
-    node.after(1)
-    for _ in range(restarts):
-        node = Kubelet(tmp_path, keeps=True)
-        node.says = {"team/a/main": (A,)}
-        assert node.after(1) == {A: "team/a/main", B: None}
-    node.holdings.allocated({C: "GPU-2"}, of=10)  # of another pod
-    node.after(40)
-    node.says = {}
-    assert node.after(1) == {C: None}
