@@ -103,7 +103,7 @@ class Texts:
         if match is None:
             return
         how, value = match.groups()
-        if "=" not in how and not self.is_value(name, value, is_told=is_set or ":" in how):
+        if "=" not in how and not self._is_value(name, value, is_told=is_set or ":" in how):
             return
         if name not in self._index.lists:
             value = _ENDS_VALUE.split(value, maxsplit=1)[0] or value
@@ -123,7 +123,7 @@ class Texts:
         for member in begins.finditer(region):
             yield from self._judged(name, member[0])
 
-    def is_value(self, name: str, value: str, *, is_told: bool) -> bool:
+    def _is_value(self, name: str, value: str, *, is_told: bool) -> bool:
         """Whether *value* is one of the variable *name*, and does not go on a sentence; *is_told*: a sign says so."""
         if name not in self._index.numbers:
             return is_told or _DIGIT.search(value) is not None

@@ -25,7 +25,9 @@ _OPTION = re.compile(r"--?[A-Za-z]")
 _UNSETTING = ("-u", "--unset")  # options that take a name alone
 _DOCUMENT = re.compile(r"\s*[\[{\"]")
 _LINE_END = re.compile(r"\\[nrt]")
-_NUMBER = re.compile(r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?")
+_NUMBER = re.compile(  # and nothing else, since another program's word may begin with digits
+    r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?"
+)
 _SPACE = re.compile(r"\s")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 

@@ -5,18 +5,18 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from policies.frameworks.shell.options import KEEPING, LOGIN
+
 # Programs and built-in commands before a program, as far as they take variables away, and their options that do.
-_LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")
 _STARTING: Final = {
     "doas": re.compile("doas"),
     "env": re.compile(r"-|-[0v]*i[0v]*|--ig[a-z-]*"),
     "exec": re.compile(r"-[acl]*c[acl]*"),
-    "runuser": _LOGIN,
-    "su": _LOGIN,
+    "runuser": LOGIN,
+    "su": LOGIN,
     "sudo": re.compile("sudo"),
     "unset": re.compile("(?!)"),
 }
-_KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
 _SERVICES: Final = frozenset(
     (
         *("cron", "crond", "dpkg", "gcsfuse", "make", "mysql", "nginx", "nvidia-persistenced", "pg_isready", "psql"),
@@ -56,7 +56,7 @@ def taken_by(words: Sequence[str]) -> Taken:
             starter = base
         if starter and _STARTING[starter].fullmatch(base):
             every = starter if base == starter else f"{starter} {base}"
-        elif starter == "sudo" and _KEEPING.fullmatch(word):
+        elif starter == "sudo" and KEEPING.fullmatch(word):
             every = ""
         elif starter == "sudo" and option == "--preserve-env":
             kept.update(value.split(","))

@@ -6,8 +6,8 @@ from typing import Final
 
 from policies.frameworks.expansion import UNREAD, UnreadableError
 
-_LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")  # of su: the user's own environment
-_KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
+LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")  # of su: the user's own environment
+KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
 _FILES_OF_INPUT: Final = ("/fd/", "stdin", "/proc/")
 # Options that stand together, hold a word, or are abbreviated: what `env` or `exec` has not, starts no program.
 _ODD_OPTIONS: Final = {
@@ -28,9 +28,9 @@ _LONG: Final = frozenset(
 def loses_environment(wrappers: Sequence[str]) -> bool:
     """Whether the program behind *wrappers* and their words may not have all variables of the container."""
     names = [one.rpartition("/")[2] for one in wrappers]
-    if "doas" in names or ("sudo" in names and not any(map(_KEEPING.fullmatch, wrappers))):
+    if "doas" in names or ("sudo" in names and not any(map(KEEPING.fullmatch, wrappers))):
         return True
-    if ("su" in names or "runuser" in names) and any(map(_LOGIN.fullmatch, wrappers)):
+    if ("su" in names or "runuser" in names) and any(map(LOGIN.fullmatch, wrappers)):
         return True
     return "env" in names and any(one.startswith("-") for one in wrappers[names.index("env") :])
 
