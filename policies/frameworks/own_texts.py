@@ -6,6 +6,7 @@ The texts are those of `shell.plain_words`, without quotes and brackets, with th
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,27 +16,42 @@ from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_variables import assigned
-from policies.frameworks.settings import Option, SettingIndex
+from policies.frameworks.settings import Option, SettingIndex, whole
 from policies.frameworks.shell.variables import REST
 
 _ENDS_COMMAND: Final = (";", "|", "&&")
 _ELSEWHERE: Final = "a value that is not behind it"
 _FIX: Final = "Write its value behind it, or name it in no text that a shell runs"
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
+_ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
-_ENDS_LIST = {sign: re.compile(rf"[{ends}\n\x7f]") for sign, ends in ((",", ";|&<>"), (";", "|&<>"))}
+_END_LIST: Final = {",": ";|&<>", ";": "|&<>"}
+_ENDS_LIST = {sign: re.compile(rf"[{ends}\n\x7f]") for sign, ends in _END_LIST.items()}
+_FIRST_OF_LIST = {  # with the spaces beside its signs
+    sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}{ends}\x7f]++)*+")
+    for sign, ends in _END_LIST.items()
+}
+_LONGEST_FIRST: Final = 512  # characters of it
 _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
 _NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
 _IN_DOCUMENT = re.compile(r"(?<=[:>=])\d*\.?\d+")  # `<arg>--a</arg><arg>0.2</arg>`
 # What stands between a variable and its value; a member called value follows the name in YAML.
-_ASSIGNING = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]*)")
-_ASSIGNING_BEHIND_OPTION = re.compile(r"([=:,\s\x7f]+)([^\s\x7f]*)")  # mpiexec -genv NAME value
+_ASSIGNING = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]{0,65})")
+_ASSIGNING_BEHIND_OPTION = re.compile(r"([=:,\s\x7f]+)([^\s\x7f]{0,65})")  # mpiexec -genv NAME value
 _SETTING = re.compile(r"(?:^|[\s\x7f])(?:setenv|(?!-u|--unset)-[\w-]*)[\s\x7f]+$", re.ASCII)
 _LONGEST_SETTING: Final = 32  # characters of such a word in front of a name, with what is between them
 _IN_NAME = re.compile(r"\w")
 _GLUED = re.compile(r"(?<![\w-])-[A-Za-z]{1,4}$")  # `su -lcNAME=value`
 _LONGEST_GLUED: Final = 6
+
+
+class _Region(NamedTuple):
+    """A part of a text."""
+
+    text: str
+    begin: int
+    end: int
 
 
 class OptionInText(NamedTuple):
@@ -72,7 +88,8 @@ class Texts:
                 number = None if is_run else _IN_DOCUMENT.search(value)
                 value, start = (number[0], start + number.start()) if number else ("", start)
             if value or not _is_fraction(option):
-                found = judged(option, f"--{match[1]}", value, self._judge)
+                known = whole(value) if _is_fraction(option) else value
+                found = judged(option, f"--{match[1]}", known, self._judge)
             else:
                 found = self._without_value(option, is_run=is_run)
             if found is not None:
@@ -93,35 +110,41 @@ class Texts:
                 end = at + len(name)
                 following = text.find(name, end)
                 if _is_whole_name(text, at):
-                    region = text[end : following if following >= 0 else len(text)]
-                    yield from self._assigned(name, region, is_set=_is_set(text, at), is_run=is_run)
+                    behind = _Region(text, end, following if following >= 0 else len(text))
+                    yield from self._assigned(name, behind, is_set=_is_set(text, at), is_run=is_run)
                 at = following
 
-    def _assigned(self, name: str, behind: str, *, is_set: bool, is_run: bool) -> Iterator[OwnValue]:
+    def _assigned(self, name: str, behind: _Region, *, is_set: bool, is_run: bool) -> Iterator[OwnValue]:
         """Judge what stands *behind* a variable's name; *is_set*: the word in front says that its value does."""
-        match = (_ASSIGNING_BEHIND_OPTION if is_set else _ASSIGNING).match(behind)
+        match = (_ASSIGNING_BEHIND_OPTION if is_set else _ASSIGNING).match(*behind)
         if match is None:
             return
         how, value = match.groups()
         if "=" not in how and not self._is_value(name, value, is_told=is_set or ":" in how):
             return
-        if name not in self._index.lists:
-            value = _ENDS_VALUE.split(value, maxsplit=1)[0] or value
-            if name not in self._index.numbers or _NUMBER.match(value):
-                yield from () if value == REST else self._judged(name, value)
-            elif is_run:
-                yield OwnValue("unread", name, _ELSEWHERE, fix=_FIX)
+        if name in self._index.lists:
+            yield from self._in_list(name, behind._replace(begin=match.start(2)))
             return
-        sign, begins = self._index.lists[name]
-        region = _ENDS_LIST[sign].split(behind[match.start(2) :], maxsplit=1)[0]
-        for one in ":,;":  # spaces beside them mean nothing
-            region = one.join(map(str.strip, region.split(one)))
-        first = region.partition(" ")[0]
-        if UNREAD in first:
-            yield from () if first == REST else self._judged(name, first)
+        value = _ENDS_VALUE.split(value if is_run else value.rstrip(_ENDS_SENTENCE), maxsplit=1)[0] or value
+        if name not in self._index.numbers or _NUMBER.match(value):
+            known = whole(value) if name in self._index.numbers else value
+            yield from () if value == REST else self._judged(name, known)
+        elif is_run:
+            yield OwnValue("unread", name, _ELSEWHERE, fix=_FIX)
+
+    def _in_list(self, name: str, behind: _Region) -> Iterator[OwnValue]:
+        """Judge the settings of a list, in which spaces beside a sign mean nothing."""
+        sign, members = self._index.lists[name]
+        ends = _ENDS_LIST[sign].search(*behind)
+        behind = behind._replace(end=ends.start()) if ends else behind
+        match = _FIRST_OF_LIST[sign].match(behind.text, behind.begin, min(behind.end, behind.begin + _LONGEST_FIRST))
+        first = "".join(match[0].split()) if match else ""
+        is_longer = match is not None and len(match[0]) == _LONGEST_FIRST
+        if UNREAD in first or (is_longer and UNREAD in behind.text[behind.begin : behind.end]):
+            yield from () if first == REST else self._judged(name, first if UNREAD in first else UNREAD)
             return
-        for member in begins.finditer(region):
-            yield from self._judged(name, member[0])
+        for member in chain.from_iterable(one.finditer(*behind) for one in members):
+            yield from self._judged(name, whole("".join(member[0].split())))
 
     def _is_value(self, name: str, value: str, *, is_told: bool) -> bool:
         """Whether *value* is one of the variable *name*, and does not go on a sentence; *is_told*: a sign says so."""

@@ -12,7 +12,9 @@ from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
 from policies.frameworks.settings import Setting, SettingIndex
 from policies.pod import Variable
 
-LONGEST_LOWERED: Final = 4096  # characters of a variable that is written anew
+LONGEST_LOWERED: Final = (
+    4096  # characters of a variable of settings: a longer one is not looked through, or written anew
+)
 
 
 class Assigned(NamedTuple):
@@ -37,6 +39,9 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
     """Yield what the variable *name* sets by *value*; it is one of those in *index*."""
     judge.count()
     settings = index.variables[name]
+    if len(value) > LONGEST_LOWERED:
+        yield Assigned(OwnValue("unread", name, shown(value), settings[0].framework))
+        return
     if spelled := [one for one in settings if isinstance(one.written, Spelling)]:
         setting = judge.likeliest(spelled)
         yield from _in_list(setting, value, judge) if setting.written.separator else _alone(setting, value, judge)
@@ -67,9 +72,6 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
         yield Assigned(OwnValue("unread", written.name, shown(value), framework))
         return
     if before not in packed:
-        return
-    if len(packed) > LONGEST_LOWERED:
-        yield Assigned(OwnValue("above", written.name, shown(value), framework))
         return
     items = packed.split(written.separator)
     verdicts: dict[int, Verdict] = {}

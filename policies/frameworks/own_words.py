@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
@@ -57,10 +58,11 @@ class Words:
                 yield from self._in_variable(position, env[position], unread)
             self._look_at(words, hooks, unread)
             read = str if self._line.runs_through_shell else _unescaped
-            plain = [unread.plain(read(text)) for text in dict.fromkeys(texts)]
-            plain += [" ".join([unread.plain(word) for word in hook]) for hook in hooks]
+            of_words = (unread.plain(read(text)) for text in dict.fromkeys(texts))
+            of_hooks = (" ".join([unread.plain(word) for word in hook]) for hook in hooks)
+            plain = BETWEEN.join(chain(of_words, of_hooks))
             # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
-            yield from self._texts.settings(BETWEEN.join(plain), is_run=self._line.runs_through_shell)
+            yield from self._texts.settings(plain, is_run=self._line.runs_through_shell)
             if unread.start is not None:
                 name, what = f"an option {unread.start}…" if unread.start else "a word of its command line", _FIX
                 if self._variables.is_spent:

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
+from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Framework, Override, Spelling
 from policies.pod import Container, Variable
 
 FUNCTION_OF_BASH = "BASH_FUNC_"  # how a variable's name begins that bash takes for a function
+LONGEST_VALUE = 64  # characters in a text
 _MOST_KEPT = 8192
 _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
@@ -160,13 +162,15 @@ def canonical(option: str) -> str:
 
 def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
     """
-    Match one of the options in a text, and what stands behind it: up to 64 characters of its value.
+    Match one of the options in a text, and what stands behind it: as much of it as is looked at, and a character more.
 
     *lengths* says by option how short it can be.
     """
     choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
     # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
-    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?!=?\*|[\w\0.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,64}}))")
+    return re.compile(
+        rf"-(?<![\w-]-)-*+({choice})(?!=?\*|[\w\0.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,{LONGEST_VALUE + 1}}}))"
+    )
 
 
 def _abbreviated(full: str, shortest: int) -> str:
@@ -183,9 +187,21 @@ def _is_number(settings: list[Setting]) -> bool:
     return all(isinstance(one.written, Spelling) and not one.written.separator for one in settings)
 
 
-def _members(settings: list[Setting]) -> tuple[str, re.Pattern[str]] | None:
-    """Return what is between the settings in a variable, and what matches those of ours; None if it holds one alone."""
+def _members(settings: list[Setting]) -> tuple[str, list[re.Pattern[str]]] | None:
+    """Return what is between the settings in a variable, and what matches each of ours; None if it holds one alone."""
     separators = {one.written.separator for one in settings} - {""}
     begins = {one.written.around[0] if isinstance(one.written, Spelling) else one.written.begins for one in settings}
-    choice = "|".join(map(re.escape, sorted(begins - {""})))
-    return (separators.pop(), re.compile(rf"(?<![\w-])(?:{choice})[^\s,;]*")) if separators and choice else None
+    members = [_member(one) for one in sorted(begins - {""})]
+    return (separators.pop(), members) if separators and members else None
+
+
+def _member(begin: str) -> re.Pattern[str]:
+    """Match a setting in a list that begins so, with spaces beside its signs, and its value."""
+    first, *rest = (re.escape(one) for one in re.split("([:,;])", begin) if one)
+    tolerant = "".join(rf"[^\S\n]*+{one}[^\S\n]*+" if one in ":,;" else one for one in rest)
+    return re.compile(rf"{first}(?<![\w-]{first}){tolerant}[^\s,;]{{0,{LONGEST_VALUE + 1}}}")
+
+
+def whole(value: str) -> str:
+    """Return a *value* of a text; one that is longer than what was looked at cannot be read."""
+    return value if len(value) <= LONGEST_VALUE else UNREAD

@@ -4,9 +4,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.settings import SettingIndex
 from tests.policies.pods import container, pod
 
 Worst = tuple[str, dict[str, Any]]
+_INDEX = SettingIndex(BUILT_IN)
+_SETTINGS = "x," + "".join(f"{one}={'a,' if one in _INDEX.lists else '0.1,'}" for one in _INDEX.variables)
 
 
 def makers(size: int) -> Iterator[Worst]:
@@ -135,6 +139,9 @@ def references(size: int) -> Iterator[Worst]:
     values, patterns = (" ".join(f"{one}{rest}" for one in "abcdefghijklmno") for rest in ("-" * 2000, "["))
     parts = f"for A in {values}\ndo for P in {patterns}\ndo x {'${A#$P} ' * 100}\ndone\ndone"
     yield "parts of many values", pod("0.2", container(command=["sh", "-c", parts]))
+    for sign in (",", ":", ";", "ab,", " "):
+        text = f"{_SETTINGS}{'$(A)' * 120}$(B)"
+        yield f"settings in front of {sign!a}", pod("0.2", container(command=[text], env=env(1, filled(sign, 2000))))
     names = " ".join(f"${'a' * at}b{'a' * (95 - at)}" for at in range(31, 95))
     texts = [f"{names} {filled('a', size // 6)} \r{number}" for number in range(6)]
     yield "names that are almost there", pod("0.2", container(**_in_hooks(*texts)))

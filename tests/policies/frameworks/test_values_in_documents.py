@@ -19,6 +19,8 @@ WITHIN: list[dict[str, Any]] = [
     {"env": [{"name": "X", "value": f'{{"env":{{"{JAX}":"0.15","A":"b"}}}}'}]},
     {"env": [{"name": "X", "value": f'[{{"name":"{JAX}","value":"0.15"}}]'}]},
     {"env": [{"name": "X", "value": f'env:\n- name: {JAX}\n  value: "0.15"\n'}]},
+    {"env": [{"name": "X", "value": f"For JAX set {JAX}=0.15."}]},
+    {"env": [{"name": "X", "value": f"Did you set {JAX}=0.15?\n{JAX}: 0.15!"}]},
     {"command": ["ray", "job", "submit", "--runtime-env-json", f'{{"env_vars":{{"{JAX}":"0.15","B":"1"}}}}']},
 ]
 
@@ -58,3 +60,10 @@ def test_a_setting_above_the_share_is_not(on: dict[str, Any], by: Any) -> None:
     above = json.loads(json.dumps(on).replace("0.15", "0.95"))
     decision = decided(pod("0.2", container(**above)), by)
     assert isinstance(decision, Denied) or any("lowered" in one for one in decision.warnings), decision
+
+
+@pytest.mark.parametrize("text", [f"{V}=.1e+{'0' * 64}1", f"{JAX}=.1e+{'0' * 64}1", f"{JAX} : 0.1{'0' * 64}e1"])
+def test_a_number_that_is_longer_than_what_is_looked_at_cannot_be_read(text: str) -> None:
+    decision = decided(pod("0.2", container(env=[{"name": "X", "value": text}])), policies("strategy: time-slicing"))
+    assert isinstance(decision, Denied), decision
+    assert "cannot be read" in decision.deny.message
