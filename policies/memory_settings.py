@@ -47,7 +47,10 @@ class MemoryCheck:
             if one.verdict == "overriding":
                 self._check_overriding(slot, one, budget)
             elif one.verdict == "taken":
-                self._check_taken(slot, one, budget)
+                what = f"the program is started without {one.name}, by {one.value}"
+                self._check_missed(slot, what, one, budget)
+            elif one.verdict == "replaced":
+                self._check_missed(slot, f"{one.name} is set to {one.value}, without the share", one, budget)
             elif one.verdict != "within":
                 self._check_value(slot, one, budget, lowered)
         if wish.name is not None and wish.adds and wish.name not in self._catalogue.frameworks:
@@ -85,13 +88,12 @@ class MemoryCheck:
         what = f"{named(slot)} sets {one.name}, with which {one.framework.name} takes memory whatever its share is"
         self._deny(f"{what}: under time-slicing nothing else limits it", f"Remove {one.name}")
 
-    def _check_taken(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
-        what = f"the program is started without {one.name}, by {one.value}"
+    def _check_missed(self, slot: Slot, what: str, one: OwnValue, budget: Budget) -> None:
         if not _is_held(budget):
             self._deny(f"{named(slot)}: {what}: under time-slicing nothing else limits its memory", one.fix)
         elif budget.share < MILLI_PER_GPU:
-            where = "to the daemon's ceiling where MPS's variables are taken as well"
-            self._found.warn(f"{quoted(slot.name, 30)}: {what}; MPS limits it, {where}")
+            ceiling = ", to the daemon's ceiling where MPS's variables are taken as well" * (one.verdict == "taken")
+            self._found.warn(f"{quoted(slot.name, 30)}: {what}; MPS limits it{ceiling}")
 
     def _deny(self, what: str, fix: str, *, by: object = None) -> None:
         self._found.deny("MemoryArgumentAboveShare", what, fix, by=by)

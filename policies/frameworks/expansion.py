@@ -139,7 +139,7 @@ class Allowance:
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_values", "count_token", "work")
+    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_told", "_values", "count_token", "work")
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
@@ -148,6 +148,7 @@ class Variables:
         self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []
+        self._told: dict[str, str] = {}
 
     def in_words(self, text: str) -> str:
         """Expand a word of `command` or `args`."""
@@ -166,8 +167,12 @@ class Variables:
             return TOLD if name == SHARE_FRACTION else A_VALUE
         self._read()
         assert self._values is not None  # noqa: S101 - for the type checker
-        value = self._values.get(name)
+        value = self._told.get(name, self._values.get(name))
         return ANYTHING if value is None and self._may_come_from_all(name) else value
+
+    def tell(self, name: str, value: str) -> None:
+        """Take note of a variable that is set for the container."""
+        self._told[name] = value
 
     def values(self) -> Sequence[str]:
         """Return what the variables hold."""

@@ -16,7 +16,8 @@ from policies.frameworks.settings import Option, Setting
 # within: at most the share. above: more, or no number. boundless: so little that frameworks take it for no limit.
 # unread: admission cannot tell. overriding: with it the framework takes memory without regard to its share.
 # taken: a variable of the container that the command line keeps from the program, by the value.
-Verdict = Literal["within", "above", "boundless", "unread", "overriding", "taken"]
+# replaced: one of several settings that the command line sets to others alone.
+Verdict = Literal["within", "above", "boundless", "unread", "overriding", "taken", "replaced"]
 LOWERED: Final = frozenset({"above", "boundless", "unread"})  # where it can be
 
 

@@ -14,8 +14,8 @@ from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Framework, Memory
 from policies.frameworks.judge import Judge, OwnValue
-from policies.frameworks.own_values import own_values
-from policies.frameworks.own_variables import LONGEST_LOWERED
+from policies.frameworks.own_values import OwnValues
+from policies.frameworks.told_variable import Told, told
 from policies.pod import Container
 
 
@@ -51,33 +51,42 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     line = CommandLine(container)
     image, program = catalogue.by_image(container), catalogue.by_program(line)
     named = catalogue.frameworks.get(wish.name) if wish.name is not None else None
-    own: Sequence[OwnValue] = ()
-    if not catalogue.settings.are_inert(container, line):
-        recognised = [one for one in (named, image, program) if one is not None]
-        names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
-        judge = Judge(budget, recognised, names, allowance.count_setting)
-        own = own_values(container, line, catalogue.settings, judge, allowance)
-    taken = [one for one in own if one.verdict == "taken"]
-    own = [one for one in own if one.verdict != "taken"] if taken else own
     framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
-    if framework is None or not wish.adds:
-        first = next((one.framework for one in own if one.framework is not None), None)
-        return _with_taken(Advice(framework=first, own=own), taken, container)
-    place = _Place(container, line, framework, image is framework)
-    advice = _advised(place, own, budget, catalogue)
+    place = _Place(container, line, framework, image is framework) if framework is not None and wish.adds else None
+    if catalogue.settings.are_inert(container, line):
+        return _advised(place, _told(place, (), budget, catalogue), (), budget, catalogue) if place else Advice()
+    recognised = [one for one in (named, image, program) if one is not None]
+    names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
+    judge = Judge(budget, recognised, names, allowance.count_setting)
+    found = OwnValues(container, line, catalogue.settings, judge, allowance)
+    first = _told(place, found.in_environment, budget, catalogue) if place else Told()
+    own = [*found.in_environment, *found.in_words(first.change)]
+    missed = [one for one in own if one.verdict in ("taken", "replaced")]
+    own = [one for one in own if one.verdict not in ("taken", "replaced")] if missed else own
+    if place is None:
+        advice = Advice(framework=next((one.framework for one in own if one.framework is not None), None), own=own)
+    else:
+        advice = _advised(place, first, own, budget, catalogue)
     for change in advice.changes:
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
-    return _with_taken(advice, taken, container)
+    return _with_missed(advice, missed, found.in_environment, container) if missed else advice
 
 
-def _with_taken(advice: Advice, taken: Sequence[OwnValue], container: Container) -> Advice:
+def _with_missed(
+    advice: Advice, missed: Sequence[OwnValue], in_environment: Sequence[OwnValue], container: Container
+) -> Advice:
     """Add what the program is not handed: of the user's variables, and of those that are set for it."""
-    if not taken:
-        return advice
-    handed = {variable.name for variable in container.env or ()}
-    handed |= {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
-    return msgspec.structs.replace(advice, own=[*advice.own, *(one for one in taken if one.name in handed)])
+    handed = {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
+    lists = handed | {one.name for one in in_environment if one.verdict != "overriding"}
+    handed |= {variable.name for variable in container.env or ()}
+    own = [*advice.own]
+    for one in missed:
+        spellings = one.framework.memory.spellings if one.framework and one.framework.memory else ()
+        alike = [spelling.variable for spelling in spellings if spelling.separator]
+        if one.name in handed if one.verdict == "taken" else not lists.isdisjoint(alike):
+            own.append(one)
+    return msgspec.structs.replace(advice, own=own)
 
 
 def _detected(container: Container, image: Framework | None, program: Framework | None) -> Framework | None:
@@ -110,7 +119,24 @@ class _Place(NamedTuple):
         return starts or (own_image and not self.container.command)
 
 
-def _advised(place: _Place, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:
+def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Told:
+    """Set the framework's variable, if it has one and the environment of the container does not set it already."""
+    memory = place.framework.memory
+    if memory is None or memory.spellings[0].variable is None:
+        return Told()
+    wanted = Wanted(memory, budget)
+    if not wanted.is_needed or any(_is_setting(one, place.framework) for one in set_already):
+        return Told()
+    if too_old := _version_warning(place, catalogue):
+        return Told(warning=too_old)
+    return told(place.container.env or (), place.line.words, wanted)
+
+
+def _is_setting(one: OwnValue, framework: Framework) -> bool:
+    return one.framework is framework and one.verdict != "overriding"
+
+
+def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:
     framework = place.framework
     constants = _constants(place, budget.strategy)
     if framework.memory is None:
@@ -118,24 +144,23 @@ def _advised(place: _Place, own: Sequence[OwnValue], budget: Budget, catalogue: 
         warning = f"{framework.name} sizes itself by the free memory, and time-slicing sets no limit on it"
         return Advice(framework=framework, changes=constants, own=own, warning=warning if unheld else "")
     wanted = Wanted(framework.memory, budget)
-    verdicts = {one.verdict for one in own if one.framework is framework and one.is_read and _stays(one, place)}
-    verdicts -= {"overriding"}
-    change, warning = None, ""
-    if not verdicts and wanted.is_needed:
-        change, warning = _setting(place, wanted, catalogue)
-    if not warning and "within" not in verdicts and wanted.is_needed and _lacks_headroom(framework.memory, budget):
+    settings = [one for one in own if one.is_read and _is_setting(one, framework)]
+    change: Change | None
+    change, warning = first
+    if framework.memory.spellings[0].variable is None:
+        change, warning = (None, "") if settings or not wanted.is_needed else _argument(place, wanted, catalogue)
+    elif any(_is_argument(one, framework.memory) for one in settings):
+        change, warning = None, ""
+    is_within = any(one.verdict == "within" for one in settings)
+    if not warning and not is_within and wanted.is_needed and _lacks_headroom(framework.memory, budget):
         warning = f"{framework.name} may not start with all of its share: give the policy some memory.headroom"
     changes = (*constants, change) if change else constants
     return Advice(framework=framework, changes=changes, own=own, warning=warning)
 
 
-def _stays(one: OwnValue, place: _Place) -> bool:
-    """Whether what the user has set leaves nothing to set: a text may set a variable for another program alone."""
-    memory = place.framework.memory
-    if memory is None or memory.spellings[0].variable is None:
-        return True
-    is_variable = any(one.name == spelling.variable for spelling in memory.spellings)
-    return not is_variable or any(variable.name == one.name for variable in place.container.env or ())
+def _is_argument(one: OwnValue, memory: Memory) -> bool:
+    """Whether a setting reaches the program for certain: a text may set a variable for another program alone."""
+    return all(one.name != spelling.variable for spelling in memory.spellings)
 
 
 def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
@@ -154,13 +179,11 @@ def _constants(place: _Place, strategy: GrantStrategy) -> tuple[Change, ...]:
     )
 
 
-def _setting(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[Change | None, str]:
-    """Make the setting where the user has made none; else the reason why it cannot be made."""
-    spelling = wanted.memory.spellings[0]
+def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[Change | None, str]:
+    """Append the argument; else the reason why it cannot be."""
     if too_old := _version_warning(place, catalogue):
         return None, too_old
-    if spelling.variable:
-        return _variable(place.container, wanted)
+    spelling = wanted.memory.spellings[0]
     argument = f"{spelling.argument}={wanted.text(spelling)}"
     if place.takes_arguments():
         return AppendArgument(argument), ""
@@ -177,22 +200,3 @@ def _version_warning(place: _Place, catalogue: Catalogue) -> str:
         return ""
     says = f"says {known[0]}.{known[1]}" if known else "does not say which it is"
     return f"no memory setting: {framework.name} has one from {since} on, the image tag {says}"
-
-
-def _variable(container: Container, wanted: Wanted) -> tuple[Change | None, str]:
-    """Set the variable, joined to what a variable of several settings already holds."""
-    first = wanted.memory.spellings[0]
-    if not first.separator:
-        return AddVariable(first.name, wanted.text(first)), ""
-    places = {variable.name: index for index, variable in enumerate(container.env or ())}  # the last one counts
-    for spelling in wanted.memory.spellings:
-        if not spelling.separator or spelling.name not in places:
-            continue
-        index = places[spelling.name]
-        held = (container.env or [])[index].value or ""
-        if len(held) > LONGEST_LOWERED:
-            return None, f"{spelling.name} is too long, so {wanted.text(spelling)} could not be added to it"
-        kept = [part for part in held.split(spelling.separator) if part]
-        joined = spelling.separator.join([*kept, wanted.text(spelling)])
-        return ReplaceVariable(index, spelling.name, joined), ""
-    return AddVariable(first.name, wanted.text(first)), ""

@@ -5,6 +5,9 @@ What is detected or annotated matters for abbreviations alone: a program may sta
 anybody's.
 """
 
+from collections.abc import Iterator
+
+from policies.changes import AddVariable, ReplaceVariable
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import Allowance, Variables
 from policies.frameworks.judge import Judge, OwnValue
@@ -14,16 +17,25 @@ from policies.frameworks.settings import SettingIndex
 from policies.pod import Container
 
 
-def own_values(
-    container: Container, line: CommandLine, index: SettingIndex, judge: Judge, allowance: Allowance
-) -> list[OwnValue]:
-    """
-    Find what the user has set, in the order of variables and words.
+class OwnValues:
+    """What the user of one container has set."""
 
-    Raises:
-        DeniedError: If there is more of it than in any real container.
-    """
-    variables = Variables(container, allowance)
-    found = list(in_environment(container.env, index, variables, judge)) if container.env else []
-    found.extend(Words(line, index, variables, judge).own_values(container.env or []))
-    return found
+    def __init__(
+        self, container: Container, line: CommandLine, index: SettingIndex, judge: Judge, allowance: Allowance
+    ) -> None:
+        """
+        Find what its variables set.
+
+        Raises:
+            DeniedError: If there is more of it than in any real container; so does `in_words`.
+        """
+        self._env = container.env or []
+        self._variables = Variables(container, allowance)
+        self._words = Words(line, index, self._variables, judge)
+        self.in_environment = list(in_environment(self._env, index, self._variables, judge)) if self._env else []
+
+    def in_words(self, told: AddVariable | ReplaceVariable | None) -> Iterator[OwnValue]:
+        """Yield what its words set, which see the variable that is *told* the program."""
+        if told is not None:
+            self._variables.tell(told.name, told.value)
+        yield from self._words.own_values(self._env)

@@ -44,6 +44,7 @@ class Words:
         self._judge = judge
         self._texts = Texts(index, judge)
         self._lowered_at = -1  # the word that is lowered as another one's value
+        self._lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
 
     def own_values(self, env: list[Variable]) -> Iterator[OwnValue]:
         """Yield what the words set, one by one, and then what the texts among them and in the variables of *env* do."""
@@ -70,6 +71,8 @@ class Words:
                 yield OwnValue("unread", name, shown(UNREAD), fix=what)
             if unread.taking:
                 yield from self._taken(unread)
+            self._lists.update(unread.lists)
+        yield from self._replaced_lists()
 
     def _in_words(self, words: list[str], texts: list[str]) -> Iterator[OwnValue]:
         """Yield what the words set, which are expanded in *words*; those that may be texts come to *texts*."""
@@ -99,6 +102,18 @@ class Words:
             if spelled and how:
                 setting = self._judge.likeliest(spelled)
                 yield OwnValue("taken", name, how, setting.framework, fix=fix(how, name, self._judge.text(setting)))
+
+    def _replaced_lists(self) -> Iterator[OwnValue]:
+        """Yield the variables of several settings that are set to others alone, each once."""
+        seen: set[str] = set()
+        for name, value in self._lists:
+            spelled = [one for one in self._index.variables[name] if isinstance(one.written, Spelling)]
+            if name in seen or UNREAD in value or any(one.begin in value for one in spelled) or not spelled:
+                continue
+            setting = self._judge.likeliest(spelled)
+            seen.add(name)
+            fix = f"Add {self._judge.text(setting)} to it"
+            yield OwnValue("replaced", name, shown(value), setting.framework, fix=fix)
 
     def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what is written in a variable that a script may put on a command line, or a shell runs."""
@@ -147,6 +162,8 @@ class Words:
 
     def _assigned(self, position: int, name: str, value: str, before: str = "") -> Iterator[OwnValue]:
         """Yield what the variable *name* sets by *value*, which is the word at *position* with what is *before* it."""
+        if name in self._index.lists:
+            self._lists[name, value] = None
         for found, lowered in assigned(name, value, self._index, self._judge):
             change = None if lowered is None else self._replaced(position, f"{before}{lowered}")
             yield msgspec.structs.replace(found, change=change)

@@ -31,6 +31,11 @@ class Setting(NamedTuple):
         return isinstance(self.written, Spelling) and self.written.value != "{fraction}"
 
     @property
+    def begin(self) -> str:
+        """What its value begins with, where a variable holds several."""
+        return self.written.around[0] if isinstance(self.written, Spelling) else self.written.begins
+
+    @property
     def is_general(self) -> bool:
         """Whether other programs have an argument of this name as well."""
         return isinstance(self.written, Override) and self.written.general
@@ -190,8 +195,7 @@ def _is_number(settings: list[Setting]) -> bool:
 def _members(settings: list[Setting]) -> tuple[str, list[re.Pattern[str]]] | None:
     """Return what is between the settings in a variable, and what matches each of ours; None if it holds one alone."""
     separators = {one.written.separator for one in settings} - {""}
-    begins = {one.written.around[0] if isinstance(one.written, Spelling) else one.written.begins for one in settings}
-    members = [_member(one) for one in sorted(begins - {""})]
+    members = [_member(one) for one in sorted({one.begin for one in settings} - {""})]
     return (separators.pop(), members) if separators and members else None
 
 

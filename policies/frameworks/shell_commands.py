@@ -128,6 +128,7 @@ class ShellCommands(ShellCalls):
                 self._values.give(f"{name}{ALL}", [value])
             else:
                 self._values.assign(name, value)
+                self._set_list(name, value)
 
     def _is_in_text(self, words: list[str]) -> bool:
         return self._runs > 0 or (self._depth > 0 and self._names_framework(" ".join(words)))

@@ -61,6 +61,7 @@ class ShellTexts:
         self._is_fed = False  # something may read what others write
         self._is_bash = False  # no other shell reads the text
         self.taking: dict[tuple[str, ...], None] = {}  # words that may take variables from a framework, each once
+        self.lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
         self.start: str | None = None  # how an option begins that nobody can read: "" may be any
         self._again()
 
@@ -112,12 +113,18 @@ class ShellTexts:
         self._of_container.work(_STEPS_OF_RUN + len(text) // CHARACTERS_OF_STEP)
         self._seen[text] = None
 
+    def _set_list(self, name: str, value: str) -> None:
+        """Take note of what replaces the settings in a variable of several."""
+        if name in self._index.lists:
+            self.lists[name, value] = None
+
     def _names_framework(self, text: str) -> bool:
         return any(map(text.__contains__, self._index.framework_names))
 
     def _hold(self, name: str, text: str) -> None:
         """Take note of what a variable may be set to."""
         self._values.assign(name, text)
+        self._set_list(name, text)
         if name in RUN_BY_SHELLS and is_input(text):
             self._find("")
         self._keep(text, is_run=name in RUN_BY_SHELLS or name.startswith("GIT_") or name in _RUN_BY_TOOLS)

@@ -1,0 +1,93 @@
+"""The variable that tells a program its share, where its command line sets variables, too."""
+
+from typing import Any
+
+import pytest
+
+from policies.grant import Denied
+from tests.policies.pods import container, decided, granted, mutated, only_container, pod, policies
+
+TORCH = "pytorch/pytorch:2.10.0-cuda13.0-runtime"
+OLD_TORCH = "pytorch/pytorch:2.9.0-cuda13.0-runtime"
+JAX = "nvcr.io/nvidia/jax:25.01-py3"
+C, NEW = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"
+X, CLIENT = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
+SHARE = "per_process_memory_fraction:0.2"
+EXPANDABLE = "expandable_segments:True"
+MPS, SLICED = policies(), policies("strategy: time-slicing")
+BOTH = pytest.mark.parametrize("by", [MPS, SLICED], ids=["mps", "time-slicing"])
+
+
+def bash(text: str, image: str = TORCH, **fields: Any) -> dict[str, Any]:
+    return pod("0.2", container(image=image, command=["bash", "-c", text], **fields))
+
+
+def words(*command: str, **fields: Any) -> dict[str, Any]:
+    return pod("0.2", container(image=TORCH, command=list(command), **fields))
+
+
+REPLACING = [
+    bash(f"export {C}={EXPANDABLE}; python t.py"),
+    bash(f"{C}={EXPANDABLE} python t.py"),
+    bash(f"export {NEW}={EXPANDABLE}; python t.py"),
+    bash(f"if x; then {C}=; fi; python t.py"),
+    bash(f"export {C}={EXPANDABLE}; python t.py", env=[{"name": C, "value": SHARE}]),
+    bash(f"export {NEW}={EXPANDABLE}; python t.py", env=[{"name": C, "value": SHARE}]),
+    words("env", f"{C}={EXPANDABLE}", "python", "t.py"),
+    words("mpirun", "-x", f"{C}={EXPANDABLE}", "python", "t.py"),
+]
+KEEPING = [
+    bash(f"export {C}=${{{C}:-{EXPANDABLE}}}; python t.py"),
+    bash(f"export {C}=${C},{EXPANDABLE}; python t.py"),
+    bash(f"export {C}={EXPANDABLE},{SHARE}; python t.py"),
+    bash(f"export {NEW}={EXPANDABLE},per_process_memory_fraction:0.1; python t.py"),
+    bash(f"export {C}={EXPANDABLE}; python t.py", OLD_TORCH),
+    bash(f'echo "{C}=${C}"; python t.py'),
+    bash(f'echo "{X}=${X}"; python t.py', JAX),
+    bash(f"export {X}=${{{X}:-0.1}}; python t.py", JAX),
+    words("python", "t.py", f"--conf=$({C})"),
+    words("echo", f"{C} is {EXPANDABLE} at times"),
+]
+
+
+@pytest.mark.parametrize("on", REPLACING, ids=str)
+def test_other_settings_in_place_of_the_share_are_denied_under_time_slicing_with_what_to_add(on: Any) -> None:
+    decision = decided(on, SLICED)
+    assert isinstance(decision, Denied)
+    assert "without the share" in decision.deny.message
+    assert decision.deny.message.endswith(f"Add {SHARE} to it.")
+
+
+@pytest.mark.parametrize("on", REPLACING, ids=str)
+def test_under_mps_they_are_a_warning(on: Any) -> None:
+    (warning,) = granted(on, MPS).warnings
+    assert warning.endswith("without the share; MPS limits it")
+
+
+@BOTH
+@pytest.mark.parametrize("on", KEEPING, ids=str)
+def test_what_keeps_the_share_is_granted_without_a_word(on: Any, by: Any) -> None:
+    assert [one for one in granted(on, by).warnings if "MPS limits" in one or "cannot" in one] == []
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (f"export {CLIENT}=0.1; python t.py", CLIENT),
+        (f"unset {X}; export {CLIENT}=0.1; python t.py", CLIENT),
+        (f"env -i {CLIENT}=0.1 python t.py", CLIENT),
+        (f'echo "{CLIENT} is not set"; python t.py', X),
+        ("python t.py", X),
+    ],
+)
+def test_the_share_is_told_by_the_name_that_the_text_sets_since_jax_stops_at_two(text: str, name: str, by: Any) -> None:
+    on = bash(text, JAX)
+    assert granted(on, by).warnings == ()
+    assert only_container(mutated(on, by))["env"] == [{"name": name, "value": "0.2"}]
+
+
+@BOTH
+def test_pytorch_is_told_by_the_name_that_the_text_sets_as_well(by: Any) -> None:
+    on = bash(f"export {NEW}=${NEW},{EXPANDABLE}; python t.py")
+    assert only_container(mutated(on, by))["env"] == [{"name": NEW, "value": SHARE}]
