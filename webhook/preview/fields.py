@@ -31,23 +31,20 @@ _FIXES = {
 def fault_of(error: msgspec.ValidationError, pod: dict[str, Any]) -> tuple[list[str | int], str]:
     """Return the place in *pod* of what msgspec did not take, and a sentence about it."""
     message, _, path = str(error).replace("`", "").partition(" - at ")
-    is_key = path.startswith("key in ")
     if missing := _MISSING.search(message):
         return _place(pod, path, object)[0], f"{missing[1]} is missing: add it"
     types = _TYPES.search(message)
     if types is None:
         return _place(pod, path, object)[0], "invalid value: correct it"
     kind = _KINDS.get(types["got"], (object, ""))[0]
-    place, value = _place(pod, path.removeprefix("key in "), kind)
-    if is_key:
-        value = next((key for key in value if type(key) is kind), None)
+    place, value = _place(pod, path, kind)
     expected = list(dict.fromkeys(words for name in types["expected"].split(" | ") if (words := _KINDS[name][1])))
     fix = _FIXES.get(expected[-1], "write one")
     if value is None:
         fix = "give it a value, or remove it"
     elif expected == ["a string"] and isinstance(value, int | float):
         fix = "put it in quotes"
-    return place, f"expected {' or '.join(expected)}{' as key' * is_key}, got {shown(value)}: {fix}"
+    return place, f"expected {' or '.join(expected)}, got {shown(value)}: {fix}"
 
 
 def _place(pod: Any, path: str, kind: type) -> tuple[list[str | int], Any]:

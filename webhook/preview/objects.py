@@ -8,13 +8,13 @@ from typing import Any
 import yaml
 
 from policies.errors import GpuShareError, quoted
-from policies.reading.document import DEEPEST, DocumentError, events
+from policies.reading.document import DocumentError, events
 from policies.reading.syntax import syntax_fault
+from webhook.preview.plain_values import FLOAT, INTEGER, MERGE, key_text, plain_value
 
 LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
 
-_MERGE = "tag:yaml.org,2002:merge"
 _INVALID = "invalid YAML: "
 _HELM = re.compile(r"\{\{.*\}\}")  # of a template; Argo has it too, in texts that are valid YAML
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
@@ -36,14 +36,8 @@ _Loader.yaml_implicit_resolvers = {
     ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0x[0-9a-fA-F]+)$"), list("-+0123456789")
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"),
-    list("-+.0123456789"),
-)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(f"(?:{INTEGER.pattern})$"), list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{FLOAT.pattern})$"), list("-+.0123456789"))
 
 
 def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
@@ -56,7 +50,10 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
     if text.lstrip()[:1] in ("{", "["):  # JSON writes some characters as a pair of escapes, which YAML does not know
         text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
     for node in _nodes(text, file):
-        document = _construct(node, text, file)
+        try:
+            document = plain_value(node, most=MOST_NODES)
+        except DocumentError as error:
+            raise _unreadable(text, file, error.line, error.message) from None
         if document is not None:
             yield document, node
 
@@ -74,7 +71,7 @@ def line_of(node: yaml.Node, steps: list[Any]) -> int:
 def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
     """Find the value of a field or the item of a list; None if it is not there."""
     if isinstance(node, yaml.MappingNode):
-        return next((value for key, value in node.value if key.value == step), None)
+        return next((value for key, value in node.value if key.tag != MERGE and key_text(key) == step), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         inner: yaml.Node = node.value[step]
         return inner
@@ -85,14 +82,11 @@ def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
         for _ in events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES):
             pass
-        nodes = [*yaml.compose_all(text, Loader=_Loader)]
+        return [*yaml.compose_all(text, Loader=_Loader)]
     except DocumentError as error:
         raise _unreadable(text, file, error.line, error.message) from None
     except yaml.YAMLError as error:
         raise _unreadable(text, file, *syntax_fault(error, text)) from None
-    for node in nodes:
-        _check_keys(node, file)
-    return nodes
 
 
 def _unreadable(text: str, file: str, line: int, problem: str) -> UnreadableError:
@@ -100,44 +94,3 @@ def _unreadable(text: str, file: str, line: int, problem: str) -> UnreadableErro
         line = text.count("\n", 0, template.start()) + 1
         problem = f"{quoted(template[0])} is of a Helm template: give what helm template prints of the chart"
     return UnreadableError(f"{file}:{line}: {problem}")
-
-
-def _check_keys(node: yaml.Node, file: str) -> None:
-    """Reject what the API server rejects and YAML would accept: a duplicate key."""
-    waiting, looked_at = [node], set()
-    while waiting:
-        one = waiting.pop()
-        if id(one) in looked_at:
-            continue
-        looked_at.add(id(one))
-        if isinstance(one, yaml.SequenceNode):
-            waiting.extend(one.value)
-        elif isinstance(one, yaml.MappingNode):
-            keys: set[object] = set()
-            for key, value in one.value:
-                if isinstance(key, yaml.ScalarNode) and key.value in keys and key.tag != _MERGE:
-                    line = key.start_mark.line + 1
-                    raise UnreadableError(f"{file}:{line}: {quoted(key.value)} is here twice: remove one")
-                keys.add(key.value if isinstance(key, yaml.ScalarNode) else None)
-                waiting.append(value)
-
-
-def _construct(node: yaml.Node, text: str, file: str) -> Any:
-    try:
-        return _unshared(yaml.constructor.SafeConstructor().construct_document(node), [MOST_NODES], 0)
-    except (yaml.MarkedYAMLError, ValueError, TypeError) as error:
-        problem = getattr(error, "problem", None) or str(error)
-        mark = getattr(error, "problem_mark", None) or node.start_mark
-        raise _unreadable(text, file, mark.line + 1, f"{_INVALID}{problem}: correct it") from None
-
-
-def _unshared(value: Any, left: list[int], depth: int) -> Any:
-    """Copy what an alias stands for, so that a change in one place is none in another; *left* counts values."""
-    left[0] -= 1
-    if left[0] < 0 or depth > DEEPEST:
-        raise ValueError("its aliases multiply or contain themselves: write the values out")
-    if isinstance(value, dict):
-        return {key: _unshared(inner, left, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_unshared(inner, left, depth + 1) for inner in value]
-    return value

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from policies.contract import DEFAULT_CONTAINER_ANNOTATION
+from policies.pod import Part
+from webhook.preview.object_fields import AnyObject, ArgoTemplateFields, InlineFields, TemplateFields, Workflow
 
 Fields = dict[str, Any]
 
@@ -16,6 +18,11 @@ class Shape(Protocol):
     """The form in which one pod stands in an object."""
 
     note: str  # what the pod is built of; empty for a pod template
+
+    @property
+    def reads(self) -> tuple[type[AnyObject], type[Part]]:
+        """What is read of the object and of what stands in it for the pod; the others find these types there."""
+        ...
 
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """Return the mappings whose `annotations` become the pod's, the strongest last."""
@@ -34,6 +41,7 @@ class Template:
     """A pod template."""
 
     note = ""
+    reads = (AnyObject, TemplateFields)
 
     def __init__(self, container: str = "") -> None:
         """Call a container *container* if it is the only one and has no name."""
@@ -47,14 +55,9 @@ class Template:
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """The template is the pod."""
         del document
-        containers = _mapping(holder, "spec").get("containers")
-        if (
-            self._container
-            and isinstance(containers, list)
-            and len(containers) == 1
-            and isinstance(containers[0], dict)
-        ):
-            containers[0].setdefault("name", self._container)
+        match _mapping(holder, "spec").get("containers"):
+            case [dict(only)] if self._container:
+                only.setdefault("name", self._container)
         return holder
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
@@ -67,6 +70,8 @@ class Template:
 
 class TemplateOfObject:
     """A pod template whose metadata is the object's."""
+
+    reads = (AnyObject, TemplateFields)
 
     def __init__(self, note: str, *, not_copied: tuple[str, ...] = ()) -> None:
         """Leave out annotations with one of *not_copied* in their key."""
@@ -93,6 +98,8 @@ class TemplateOfObject:
 class Inline:
     """The fields of a pod's spec among others, with annotations beside them; the object's are copied too."""
 
+    reads = (AnyObject, InlineFields)
+
     def __init__(self, note: str, *, container_at: tuple[str, ...] = (), container: str = "main") -> None:
         """Take the first of the fields *container_at* for the pod's first container, and call it *container*."""
         self.note = note
@@ -107,12 +114,11 @@ class Inline:
         """Take the fields for a spec."""
         at = self._field(holder)
         containers = holder.get("containers")
-        if at is None and not isinstance(containers, list):
+        if at is None and containers is None:
             return None
         spec = {key: value for key, value in holder.items() if key in _SPEC}
         if at is not None:
-            others = containers if isinstance(containers, list) else []
-            spec["containers"] = [{**holder[at], "name": self._container}, *others]
+            spec["containers"] = [{**holder[at], "name": self._container}, *(containers or ())]
         return {"metadata": _merged(self.annotations(document, holder)), "spec": spec}
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
@@ -147,6 +153,7 @@ class ArgoTemplate:
     """A template of an Argo workflow: the container `main`, beside which the controller puts two of its own."""
 
     note = "as Argo makes it of this template, without its containers init and wait"
+    reads = (Workflow, ArgoTemplateFields)
     _CONTAINERS = ("container", "script")
     _SPEC = ("volumes", "nodeSelector", "tolerations", "schedulerName", "initContainers")
 
@@ -165,10 +172,8 @@ class ArgoTemplate:
         spec = {name: workflow[name] for name in self._SPEC if workflow.get(name) is not None}
         spec |= {name: holder[name] for name in self._SPEC if holder.get(name) is not None}
         volumes = [*(workflow.get("volumes") or ()), *(holder.get("volumes") or ())]
-        sidecars = holder.get("sidecars") or []
-        return {"metadata": metadata, "spec": spec | ({"volumes": volumes} if volumes else {}) | {
-            "containers": [*containers, *sidecars]
-        }}  # fmt: skip
+        spec |= {"volumes": volumes} if volumes else {}
+        return {"metadata": metadata, "spec": {**spec, "containers": [*containers, *(holder.get("sidecars") or ())]}}
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write containers, volumes and placement; a template has no other fields of a pod."""
@@ -198,8 +203,7 @@ class ArgoTemplate:
         for name in self._CONTAINERS:
             if isinstance(holder.get(name), dict):
                 return [{"name": "main", **holder[name]}]
-        several = _mapping(holder, "containerSet").get("containers")
-        return several if isinstance(several, list) else []
+        return _mapping(holder, "containerSet").get("containers") or []
 
     def _workflow(self, document: Fields) -> Fields:
         spec = _mapping(document, "spec")

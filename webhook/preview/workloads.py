@@ -2,20 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
 from policies.errors import quoted
-from policies.pod import Pod
+from policies.pod import Part, Pod
+from program.structs import decoder
 from webhook.preview.fields import fault_of
 from webhook.preview.kinds import Known, known_kind
 from webhook.preview.near_misses import near_misses
+from webhook.preview.object_fields import OwnMetadata
 from webhook.preview.objects import UnreadableError, child, line_of, read_objects
 from webhook.preview.places import Found, mappings_at, steps_to, written
 from webhook.preview.shapes import Fields, Inline, Shape, Template
 from webhook.preview.unread import misplaced, unknown
+
+T = TypeVar("T", bound=Part)
 
 
 class Workload(msgspec.Struct):
@@ -125,17 +129,17 @@ def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known:
     _drop_empty_metadata(found.value)
     for source in shape.annotations(document, found.value):
         _check_annotations(source, document, node, file)
+    of_object, of_holder = shape.reads
+    metadata = _typed(document, of_object, Found((), document, node), file).metadata or OwnMetadata()
+    _typed(found.value, of_holder, found, file)
     pod = shape.build(document, found.value)
     if pod is None:
         return None
     _fill_empty(pod)
-    metadata = document.get("metadata")
-    outer = metadata if isinstance(metadata, dict) else {}
-    name, namespace = outer.get("name") or outer.get("generateName"), outer.get("namespace")
     return Workload(
         kind=document["kind"],
-        name=str(name or "(no name)"),
-        namespace=str(namespace) if namespace else None,
+        name=metadata.name or metadata.generate_name or "(no name)",
+        namespace=metadata.namespace or None,
         document=document,
         pod=pod,
         parsed=_parse(pod, found, file),
@@ -208,7 +212,19 @@ def _fill_empty(pod: Fields) -> None:
             volume["emptyDir"] = {}
 
 
+def _typed(value: Fields, to: type[T], found: Found, file: str) -> T:
+    """Check the types of what is read of *value*, which stands at the place *found*."""
+    decoder(to)  # the page reads in several threads
+    try:
+        return msgspec.convert(value, to)
+    except msgspec.ValidationError as error:
+        place, message = fault_of(error, value)
+        at = written((*found.steps, *place)) or "object"
+        raise UnreadableError(f"{file}:{line_of(found.node, place)}: {at}: {message}") from None
+
+
 def _parse(pod: Fields, found: Found, file: str) -> Pod:
+    decoder(Pod)
     try:
         return msgspec.convert(pod, Pod)
     except msgspec.ValidationError as error:

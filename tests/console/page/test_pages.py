@@ -119,6 +119,7 @@ def test_a_pod_that_is_pasted_is_previewed_by_the_policies_of_the_cluster(visite
         (f"kind: '{HOSTILE}'", "", "No pod and no pod template here"),
         (GRANTED, "<b>", "expected the name of a namespace"),
         ("[" * 100_000, "", "pasted:1"),
+        ("kind: Pod\n!!bool x: y", "", "pasted:2: invalid YAML: expected true or false"),
     ],
 )
 def test_what_is_pasted_is_decided_or_rejected_in_words(

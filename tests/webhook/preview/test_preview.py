@@ -129,7 +129,13 @@ def test_other_kinds_and_their_order_stay() -> None:
 def test_scalars_are_what_the_api_machinery_takes_them_for() -> None:
     text = POD + "  scalars: {date: 2026-11-20, time: 12:30:45, octal: 012, hex: 0x1F, yes: yes, number: 1e3}\n"
     made = yaml.safe_load(preview(text, "-o", "yaml").stdout)["spec"]["scalars"]
-    assert made == {"date": "2026-11-20", "time": "12:30:45", "octal": 10, "hex": 31, True: True, "number": 1000.0}
+    assert made == {"date": "2026-11-20", "time": "12:30:45", "octal": 10, "hex": 31, "true": True, "number": 1000.0}
+
+
+def test_keys_are_what_the_api_machinery_takes_them_for() -> None:
+    text = POD + "  keys: {on: a, 1: b, 010: c, 1.5: d, ~x: e}\n"
+    made = yaml.safe_load(preview(text, "-o", "yaml").stdout)["spec"]["keys"]
+    assert made == {"true": "a", "1": "b", "8": "c", "1.5": "d", "~x": "e"}
 
 
 def test_a_kind_of_another_group_is_left_alone() -> None:

@@ -31,7 +31,6 @@ HEAD = "kind: Pod\nspec:\n  containers:\n  - name: x\n"
             HEAD + "  nodeSelector: {a: b, c.d: 1}",
             "5: spec.nodeSelector.c.d: expected a string, got 1: put it in quotes",
         ),
-        (HEAD + "  nodeSelector: {1: a}", "5: spec.nodeSelector: expected a string as key, got 1: put it in quotes"),
         (HEAD + "  - name:", "5: spec.containers[1].name: expected a string, got nothing: give it a value"),
         (HEAD + "  - image: y", "5: spec.containers[1]: name is missing: add it"),
         ("kind: Pod\nspec: []", "2: spec: expected a mapping, got an empty list: write its fields below it"),

@@ -12,6 +12,13 @@ from tests.webhook.preview.previewed import made, titles
 from webhook.preview import kinds
 
 EVERY = pytest.mark.parametrize("kind", CUSTOM)
+WORKFLOW = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+spec:
+  templates:
+  - container: {image: app}
+"""
 
 
 @EVERY
@@ -157,6 +164,19 @@ def test_several_files_may_hold_different_kinds(tmp_path: Path) -> None:
             "standard input:8: spec.containers[0].image: expected a string",
         ),
         (CUSTOM["JobSet"].text.replace("name: main, ", ""), "name is missing"),
+        (WORKFLOW + "  volumes: 5\n", "standard input:6: spec.volumes: expected a list, got 5"),
+        (WORKFLOW + "  podMetadata: foo\n", "standard input:6: spec.podMetadata: expected a mapping"),
+        (WORKFLOW + "    sidecars: 7\n", "standard input:6: spec.templates[0].sidecars: expected a list, got 7"),
+        (WORKFLOW + "    metadata: foo\n", "standard input:6: spec.templates[0].metadata: expected a mapping"),
+        (
+            WORKFLOW + "    containerSet: {containers: [{image: a}]}\n",
+            "standard input:6: spec.templates[0].containerSet.containers[0]: name is missing: add it",
+        ),
+        (WORKFLOW + "    containerSet: {containers: [abc]}\n", 'containers[0]: expected a mapping, got "abc"'),
+        (
+            INFERENCE_SERVICE.replace("    annotations:", "    containers: 5\n    annotations:"),
+            "spec.predictor.containers: expected a list, got 5",
+        ),
     ],
 )
 def test_a_mistake_in_a_custom_resource_is_said_with_its_line(text: str, words: str) -> None:

@@ -33,6 +33,18 @@ spec:
     ("text", "place", "option", "path"),
     [
         (
+            UNKNOWN.replace("pods:", "on:"),
+            "9: Server it: spec.true[0].template.spec.containers",
+            "spec.true.*.template",
+            "spec.true[0].template",
+        ),
+        (
+            UNKNOWN.replace("pods:", "1:"),
+            "9: Server it: spec.1[0].template.spec.containers",
+            "spec.1.*.template",
+            "spec.1[0].template",
+        ),
+        (
             UNKNOWN,
             "9: Server it: spec.pods[0].template.spec.containers",
             "spec.pods.*.template",

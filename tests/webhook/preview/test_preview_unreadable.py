@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.webhook.commands import POD, preview, run, unreadable
+from tests.webhook.preview.previewed import made
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,8 @@ def test_a_text_needs_no_quotes(value: str) -> None:
         ("kind: List\nitems:\n- kind: ConfigMap\n- text", ":4", "kind"),
         ("kind: Pod", ":1", "spec"),
         ("kind: Pod\nspec:", ":2", "spec"),
+        ("kind: Pod\nmetadata: x\nspec: {}", ":2", "metadata: expected a mapping"),
+        ("kind: Pod\nmetadata:\n  name: {a: b}\nspec: {}", ":3", "metadata.name: expected a string"),
         ("kind: Pod\nspec:\n  containers:\n  - image: x", ":4", "name"),
         ("kind: Pod\nspec:\n  containers:\n  - name: x\n    args: y", ":5", "args"),
         ("kind: Pod\nspec:\n  containers:\n  - name: x\n    env: [{name: A, value: 5}]", ":5", "value"),
@@ -65,6 +68,48 @@ def test_an_input_that_cannot_be_read_is_one_line_with_its_place(text: str, plac
     assert line.startswith(f"gpu-share: standard input{place}")
     assert words in line
     assert "`" not in line
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("!!timestamp x", "the tag !!timestamp does not fit here: write a plain value without it"),
+        ("!!set {b}", "the tag !!set does not fit here"),
+        ("!!binary YQ==", "the tag !!binary does not fit here"),
+        ("!!map b", "the tag !!map does not fit here"),
+        ("!!bool x", 'expected true or false, got "x": correct it'),
+        ("!!int ''", 'expected a number, got "": correct it'),
+        (f"!!int {'1' * 5000}", "expected a number"),
+        ("1e999", "expected a number that is finite"),
+        ("{~: b}", "a key must be a string: put it in quotes"),
+        ("{? [b] : c}", "a key must be a string"),
+        ("{!!binary YQ==: c}", "a key must be a string"),
+        ("{on: b, true: c}", '"true" is here twice: remove one'),
+        ("{<<: b}", "expected a mapping or a list of mappings behind <<"),
+    ],
+)
+def test_what_json_does_not_have_is_said_with_its_line(value: str, words: str) -> None:
+    line = unreadable(POD + f"  tolerations:\n  - more: {value}\n")
+    assert line.startswith("gpu-share: standard input:12: ")
+    assert words in line
+
+
+@pytest.mark.parametrize("number", [f"0x{'f' * 200}", "9" * 300])
+def test_a_large_number_is_a_float_as_the_api_machinery_has_it(number: str) -> None:
+    assert "e+" in preview(POD + f"  number: {number}\n", "-o", "yaml").stdout
+
+
+def test_merged_fields_give_way_to_those_beside_them_and_to_earlier_ones() -> None:
+    text = POD + "  base: &a {x: 1, y: 1}\n  merged: {y: 2, <<: [*a, {x: 3, z: 3}]}\n"
+    assert made(text)["spec"]["merged"] == {"x": 1, "y": 2, "z": 3}
+
+
+def test_merges_that_multiply_cost_little() -> None:
+    rows = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12))]
+    start = time.monotonic()
+    line = unreadable(POD + "  more:\n" + "".join(f"    {row}\n" for row in rows))
+    assert "its aliases multiply" in line
+    assert time.monotonic() - start < 20  # 9^11 fields would take days
 
 
 @pytest.mark.parametrize(

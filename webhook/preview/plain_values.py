@@ -1,0 +1,137 @@
+"""What a YAML node says, in the values that JSON has: no later line meets a date, a set or a key that is no string."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from policies.errors import quoted
+from policies.reading.document import DEEPEST, DocumentError
+
+INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0x[0-9a-fA-F]+)")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+_YAML = "tag:yaml.org,2002:"
+MERGE = f"{_YAML}merge"
+_LARGEST_INTEGER = 2**63 - 1  # the API machinery takes a larger one for a float
+
+
+def plain_value(node: yaml.Node, *, most: int) -> Any:
+    """
+    Return what *node* says, at most *most* values with those that aliases repeat, none of which share anything.
+
+    Raises:
+        DocumentError: If a tag names what JSON does not have or does not fit its value, a key is not a scalar or is
+            there twice, or there are too many or too deep values.
+    """
+    return _Reading(most).value(node, 0)
+
+
+def key_text(node: yaml.Node) -> str:
+    """
+    Return a key as the API machinery makes it of a scalar: `true` of `on`, `8` of `010`.
+
+    Raises:
+        DocumentError: If it is no scalar, or empty.
+    """
+    value = _scalar(node) if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS else None
+    match value:
+        case None:
+            raise _fault(node, "a key must be a string: put it in quotes")
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case _:
+            return str(node.value)
+
+
+class _Reading:
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def value(self, node: yaml.Node, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0 or depth > DEEPEST:
+            raise _fault(node, "its aliases multiply or contain themselves: write the values out")
+        match node:
+            case yaml.ScalarNode(tag=tag) if tag in _SCALARS:
+                return _scalar(node)
+            case yaml.SequenceNode(tag=tag) if tag == f"{_YAML}seq":
+                return [self.value(item, depth + 1) for item in node.value]
+            case yaml.MappingNode(tag=tag) if tag == f"{_YAML}map":
+                return self._mapping(node, depth)
+        tag = quoted(node.tag.replace(_YAML, "!!"))[1:-1]
+        raise _fault(node, f"the tag {tag} does not fit here: write a plain value without it")
+
+    def _mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for key, inner in node.value:
+            if key.tag == MERGE:
+                for name, value in self._merged(inner, depth):
+                    merged.setdefault(name, value)
+                continue
+            name = key_text(key)
+            if name in own:
+                raise DocumentError(_line(key), f"{quoted(name)} is here twice: remove one")
+            own[name] = self.value(inner, depth + 1)
+        return merged | own
+
+    def _merged(self, node: yaml.Node, depth: int) -> list[tuple[str, Any]]:
+        values = self.value(node, depth + 1)
+        mappings = values if isinstance(values, list) else [values]
+        if not all(isinstance(one, dict) for one in mappings):
+            raise _fault(node, "expected a mapping or a list of mappings behind <<: write the fields out")
+        return [field for one in mappings for field in one.items()]
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    read, expected = _SCALARS[node.tag]
+    try:
+        return read(node)
+    except (KeyError, ValueError, OverflowError):
+        raise _fault(node, f"expected {expected}, got {quoted(node.value)}: correct it") from None
+
+
+def _text(node: yaml.ScalarNode) -> str:
+    text: str = node.value
+    if any("\ud800" <= sign <= "\udfff" for sign in text if not sign.isascii()):
+        raise _fault(node, "half of a character, as \\ud800 is: remove it")
+    return text
+
+
+def _integer(node: yaml.ScalarNode) -> int | float:
+    if not INTEGER.fullmatch(node.value):
+        raise ValueError
+    sign = -1 if node.value[0] == "-" else 1
+    digits = node.value.lstrip("+-")
+    base = 16 if digits[:2] == "0x" else 8 if digits[0] == "0" else 10
+    number = sign * int(digits, base)
+    return number if abs(number) <= _LARGEST_INTEGER else float(number)
+
+
+def _float(node: yaml.ScalarNode) -> float:
+    if not FLOAT.fullmatch(node.value) or not math.isfinite(float(node.value)):
+        raise ValueError
+    return float(node.value)
+
+
+# By its tag: what reads a scalar, and what that expects.
+_SCALARS: dict[str, tuple[Callable[[yaml.ScalarNode], Any], str]] = {
+    f"{_YAML}null": (lambda _: None, "nothing"),
+    f"{_YAML}bool": (lambda node: yaml.SafeLoader.bool_values[node.value.lower()], "true or false"),
+    f"{_YAML}int": (_integer, "a number"),
+    f"{_YAML}float": (_float, "a number that is finite"),
+    f"{_YAML}str": (_text, "a string"),
+}
+
+
+def _fault(node: yaml.Node, problem: str) -> DocumentError:
+    return DocumentError(_line(node), f"invalid YAML: {problem}")
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
