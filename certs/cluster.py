@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
-import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
@@ -22,6 +21,7 @@ from certs.errors import ClusterError, ConflictError, NoClusterError, NotFoundEr
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
+from program.api_client import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, ProxyError, api_client
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def connect() -> client.ApiClient:
     Return a client for the cluster that this process runs in, or else that the kubeconfig names.
 
     Raises:
-        NoClusterError: If there is neither, or the kubeconfig is invalid.
+        NoClusterError: If there is neither, or the kubeconfig or the proxy is invalid.
     """
     settings = client.Configuration()
     try:
@@ -64,10 +64,14 @@ def connect() -> client.ApiClient:
     except config.ConfigException as outside:
         try:
             config.load_kube_config(client_configuration=settings)  # type: ignore[no-untyped-call] # likewise
-        except (config.ConfigException, OSError, ValueError, TypeError, yaml.YAMLError) as error:
-            reasons = " ".join(f"{outside} {error}".split())
-            raise NoClusterError(f"no cluster: run in a pod, or set KUBECONFIG: {reasons}") from None
-    return client.ApiClient(settings)
+        except INVALID_KUBECONFIG as error:
+            invalid = "The kubeconfig is not valid: compare it with kubectl config view"
+            reasons = f"{outside} {invalid if isinstance(error, NOT_A_KUBECONFIG) else error}"
+            raise NoClusterError(f"no cluster: run in a pod, or set KUBECONFIG: {' '.join(reasons.split())}") from None
+    try:
+        return api_client(settings)
+    except ProxyError as error:
+        raise NoClusterError(f"no cluster: {error}") from None
 
 
 class Cluster:

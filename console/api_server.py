@@ -12,7 +12,6 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
-import yaml
 from kubernetes import client, config
 from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3 import Retry
@@ -21,6 +20,7 @@ from urllib3.exceptions import HTTPError
 from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
+from program.api_client import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, ProxyError, api_client
 from program.structs import decoder
 
 T = TypeVar("T")
@@ -31,7 +31,6 @@ MOST_CONNECTIONS: Final = 32
 _PAGE: Final = 500  # objects in one answer
 _MOST_PAGES: Final = 200
 _OK: Final = 200
-_NOT_A_KUBECONFIG: Final = (ValueError, TypeError, KeyError, AttributeError)  # of the client, for YAML of another kind
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",
     403: "ask for the right",
@@ -52,13 +51,22 @@ class UnseenError(GpuShareError):
         super().__init__(str(self.why))
 
 
+class _Settings(msgspec.Struct, frozen=True):
+    namespace: str | None = None
+
+
+class _Context(msgspec.Struct, frozen=True):  # of a kubeconfig
+    name: str = ""
+    context: _Settings | None = None
+
+
 class ApiServer:
     """The API server of one context; for many threads."""
 
     def __init__(self, settings: client.Configuration, *, context: str = "", namespace: str = "default") -> None:
         settings.retries = Retry(total=0, redirect=False)
         settings.connection_pool_maxsize = MOST_CONNECTIONS
-        self._client = client.ApiClient(settings)
+        self._client = api_client(settings)
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
         self.namespace = namespace  # of the context
@@ -151,31 +159,39 @@ def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
         NoClusterError: If there is none.
     """
     settings = client.Configuration()
+    try:
+        chosen = _load(settings, kubeconfig, context)
+        namespace = (chosen.context and chosen.context.namespace) or "default"
+        return ApiServer(settings, context=chosen.name, namespace=namespace)
+    except ProxyError as error:
+        raise NoClusterError(f"no cluster: {error}") from None
+
+
+def _load(settings: client.Configuration, kubeconfig: Path | None, context: str) -> _Context:
     path = str(kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION)
     try:
         contexts, current = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # published without types
         config.load_kube_config(  # type: ignore[no-untyped-call] # likewise
             path, context=context or None, client_configuration=settings, persist_config=False
         )
-    except (config.ConfigException, OSError, yaml.YAMLError, *_NOT_A_KUBECONFIG) as error:
+        chosen = next((one for one in contexts if one["name"] == context), None) if context else current
+        return msgspec.convert(chosen or {}, _Context)
+    except (*INVALID_KUBECONFIG, msgspec.ValidationError) as error:
         if not (kubeconfig or context):
             try:
                 config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # likewise
             except config.ConfigException:
                 pass
             else:
-                return ApiServer(settings, context="(in the cluster)")
+                return _Context("(in the cluster)")
         raise NoClusterError(f"no cluster: {_fault(error, path)}") from None
-    chosen = next((one for one in contexts if one["name"] == context), None) if context else current
-    of_context = (chosen or {}).get("context") or {}
-    return ApiServer(settings, context=(chosen or {}).get("name", ""), namespace=of_context.get("namespace", "default"))
 
 
 def _fault(error: Exception, kubeconfig: str) -> str:
     """Say what is wrong with a kubeconfig, which may be several files with colons between them."""
     if not any(Path(one).expanduser().exists() for one in kubeconfig.split(":") if one):
         return f"{kubeconfig} does not exist: set KUBECONFIG, or name a file by --kubeconfig"
-    if isinstance(error, _NOT_A_KUBECONFIG):
+    if isinstance(error, (*NOT_A_KUBECONFIG, msgspec.ValidationError)):
         return f"{kubeconfig} is not a valid kubeconfig: compare it with kubectl config view"
     return f"{_short(error).rstrip('.')}: correct the kubeconfig, or name another context by --context"
 

@@ -135,6 +135,36 @@ def test_no_cluster_exits_with_2_and_one_line(tmp_path: Path, content: str | Non
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"contexts": [{"name": "a", "context": "a"}]}, "The kubeconfig is not valid: compare it with kubectl config"),
+        ({"clusters": [{"name": "a", "cluster": {"server": 5}}]}, "The kubeconfig is not valid"),
+        ({"users": [{"name": "a", "user": {"auth-provider": {"name": "gcp"}}}]}, "The kubeconfig is not valid"),
+        (
+            {"clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1", "proxy-url": "ftp://x"}}]},
+            "the proxy is invalid: expected an address such as http://proxy.example:3128",
+        ),
+        ({"clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1", "proxy-url": 5}}]}, "the proxy is"),
+    ],
+)
+def test_an_invalid_kubeconfig_exits_with_2_and_one_line(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    path = kubeconfig(tmp_path, "https://127.0.0.1:1")
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    done = ensure(kubeconfig=path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gpu-share certs ensure: no cluster: ")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_proxy_needs_no_scheme(tmp_path: Path) -> None:
+    with over_http(SimulatedApiServer()) as url:  # which knows no path that begins with http://
+        path = kubeconfig(tmp_path, "http://elsewhere.example")
+        done = ensure(kubeconfig=path, HTTP_PROXY=url.removeprefix("http://"), NO_PROXY="")
+    assert "the server could not find the requested resource" in done.stderr
+
+
 def test_an_invalid_namespace_exits_with_2_before_any_request(tmp_path: Path) -> None:
     server = SimulatedApiServer()
     with over_http(server) as url:
