@@ -28,6 +28,7 @@ from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
 from policies.size import check_shares, check_size
+from policies.trial import denied_or_warned
 from policies.volumes import Volumes
 
 
@@ -50,23 +51,14 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
             return grant
     except DeniedError as error:
         found.denials.append(error)
-    return _denied_or_warned(Denied(policy, found.reasons()))
+    return denied_or_warned(Denied(policy, found.reasons()), containers, policies.cluster)
 
 
 def decide_on_unread(reason: DeniedError, namespace: str, policies: PolicySet) -> Denied | Untouched:
     """Decide on a pod that is not read at all, for *reason*."""
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
-    return _denied_or_warned(Denied(policies.of(namespace), (reason.deny(),)))
-
-
-def _denied_or_warned(denied: Denied) -> Denied | Untouched:
-    """Deny, or warn where the policy says so."""
-    policy = denied.policy
-    if policy.policy.mode == "enforce":
-        return denied
-    reason = f"mode is warn ({policy.source('mode')})"
-    return Untouched(reason, (f"would be denied with {denied.deny.code}: {denied.message}",), denied)
+    return denied_or_warned(Denied(policies.of(namespace), (reason.deny(),)), (), policies.cluster)
 
 
 class _Request(msgspec.Struct, frozen=True, gc=False):

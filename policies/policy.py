@@ -142,6 +142,7 @@ class Policy(Section, frozen=True, kw_only=True):
         Literal["enforce", "warn"],
         Meta(
             description="warn: a pod that would be denied is admitted unchanged, with a warning that says why. "
+            "If it asks by a limit, it gets that share, unchecked. "
             "The namespace needs the label gpu-share.dev/mode=warn too, for the policy in the API server."
         ),
     ] = "enforce"

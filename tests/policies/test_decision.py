@@ -83,9 +83,29 @@ def test_mode_warn_admits_unchanged_and_says_what_would_be_denied(code: str, on:
     decision = untouched(on, policies("mode: warn\n" + STRICT))
     assert decision.denied is not None
     assert decision.denied.deny.code == code
-    (warning,) = decision.warnings
+    warning, *kept = decision.warnings
+    assert all("keeps its limit" in one for one in kept)
     assert warning == f"would be denied with {code}: {decision.denied.deny.message}"
     assert "_default.yaml:1" in decision.reason
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        pod(None, limited(quantity=9)),
+        pod(None, limited(resource="gpu-share.dev/gpu", quantity=9)),
+        pod("0,2", limited()),
+    ],
+)
+def test_mode_warn_says_who_keeps_a_limit_and_with_it_a_share(on: dict[str, Any]) -> None:
+    (_, kept) = untouched(on, policies("mode: warn\nshare: {maximum: '0.1'}")).warnings
+    assert kept.startswith('Container "main" keeps its limit gpu-share.dev/')
+    assert "gets that share unchecked" in kept
+
+
+@pytest.mark.parametrize("on", [pod("0,2"), pod("0,2", limited(quantity=0)), pod("0,2", limited(resource="cpu"))])
+def test_mode_warn_says_nothing_of_limits_where_there_are_none_of_ours(on: dict[str, Any]) -> None:
+    assert len(untouched(on, policies("mode: warn")).warnings) == 1
 
 
 def test_every_code_is_denied_with_somewhere_in_these_tests() -> None:
