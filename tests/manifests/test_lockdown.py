@@ -44,6 +44,30 @@ def test_a_pod_with_a_share_is_admitted(name: str) -> None:
     assert PODS.denials(one(name)) == []
 
 
+TRIAL: Object = {"metadata": {"name": "team", "labels": {"gpu-share.dev/mode": "warn"}}}
+
+
+def test_a_grant_explains_nothing_in_a_namespace_where_it_may_be_forged() -> None:
+    placed = stored(mutated(pod("0.2"), NVIDIA))
+    for on, said in (
+        (one("a MIG instance"), "of another device plugin"),
+        (placed, "a RuntimeClass of NVIDIA's runtime"),
+    ):
+        for labels in ({}, {"gpu-share.dev/mode": "enforce"}):
+            assert PODS.denials(on, namespace={"metadata": {"name": "team", "labels": labels}}) == []
+        message = next(one for one in PODS.denials(on, namespace=TRIAL) if said in one)
+        assert "namespace without the label gpu-share.dev/mode=warn" in message
+
+
+def test_a_share_attached_by_the_node_needs_no_grant_to_be_believed() -> None:
+    assert PODS.denials(one("one, attached by the node"), namespace=TRIAL) == []
+
+
+def test_the_namespaces_where_no_grant_is_believed_are_those_that_are_only_warned() -> None:
+    (binding,) = (one["spec"] for one in BASE if one["metadata"]["name"] == "gpu-share-warn")
+    assert selects(binding["matchResources"]["namespaceSelector"], TRIAL["metadata"]["labels"])
+
+
 def test_a_grant_of_partitions_explains_its_own_resources_alone() -> None:
     on = one("a MIG instance")
     (name,) = on["spec"]["containers"][0]["resources"]["limits"]
