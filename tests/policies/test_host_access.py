@@ -26,7 +26,19 @@ def test_a_pod_that_sees_the_processes_of_the_node_is_denied(by: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["SYS_ADMIN", "CAP_SYS_ADMIN", "sys_admin", "cap_sys_rawio", "ALL", "all", "SYS_MODULE"]
+    "name",
+    [
+        "SYS_ADMIN",
+        "CAP_SYS_ADMIN",
+        "sys_admin",
+        "cap_sys_rawio",
+        "ALL",
+        "all",
+        "SYS_MODULE",
+        "k\u0131ll",
+        "\u017fys_nice",
+        "\u212aill",
+    ],
 )
 @pytest.mark.parametrize("group", ["containers", "initContainers"])
 def test_a_capability_that_reaches_past_a_share_is_denied(name: str, group: str) -> None:
