@@ -30,7 +30,7 @@ from policies.host_paths import fault_of_pipes
 from policies.mig import ProfileName, profile_of
 from policies.mps_clients import too_many_clients
 from policies.nodes import NodeRule, fault_of_numbers
-from policies.partitions import Partition, PartitionName, fault_of
+from policies.partitions import MOST_PARTITIONS, Partition, PartitionName, fault_of
 from policies.sizes import is_sized, is_too_fine, too_fine
 
 NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -117,7 +117,7 @@ class Cluster(Section, frozen=True, kw_only=True):
         ),
     ] = ()
     partitions: Annotated[
-        dict[PartitionName, Annotated[tuple[Partition, ...], Meta(min_length=1)]],
+        dict[PartitionName, Annotated[tuple[Partition, ...], Meta(min_length=1, max_length=MOST_PARTITIONS)]],
         Meta(
             description="Partitions of a GPU, and whole devices, by a name that the policy of a namespace picks. Each "
             "entry says which part of one GPU, `share`, the `resource` of its maker's plugin is."

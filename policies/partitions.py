@@ -19,6 +19,8 @@ from policies.contract import (
 from policies.form import Section, form
 from policies.share import Share
 
+MOST_PARTITIONS = 64  # of one name; a maker's GPU has about ten
+
 # The variable by which each maker's container runtime chooses devices, by the domain of its resources.
 _HIDING = {"amd.com": AMD_VISIBLE_DEVICES, "habana.ai": HABANA_VISIBLE_DEVICES}
 

@@ -1,5 +1,6 @@
 """Where pods with a share may run: what a policy adds to them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -7,6 +8,8 @@ from msgspec import Meta
 
 from policies.form import LabelKey, LabelValue, Section, Subdomain
 from policies.pod import OwnToleration, Pod
+
+_MOST_TOLERATIONS = 64  # far above what any node has taints
 
 
 class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,9 +37,9 @@ class Placement(Section, frozen=True, kw_only=True):
     node_selector: Annotated[
         dict[LabelKey, LabelValue], Meta(description="Labels that the node must have, added to the pod's own.")
     ] = msgspec.field(default_factory=dict)
-    tolerations: Annotated[list[Toleration], Meta(description="Added to the pod's own.")] = msgspec.field(
-        default_factory=list
-    )
+    tolerations: Annotated[
+        list[Toleration], Meta(description="Added to the pod's own.", max_length=_MOST_TOLERATIONS)
+    ] = msgspec.field(default_factory=list)
     runtime_class_name: Annotated[
         Subdomain | None, Meta(description="RuntimeClass of pods with a share, for instance nvidia.")
     ] = None
@@ -45,10 +48,12 @@ class Placement(Section, frozen=True, kw_only=True):
     ] = None
 
 
-def has_toleration(pod: Pod, wanted: Toleration) -> bool:
-    """Whether the pod already carries exactly this toleration."""
-    fields = _said(wanted)
-    return any(_said(own) == fields for own in pod.spec.tolerations or ())
+def missing_tolerations(pod: Pod, wanted: Sequence[Toleration]) -> list[Toleration]:
+    """List those of *wanted* that the pod does not carry exactly so."""
+    if not wanted:
+        return []
+    own = {_said(one) for one in pod.spec.tolerations or ()}
+    return [one for one in wanted if _said(one) not in own]
 
 
 def _said(one: Toleration | OwnToleration) -> tuple[str | int | None, ...]:

@@ -24,7 +24,7 @@ from policies.changes import (
 from policies.contract import DRA, GRANT_ANNOTATION, HIDES, MPS_VOLUME, PARTITION, SHARED_LABEL
 from policies.grant import Added, ContainerGrant, Grant, Hidden
 from policies.paths import normal
-from policies.placement import has_toleration
+from policies.placement import missing_tolerations
 from policies.pod import NO_METADATA, Container, Pod, Slot
 from policies.quantity import whole
 
@@ -214,7 +214,7 @@ def _placement(made: list[Operation], pod: Pod, grant: Grant) -> None:
     else:
         for key, value in placement.node_selector.items():
             _set(made, "/spec/nodeSelector", spec.node_selector, key, value)
-    missing = [msgspec.to_builtins(one) for one in placement.tolerations if not has_toleration(pod, one)]
+    missing = [msgspec.to_builtins(one) for one in missing_tolerations(pod, placement.tolerations)]
     _append(made, "/spec/tolerations", spec.tolerations, missing)
     for field, said, wanted in (
         ("runtimeClassName", spec.runtime_class_name, placement.runtime_class_name),

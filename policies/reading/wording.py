@@ -75,12 +75,19 @@ def _expected(info: inspect.Type) -> str:
             return "a string" if not shortest else "a string that is not empty"
         case inspect.CustomType(cls=cls) if issubclass(cls, Share | Headroom):
             return "a share in quotes"
-        case inspect.ListType(max_length=most) | inspect.VarTupleType(max_length=most) if most:
-            return f"a list with at most {most} items"
-        case inspect.ListType(min_length=fewest) | inspect.VarTupleType(min_length=fewest):
-            return f"a list with at least {fewest} item{'s' * (fewest > 1)}" if fewest else "a list"
+        case (
+            inspect.ListType(min_length=fewest, max_length=most)
+            | inspect.VarTupleType(min_length=fewest, max_length=most)
+        ):
+            return "a list" + _items(fewest, most)
         case _:
             return "a mapping"
+
+
+def _items(fewest: int | None, most: int | None) -> str:
+    if most:
+        return f" with {fewest} to {most} items" if fewest else f" with at most {most} items"
+    return f" with at least {fewest} item{'s' * (fewest > 1)}" if fewest else ""
 
 
 def _fix(info: inspect.Type, value: object) -> str:

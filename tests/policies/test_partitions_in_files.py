@@ -12,6 +12,11 @@ from tests.policies.pods import decided, pod, policies
 @pytest.mark.parametrize(
     ("default", "cluster", "told"),
     [
+        (
+            "strategy: partition\npartition: x",
+            "partitions: {x: [" + "{share: '1', resource: amd.com/gpu}, " * 65 + "]}",
+            "_cluster.yaml:1: partitions.x: expected a list with 1 to 64 items, got a list: take out 1 of its 65",
+        ),
         ("strategy: partition", CLUSTER, "_default.yaml:1: strategy: partition needs the name of partitions"),
         (
             "strategy: partition\npartition: x",
@@ -19,7 +24,7 @@ from tests.policies.pods import decided, pod, policies
             '_default.yaml:2: partition: _cluster.yaml has no partitions of the name "x"',
         ),
         ("strategy: partition\npartition: x", "", "there are none"),
-        ("", "partitions: {a: []}", "_cluster.yaml:1: partitions.a: expected a list with at least 1 item"),
+        ("", "partitions: {a: []}", "_cluster.yaml:1: partitions.a: expected a list with 1 to 64 items"),
         ("", "partitions: {A: [{share: '1', resource: a.b/c}]}", "lower-case letters"),
         ("", "partitions: {a: [{share: 1, resource: a.b/c}]}", "expected a share in quotes"),
         ("", "partitions: {a: [{share: '2', resource: a.b/c}]}", "above one GPU"),

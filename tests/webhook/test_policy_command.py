@@ -99,6 +99,7 @@ def test_the_schema_fits_the_shipped_files(file: Path) -> None:
         "strategy: whole",
         "share: {whole: gpu}",
         "placement: {tolerations: [{kee: a}]}",
+        f"placement: {{tolerations: [{'{key: a}, ' * 65}]}}",
         "memory: {headroom: 0}",
         "[]",
     ],
