@@ -4,21 +4,22 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 from plugin.errors import MpsError
-from plugin.gpus.gpu import Gpu, VGpuId
+from plugin.gpus.gpu import Gpu
 from plugin.mps import shared_memory
 from plugin.mps.client_limits import next_ceiling
 from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.mps.largest_held import largest_held
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
-from plugin.shares.parts import part, part_of_size
 from plugin.shares.parts_file import Checkpoint, CheckpointError
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
@@ -101,11 +102,7 @@ class Supervisor:
             )
 
     def _held(self, cluster: Cluster) -> dict[str, Fraction] | None:
-        """
-        Say how much of each GPU its largest tenant holds, by UUID; None where that is not known.
-
-        A vGPU that was allocated by an earlier number is that part of its GPU still.
-        """
+        """Say how much of each GPU its largest container holds, by UUID; None where that is not known."""
         tenants = self._context.tenancy.read()
         try:
             checkpoint = self._context.parts.read()
@@ -113,20 +110,8 @@ class Supervisor:
             return None
         if tenants is None:
             return None
-        if checkpoint is not None and not all(checkpoint.knows(vgpu) for one in tenants for vgpu in one.vgpus):
-            return None
-        known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
-        largest: dict[str, Fraction] = {}
-        for gpu in [one.gpu for one in self._now()]:
-            device = self._device(cluster, gpu)
-            own, per_gpu = cluster.own_parts(device), cluster.parts(MPS, device)
-            held = (
-                _part_of_vgpus(tenant.vgpus_on(gpu.uuid), known, own)
-                + sum((part_of_size(milli, per_gpu) for milli in tenant.sizes_on(gpu.uuid)), Fraction(0))
-                for tenant in tenants
-            )
-            largest[gpu.uuid] = max(held, default=Fraction(0))
-        return largest
+        gpus = [one.gpu for one in self._now()]
+        return largest_held(gpus, tenants, checkpoint, cluster, partial(self._device, cluster))
 
     def _device(self, cluster: Cluster, gpu: Gpu) -> str:
         """Name what shares of a GPU are of, by the `_cluster.yaml` of the start: its number may be another's by now."""
@@ -230,11 +215,6 @@ class Supervisor:
     def _log_left(self, release: Callable[[], Mapping[str, str]]) -> None:
         for uuid, reason in release().items():
             _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
-
-
-def _part_of_vgpus(vgpus: Iterable[VGpuId], known: Checkpoint, own: int | None) -> Fraction:
-    """Add up vGPUs of one GPU; *own* is into how many it is divided by a rule for its model alone."""
-    return part(own if own and vgpu not in known.held else known.number_of(vgpu) for vgpu in vgpus)
 
 
 def every(seconds: float, first: Callable[[], None], then: Callable[[], None], ending: Event) -> None:

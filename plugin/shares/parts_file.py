@@ -5,7 +5,8 @@ The kubelet keeps which vGPUs a container has, and starts it again with them. Wh
 The GPU in the ID of a vGPU is not always the one that it is on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -64,14 +65,38 @@ class Checkpoint(msgspec.Struct, frozen=True):
         A pod has ended of which it named one when the file was written, and names none any more. None where it is not
         known on which GPU one of all these is.
         """
-        listed = frozenset(named)
-        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod}
-        ended -= {(one.pod, one.resource) for vgpu, one in self.held.items() if vgpu in listed}
-        left = {vgpu: one for vgpu, one in self.held.items() if (one.pod, one.resource) not in ended}
+        left = self._left(listed := frozenset(named))
         unnamed = [vgpu for vgpu, one in left.items() if not one.named]
         if not all(map(self.knows, (*unnamed, *listed))):
             return None
         return frozenset(map(self.gpu_of, unnamed)) | {gpu for one in left.values() for gpu in one.also}
+
+    def unnamed_parts(self, named: Iterable[VGpuId]) -> dict[str, Fraction] | None:
+        """
+        Say how much of each such GPU an init container may hold at most, by UUID; None as above.
+
+        Later containers of a pod take over what its init containers had, so that is all that the pod has there. What
+        nobody knows the pod of is taken for one's.
+        """
+        listed = frozenset(named)
+        if (gpus := self.unnamed_on(listed)) is None:
+            return None
+        left = self._left(listed)
+        of_init = {vgpu for vgpu, one in left.items() if not one.named or one.also}
+        pods = {(left[vgpu].pod, left[vgpu].resource) for vgpu in of_init if left[vgpu].pod}
+        parts: dict[tuple[str, int, str], Fraction] = {}
+        for vgpu, one in left.items():
+            if vgpu in of_init or (one.pod, one.resource) in pods:
+                for gpu in gpus.intersection((self.gpu_of(vgpu), *one.also)):
+                    key = (gpu, one.pod, one.resource)
+                    parts[key] = parts.get(key, Fraction(0)) + Fraction(1, one.of)
+        return {gpu: max(part for (on, *_), part in parts.items() if on == gpu) for gpu in gpus}
+
+    def _left(self, listed: Collection[VGpuId]) -> dict[VGpuId, Held]:
+        """Leave out what pods had that have ended: the file has containers of theirs that the kubelet names no more."""
+        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod}
+        ended -= {(one.pod, one.resource) for vgpu, one in self.held.items() if vgpu in listed}
+        return {vgpu: one for vgpu, one in self.held.items() if (one.pod, one.resource) not in ended}
 
 
 class CheckpointError(Exception):

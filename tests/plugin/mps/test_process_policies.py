@@ -2,6 +2,7 @@
 
 import signal
 
+from plugin.shares.parts_file import FILE
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
 from tests.plugin.mps.tenants import held, kubelet
@@ -60,6 +61,20 @@ def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, st
         wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
         (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
         wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
+
+
+@needs_mounts
+def test_the_ceiling_is_not_below_what_an_init_container_holds(bench: Bench, start: Start) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
+    bench.holds(A, vgpus=5, named=False)
+    with kubelet(bench.root / "kubelet"):
+        start()
+        wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
+        (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
+        wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
+        (bench.state_dir / FILE).unlink()
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
 
 
 @needs_mounts

@@ -1,5 +1,7 @@
 import os
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,3 +89,29 @@ def test_whatever_is_held_comes_back(tmp_path_factory: pytest.TempPathFactory, h
     directory = tmp_path_factory.mktemp("parts")
     write_parts(directory, parts(held.items(), vgpus_per_gpu=7))
     assert read_parts(directory) == Checkpoint(7, held)
+
+
+def one(**more: Any) -> Held:
+    return Held(resource="gpu-share.dev/vgpu", of=10, **more)
+
+
+@pytest.mark.parametrize(
+    ("held", "named", "largest"),
+    [
+        ({}, [], {}),
+        ({0: one(), 1: one()}, [], {"GPU-a": Fraction(2, 10)}),  # of one pod, or of two: nobody knows
+        ({0: one(pod=1), 1: one(pod=1), 2: one(pod=2)}, [], {"GPU-a": Fraction(2, 10)}),
+        ({0: one(named=True), 1: one(named=True)}, [0, 1], {}),  # of no init container
+        ({0: one(pod=1, named=True), 1: one(pod=1)}, [0], {"GPU-a": Fraction(2, 10)}),  # had what is named, too
+        ({0: one(pod=1, named=True), 1: one(pod=1)}, [], {}),  # ended
+        ({0: one(), 1: one(gpu="GPU-b")}, [], {"GPU-a": Fraction(1, 10), "GPU-b": Fraction(1, 10)}),
+        ({0: one(pod=1, named=True, also=("GPU-b",))}, [0], {"GPU-b": Fraction(1, 10)}),
+        ({0: one(), 1: one(gpu=None)}, [], None),
+        ({0: one()}, [7], None),
+    ],
+)
+def test_an_init_container_may_hold_what_its_pod_has_that_the_kubelet_does_not_name(
+    held: dict[int, Held], named: list[int], largest: dict[str, Fraction] | None
+) -> None:
+    checkpoint = Checkpoint(10, {VGpuId("GPU-a", index): one for index, one in held.items()})
+    assert checkpoint.unnamed_parts(VGpuId("GPU-a", index) for index in named) == largest
