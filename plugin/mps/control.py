@@ -7,10 +7,14 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from plugin.errors import ControlError
 from plugin.mps.answers import excerpt
+from policies.contract import MPS_PIPE_DIRECTORY
 
+SOCKET = "control"  # in the pipe directory
+_SOCKETS = (SOCKET, "control_privileged")  # which of them the program connects to is not documented
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _FOR_OTHERS = 0o022  # umask: what a daemon makes can be read by all, and written by itself
 _DEAD_WITHIN_SECONDS = 1.0
@@ -34,6 +38,7 @@ class Control:
         Raises:
             ControlError: If there is none in time, it is too large, or the command failed.
         """
+        self._check_place()
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         return self._run([], command, what=command, timeout_seconds=seconds)
 
@@ -45,6 +50,15 @@ class Control:
             ControlError: With what the program wrote, if it did not start.
         """
         self._run(["-d", *flags], "", what=f"{self._program} -d", timeout_seconds=timeout_seconds)
+
+    def _check_place(self) -> None:
+        """See that no link stands in the place of a socket: it could lead to another daemon."""
+        directory = Path(self._environment[MPS_PIPE_DIRECTORY])
+        for socket in (directory / name for name in _SOCKETS):
+            if socket.is_symlink():
+                raise ControlError(
+                    f"{socket}: expected a socket of this GPU's MPS daemon, got a link that a tenant made"
+                )
 
     def _run(self, flags: Sequence[str], text: str, *, what: str, timeout_seconds: float) -> str:
         stdin, stdout, stderr = _memory_file(text.encode() + b"\n"), _memory_file(), _memory_file()

@@ -12,7 +12,7 @@ from threading import Event
 
 from plugin.errors import ControlError, MpsError
 from plugin.mps.answers import ServerState, server_pids, server_state
-from plugin.mps.control import Control
+from plugin.mps.control import SOCKET, Control
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, send, watched
 from plugin.mps.restart_policy import Answered, Gone, NoAnswer
@@ -43,7 +43,6 @@ class Timing:
 TIMING = Timing()
 
 
-_SOCKET = "control"
 _LOGS = ("control.log", "server.log")
 _LARGEST_LOG_BYTES = 16 << 20  # on a tmpfs
 _POLL_SECONDS = 0.02
@@ -169,7 +168,7 @@ class Daemon:
     def _listens_within(self, seconds: float) -> None:
         """Wait as long as that for the daemon's socket: what one that starts late is told at once would be lost."""
         deadline = time.monotonic() + seconds
-        while not (self._directory / _SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
+        while not (self._directory / SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
 
     def _servers(self) -> dict[int, ServerState]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-NOSUID, NODEV, NOEXEC, BIND = 2, 4, 8, 4096
+NOSUID, NODEV, NOEXEC, REMOUNT, NOSYMFOLLOW, BIND = 2, 4, 8, 32, 256, 4096
 _DETACH, _NOFOLLOW = 2, 8
 _MOUNTS = Path("/proc/self/mountinfo")
 

@@ -15,6 +15,7 @@ from plugin.mps.client_limits import next_ceiling
 from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.largest_held import largest_held
+from plugin.mps.no_links import follow_no_links
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
@@ -209,6 +210,7 @@ class Supervisor:
                 "nvidia runtime and NVIDIA_DRIVER_CAPABILITIES=compute,utility"
             )
         prepare_pipe_directory(place.pipe_directory)
+        follow_no_links(place.pipe_directory)
         shared_memory.provide(place.pipe_directory)
         self._prepared = True
 

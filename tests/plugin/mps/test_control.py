@@ -63,7 +63,7 @@ def test_a_program_that_hangs_is_killed_with_what_it_started(root: Path) -> None
 
 
 def test_a_program_that_is_not_there_is_named(root: Path) -> None:
-    missing = Control(str(root / "missing"), {}, timeout_seconds=1)
+    missing = Control(str(root / "missing"), {"CUDA_MPS_PIPE_DIRECTORY": "/p"}, timeout_seconds=1)
     with pytest.raises(ControlError, match=r"missing: cannot be run: No such file or directory"):
         missing.start([], timeout_seconds=1)
 

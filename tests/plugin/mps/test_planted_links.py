@@ -1,0 +1,66 @@
+"""Commands reach no daemon of another GPU, whatever link a tenant puts in the place of a socket of its GPU's."""
+
+from pathlib import Path
+
+import pytest
+
+from plugin.errors import ControlError
+from plugin.mps.daemon import Daemon, Place
+from plugin.mps.restart_policy import Answered, NoAnswer
+from tests.plugin.mps.bench import A, B, Bench, Start
+from tests.plugin.mps.conftest import QUICK, UUID
+from tests.plugin.mps.isolated import mounted, needs_mounts
+from tests.plugin.mps.standin import StandIn
+
+OTHER = "GPU-other"
+
+
+def started(place: Place, uuid: str) -> Daemon:
+    daemon = Daemon(uuid, place, QUICK)
+    daemon.start()
+    return daemon
+
+
+def link(socket: Path, to: str) -> None:
+    socket.with_name("planted").symlink_to(to)
+    socket.with_name("planted").replace(socket)
+
+
+@pytest.mark.parametrize("name", ["control", "control_privileged"])
+@pytest.mark.parametrize("where", [f"../{OTHER}", "{pipes}/" + OTHER, "/proc/self/root{pipes}/" + OTHER])
+def test_it_is_a_fault_of_its_gpu_alone_and_a_start_ends_it(
+    place: Place, standin: StandIn, pipes: Path, where: str, name: str
+) -> None:
+    daemon, other = started(place, UUID), started(place, OTHER)
+    link(pipes / UUID / name, f"{where.format(pipes=pipes)}/{name}")
+    standin.forget()
+    seen = daemon.look()
+    assert isinstance(seen, NoAnswer)
+    assert seen.why.endswith(
+        f"{UUID}/{name}: expected a socket of this GPU's MPS daemon, got a link that a tenant made"
+    )
+    with pytest.raises(ControlError, match="got a link"):
+        daemon.control.ask("set_default_active_thread_percentage 100")
+    daemon.start()
+    assert standin.commands(gpu=OTHER) == []
+    assert (daemon.look(), other.look()) == (Answered({}), Answered({}))
+
+
+@needs_mounts
+def test_none_is_followed_that_is_planted_between_the_look_and_the_command(bench: Bench, start: Start) -> None:
+    on_node = bench.root / "n"
+    on_node.mkdir(mode=0o755)
+    start(before=mounted(on_node, bench.pipes))
+    bench.is_now("ready", A, B)
+    first, rest = bench.standin.program.read_text().split("\n", 1)
+    planted = f"""import io, os, sys
+socket = os.environ["CUDA_MPS_PIPE_DIRECTORY"] + "/control"
+if not sys.argv[1:] and socket.endswith("{A}/control"):
+    os.unlink(socket)
+    os.symlink("../{B}/control", socket)
+    sys.stdin = io.TextIOWrapper(io.BytesIO(b"quit"))
+"""
+    bench.standin.program.write_text(f"{first}\n{planted}{rest}")
+    bench.is_now("failed", A, why="got a link that a tenant made")
+    bench.is_now("ready", B)
+    assert "quit" not in bench.standin.commands(gpu=B)
