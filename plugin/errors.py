@@ -4,7 +4,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     PluginError
     ├── AlreadyRunsError    another of the same program runs on this node
     ├── AllocationError     the kubelet asks for vGPUs that cannot be held to a share
-    │   └── NoRoomError     enough of them are free, but not on one GPU
+    │   └── NoRoomError     enough of them are free, but not on one healthy GPU
     ├── HandoverError       containers cannot be given their GPU in the way that was asked for
     ├── ClaimError          a claim of DRA that cannot be prepared
     ├── DraError            shares cannot be allocated by DRA on this node; in dra/: ApiError, FieldsMissingError
@@ -32,7 +32,7 @@ class AllocationError(PluginError):
 
 
 class NoRoomError(AllocationError):
-    """vGPUs of several GPUs, since none had as many."""
+    """vGPUs of several GPUs, since no healthy one had as many."""
 
 
 class HandoverError(PluginError):

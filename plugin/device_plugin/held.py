@@ -154,7 +154,8 @@ class HeldVgpus:
             allocation = self._bound(ids, devices, policy, left) if devices.binds_late else allocate(ids, devices.pool)
             # The kubelet may have chosen them before it heard of it: a container without limits is worse than none.
             for gpu in allocation.gpus:
-                _check_health(gpu, devices)
+                if unhealthy := _unhealthy(gpu, devices):
+                    raise AllocationError(unhealthy)
             on = _distributed(ids, allocation, devices)
             of, resource = allocation.vgpus_per_gpu, devices.resource
             if why := self._holdings.allocated(on, resource=resource, of=of, by_cdi=by_cdi, left=left):
@@ -181,21 +182,24 @@ class HeldVgpus:
         Choose the GPU for *ids*, or whole ones: where they have room, the GPUs of what is *left* by init containers.
 
         What is theirs is as good as free, and of as many as it was.
+
+        Raises:
+            NoRoomError: If no healthy GPU that it may be on has room.
         """
         pool, reused = devices.pool, [left[text] for text in ids if text in left]
         numbers = {holder.of for holder in reused} - {0}
         if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
             pool = replace(pool, vgpus_per_gpu=numbers.pop())
         theirs = frozenset(holder.gpu for holder in reused)
-        for candidates, included in _places(theirs, pool, devices.alignment.candidates(ids, pool)):
+        choices = devices.alignment.candidates(ids, pool)
+        for candidates, included in _places(theirs, pool, choices):
             healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
-            if not healthy:
-                _check_health(candidates[0], devices)
             but = {*ids, *left}
             room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=but) for gpu in healthy}
             if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
                 return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
-        raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
+        unhealthy = [_unhealthy(gpu, devices) for gpu in choices[-1]]
+        raise NoRoomError(unhealthy[0] if all(unhealthy) else f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
 
     def _is_listed(self, device_id: str, resource: str) -> bool:
         return any(devices.lists(device_id, resource) for devices, _ in self._followers)
@@ -230,6 +234,7 @@ def _distributed(ids: Sequence[str], allocation: Allocation, devices: Devices) -
     return {text: allocation.gpus[number // allocation.vgpus].uuid for number, text in enumerate(sorted(ids))}
 
 
-def _check_health(gpu: Gpu, devices: Devices) -> None:
-    if fault := devices.fault(gpu.uuid):
-        raise AllocationError(f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node")
+def _unhealthy(gpu: Gpu, devices: Devices) -> str:
+    """Say that a GPU is unhealthy, and why; empty if it is healthy."""
+    fault = devices.fault(gpu.uuid)
+    return f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node" if fault else ""

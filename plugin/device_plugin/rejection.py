@@ -56,11 +56,12 @@ class Rejections:
         self._devices.show_less()
         self._devices.wait_until_told(within_seconds=TOLD_SECONDS)
         rooms = self._devices.rooms()
-        if _fits(size, rooms, vgpus_per_gpu=self._devices.pool.vgpus_per_gpu):
+        is_elsewhere = _fits(size, rooms, vgpus_per_gpu=self._devices.pool.vgpus_per_gpu)
+        if is_elsewhere and not self._devices.alignment.is_seen:
             return "there is room by now: try again"
         self._wait(self._pause.next(self._clock()))
         self._devices.show_again(seen)
-        return _words(size, rooms)
+        return "there is room on NUMA nodes that the kubelet has not chosen" if is_elsewhere else _words(size, rooms)
 
 
 def _fits(size: int, rooms: Sequence[Room], *, vgpus_per_gpu: int) -> bool:

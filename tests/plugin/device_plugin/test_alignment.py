@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from plugin.device_plugin.alignment import Alignment
+from plugin.errors import NoRoomError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares.fit import Fit
 from plugin.simulated.device_manager import KnownDevice, Received, Request, UnexpectedAdmissionError
@@ -81,6 +82,21 @@ def test_where_the_kubelet_does_not_align_a_share_goes_to_the_best_gpu_whatever_
         received = here.allocate(f"default/{number}", size)
         assert (here.gpu_of(received) == here.gpu_of(first)) == (size < 10)
     assert set(here.devices.room().values()) == {0}
+
+
+def test_where_nothing_was_seen_yet_a_share_is_not_for_the_unhealthy_gpus_that_its_vgpus_name(here: TwoNodes) -> None:
+    named, _, *others = (gpu.uuid for gpu in here.pool.gpus)
+    here.devices.set_faults(dict.fromkeys({gpu.uuid for gpu in here.pool.gpus} - {*others}, "XID 79"))
+    received = here.plugin.allocate([f"{named}::0"])
+    assert here.gpu_of(received).uuid in others
+
+
+def test_where_the_kubelet_has_chosen_unhealthy_gpus_there_is_no_room(here: TwoNodes) -> None:
+    named = here.pool.gpus[0].uuid
+    here.devices.set_faults({gpu.uuid: "XID 79" for gpu in here.pool.gpus[:2]})
+    here.devices.alignment.is_seen = True
+    with pytest.raises(NoRoomError, match=f"{named} is unhealthy: XID 79: see"):
+        here.held.allocate([f"{named}::0"], here.devices, "pack")
 
 
 POOL = Pool(

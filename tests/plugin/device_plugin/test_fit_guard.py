@@ -135,6 +135,12 @@ def test_a_request_for_which_there_is_room_by_now_waits_for_nothing(guarded: Gua
     assert max(guarded.shown) == 6
 
 
+def test_a_request_with_room_only_where_the_kubelet_does_not_align_it_waits(guarded: Guarded) -> None:
+    guarded.hold(5, 4).devices.alignment.is_seen = True
+    assert guarded.rejections.reject(6) == "there is room on NUMA nodes that the kubelet has not chosen"
+    assert guarded.waited == [0.5]
+
+
 def test_pauses_begin_anew_when_nothing_was_rejected_for_a_while() -> None:
     pause = Pause()
     assert [pause.next(now) for now in (0, 1, 3, 32.9, 70)] == [0.5, 1.0, 2.0, 2.0, 0.5]
