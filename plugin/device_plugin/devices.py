@@ -131,10 +131,11 @@ class Devices:
             self._pool = replace(self._pool, vgpus_per_gpu=vgpus_per_gpu)
             self._publish()
 
-    def set_held(self, occupied: Occupied) -> None:
-        """Take over what is held."""
+    def set_held(self, occupied: Occupied, *, again: bool = False) -> None:
+        """Take over what is held; *again* sends all devices, changed or not: the kubelet then writes its checkpoint."""
         with self._changed:
             self._occupied = occupied
+            self._parts = [] if again else self._parts
             self._publish()
 
     def show_less(self) -> None:

@@ -94,7 +94,7 @@ class HeldVgpus:
         """
         self._holdings.refresh(self._is_listed)  # without the lock: the kubelet may be waiting for us meanwhile
         with self._lock:
-            self._tell()
+            self._tell(again=self._holdings.is_record_due())
 
     def located(self, read: Callable[[], Sequence[Tenant]]) -> Callable[[], tuple[Tenant, ...]]:
         """Give what *read* gives, with the vGPUs on the GPUs that they are on."""
@@ -204,11 +204,11 @@ class HeldVgpus:
     def _is_listed(self, device_id: str, resource: str) -> bool:
         return any(devices.lists(device_id, resource) for devices, _ in self._followers)
 
-    def _tell(self) -> None:
+    def _tell(self, *, again: bool = False) -> None:
         holdings = self._holdings
         occupied = Occupied(by_gpu=holdings.by_gpu(), is_known=holdings.known, is_incomplete=holdings.is_blind)
         for devices, _ in self._followers:
-            devices.set_held(occupied)
+            devices.set_held(occupied, again=again)
 
 
 def _places(

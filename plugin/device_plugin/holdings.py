@@ -3,8 +3,8 @@ Which vGPUs are held now, and by which container: what the kubelet says, and our
 
 Each knows what the other does not. An answer is known at once, and the kubelet's word is up to a second old. The
 kubelet alone knows that a container has ended, and it leaves init containers out: their vGPUs are held although it
-never names them. So what was allocated is held until the kubelet has named it and names it no more, or has it for
-somebody else.
+never names them. So what was allocated is held until the kubelet has named it and names it no more, has it for somebody
+else, or has it no longer in its own checkpoint.
 
 What a vGPU is, one of how many, and of which GPU, is our word alone: it is kept in a file for the plugin that comes
 after this one, and by the kubelet in our answers. Where the kubelet names a vGPU that is in neither, nobody knows on
@@ -20,6 +20,7 @@ from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, parsed, taken_over
+from plugin.device_plugin.kubelet_record import KubeletRecord
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.sockets import SocketIdentity, identify
@@ -49,6 +50,7 @@ class Holdings:
         """Begin with what is in *checkpoint*, and keep it there."""
         self._read = read
         self._socket = kubelet
+        self._record = KubeletRecord(kubelet.parent)
         self._clock = clock
         self._checkpoint = checkpoint or Checkpoint()
         self._lock = Lock()
@@ -125,6 +127,7 @@ class Holdings:
             self._write_again()
             kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
         tenants = self._read()
+        self._record.look(asked_seconds)
         named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
         held_as = {str(vgpu): resource for tenant in tenants for vgpu, resource in tenant.resources.items()}
         with self._lock:
@@ -142,7 +145,8 @@ class Holdings:
             before, self._held = self._held, {**kept, **seen}
             ended = {one.pod for text, one in before.items() if text not in self._held}
             ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
-            self._held = {text: one for text, one in self._held.items() if one.pod not in ended}
+            left = ((text, one) for text, one in self._held.items() if one.pod not in ended)
+            self._held = {text: one for text, one in left if not self._is_dropped(text, one)}
             if asked_seconds >= self._settled_seconds:
                 self._held = admitted(self._held, is_listed)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
@@ -199,6 +203,13 @@ class Holdings:
                 del self._held[text]
         return bool(known)
 
+    def is_record_due(self) -> bool:
+        """Whether the kubelet should write its checkpoint: that alone says of some vGPUs whether they are held."""
+        with self._lock:
+            named = {one.pod for one in self._held.values() if one.container is not None} - {0}
+            unnamed = (one for one in self._held.values() if one.container is None and one.pod not in named)
+            return self._record.is_due((one.since_seconds for one in unnamed), self._clock())
+
     def _numbered(self, holder: Holder) -> Holder:
         return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
 
@@ -222,6 +233,10 @@ class Holdings:
     def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:
         """Whether a vGPU is held although the kubelet, asked then, does not name it."""
         return holder.container is None or asked_seconds < self._settled_seconds
+
+    def _is_dropped(self, text: str, holder: Holder) -> bool:
+        """Whether the kubelet has dropped a vGPU that it has never named."""
+        return holder.container is None and self._record.lacks(text, since_seconds=holder.since_seconds)
 
     def _named(self, text: str, container: str, asked_seconds: float) -> Holder:
         holder = self._held.get(text)

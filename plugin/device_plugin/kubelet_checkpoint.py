@@ -70,8 +70,7 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
         None where the file is not as a kubelet writes it; nothing where there is none.
     """
     try:
-        content = read_small_file(kubelet_dir / FILE, largest_bytes=_LARGEST_BYTES)
-        entries = msgspec.json.decode(content or b"", type=_File).data.entries or ()
+        entries = _entries(kubelet_dir)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError):
@@ -85,6 +84,20 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
                 pod, known = found.setdefault(vgpu, (entry.pod, held))
                 found[vgpu] = pod, _both(vgpu, known, held, are_of_one_pod=pod == entry.pod)
     return {vgpu: held for vgpu, (_, held) in found.items()}
+
+
+def read_ids(kubelet_dir: Path) -> frozenset[str] | None:
+    """Read all that the kubelet has for containers, by device ID; None where it does not tell."""
+    try:
+        return frozenset(text for one in _entries(kubelet_dir) for text in _ids(one))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
+    """Read the file; OSError, ValueError or RecursionError if it is not as a kubelet writes it."""
+    content = read_small_file(kubelet_dir / FILE, largest_bytes=_LARGEST_BYTES)
+    return msgspec.json.decode(content or b"", type=_File).data.entries or ()
 
 
 def _both(vgpu: VGpuId, later: Held, earlier: Held, *, are_of_one_pod: bool) -> Held:

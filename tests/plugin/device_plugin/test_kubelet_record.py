@@ -1,0 +1,120 @@
+"""What init containers had is free once the kubelet, which never names them, has it no longer in its own checkpoint."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from plugin.device_plugin.checkpoint import Checkpoint
+from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.holdings import Holdings
+from plugin.gpus.gpu import Pool
+from plugin.simulated.gpus import simulated_gpus
+from tests.plugin.device_plugin.asked_kubelet import A, B, Kubelet
+from tests.plugin.device_plugin.kubelet_file import FILE, entry, write_checkpoint
+from tests.plugin.device_plugin.test_kubelet_checkpoint import answer
+from tests.plugin.device_plugin.walk import NAME
+
+EARLIER = "example.com/earlier"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Kubelet:
+    """Give one whose kubelet has A for an init container, under a name that no plugin lists."""
+    node = Kubelet(tmp_path)
+    node.after(1)
+    node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    write(node, A)
+    node.after(1)
+    return node
+
+
+def write(node: Kubelet, *ids: str) -> None:
+    """Have the kubelet write its checkpoint, as it does: a file in place of another."""
+    directory = node.socket.parent
+    (directory / FILE).unlink(missing_ok=True)
+    write_checkpoint(directory, [entry(EARLIER, [text], b"") for text in ids])
+
+
+def test_what_the_kubelet_has_dropped_is_free(node: Kubelet) -> None:
+    assert node.after(60) == {A: None}
+    write(node, B)
+    assert node.after(1) == {}
+
+
+def test_what_it_still_has_may_run(node: Kubelet) -> None:
+    for _ in range(3):
+        write(node, A, B)
+        assert node.after(60) == {A: None}
+
+
+def test_a_checkpoint_of_the_moment_of_the_allocation_may_not_have_it_yet(node: Kubelet) -> None:
+    node.after(60)
+    node.holdings.allocated({B: "GPU-1"}, resource=EARLIER)
+    node.after(29)
+    write(node, A)
+    assert node.after(1) == {A: None, B: None}
+    node.after(60)
+    assert node.held() == {A: None, B: None}
+    write(node, A)
+    assert node.after(1) == {A: None}
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{", '{"Data":{}}', '{"Data":{"PodDeviceEntries":[{"DeviceIDs":["a"]}]}}']
+)
+def test_a_checkpoint_that_does_not_tell_frees_nothing(node: Kubelet, content: str | None) -> None:
+    node.after(60)
+    file = node.socket.parent / FILE
+    file.unlink() if content is None else file.write_text(content)
+    assert node.after(1) == {A: None}
+
+
+def test_a_plugin_that_starts_waits_for_one_that_was_written_since(tmp_path: Path) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    write(node)
+    node = Kubelet(tmp_path, keeps=True)
+    assert node.after(60) == {A: None}
+    assert node.after(60) == {A: None}
+    write(node)
+    assert node.after(1) == {}
+
+
+class Restarted:
+    """A machine on which nobody is: its kubelet's checkpoint is of before its restart, when a GPU was 4 vGPUs."""
+
+    def __init__(self, directory: Path, ids: Sequence[str]) -> None:
+        (gpu,) = simulated_gpus("1xH200")
+        given = answer(gpu.uuid, of=4)
+        write_checkpoint(directory, [entry(NAME, [f"{gpu.uuid}::{text}" for text in ids], given)])
+        checkpoint = Checkpoint(vgpus_per_gpu=20, state_dir=directory, kubelet_dir=directory, boot_id="this")
+        self.now = 0.0
+        self.held = HeldVgpus(
+            Holdings(lambda: (), kubelet=directory / "kubelet.sock", checkpoint=checkpoint, clock=lambda: self.now)
+        )
+        self.devices = Devices(Pool(gpus=(gpu,), vgpus_per_gpu=20), resource=NAME)
+        self.held.follow(self.devices, are_divided=True)
+        self.held.refresh()
+        self.stream = iter(self.devices.watch())
+        self.sent = 0
+
+    def look(self, directory: Path) -> None:
+        """Ask, a second later; the kubelet writes its checkpoint when it is sent devices."""
+        self.now += 1
+        before = self.devices._devices
+        self.held.refresh()
+        if self.devices._devices is not before:
+            self.sent += 1
+            (directory / FILE).unlink()
+            write_checkpoint(directory, [])
+
+
+def test_a_drained_node_has_the_new_number_of_vgpus_two_minutes_after_its_restart(tmp_path: Path) -> None:
+    here = Restarted(tmp_path, "0123")
+    assert len(here.devices.seen) == 4
+    for _ in range(120):
+        here.look(tmp_path)
+    assert len(here.devices.seen) == 20
+    assert here.sent == 2, "the kubelet is not had to write more often than it need be"
