@@ -200,8 +200,11 @@ def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterat
         f"{_share(largest, occupancy)}"
     )
     unnamed = (occupancy.granted or 0) - sum(one.parts for one in occupancy.occupants)
-    if unnamed > 0 and unit == "vGPUs":  # thousandths are rounded
-        yield f"of no tenant: {unnamed}, of init containers or pods from before a restart: the next pod gets what ended"
+    if unnamed > (0 if unit == "vGPUs" else len(occupancy.occupants) + 1):  # thousandths are rounded
+        yield (
+            f"of no tenant: {unnamed}, of init containers or pods from before a restart: free within two minutes of "
+            "their end"
+        )
     for one in occupancy.occupants:
         name = safe(f"{one.namespace}/{one.pod}/{one.container}")
         known = f" ({since(one.since, now)})" if one.since else ""
