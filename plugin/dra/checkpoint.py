@@ -5,14 +5,16 @@ The kubelet never asks again what a container got, and unprepares a claim by its
 was given stands here, word for word.
 """
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from plugin.errors import DraError
+from plugin.shares.parts import part_of_size
 from plugin.state_files import write_atomically
-from policies.contract import SharingStrategy
+from policies.contract import MILLI_PER_GPU, SharingStrategy
 from program.files import read_file
 
 FILE = "checkpoint.json"
@@ -25,11 +27,17 @@ class HeldDevice(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     name: str
     strategy: SharingStrategy
-    milli: int  # its size; above 1000 several whole GPUs
+    milli: int  # its size, rounded down; above 1000 several whole GPUs
+    of: int = MILLI_PER_GPU  # parts that its GPU was divided into; an earlier plugin did not write it
     gpus: tuple[str, ...]  # UUIDs
     device: str = ""  # that its size is of; empty for GPUs without a name of their own
     edits: dict[str, Any]  # of CDI, as the container got them
     others: tuple[str, ...] = ()  # CDI devices of NVIDIA's that it got before ours
+
+    @property
+    def part(self) -> Fraction:
+        """What it takes of each of its GPUs: a third is 333 thousandths by its size, and more in truth."""
+        return part_of_size(min(self.milli, MILLI_PER_GPU), self.of)
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

@@ -215,8 +215,8 @@ class DraDriver:
     def _held(self, wanted: Wanted) -> HeldDevice:
         """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""
         device, ways = wanted.device, self._settings.handover.ways
-        parts = self._division.parts(device.gpus[0], device.size.strategy)
-        given = limits(_allocation(device, parts), sharing_of(device.size.strategy, self._cluster))
+        allocation = _allocation(device, self._division.parts(device.gpus[0], device.size.strategy))
+        given = limits(allocation, sharing_of(device.size.strategy, self._cluster))
         known = self._settings.handover.nvidia.names if "cdi" in ways else {}
         others = tuple(known[gpu.uuid] for gpu in device.gpus if gpu.uuid in known)
         if others and len(others) == len(device.gpus):
@@ -228,6 +228,7 @@ class DraDriver:
             name=device.name,
             strategy=device.size.strategy,
             milli=device.size.milli,
+            of=allocation.vgpus_per_gpu,
             device=device.size.device,
             gpus=tuple(gpu.uuid for gpu in device.gpus),
             edits=cdi.edits(given, nodes(device.gpus, common_nodes()) if "devices" in ways else ()),

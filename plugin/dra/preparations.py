@@ -6,6 +6,8 @@ given is added up here until the kubelet says that it has ended, and who comes t
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, floor
 from pathlib import Path
 from threading import Condition
 
@@ -67,11 +69,11 @@ class Preparations:
             for uid, prepared in self._of_this_boot().items():
                 restore_specification(self._cdi_dir, uid, prepared)
 
-    def kept(self) -> dict[str, tuple[Size, tuple[str, ...]]]:
-        """Return size and GPUs of each device that is held, by its name."""
+    def kept(self) -> dict[str, tuple[Size, int, tuple[str, ...]]]:
+        """Return size, thousandths of each GPU, rounded up, and GPUs of each device that is held, by its name."""
         with self._changed:
             return {
-                one.name: (Size(one.strategy, one.milli, one.device), one.gpus)
+                one.name: (Size(one.strategy, one.milli, one.device), ceil(one.part * MILLI_PER_GPU), one.gpus)
                 for prepared in self._claims.values()
                 for one in prepared.devices
             }
@@ -169,27 +171,28 @@ class Preparations:
 
     def _obstacle(self, uid: str, devices: Sequence[HeldDevice]) -> str | None:
         """Say why a claim cannot have *devices* now."""
-        wanted: dict[str, int] = {}
+        wanted: dict[str, Fraction] = {}
         for one in devices:
             for gpu in one.gpus:
-                wanted[gpu] = wanted.get(gpu, 0) + min(one.milli, MILLI_PER_GPU)
-        for gpu, milli in wanted.items():
+                wanted[gpu] = wanted.get(gpu, Fraction(0)) + one.part
+        for gpu, part in wanted.items():
             if why := self._faults.get(gpu):
                 return f"{gpu} is unhealthy: {why}: see `gpu-share plugin status` on this node"
             holders = dict(self._holders(gpu, but=uid))
-            free = MILLI_PER_GPU - sum(holders.values())
-            if milli > free:
+            free = 1 - sum(holders.values(), Fraction(0))
+            if part > free:
                 names = ", ".join(sorted(holders))
+                free_milli, milli = floor(max(free, Fraction(0)) * MILLI_PER_GPU), ceil(part * MILLI_PER_GPU)
                 return (
-                    f"{gpu} has {milli_text(max(free, 0))} free and {milli_text(milli)} is needed: containers still "
+                    f"{gpu} has {milli_text(free_milli)} free and {milli_text(milli)} is needed: containers still "
                     f"run of {names}, perhaps of a pod that was deleted by force: wait until they have ended"
                 )
         return None
 
-    def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, int]]:
-        """List who holds something of a GPU, and how many thousandths."""
+    def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, Fraction]]:
+        """List who holds something of a GPU, and which part of it."""
         for uid, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._still_held_back())):
-            held = sum(min(one.milli, MILLI_PER_GPU) for one in prepared.devices if gpu in one.gpus)
+            held = sum((one.part for one in prepared.devices if gpu in one.gpus), Fraction(0))
             if held and uid != but and prepared.boot_id == self._boot_id:
                 yield f"{prepared.namespace}/{prepared.name} ({uid})", held
 

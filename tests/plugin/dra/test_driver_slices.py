@@ -106,5 +106,21 @@ def test_another_number_of_vgpus_is_published_while_sizes_with_tenants_stay(node
     wait_until(lambda: sizes(node) == {"200m", "400m", "600m", "800m", "1000m"})
 
 
+def test_what_is_held_of_an_earlier_number_is_published_rounded_up(node: DraNode) -> None:
+    node.policies = "vgpusPerGpu: 3\n"
+    node.start("1xH200", devices=5)
+    assert consumed(node, "333m") == {"333"}
+    node.run(node.schedule("held", share(333)))
+    (node.directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
+    wait_until(lambda: "200m" in sizes(node))
+    assert consumed(node, "333m") == {"334"}
+
+
+def consumed(node: DraNode, size: str) -> set[str]:
+    """Say what devices of a size take of their GPU, in thousandths."""
+    of_size = [one for one in node.devices().values() if attributes(one)["size"] == size]
+    return {value["value"] for one in of_size for value in one["consumesCounters"][0]["counters"].values()}
+
+
 def sizes(node: DraNode) -> set[str]:
     return {attributes(one)["size"] for one in node.devices().values()}

@@ -20,12 +20,13 @@ from tests.plugin.shares.cdi_runtime import read_directory
 GPUS = ("GPU-0", "GPU-1")
 
 
-def device(milli: int, *gpus: str, request: str = "r") -> HeldDevice:
+def device(milli: int, *gpus: str, request: str = "r", of: int = 10) -> HeldDevice:
     return HeldDevice(
         request=request,
         name=f"{'-'.join(gpus)}-{milli}",
         strategy="mps",
         milli=milli,
+        of=of,
         gpus=gpus,
         edits={"env": ["A=b"]},
     )
@@ -131,6 +132,24 @@ def test_several_whole_gpus_need_all_of_each(tmp_path: Path) -> None:
         prepare(on, "two", device(2000, *GPUS))
     on.unprepare("one")
     prepare(on, "two", device(2000, *GPUS))
+
+
+def test_after_a_change_of_the_number_no_gpu_is_given_away_beyond_its_whole(tmp_path: Path) -> None:
+    on = made(tmp_path)
+    for number in range(27):
+        prepare(on, f"u{number}", device(35, "GPU-0", of=28))  # 945 thousandths by their sizes
+    with pytest.raises(ClaimError, match=r"GPU-0 has 0\.035 free and 0\.056 is needed"):
+        prepare(made(tmp_path), "next", device(55, "GPU-0", of=18))
+    assert {milli for _, milli, _ in on.kept().values()} == {36}
+
+
+def test_what_an_earlier_plugin_has_prepared_counts_by_its_size(tmp_path: Path) -> None:
+    prepare(made(tmp_path), "old", device(900, "GPU-0"))
+    file = tmp_path / "checkpoint.json"
+    content = json.loads(file.read_text())
+    del content["claims"]["old"]["devices"][0]["of"]
+    file.write_text(json.dumps(content))
+    prepare(made(tmp_path), "new", device(100, "GPU-0"))
 
 
 def test_two_devices_of_one_claim_add_up(tmp_path: Path) -> None:
