@@ -17,7 +17,7 @@ from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import Option, SettingIndex, whole
-from policies.frameworks.shell.variables import REST
+from policies.frameworks.shell.rest import REST
 
 _ENDS_COMMAND: Final = (";", "|", "&&")
 _ELSEWHERE: Final = "a value that is not behind it"

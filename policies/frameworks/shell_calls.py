@@ -10,8 +10,8 @@ from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options, is_input
 from policies.frameworks.shell.patterns import DASHED
+from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
-from policies.frameworks.shell.variables import REST
 from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
 
 _MOST_SHELLS: Final = 4  # that one command may start, by its words

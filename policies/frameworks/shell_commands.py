@@ -15,10 +15,10 @@ from policies.frameworks.shell.options import (
     takes_words,
     takes_words_of_file,
 )
+from policies.frameworks.shell.rest import SPACE
 from policies.frameworks.shell.script import ALL
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
-from policies.frameworks.shell.variables import SPACE
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import may_take
 

@@ -12,10 +12,10 @@ from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import script_of
+from policies.frameworks.shell.rest import is_made_up
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
-from policies.frameworks.shell.variables import is_made_up
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another

@@ -16,6 +16,7 @@ from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
 from policies.frameworks.shell.names import RUN_BY_SHELLS
+from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import (
     ALL,
     EVERYWHERE,
@@ -30,7 +31,6 @@ from policies.frameworks.shell.script import (
     Word,
 )
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.variables import REST
 from policies.frameworks.shell_commands import ShellCommands
 from policies.frameworks.shell_texts import COMPUTED
 from policies.frameworks.taken_variables import TAKING

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, UNREAD
-from policies.frameworks.shell.variables import SPACE
+from policies.frameworks.shell.rest import SPACE
 
 DASHED: Final = "\0\6"  # a part of a value that is one word, so that it is one too, and may begin with a dash
 _WITHOUT_SIGNS: Final = re.compile(f"{A_VALUE}|{A_NAME}")

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from itertools import product
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
+from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UnreadableError, Variables
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
+from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
-from policies.frameworks.shell.variables import MOST_VALUES, REST, SPACE, ShellVariables, one_of, without_joined_rest
+from policies.frameworks.shell.variables import MOST_VALUES, ShellVariables, one_of
 
 _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
@@ -129,10 +130,12 @@ class Values(ShellVariables):
         held = self._elements(part, is_alone=is_alone) if is_several else self.of(part.name)
         if operator in ("", "?"):
             return held
+        told = "" if is_several else self.told(part.name)
+        if told and operator != "+":
+            return [told]
         other = self._default(part) if operator == "=" else self.texts(part.operand)
-        is_told = self.is_known(part.name) or self.is_first(part.name)
-        if len(held) == 1 and held[0] and UNREAD not in held[0] and is_told:
-            return other if operator == "+" else held
+        if told:
+            return other
         return list(dict.fromkeys([*([""] if operator == "+" else held), *other]))
 
     def _default(self, part: Reference) -> list[str]:

@@ -16,19 +16,18 @@ from policies.frameworks.expansion import (
     ANYTHING,
     CHARACTERS_OF_STEP,
     TOLD,
+    UNREAD,
     UnreadableError,
     Variables,
 )
 from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
+from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.signs import names_of_numbers
 
 MOST_VALUES: Final = 16  # of one variable, and of one word
-REST: Final = "\0\4"  # words that the variable which is set holds already
-SPACE: Final = re.compile(r"[ \t\n]+")
 PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{TOLD})*+", re.ASCII)
-_QUOTING = re.compile(r"[\"'\\$`]")
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
@@ -50,6 +49,7 @@ class ShellVariables:
         """Forget what a command line has set."""
         self._held: dict[str, list[str]] = {}
         self._groups: dict[str, list[tuple[str, ...]]] = {}  # words that stand together, by array or by context
+        self._kept: set[str] = set()  # which are set to what the container says
         self._plain: set[str] = set()  # which hold more values than are told apart
         self._now = ""  # which is being set
         self._is_first = False  # and what it held before is what the container says
@@ -119,7 +119,7 @@ class ShellVariables:
             return self._before(name) if self._is_first else [REST]
         held = self._held.get(name, [])
         is_set = held or f"{name}{ALL}" in self._groups
-        before = () if is_set and name in (ZERO, *self.certain) else self._before(name)
+        before = () if is_set and name in (ZERO, *self.certain - self._kept) else self._before(name)
         lost = [ANYTHING] if self._is_lost and name != "IFS" else []
         values = few(self._looked_at(dict.fromkeys([*lost, *before, *held])))
         return [ANYTHING] if any(REST in one for one in values) and any(map(self._leaves_open, values)) else values
@@ -152,9 +152,13 @@ class ShellVariables:
         """Return the names of the variables that anything sets."""
         return {name.rstrip(ALL) for name in (*self._held, *self._groups)}
 
-    def is_first(self, name: str) -> bool:
-        """Whether the variable *name* is set for the first time now, and is what the container says until then."""
-        return name == self._now and self._is_first
+    def told(self, name: str) -> str:
+        """Return what the container says that the variable *name* holds, where nothing makes it another; else ""."""
+        is_first = name == self._now and self._is_first
+        if self._is_lost or not (is_first or self.is_known(name)):
+            return ""
+        value, *others = self._before(name)
+        return "" if others or (UNREAD in value and value != TOLD) else value
 
     def is_known(self, name: str) -> bool:
         """Whether the text does not set the variable *name*."""
@@ -173,7 +177,11 @@ class ShellVariables:
         value = without_joined_rest(value)
         if name == "BASH_ARGV0":
             self.assign(ZERO, ANYTHING)
-        held = self._held.setdefault(name, [])
+        held = self._held.get(name, [])
+        if not held and value and value == self._of_container.of(name) and not is_set_by_shells(name):
+            self._kept.add(name)  # and it is no news
+            return
+        self._held[name] = held
         if value == REST or value in held or ANYTHING in held or (name in self._plain and PLAIN.fullmatch(value)):
             return
         self.has_changed |= name in self._asked
@@ -223,18 +231,6 @@ class ShellVariables:
         groups.append(group)
         if len(groups) > MOST_VALUES or sum(map(len, groups)) > _MOST_WORDS:
             self._groups[name] = [(ANYTHING,)]
-
-
-def without_joined_rest(value: str) -> str:
-    """Return a value in which what a variable holds already is anything, unless it is whole words there, too."""
-    if REST not in value:
-        return value
-    return " ".join([one if one == REST else one.replace(REST, ANYTHING) for one in SPACE.split(value)])
-
-
-def is_made_up(text: str) -> bool:
-    """Whether the shell around a text makes it up in a way that nobody reads."""
-    return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
 
 
 def few(values: Iterable[str]) -> list[str]:

@@ -1,0 +1,22 @@
+"""What a variable holds already, where it stands in its own new value."""
+
+import re
+from typing import Final
+
+from policies.frameworks.expansion import ANYTHING
+
+REST: Final = "\0\4"  # words that the variable which is set holds already
+SPACE: Final = re.compile(r"[ \t\n]+")
+_QUOTING = re.compile(r"[\"'\\$`]")
+
+
+def without_joined_rest(value: str) -> str:
+    """Return a value in which what a variable holds already is anything, unless it is whole words there, too."""
+    if REST not in value:
+        return value
+    return " ".join([one if one == REST else one.replace(REST, ANYTHING) for one in SPACE.split(value)])
+
+
+def is_made_up(text: str) -> bool:
+    """Whether the shell around a text makes it up in a way that nobody reads."""
+    return ANYTHING in text or (REST in text and _QUOTING.search(text) is not None)
