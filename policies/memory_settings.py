@@ -66,8 +66,9 @@ class MemoryCheck:
 
     def _check_value(self, slot: Slot, one: OwnValue, budget: Budget, lowered: set[str]) -> None:
         """Lower the value, warn of it or deny it; each setting that is *lowered* is warned of once."""
-        is_unread = one.verdict == "unread"
-        sets = f"{named(slot)} sets {one.name} to {one.value}, {_WHY[one.verdict]}"
+        is_unread = one.verdict == "unread" or not one.is_certain
+        sets = "sets" if one.is_certain else "may set"
+        sets = f"{named(slot)} {sets} {one.name} to {one.value}, {_WHY[one.verdict]}"
         if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
             self._deny(sets, _FIX, by=self._policy.source("frameworks.onConflict"))
         elif is_unread and not _is_held(budget):
@@ -80,7 +81,8 @@ class MemoryCheck:
         elif not is_unread:
             self._deny(f"{sets}, where it cannot be lowered", _FIX)
         elif budget.share < MILLI_PER_GPU:
-            self._found.warn(f"{quoted(slot.name, 30)}: {one.name} is {one.value}, {_WHY[one.verdict]}; MPS limits it")
+            it_is = f"{one.name} {'is' if one.is_certain else 'may be'} {one.value}"
+            self._found.warn(f"{quoted(slot.name, 30)}: {it_is}, {_WHY[one.verdict]}; MPS limits it")
 
     def _check_overriding(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
         if _is_held(budget) or one.framework is None:

@@ -17,6 +17,7 @@ from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import Option, SettingIndex, whole
+from policies.frameworks.shell.plain_words import POSSIBLE
 from policies.frameworks.shell.rest import REST
 
 _ENDS_COMMAND: Final = (";", "|", "&&")
@@ -80,6 +81,7 @@ class Texts:
 
     def options(self, text: str, *, is_run: bool = False) -> Iterator[OptionInText]:
         """Yield the options in a text; one without a value may have it elsewhere if *is_run*, or is in a sentence."""
+        certain_to = _end_of_certain(text)
         for match in self._index.in_text.finditer(text):
             behind = match[2].rstrip("," if is_run else ",.:")
             option = option_of(match[1], behind, self._index, self._judge)
@@ -93,7 +95,7 @@ class Texts:
             else:
                 found = self._without_value(option, is_run=is_run)
             if found is not None:
-                yield OptionInText(option, start, value, found)
+                yield OptionInText(option, start, value, _told(found, is_certain=match.start() < certain_to))
 
     def _without_value(self, option: Option, *, is_run: bool) -> OwnValue | None:
         self._judge.count()
@@ -103,6 +105,7 @@ class Texts:
 
     def assigned(self, text: str, *, is_run: bool = False) -> Iterator[OwnValue]:
         """Yield what a text sets by variables: `NAME=value`, `setenv NAME value`, or a member of JSON or YAML."""
+        certain_to = _end_of_certain(text)
         for name in self._index.variables:
             at = text.find(name)
             while at >= 0:
@@ -111,7 +114,8 @@ class Texts:
                 following = text.find(name, end)
                 if _is_whole_name(text, at):
                     behind = _Region(text, end, following if following >= 0 else len(text))
-                    yield from self._assigned(name, behind, is_set=_is_set(text, at), is_run=is_run)
+                    for found in self._assigned(name, behind, is_set=_is_set(text, at), is_run=is_run):
+                        yield _told(found, is_certain=at < certain_to)
                 at = following
 
     def _assigned(self, name: str, behind: _Region, *, is_set: bool, is_run: bool) -> Iterator[OwnValue]:
@@ -155,6 +159,16 @@ class Texts:
     def _judged(self, name: str, value: str) -> Iterator[OwnValue]:
         for found, _ in assigned(name, value, self._index, self._judge):
             yield found
+
+
+def _end_of_certain(text: str) -> int:
+    """Return where what is only possible begins in a text."""
+    at = text.find(POSSIBLE)
+    return at if at >= 0 else len(text)
+
+
+def _told(found: OwnValue, *, is_certain: bool) -> OwnValue:
+    return found if is_certain else msgspec.structs.replace(found, is_certain=False)
 
 
 def _value_of(option: Option, text: str) -> str:

@@ -15,7 +15,7 @@ from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
 from policies.frameworks.settings import SettingIndex
-from policies.frameworks.shell.plain_words import BETWEEN
+from policies.frameworks.shell.plain_words import joined
 from policies.frameworks.taken_variables import fix, taken_by
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
@@ -61,7 +61,7 @@ class Words:
             read = str if self._line.runs_through_shell else _unescaped
             of_words = (unread.plain(read(text)) for text in dict.fromkeys(texts))
             of_hooks = (" ".join([unread.plain(word) for word in hook]) for hook in hooks)
-            plain = BETWEEN.join(chain(of_words, of_hooks))
+            plain = joined(chain(of_words, of_hooks))
             # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
             yield from self._texts.settings(plain, is_run=self._line.runs_through_shell)
             if unread.start is not None:

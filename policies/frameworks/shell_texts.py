@@ -10,9 +10,10 @@ from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.options import is_input
-from policies.frameworks.shell.plain_words import BETWEEN, has_braces, has_escapes, in_plain_words, unread_options
+from policies.frameworks.shell.plain_words import has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import script_of
 from policies.frameworks.shell.rest import is_made_up
+from policies.frameworks.shell.said import Said
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
@@ -70,7 +71,7 @@ class ShellTexts:
         self._ran: set[tuple[str, bool, str]] = set()  # texts, whether a shell runs them for certain, and contexts
         self._sure: set[str] = set()  # those that a shell runs for certain
         self._kept: list[str] = []  # texts that a shell may run later, if one runs what it is given elsewhere
-        self._seen: dict[str, None] = {}  # words that stand behind each other, each once
+        self._said = Said()
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
         self._has_body = self._feeds = False  # the command that is looked at has a here-document, or writes for another
@@ -103,15 +104,15 @@ class ShellTexts:
         if self.start is None and self._index.may_become_one(start):
             self.start = start
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, *, is_certain: bool = True) -> None:
         """
-        Take note of words that stand behind each other.
+        Take note of words that stand behind each other; else they are one of several that may, or a tool's.
 
         Raises:
             UnreadableError: If they are more than in any real text.
         """
         self._of_container.work(_STEPS_OF_RUN + len(text) // CHARACTERS_OF_STEP)
-        self._seen[text] = None
+        self._said.add(text, is_certain=is_certain)
 
     def _set_list(self, name: str, value: str) -> None:
         """Take note of what replaces the settings in a variable of several."""
@@ -200,11 +201,11 @@ class ShellTexts:
     @contextmanager
     def _inside(self, text: str, how: Reading, context: str, *, is_text: bool) -> Iterator[None]:
         """Be in the shell that reads a text; what it saw is said to the one around it, and nothing else is left."""
-        seen, certain, computed, outer = self._seen, self._values.certain, self._computed, self._values.context
+        said, certain, computed, outer = self._said, self._values.certain, self._computed, self._values.context
         was_bash, self._is_bash = self._is_bash, how.is_bash
         of_tools, self._is_of_tools = self._is_of_tools, False
         settled, self._values.settles = self._values.settles, how.is_new
-        self._seen, self._values.certain, self._values.context = {}, set(), context
+        self._said, self._values.certain, self._values.context = Said(), set(), context
         self._open.append(text)
         self._depth += 1
         self._runs += is_text
@@ -215,15 +216,16 @@ class ShellTexts:
             self._depth -= 1
             self._open.pop()
             self._runs -= is_text
-            seen |= self._seen if self._depth else {}
-            self._seen, self._values.certain, self._computed, self._values.context = seen, certain, computed, outer
+            if self._depth:
+                said.update(self._said)
+            self._said, self._values.certain, self._computed, self._values.context = said, certain, computed, outer
 
     def _look_through(self, text: str, script: Script | None, *, is_text: bool) -> None:
         if script is None:
             raise UnreadableError
         self._of_container.work(_STEPS_OF_TEXT)
         self._script(script)
-        plain = in_plain_words(f" {BETWEEN} ".join(["", *self._seen, ""]), self._of_container)
+        plain = in_plain_words(self._said.text(), self._of_container)
         is_all_seen = is_text or not any(one in text for one in _NOT_SEEN)
         self._plain[text] = plain if is_all_seen else f"{self.plain(text)} {plain}"
 

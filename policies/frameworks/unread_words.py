@@ -26,7 +26,6 @@ from policies.frameworks.shell.script import (
     Elements,
     Literal,
     Output,
-    Reference,
     Script,
     Word,
 )
@@ -35,6 +34,7 @@ from policies.frameworks.shell_commands import ShellCommands
 from policies.frameworks.shell_texts import COMPUTED
 from policies.frameworks.taken_variables import TAKING
 
+_WRITING = re.compile(r"\b(?:cat|echo|grep|printf|sed|tee) ")  # whose words are no settings for certain
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
 _STEPS_OF_COMMAND: Final = 6  # beside those of its call
@@ -48,7 +48,8 @@ class UnreadWords(ShellCommands):
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
-        if not any(sign in together for sign in chain(_LOOKED_AT, TAKING, self._index.variables)):
+        is_looked_at = any(sign in together for sign in chain(_LOOKED_AT, TAKING, self._index.variables))
+        if not (is_looked_at or (_WRITING.search(together) and self._index.in_text.search(together))):
             return
         if not is_command:
             self._settle(["", *words])
@@ -130,7 +131,7 @@ class UnreadWords(ShellCommands):
         finally:
             self._values.context = outer
             for name, text in self._values.made:
-                self._say(f"{name}={text}")
+                self._say(f"{name}={text}", is_certain=False)
             self._values.made.clear()
 
     def _words_of(self, command: Command) -> str:
@@ -139,7 +140,7 @@ class UnreadWords(ShellCommands):
         self._values.calculates |= command.calculates
         for word in command.beside:
             for text in self._values.texts(word):
-                self._say(text)
+                self._say(text, is_certain=False)
         reads = command.words[:1] == [(Literal("read", is_quoted=False),)] and not self._is_function("read")
         sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
         kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain)}
@@ -157,8 +158,9 @@ class UnreadWords(ShellCommands):
         return self._computed if command.reads_file else ""
 
     def _get(self, call: Call) -> str:
-        for text in call.words.together(self._index.takes_next):
-            self._say(text)
+        is_kept = self._is_harmless(call.words) or self._calls_own(call)
+        for text, is_certain in call.words.together(self._index.takes_next):
+            self._say(text, is_certain=is_certain and not is_kept)
         self._has_unread |= any(ANYTHING in one for one in call.words.every())
         self._undefines |= self._depth > 0 and self._may_undefine(call.words.every())
         if any(one.startswith(FUNCTION_OF_BASH) for one in call.words.every()):
@@ -177,11 +179,6 @@ class UnreadWords(ShellCommands):
         words = CommandWords.of(ways)
         passed = self._passed(command.words) if command.passes else words
         return Call(words, named, passed, command.is_call, self._may_begin_later(command))
-
-    def _may_begin_later(self, command: Command) -> bool:
-        """Whether its program may be a later one of the words that it seems to begin with."""
-        has_all = any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
-        return self._values.shifts and has_all and not self._tool(command.program)
 
     def _passed(self, words: list[Word]) -> CommandWords:
         passed: list[Ways] = []
@@ -203,7 +200,7 @@ class UnreadWords(ShellCommands):
 
         texts = self._values.setting(one.name, make, is_certain=is_certain)
         for text in texts:
-            self._say(f"{one.name}={text}")
+            self._say(f"{one.name}={text}", is_certain=len(texts) == 1)
             self._hold(one.name, f"{REST}{text}" if one.appends else text)
         return any(REST in text for text in texts)
 
@@ -218,8 +215,8 @@ class UnreadWords(ShellCommands):
 
         self._values.setting(name, make)
         words = CommandWords.of(ways)
-        for text in words.together(self._index.takes_next):
-            self._say(text)
+        for text, is_certain in words.together(self._index.takes_next):
+            self._say(text, is_certain=is_certain)
         self._values.give(name, words.every())
         for one in words.every():
             self._keep(one)
@@ -227,10 +224,10 @@ class UnreadWords(ShellCommands):
 
     def _read(self, line: list[str], body: str, *, is_computed: bool) -> None:
         """Look at what a command reads: a tool as data, a shell as a text, and others as they like."""
-        self._say(body)
+        program = line[0] if line else ""
+        self._say(body, is_certain=not self._tool(program))
         self._fed.append(body)
         self._has_unread |= UNREAD in body
-        program = line[0] if line else ""
         if self._tool(program):
             self._keep(body)
         elif program.rpartition("/")[2] in (*SHELLS, ".", "source"):

@@ -138,7 +138,7 @@ def _variables() -> Iterator[Greedy]:
     parted = ["sh", "-c", "vllm serve m $A-memory-utilization=0.95"]
     for wrapper in (["env"], ["env", "--"], ["env", "-i", "--"], ["nice", "env", "--"], ["sudo", "--"]):
         before = [*wrapper, "A=--gpu"]
-        yield Greedy(f"{' '.join(before)} before a shell", {"command": [*before, *parted]}, "denied", "denied")
+        yield Greedy(f"{' '.join(before)} before a shell", {"command": [*before, *parted]}, "limited", "denied")
     spaced = {"command": ["env", f"{CONF}={FRACTION} : 0.95", "python", "x"]}
     yield Greedy("env NAME=value with spaces", spaced, "denied", "denied")
     small, unread = variable(CONF, f"{FRACTION}:0.1"), variable("PYTORCH_ALLOC_CONF", None, **CONFIG_MAP)

@@ -104,11 +104,11 @@ _HARMLESS = (
 
 def dialects() -> Iterator[Greedy]:
     """Yield them by what becomes of them."""
-    yield from _texts("not set", [f"{one} vllm serve m $B{_REST}" for one in _SETTING], "denied", "denied")
+    yield from _texts("not set", [f"{one} vllm serve m $B{_REST}" for one in _SETTING], "limited", "denied")
     yield from _texts("one of several", _HOLDING, "warned", "denied")
-    yield from _texts("one of several that is above", _MAKING, "denied", "denied")
+    yield from _texts("one of several that is above", _MAKING, "limited", "denied")
     yield from _texts("hidden", _HIDING, "warned", "denied")
-    yield from _texts("said", _SAYING, "denied", "denied")
+    yield from _texts("said", _SAYING, "limited", "denied")
     yield from _texts("in other words", _HARMLESS, "kept", "kept")
     composed = f"A=--gpu; vllm serve m $A{_REST}"
     for words in _STARTERS:

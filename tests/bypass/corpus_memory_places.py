@@ -79,7 +79,7 @@ def places() -> Iterator[Greedy]:
     inner = [variable("U", "0.1"), variable(JAX, "0.1")]
     yield from _texts("no value", _NO_VALUES, "kept", "kept", inner)
     lost = [f"sudo -u app sh -c 'vllm serve m {USE}=${{U:-0.9}}'", f"env -i sh -c 'vllm serve m {USE}=${{U:-0.9}}'"]
-    yield from _texts("lost by a shell", lost, "denied", "denied", [variable("U", "0.1")])
+    yield from _texts("lost by a shell", lost, "limited", "denied", [variable("U", "0.1")])
     yield from _texts("named alone", _NAMED_ALONE, "warned", "denied")
     yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "warned", "denied")
     for words in _BEHIND_A_LETTER:

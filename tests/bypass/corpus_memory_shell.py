@@ -113,8 +113,8 @@ def shell_texts() -> Iterator[Greedy]:
     yield from _texts("reaching", REACHING, "warned", "denied")
     yield from _texts("harmless", HARMLESS, "kept", "kept")
     yield from _texts("disguised", DISGUISED, "warned", "denied")
-    yield from _texts("in parts", IN_PARTS, "denied", "denied")
-    yield from _texts("vanishing", VANISHING, "denied", "denied")
+    yield from _texts("in parts", IN_PARTS, "limited", "denied")
+    yield from _texts("vanishing", VANISHING, "limited", "denied")
     named = [*UNREAD, variable("POD", None, **NAME), variable("OTHER", None, **LABEL)]
     yield from _texts("named", NAMED, "kept", "kept", named)
     yield from _texts("not named", NOT_NAMED, "warned", "denied", named)

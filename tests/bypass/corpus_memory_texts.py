@@ -22,10 +22,10 @@ _DENIED = (
     f"setenv {JAX} 0.95; python train.py",
     f"set -x {JAX} 0.95; python train.py",
     f"GPU_SHARE_FRACTION=0.95; vllm serve m {USE}=$GPU_SHARE_FRACTION",
-    f"vllm serve m `echo {USE}=0.95`",
     f"U=0.95; vllm serve m {USE} $U",
-    f"vllm serve m {USE}=${{U:-0.95}}",
 )  # fmt: skip
+# One of the values that it may have, or a tool's word.
+_POSSIBLE = (f"vllm serve m `echo {USE}=0.95`", f"vllm serve m {USE}=${{U:-0.95}}")
 # What such a text sets is seen by the shell alone.
 _UNREAD = (
     f"vllm serve m {USE}=$U",
@@ -80,6 +80,8 @@ def wrapped() -> Iterator[Greedy]:
 def texts() -> Iterator[Greedy]:
     for text in _DENIED:
         yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "denied", "denied")
+    for text in _POSSIBLE:
+        yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "limited", "denied")
     for text in _UNREAD:
         yield Greedy(f"the text {text!a}", {"command": ["sh", "-c", text]}, "warned", "denied")
     extra = [variable("EXTRA", f"{USE} 0.95")]

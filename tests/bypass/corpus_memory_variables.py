@@ -32,5 +32,5 @@ def of_variables() -> Iterator[Greedy]:
         "vllm serve m $A-memory-utilization=0.95",
     ):
         fields = {"command": ["sh", "-c", text], "env": [variable("A", "--gpu")]}
-        yield Greedy(f"{text} of env", fields, "denied", "denied")
+        yield Greedy(f"{text} of env", fields, "limited", "denied")
     yield Greedy("words of a file", {"command": ["xargs", "-a", "/x", "vllm", "serve", "m"]}, "warned", "denied")

@@ -77,7 +77,7 @@ def ways() -> Iterator[Greedy]:
     part = variable("PART", None, valueFrom={"configMapKeyRef": {"name": "a", "key": "b"}})
     extra = variable("EXTRA", None, valueFrom={"configMapKeyRef": {"name": "a", "key": "b"}})
     for kind, texts, under_mps, sliced in (
-        ("one way is above", _ABOVE, "denied", "denied"),
+        ("one way is above", _ABOVE, "limited", "denied"),
         ("a way is not told", _UNTOLD, "warned", "denied"),
         ("no way is above", _KEPT, "kept", "kept"),
     ):

@@ -5,8 +5,9 @@ from typing import Any, Literal, NamedTuple
 from tests.policies.pods import container, pod
 
 # lowered: the value is brought to the share. kept: there is nothing above it. warned: it cannot be read, and MPS
-# limits it. denied: MemoryArgumentAboveShare.
-Outcome = Literal["lowered", "kept", "warned", "denied"]
+# limits it. denied: MemoryArgumentAboveShare. limited: denied where it is certain; one of several values that may stand
+# there is a warning, and MPS limits it.
+Outcome = Literal["lowered", "kept", "warned", "denied", "limited"]
 
 OWN = "registry.example/team/server:3"
 VLLM = "vllm/vllm-openai:v0.11.0"

@@ -83,8 +83,12 @@ class CommandWords:
                 raise UnreadableError
         return [" ".join(text) for text in texts]
 
-    def together(self, opens: Callable[[str], bool]) -> Iterator[str]:
-        """Yield words that stand behind each other: all that are certain, and whatever may follow one that *opens*."""
+    def together(self, opens: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
+        """
+        Yield words that stand behind each other, and whether they do for certain.
+
+        Together are all that are certain, and each that may follow one that *opens*.
+        """
         run: list[str] = []
         for place, ways in enumerate(self.places):
             following = self.places[place + 1 : place + 2]
@@ -93,14 +97,14 @@ class CommandWords:
                 run += ways[0]
                 continue
             if run:
-                yield " ".join(run)
+                yield " ".join(run), True
                 run = []
             opening = [way for way in ways if way and opens(way[-1])]
             ends = self._behind_one(place + 1) if opening else []
             for way in ways:
-                yield from (" ".join([*way, end]) for end in (way in opening and ends) or [""])
+                yield from ((" ".join([*way, end]), False) for end in (way in opening and ends) or [""])
         if run:
-            yield " ".join(run)
+            yield " ".join(run), True
 
     def _behind_one(self, place: int) -> list[str]:
         """List the words that may stand at *place* as the value of an option."""

@@ -5,13 +5,14 @@ It is read, never rewritten: quoting and variables are the shell's. What a shell
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
 
 _MOST_UNREAD: Final = 1024  # options in one text
 BETWEEN: Final = "\x7f"  # stands between the words of a command line that are read as one text
+POSSIBLE: Final = f"{BETWEEN}{BETWEEN}"  # behind it stands what is only one of several that may
 
 # $NAME and ${NAME}; then what else a shell computes, cut at what opens it so that the words inside are read.
 _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", re.ASCII | re.DOTALL)
@@ -51,6 +52,14 @@ def in_plain_words(text: str, variables: Variables, *, computed: str = A_VALUE) 
     for sign, other in _SPACED.items():  # to translate all at once takes ten times as long there
         text = text.replace(chr(sign), "" if other is None else chr(other))
     return text
+
+
+def joined(plain: Iterable[str]) -> str:
+    """Write texts as one, in which what is certain stands before what is possible."""
+    parts = [one.partition(POSSIBLE) for one in plain]
+    possible = BETWEEN.join([behind for _, _, behind in parts if behind])
+    certain = BETWEEN.join([one for one, _, _ in parts])
+    return f"{certain}{POSSIBLE}{possible}" if possible else certain
 
 
 def has_braces(text: str) -> bool:

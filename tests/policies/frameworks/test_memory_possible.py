@@ -1,0 +1,74 @@
+"""What a shell's text may set, as one of several values or as a tool's word: MPS limits it, and nothing else does."""
+
+from typing import Any
+
+import pytest
+
+from tests.policies.pods import container, denied, granted, pod, policies
+
+USE = "--gpu-memory-utilization"
+JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+SLICED = policies("strategy: time-slicing")
+DENYING = policies("frameworks: {onConflict: deny}")
+
+
+def bash(text: str, *words: str) -> dict[str, Any]:
+    return pod("0.2", container(image="vllm/vllm-openai:v0.11.0", command=["bash", "-c", text, *words]))
+
+
+POSSIBLE = {
+    "a port among the words": bash(
+        'until nc -z "$1" "$2"; do sleep 1; done; shift 2; exec "$@"',
+        "x",
+        "db",
+        "5432",
+        "vllm",
+        "serve",
+        "m",
+        USE,
+        "0.2",
+    ),
+    "an argument of a function": bash(f'f() {{ vllm serve "$1" --port "$2" {USE} "$3"; }}; f m 8000 0.2'),
+    "a variable's argument of a function": bash(f'f() {{ {JAX}=$2 python "$1" --steps "$3"; }}; f a.py 0.2 1000'),
+    "an element of an array": bash(f'A=(m 8000 0.2); exec vllm serve "${{A[0]}}" {USE} "${{A[2]}}"'),
+    "a value by its key": bash(f'declare -A C=([port]=8000 [util]=0.2); exec vllm serve m {USE} "${{C[util]}}"'),
+    "a loop over options": bash(
+        f'while [[ $# -gt 0 ]]; do case $1 in --port) P=$2;; --util) U=$2;; esac; shift 2; done; vllm serve {USE} "$U"',
+        *("x", "--port", "8000", "--util", "0.2"),
+    ),
+    "a branch that is not taken": bash(f"if [ -d /x ]; then U=0.9; else U=0.2; fi; vllm serve m {USE} $U"),
+    "a word of a tool": bash(f"echo 'vllm serve m {USE}=0.9' > /x.sh; sh /x.sh"),
+    "a word of a tool behind a wrapper": bash(f"timeout 9 echo 'vllm serve m {USE}=0.9'"),
+    "what a tool reads": bash(f"cat > /x.sh <<'E'\nvllm serve m {USE}=0.9\nE\nsh /x.sh"),
+    "a pattern of a case": bash(f"case $1 in {USE}=0.9) exit 1;; esac; vllm serve m {USE}=0.2"),
+    "a word for a function that echoes it": bash(f"f() {{ echo $*; }}\nf {USE}=0.9\nvllm serve m {USE}=0.2"),
+}
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+def test_one_of_several_values_is_a_warning_under_mps_and_denied_under_time_slicing(name: str) -> None:
+    warnings = granted(POSSIBLE[name]).warnings
+    assert any(" may be " in text and text.endswith("; MPS limits it") for text in warnings), warnings
+    deny = denied(POSSIBLE[name], SLICED)
+    assert deny.code == "MemoryArgumentAboveShare"
+    assert 'Container "main" may set ' in deny.message
+
+
+@pytest.mark.parametrize("name", ["a port among the words", "an element of an array"])
+def test_it_is_denied_under_mps_too_where_the_policy_says_so_of_what_cannot_be_lowered(name: str) -> None:
+    assert denied(POSSIBLE[name], DENYING).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"U=0.9; vllm serve m {USE} $U",
+        f'A=(m {USE} 0.9); vllm serve "${{A[@]}}"',
+        f"if [ -d /x ]; then vllm serve m {USE} 0.9; fi",
+        f"if [ -d /x ]; then export {JAX}=0.9; fi; python x",
+        f"echo {USE}=0.9; vllm serve m {USE}=0.9",
+        f"python3 - <<E\n{JAX}=0.9\nE",
+    ],
+)
+def test_what_stands_there_for_certain_is_denied_under_mps_too(text: str) -> None:
+    assert 'Container "main" sets ' in denied(bash(text)).message
