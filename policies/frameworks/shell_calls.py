@@ -4,7 +4,7 @@ import re
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
+from policies.frameworks.command_line import POSIX_SHELLS, SHELLS, unwrapped
 from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
@@ -12,6 +12,7 @@ from policies.frameworks.shell.options import behind_options, is_input
 from policies.frameworks.shell.patterns import DASHED
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
+from policies.frameworks.shell.tools import runs_another, tool, without_pattern, writes_no_word
 from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
 
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
@@ -143,3 +144,28 @@ class ShellCalls(ShellTexts):
             self._find(match[0])
         elif (_SPACE.search(text) or is_unknown) and (COMPUTED.search(text) or ANYTHING in text or "{" in text):
             self._may_run(text)
+
+    def _is_function(self, program: str) -> bool:
+        return program in self._functions or "alias" in self._functions
+
+    def _tool(self, program: str) -> str:
+        return "" if self._is_function(program) else tool(program)
+
+    def _is_tool(self, words: CommandWords) -> bool:
+        return bool(self._tool(words.line[0])) and not runs_another([*words.line, *words.uncertain()])
+
+    def _tool_behind(self, words: CommandWords) -> str:
+        """Return the tool that a command starts, behind wrappers or not, if it starts nothing else."""
+        at, takes_text = unwrapped(words.line)
+        is_tool = not takes_text and at < len(words.line) and self._is_tool(words.behind(at))
+        return tool(words.line[at]) if is_tool else ""
+
+    def _written_by(self, name: str, words: CommandWords) -> CommandWords:
+        """Return which of its *words* a tool may write somewhere, in a text that shells run as a whole."""
+        if self._depth != self._runs:
+            return words  # of another language, "[ ]" is a list
+        if writes_no_word(name, words.every()):
+            return CommandWords([])
+        return CommandWords(
+            [[tuple(without_pattern(name, one) for one in way) for way in ways] for ways in words.places]
+        )

@@ -18,7 +18,11 @@ from policies.frameworks.shell.options import (
 from policies.frameworks.shell.rest import SPACE
 from policies.frameworks.shell.script import ALL, Command, Reference
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.tools import runs_another, takes_any_word, tool, writes_a_value, writes_nothing
+from policies.frameworks.shell.tools import (
+    takes_any_word,
+    writes_a_value,
+    writes_nothing,
+)
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import may_take
 
@@ -133,24 +137,10 @@ class ShellCommands(ShellCalls):
     def _is_in_text(self, words: list[str]) -> bool:
         return self._runs > 0 or (self._depth > 0 and self._names_framework(" ".join(words)))
 
-    def _is_function(self, program: str) -> bool:
-        return program in self._functions or "alias" in self._functions
-
-    def _tool(self, program: str) -> str:
-        return "" if self._is_function(program) else tool(program)
-
-    def _is_tool(self, words: CommandWords) -> bool:
-        return bool(self._tool(words.line[0])) and not runs_another([*words.line, *words.uncertain()])
-
     def _may_begin_later(self, command: Command) -> bool:
         """Whether its program may be a later one of the words that it seems to begin with."""
         has_all = any(isinstance(part, Reference) and part.is_all for word in command.words for part in word)
         return self._values.shifts and has_all and not self._tool(command.program)
-
-    def _is_harmless(self, words: CommandWords) -> bool:
-        """Whether a command starts nothing but a tool, behind wrappers or not."""
-        at, takes_text = unwrapped(words.line)
-        return not takes_text and at < len(words.line) and self._is_tool(words.behind(at))
 
     def _set_by(self, line: list[str], uncertain: list[str]) -> None:
         """Take note of the variables that a built-in command sets."""

@@ -140,7 +140,8 @@ class UnreadWords(ShellCommands):
         self._values.calculates |= command.calculates
         for word in command.beside:
             for text in self._values.texts(word):
-                self._say(text, is_certain=False)
+                if command.redirects or command.is_test or self._depth != self._runs:  # else it is a pattern
+                    self._say(text, is_certain=False)
         reads = command.words[:1] == [(Literal("read", is_quoted=False),)] and not self._is_function("read")
         sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
         kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain)}
@@ -158,9 +159,10 @@ class UnreadWords(ShellCommands):
         return self._computed if command.reads_file else ""
 
     def _get(self, call: Call) -> str:
-        is_kept = self._is_harmless(call.words) or self._calls_own(call)
-        for text, is_certain in call.words.together(self._index.takes_next):
-            self._say(text, is_certain=is_certain and not is_kept)
+        name = self._tool_behind(call.words)
+        said = self._written_by(name, call.words) if name else call.words
+        for text, is_certain in said.together(self._index.takes_next):
+            self._say(text, is_certain=is_certain and not (name or self._calls_own(call)))
         self._has_unread |= any(ANYTHING in one for one in call.words.every())
         self._undefines |= self._depth > 0 and self._may_undefine(call.words.every())
         if any(one.startswith(FUNCTION_OF_BASH) for one in call.words.every()):

@@ -63,9 +63,11 @@ _NO_VALUES = (
     "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.15; sleep 3",
     "tritonserver --backend-config=tensorflow,gpu-memory-fraction=0.15|tee /log",
 )
-_NAMED_ALONE = (
+_SOUGHT = (
     f"if vllm serve --help | grep -q -- {USE}; then exec vllm serve m {USE} 0.1; fi",
     f"vllm serve --help | grep -q -- {USE} && exec vllm serve m {USE} 0.1",
+)
+_NAMED_ALONE = (
     f"echo 'with {USE}'; exec vllm serve m {USE} 0.1",
     f"echo 'with {USE}'\nexec vllm serve m {USE} 0.1",
 )
@@ -80,6 +82,7 @@ def places() -> Iterator[Greedy]:
     yield from _texts("no value", _NO_VALUES, "kept", "kept", inner)
     lost = [f"sudo -u app sh -c 'vllm serve m {USE}=${{U:-0.9}}'", f"env -i sh -c 'vllm serve m {USE}=${{U:-0.9}}'"]
     yield from _texts("lost by a shell", lost, "limited", "denied", [variable("U", "0.1")])
+    yield from _texts("sought", _SOUGHT, "kept", "kept")
     yield from _texts("named alone", _NAMED_ALONE, "warned", "denied")
     yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "warned", "denied")
     for words in _BEHIND_A_LETTER:

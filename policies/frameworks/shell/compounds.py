@@ -131,6 +131,7 @@ class CompoundReader(WordReader):
             raise UnreadableError
         parts = self._expanded(self._text[self._at : end.start()])
         self._command.beside.append(parts)
+        self._command.is_test = True
         for one in commands_of_dash(_SUBSTITUTION.sub("$_", self._text[self._at : end.start()])):
             self._absorb(self._nested(one))
         self._set_numbers(self._text[self._at : end.start()])

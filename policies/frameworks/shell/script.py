@@ -82,6 +82,7 @@ class Command:
     within: str = ""  # the function in whose body it stands
     redirects: bool = False
     duplicates: bool = False  # where it writes, as in `2>&1`
+    is_test: bool = False  # [[ ]], in which dash runs what stands behind || and the like
     reads_file: bool = False
     calculates: bool = False  # arithmetic, or an index
     is_piped: bool = False  # what it writes is read by the next one

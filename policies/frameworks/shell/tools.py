@@ -40,6 +40,9 @@ _NUMBERING: Final = frozenset(
 _SILENT: Final = frozenset(
     {":", "[", "cd", "exit", "false", "mkdir", "shift", "sleep", "test", "true", "umask", "wait"}
 )
+_MUTE: Final = frozenset({":", "[", "exit", "false", "nc", "netcat", "shift", "sleep", "test", "true", "wait"})
+_SEEKING: Final = frozenset({"egrep", "fgrep", "grep"})
+_REPLACING = re.compile(r"s([^\w\s\\;])(?:(?!\1)[^\\\n]|\\.)*+\1((?:(?!\1)[^\\\n]|\\.)*+)\1[gIp0-9]*")
 # How words begin that make a tool run what another word says.
 _RUNNING: Final = {
     "apt": ("-o", "--option"),
@@ -140,6 +143,17 @@ def runs_another(words: Sequence[str]) -> bool:
 def takes_any_word(program: str) -> bool:
     """Whether a tool that runs another gives it parts of whatever words it has, or what it reads."""
     return tool(program) in ("awk", "gawk", "mawk", "mapfile", "readarray", "sed")
+
+
+def writes_no_word(name: str, words: Sequence[str]) -> bool:
+    """Whether nothing that a tool writes has its own words in it, but in what it says of errors."""
+    return name in _MUTE or (name in _SEEKING and not any(one.startswith("--l") for one in words))  # --label
+
+
+def without_pattern(name: str, word: str) -> str:
+    """Leave out of a script of sed what it looks for, and keep what it writes."""
+    replacing = _REPLACING.fullmatch(word) if name == "sed" else None
+    return replacing[2] if replacing else word
 
 
 def writes_nothing(words: Sequence[str]) -> bool:

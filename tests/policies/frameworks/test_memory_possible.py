@@ -17,16 +17,8 @@ def bash(text: str, *words: str) -> dict[str, Any]:
 
 
 POSSIBLE = {
-    "a port among the words": bash(
-        'until nc -z "$1" "$2"; do sleep 1; done; shift 2; exec "$@"',
-        "x",
-        "db",
-        "5432",
-        "vllm",
-        "serve",
-        "m",
-        USE,
-        "0.2",
+    "a time among the words": bash(
+        't=$1; shift; exec timeout "$t" "$@"', "x", "3600", "vllm", "serve", "m", USE, "0.2"
     ),
     "an argument of a function": bash(f'f() {{ vllm serve "$1" --port "$2" {USE} "$3"; }}; f m 8000 0.2'),
     "a variable's argument of a function": bash(f'f() {{ {JAX}=$2 python "$1" --steps "$3"; }}; f a.py 0.2 1000'),
@@ -40,7 +32,6 @@ POSSIBLE = {
     "a word of a tool": bash(f"echo 'vllm serve m {USE}=0.9' > /x.sh; sh /x.sh"),
     "a word of a tool behind a wrapper": bash(f"timeout 9 echo 'vllm serve m {USE}=0.9'"),
     "what a tool reads": bash(f"cat > /x.sh <<'E'\nvllm serve m {USE}=0.9\nE\nsh /x.sh"),
-    "a pattern of a case": bash(f"case $1 in {USE}=0.9) exit 1;; esac; vllm serve m {USE}=0.2"),
     "a word for a function that echoes it": bash(f"f() {{ echo $*; }}\nf {USE}=0.9\nvllm serve m {USE}=0.2"),
 }
 
@@ -54,7 +45,7 @@ def test_one_of_several_values_is_a_warning_under_mps_and_denied_under_time_slic
     assert 'Container "main" may set ' in deny.message
 
 
-@pytest.mark.parametrize("name", ["a port among the words", "an element of an array"])
+@pytest.mark.parametrize("name", ["a time among the words", "an element of an array"])
 def test_it_is_denied_under_mps_too_where_the_policy_says_so_of_what_cannot_be_lowered(name: str) -> None:
     assert denied(POSSIBLE[name], DENYING).code == "MemoryArgumentAboveShare"
 
