@@ -10,10 +10,11 @@ from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options, is_input
 from policies.frameworks.shell.patterns import DASHED
+from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.tools import runs_another, tool, without_pattern, writes_no_word
-from policies.frameworks.shell_texts import COMPUTED, Reading, ShellTexts
+from policies.frameworks.shell_texts import COMPUTED, ShellTexts
 
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")

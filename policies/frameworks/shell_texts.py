@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
 from policies.frameworks.settings import SettingIndex
@@ -12,6 +12,7 @@ from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.options import is_input
 from policies.frameworks.shell.plain_words import has_braces, has_escapes, in_plain_words, unread_options
 from policies.frameworks.shell.reader import script_of
+from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import is_made_up
 from policies.frameworks.shell.said import Said
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
@@ -30,14 +31,6 @@ _TEXT_SIGNS = re.compile(
 _REFERRED = re.compile(r"\$\{?(\w+|@)")
 _ASSIGNS = re.compile(r"\b[A-Za-z_]\w*+=", re.ASCII)
 _NOT_SEEN: Final = ("#", "<", ">", "case")  # what behind them is no word to a shell may be one to another program
-
-
-class Reading(NamedTuple):
-    """Which shells read a text."""
-
-    reads: bool = True  # by what POSIX says
-    is_bash: bool = False  # and no other one
-    is_new: bool = True  # started for it
 
 
 class ShellTexts:
