@@ -51,18 +51,22 @@ class Values(ShellVariables):
         Raises:
             UnreadableError: If variables make more than in any real text.
         """
-        written = [one for one in word if isinstance(one, Literal)]
-        text = "".join([one.text for one in written])
-        if len(written) == len(word) and ANYTHING not in text:
+        literals = [one for one in word if isinstance(one, Literal)]
+        text = "".join([one.text for one in literals])
+        if len(literals) == len(word) and ANYTHING not in text:
             self._of_container.work(len(word) // _PARTS_OF_STEP)
-            return [(text,) if text or any(one.is_quoted for one in written) else ()]
+            return [(text,) if text or any(one.is_quoted for one in literals) else ()]
         found = {}
         for one in self._joined(word, splits=True):
             if one.count(_SPLIT) > _MOST_PIECES:
                 raise UnreadableError
-            pieces = [piece.replace(_QUOTED, "") for piece in one.split(_SPLIT) if piece]
+            written = [piece for piece in one.split(_SPLIT) if piece]
+            pieces = [piece.replace(_QUOTED, "") for piece in written]
             self._of_container.work(len(pieces))
             found[tuple(map(without_joined_rest, pieces))] = True
+            if any(piece != REST and pieces[place] == REST for place, piece in enumerate(written)):
+                # It is quoted: a word all the same, of which nothing may be left.
+                found[tuple("" if piece == REST else without_joined_rest(piece) for piece in pieces)] = True
             if len(pieces) > 1 and not self.is_known("IFS"):  # it may not be split there
                 found[(without_joined_rest(" ".join(pieces)),)] = True
         return list(found)
