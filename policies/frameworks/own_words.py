@@ -84,6 +84,8 @@ class Words:
             name, equals, value = word.partition("=")
             if word.startswith("-") and self._index.of_option(name):
                 yield from self._in_word(position, word)
+            elif word.startswith(UNREAD) and self._index.takes_next(word):
+                texts.append(f"{word} {self._following(position)}")
             elif (known := self._index.variable(name)) not in self._index.variables or _SPACE.search(value):
                 texts.append(word)
             elif equals:

@@ -16,6 +16,7 @@ _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
 # Programs that take words from a file or their input, or variables from a program: no inert words.
 _TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
+_UNREAD = re.compile(r"\A(?:\0[\1-\x08] ?)++")  # what a word begins with
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
 
@@ -152,7 +153,8 @@ class SettingIndex:
         return self.options.get(canonical(option), [])
 
     def takes_next(self, word: str) -> bool:
-        """Whether the word behind *word* is the value of a setting."""
+        """Whether the word behind *word* may be the value of a setting."""
+        word = _UNREAD.sub("", word, count=1)  # it may be nothing
         return word in self.variables or (word.startswith("-") and bool(self.of_option(word)))
 
     def may_become_one(self, start: str) -> bool:

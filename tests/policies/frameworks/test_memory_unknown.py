@@ -64,6 +64,12 @@ def test_where_the_policy_denies_what_is_only_possible_is_still_a_warning_under_
     assert "cannot be read" in warning
 
 
+def test_an_option_behind_a_label_that_may_be_empty_is_one() -> None:
+    env = [{"name": "L", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['l']"}}}]
+    on = pod("0.2", container(image=OWN, args=["$(L)--gpu-memory-utilization", "0.95"], env=env))
+    assert denied(on).code == "MemoryArgumentAboveShare"
+
+
 def test_for_whole_gpus_nothing_need_be_read() -> None:
     on = pod("1", container(image=OWN, args=["$(X)"], env=[{"name": "X", "valueFrom": {"secretKeyRef": {}}}]))
     assert granted(on, policies("strategy: time-slicing")).warnings == ()
