@@ -27,6 +27,17 @@ _SPACE = re.compile(r"\s")
 class ShellCalls(ShellTexts):
     """Looks at what a command hands on."""
 
+    def _begin(self) -> None:
+        """Take note of what is known before any command is looked at, so that it need not be looked at again."""
+        if self._is_new and self._depth == self._runs == 1:
+            self._known = self._of_commands()
+        self._is_new = False
+
+    def _of_commands(self) -> tuple[int, ...]:
+        """Count what says what a command does: functions, what undoes them, and that it may read what others write."""
+        names = self._functions, self._open_functions, self._loose_functions
+        return (*map(len, names), self._is_fed, self._undefines)
+
     def _run_words(self, program: str, words: CommandWords) -> None:
         """Read what `eval` or `trap` is given."""
         if self._values.shifts and any(len(text) > 1 for ways in words.places for text in (*ways, words.places)):

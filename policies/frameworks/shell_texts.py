@@ -54,6 +54,7 @@ class ShellTexts:
         self._open: list[str] = []  # texts that are being read
         self._is_fed = False  # something may read what others write
         self._is_bash = False  # no other shell reads the text
+        self._known: tuple[int, ...] = ()  # of commands, before the first was looked at
         self.taking: dict[tuple[str, ...], None] = {}  # words that may take variables from a framework, each once
         self.lists: dict[tuple[str, str], None] = {}  # variables of several settings, and what they are set to
         self.start: str | None = None  # how an option begins that nobody can read: "" may be any
@@ -65,6 +66,7 @@ class ShellTexts:
         self._sure: set[str] = set()  # those that a shell runs for certain
         self._kept: list[str] = []  # texts that a shell may run later, if one runs what it is given elsewhere
         self._said = Said()
+        self._is_new = True  # no command of a text was looked at
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
         self._has_body = self._feeds = False  # the command that is looked at has a here-document, or writes for another
@@ -237,7 +239,7 @@ class ShellTexts:
         is_computed = ANYTHING in plain or (
             joined != text and ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)
         )
-        is_computed = is_computed or not self._values.names_set().isdisjoint(_REFERRED.findall(text))
+        is_computed = is_computed or self._values.sets_any(_REFERRED.findall(text))
         is_computed = is_computed or ("IFS" in text and "$" in text)  # values are split where nobody reads
         if is_computed or has_braces(text) or (not reads and has_escapes(text)):
             self._find("")

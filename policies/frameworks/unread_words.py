@@ -75,7 +75,7 @@ class UnreadWords(ShellCommands):
         for _ in range(_MOST_ROUNDS):
             self._values.again()
             self._again()
-            before = len(self._functions), self._is_fed, self._undefines
+            self._known = self._of_commands()
             try:
                 self._get(Call(line, list(words), line))
                 self._run_kept()
@@ -83,8 +83,7 @@ class UnreadWords(ShellCommands):
                     self._say(f"{name}={A_VALUE}")
             except UnreadableError:
                 self._find("")
-            after = len(self._functions), self._is_fed, self._undefines
-            is_settled = not self._values.has_changed and before == after
+            is_settled = not self._values.has_changed and self._known == self._of_commands()
             if self.start == "" or is_settled:
                 return
         self._find("")
@@ -96,6 +95,7 @@ class UnreadWords(ShellCommands):
         self._open_functions |= script.open_functions
         self._loose_functions |= script.functions if self._depth != self._runs else set()
         self._is_fed |= script.pipes or any(one.reads_file or one.reads for one in script.commands)
+        self._begin()
         written = ""
         duplicates = any(one.duplicates for one in script.commands)  # what a pipe's first command writes, too
         for command in script.commands:

@@ -9,7 +9,8 @@ from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
-from policies.frameworks.shell.variables import MOST_VALUES, ShellVariables, one_of
+from policies.frameworks.shell.several import MOST_VALUES, one_of
+from policies.frameworks.shell.variables import ShellVariables
 
 _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it

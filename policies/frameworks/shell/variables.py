@@ -5,7 +5,6 @@ Where it stands does not matter: a branch may not be run, a variable may be read
 set. Only what a text sets before it does anything else is certain.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -24,10 +23,9 @@ from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
+from policies.frameworks.shell.several import MOST_VALUES, PLAIN, few, one_of
 from policies.frameworks.shell.signs import names_of_numbers
 
-MOST_VALUES: Final = 16  # of one variable, and of one word
-PLAIN: Final = re.compile(f"(?!-)(?:[\\w./:@%+,-]++|{A_VALUE}|{A_NAME}|{TOLD})*+", re.ASCII)
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
@@ -114,9 +112,10 @@ class ShellVariables:
         return groups
 
     def _scalar(self, name: str) -> list[str]:
-        self._asked.add(name)
-        if name == self._now:
+        if name == self._now:  # what it is set to then is no news
+            self._asked.add("")
             return self._before(name) if self._is_first else [REST]
+        self._asked.add(name)
         held = self._held.get(name, [])
         is_set = held or f"{name}{ALL}" in self._groups
         before = () if is_set and name in (ZERO, *self.certain - self._kept) else self._before(name)
@@ -148,17 +147,19 @@ class ShellVariables:
             return [A_VALUE]
         return ["", value] if self._loses_environment else [value]
 
-    def names_set(self) -> set[str]:
-        """Return the names of the variables that anything sets."""
-        return {name.rstrip(ALL) for name in (*self._held, *self._groups)}
+    def sets_any(self, names: Sequence[str]) -> bool:
+        """Whether anything sets one of the variables *names*."""
+        self._asked.update(names)
+        return not {name.rstrip(ALL) for name in (*self._held, *self._groups)}.isdisjoint(names)
 
     def told(self, name: str) -> str:
         """Return what the container says that the variable *name* holds, where nothing makes it another; else ""."""
-        is_first = name == self._now and self._is_first
-        if self._is_lost or not (is_first or self.is_known(name)):
-            return ""
         value, *others = self._before(name)
-        return "" if others or (UNREAD in value and value != TOLD) else value
+        if others or (UNREAD in value and value != TOLD):
+            return ""
+        self._asked.add(name)
+        is_first = name == self._now and self._is_first
+        return value if not self._is_lost and (is_first or self.is_known(name)) else ""
 
     def is_known(self, name: str) -> bool:
         """Whether the text does not set the variable *name*."""
@@ -231,15 +232,3 @@ class ShellVariables:
         groups.append(group)
         if len(groups) > MOST_VALUES or sum(map(len, groups)) > _MOST_WORDS:
             self._groups[name] = [(ANYTHING,)]
-
-
-def few(values: Iterable[str]) -> list[str]:
-    """Tell values apart, unless they are too many."""
-    some = list(values)
-    return some if len(some) <= MOST_VALUES else one_of(some)
-
-
-def one_of(values: Iterable[str]) -> list[str]:
-    """Stand for one of many values."""
-    some = list(values)
-    return some if len(some) == 1 else [A_VALUE if all(map(PLAIN.fullmatch, some)) else ANYTHING]

@@ -55,6 +55,19 @@ def test_a_text_of_any_length_costs_a_bounded_number_of_tokens(unit: str) -> Non
     assert calls <= MOST_STEPS
 
 
+def commands_looked_at(text: str) -> int:
+    made = 0
+
+    class Counting(Recorder):
+        def _judge(self, call: Call) -> str:
+            nonlocal made
+            made += 1
+            return super()._judge(call)
+
+    Counting().look_at(["bash", "-c", text], is_command=True)
+    return made
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -74,16 +87,21 @@ def test_a_text_of_any_length_costs_a_bounded_number_of_tokens(unit: str) -> Non
     ids=lambda text: text[:40],
 )
 def test_what_is_set_again_and_again_comes_to_an_end(text: str) -> None:
-    made = 0
+    assert commands_looked_at(text) < 6 * 600
 
-    class Counting(Recorder):
-        def _judge(self, call: Call) -> str:
-            nonlocal made
-            made += 1
-            return super()._judge(call)
 
-    Counting().look_at(["bash", "-c", text], is_command=True)
-    assert made < 6 * 600
+@pytest.mark.parametrize(
+    "text",
+    ["export A=${A:-b}; p $A", 'A="$A b"; p $A', "f() { p $A; }; f", 'a | p; B="$(p $A)"'],
+)
+def test_a_text_is_read_once_where_nothing_is_set_that_was_looked_at(text: str) -> None:
+    once = commands_looked_at(f"p; {text}")
+    assert once == commands_looked_at(text) + 1
+
+
+def test_a_text_is_read_again_where_a_function_gets_another_body_behind_its_call() -> None:
+    text = "f() { :; }; f --gpu; eval 'f() (p $1)'"
+    assert commands_looked_at(f"p; {text}") == commands_looked_at(text) + 2
 
 
 @pytest.mark.parametrize("value", ["env -u", "exec -a", "timeout -k", "sudo -u", "nice -n", "xargs -n", "env", "$(("])
