@@ -38,6 +38,10 @@ class ShellCalls(ShellTexts):
         names = self._functions, self._open_functions, self._loose_functions
         return (*map(len, names), self._is_fed, self._undefines)
 
+    def _context_of(self, text: str) -> str:
+        """Return whose words $1 is one of in *text*; no function has such a name."""
+        return f"{POSITIONAL}#{self._contexts.setdefault(text, len(self._contexts))}"
+
     def _run_words(self, program: str, words: CommandWords) -> None:
         """Read what `eval` or `trap` is given."""
         if self._values.shifts and any(len(text) > 1 for ways in words.places for text in (*ways, words.places)):

@@ -18,25 +18,18 @@ from policies.frameworks.shell.options import (
 from policies.frameworks.shell.rest import SPACE
 from policies.frameworks.shell.script import ALL, Command, Reference
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.tools import (
-    takes_any_word,
-    writes_a_value,
-    writes_nothing,
-)
-from policies.frameworks.shell_calls import ShellCalls
-from policies.frameworks.taken_variables import may_take
+from policies.frameworks.shell.tools import takes_any_word, writes_a_value, writes_nothing
+from policies.frameworks.shell_taking import ShellTaking
 
 _STEPS_OF_CALL: Final = 8  # beside one for each of its words
-_STEPS_OF_TAKING: Final = 20  # variables from a program
 _STEPS_OF_NAME: Final = 3  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
-_TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _CALLBACK = re.compile(r"-t*C")  # of mapfile
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
 
 
-class ShellCommands(ShellCalls):
+class ShellCommands(ShellTaking):
     """Looks at one command after the other."""
 
     def _judge(self, call: Call) -> str:
@@ -75,8 +68,8 @@ class ShellCommands(ShellCalls):
 
     def _hand_on(self, call: Call) -> None:
         """Look at a text that a wrapper hands to a shell."""
-        for text in call.words.joined():
-            self._run(_TEXT_OPTION.sub("", text, count=1).replace("\\_", " "))
+        for text in self._texts_for_shell(call.words):
+            self._run(text)
         self._give_text(call)
         for one in call.words.every():
             self._may_be_option(one, is_unknown=True)
@@ -112,7 +105,7 @@ class ShellCommands(ShellCalls):
         wrappers, started = call.words.up_to(at), call.words.behind(at)
         if any(one.startswith(ANYTHING) for one in wrappers.every()):
             self._find("")
-        if has_odd_option(wrappers.every()):
+        if has_odd_option(call.words.every() if takes_text else wrappers.every()):
             self._find("")
         # Elsewhere the shell that has them puts their values in.
         if (takes_text or any(map(_may_be_text, started.every()))) and loses_environment(call.words.every()):
@@ -120,9 +113,7 @@ class ShellCommands(ShellCalls):
         words = set(wrappers.every())
         # IFS is what a shell sets at its start.
         self._name([one for one in call.named if one in words and not one.startswith("IFS=")])
-        if started.places and may_take(wrappers.every(), started.line[0]) and not self._is_tool(started):
-            self._of_container.work(_STEPS_OF_TAKING)
-            self.taking[tuple(wrappers.every())] = None
+        self._take(call, at, takes_text=takes_text)
 
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
@@ -164,7 +155,7 @@ class ShellCommands(ShellCalls):
         operands = named[named.index(program) + 1 :] if program in named else named
         self._name(operands)
         self._set_by([program, *operands], [])
-        if program == "unset":
+        if program == "unset" or "+x" in operands:
             self.taking[program, *operands] = None
         try:
             for one in emptied([program, *operands]):
@@ -195,6 +186,7 @@ class ShellCommands(ShellCalls):
             self._find("")
         elif program in (".", "source") and any(map(is_input, every[1:])):
             self._reads_input |= not self._has_body
+        self._take_in_texts(call.words.line)
         for one in () if self._calls_own(call) else dict.fromkeys(every):
             self._may_be_option(one, is_unknown=UNREAD in program)
         return self._computed

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
@@ -15,7 +15,7 @@ from policies.frameworks.shell.reader import script_of
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import is_made_up
 from policies.frameworks.shell.said import Said
-from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, Script
+from policies.frameworks.shell.script import EVERYWHERE, Script
 from policies.frameworks.shell.signs import assigns_in_index, has_positional
 from policies.frameworks.shell.values import Values
 
@@ -85,10 +85,6 @@ class ShellTexts:
     def _substituted(self, script: Script) -> str:
         """Look at the commands of a substitution; returns a mark for what they write."""
         raise NotImplementedError
-
-    def _context_of(self, text: str) -> str:
-        """Return whose words $1 is one of in *text*; no function has such a name."""
-        return f"{POSITIONAL}#{self._contexts.setdefault(text, len(self._contexts))}"
 
     def _changes(self, program: str) -> bool:
         """Whether a program is a shell's own, or the text's, and may set something in it."""
@@ -167,19 +163,16 @@ class ShellTexts:
     def _run(self, text: str, *, is_text: bool = True, how: Reading | None = None, context: str = EVERYWHERE) -> bool:
         """Read a text that a shell runs, or may run, with the words of *context*; returns whether it can be read."""
         how = how or Reading()
-        key = text, how.is_bash
-        if key not in self._scripts:
-            self._scripts[key] = self._parsed(text, how) if how.reads and self._depth < _DEEPEST else None
+        key, script = (text, how.is_bash), self._script_of(text, how)
         if (text, is_text, context) in self._ran:
             if is_text and text in self._open:  # it runs itself, with what it has set
                 self._values.lose()
-            return self._scripts[key] is not None
+            return script is not None
         self._ran.add((text, is_text, context))
         self._sure |= {text} if is_text else set()
         if is_text and self._depth and is_made_up(text):
             self._find("")
         self._runs_kept |= is_text and UNREAD in text
-        script = self._scripts[key]
         is_told = script is not None and all(command.is_written for command in script.commands)
         with self._inside(text, how, context, is_text=is_text):
             if not is_text and is_told and not self._names_framework(text):
@@ -224,11 +217,15 @@ class ShellTexts:
         is_all_seen = is_text or not any(one in text for one in _NOT_SEEN)
         self._plain[text] = plain if is_all_seen else f"{self.plain(text)} {plain}"
 
-    def _parsed(self, text: str, how: Reading) -> Script | None:
-        try:
-            return script_of(text, self._of_container.count_token, is_bash=how.is_bash)
-        except UnreadableError:
-            return None
+    def _script_of(self, text: str, how: Reading) -> Script | None:
+        """Return the commands of a text; None if it cannot be read."""
+        key = text, how.is_bash
+        if key not in self._scripts:
+            self._scripts[key] = None
+            if how.reads and self._depth < _DEEPEST:
+                with suppress(UnreadableError):
+                    self._scripts[key] = script_of(text, self._of_container.count_token, is_bash=how.is_bash)
+        return self._scripts[key]
 
     def _unreadable(self, text: str, *, reads: bool) -> None:
         """Look at a text that a shell runs and that is not read: what may be computed there counts."""

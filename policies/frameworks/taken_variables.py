@@ -9,27 +9,37 @@ from policies.frameworks.shell.options import KEEPING, LOGIN
 
 # Programs and built-in commands before a program, as far as they take variables away, and their options that do.
 _STARTING: Final = {
+    "declare": re.compile("(?!)"),
     "doas": re.compile("doas"),
     "env": re.compile(r"-|-[0v]*i[0v]*|--ig[a-z-]*"),
     "exec": re.compile(r"-[acl]*c[acl]*"),
     "runuser": LOGIN,
+    "setpriv": re.compile("--reset-env"),
     "su": LOGIN,
     "sudo": re.compile("sudo"),
+    "typeset": re.compile("(?!)"),
     "unset": re.compile("(?!)"),
 }
+_UNSETTING: Final = {"declare": "declare +x", "typeset": "typeset +x", "unset": "unset"}
 _SERVICES: Final = frozenset(
     (
-        *("cron", "crond", "dpkg", "gcsfuse", "make", "mysql", "nginx", "nvidia-persistenced", "pg_isready", "psql"),
-        *("rsync", "service", "sshd", "sysctl", "systemctl", "tar", "update-ca-certificates"),
+        *("cron", "crond", "dpkg", "fusermount", "gcsfuse", "make", "modprobe", "mysql", "nginx"),
+        *("nvidia-persistenced", "pg_isready", "psql", "rsync", "rsyslogd", "s3fs", "service", "ssh-keygen", "sshd"),
+        *("sysctl", "systemctl", "tar", "update-ca-certificates"),
     )
 )
+_INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
 TAKING: Final = tuple(f"{name} " for name in _STARTING)  # what a text has in which anything is taken
 
 
-def may_take(words: Sequence[str], program: str) -> bool:
-    """Whether *words* before *program* may take variables from one that is a framework."""
-    is_taking = any(one.rpartition("/")[2] in _STARTING for one in words)
-    return is_taking and program.rpartition("/")[2] not in _SERVICES
+def may_take(words: Sequence[str]) -> bool:
+    """Whether *words* before a program may take variables from it."""
+    return any(one.rpartition("/")[2] in _STARTING for one in words)
+
+
+def is_service(line: Sequence[str]) -> bool:
+    """Whether a command line starts what is no framework, and no tool of which nothing matters."""
+    return line[0].rpartition("/")[2] in _SERVICES or _INSTALLING.fullmatch(" ".join(line[:3])) is not None
 
 
 class Taken(NamedTuple):
@@ -60,8 +70,8 @@ def taken_by(words: Sequence[str]) -> Taken:
             every = ""
         elif starter == "sudo" and option == "--preserve-env":
             kept.update(value.split(","))
-        elif starter == "unset":
-            named[word] = starter
+        elif starter in _UNSETTING:
+            named[word] = _UNSETTING[starter]
         elif starter == "env" and (option == "--unset" or before in ("-u", "--unset") or word.startswith("-u")):
             named[value or word.removeprefix("-u")] = "env -u"
         elif equals:
@@ -74,13 +84,13 @@ def fix(how: str, name: str, value: str) -> str:
     match how.split():
         case ["sudo"]:
             return f"Write sudo --preserve-env={name}"
-        case ["su" | "runuser" as starter, option]:
+        case ["su" | "runuser" | "setpriv" as starter, option]:
             return f"Write {starter} without {option}"
         case ["exec", _]:
             return "Write exec without -c"
         case ["doas"]:
             return f"Write doas env {name}={value}"
-        case ["unset"] | ["env", "-u"]:
+        case ["unset"] | ["env", "-u"] | [_, "+x"]:
             return f"Remove {how} {name}"
         case _:
             return f"Write {how} {name}={value}"

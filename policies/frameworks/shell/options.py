@@ -32,6 +32,8 @@ def loses_environment(wrappers: Sequence[str]) -> bool:
         return True
     if ("su" in names or "runuser" in names) and any(map(LOGIN.fullmatch, wrappers)):
         return True
+    if "setpriv" in names and "--reset-env" in wrappers:
+        return True
     return "env" in names and any(one.startswith("-") for one in wrappers[names.index("env") :])
 
 

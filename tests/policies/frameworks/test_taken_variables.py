@@ -28,6 +28,15 @@ TAKING = {
     f"{JAX}=0.1 python3 warmup.py; su -l app -c ./t": "Write su without -l",
     "env -vi ./t": f"Write env -vi {JAX}=0.2",
     "exec -cl ./t": "Write exec without -c",
+    "su -c 'python3 t.py' - app": "Write su without -",
+    "su -s /bin/bash -c 'git pull; ./t' -l app": "Write su without -l",
+    "sudo sh -c 'echo x > /etc/y; exec ./t'": f"Write sudo --preserve-env={JAX}",
+    "sudo sh -c 'echo $(./t)'": f"Write sudo --preserve-env={JAX}",
+    "sudo sh -c 'git -c core.pager=./t log'": f"Write sudo --preserve-env={JAX}",
+    f"flock /l -c 'unset {JAX}; ./t'": f"Remove unset {JAX}",
+    f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
+    f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
+    "setpriv --reset-env python3 t.py": "Write setpriv without --reset-env",
 }
 KEEPING = (
     "unset LD_LIBRARY_PATH; python3 t.py",
@@ -40,6 +49,11 @@ KEEPING = (
     f"sudo {JAX}=0.2 python3 t.py",
     "sudo apt-get update && sudo mkdir /x; python3 t.py",
     "sudo service ssh start; python3 t.py",
+    "sudo sh -c 'echo x > /etc/y'; python3 t.py",
+    "sudo -u app -- bash -lc 'cd /x && exec git pull'; python3 t.py",
+    "su - app -c 'mkdir -p x && git clone y'; python3 t.py",
+    "su -c 'git pull' - app; python3 t.py",
+    "sudo python3 -m pip install x; sudo /opt/conda/bin/conda install x; sudo ssh-keygen -A; python3 t.py",
     "su app -c 'python3 t.py'",
     "runuser -u app -- python3 t.py",
 )
