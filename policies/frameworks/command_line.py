@@ -111,6 +111,13 @@ class CommandLine:
         return [("python", *rest), *script]
 
 
+def characters_of(container: Container) -> int:
+    """Count those of the words and variables that a container has."""
+    lines = (container.command or (), container.args or (), *commands_beside(container))
+    values = [one.value for one in container.env or () if one.value]
+    return sum(sum(map(len, line)) for line in lines) + sum(map(len, values))
+
+
 @cache
 def _words(program: str) -> tuple[str, ...]:
     return tuple(program.split())

@@ -25,11 +25,13 @@ TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
-MOST_STEPS: Final = 7500  # of about a microsecond, in which shells' texts are read, in one pod
+MOST_STEPS: Final = 18_500  # of about a microsecond, in which shells' texts are read, in one pod
+LEAST_STEPS: Final = 7500  # in a large one, whose characters take time beside
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 CHARACTERS_OF_STEP: Final = 32  # that are made
-_STEPS_OF_TOKEN = 2
+_CHARACTERS_BESIDE: Final = 8  # of a pod's texts that take a step beside
+_STEPS_OF_TOKEN = 1
 _OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
@@ -51,12 +53,13 @@ class Allowance:
 
     __slots__ = ("_characters", "_references", "_rewritten_bytes", "_settings", "_steps")
 
-    def __init__(self) -> None:
+    def __init__(self, characters: int = 0) -> None:
+        """Begin with a pod of so many *characters* in its words and variables."""
         self._characters = MOST_EXPANDED
         self._references = MOST_REFERENCES
         self._rewritten_bytes = MOST_REWRITTEN
         self._settings = MOST_SETTINGS
-        self._steps = MOST_STEPS
+        self._steps = max(MOST_STEPS - characters // _CHARACTERS_BESIDE, LEAST_STEPS)
 
     def read(self, text: str, signs: Sequence[str] = ("$",)) -> None:
         """

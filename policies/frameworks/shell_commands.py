@@ -21,8 +21,8 @@ from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import takes_any_word, writes_a_value, writes_nothing
 from policies.frameworks.shell_taking import ShellTaking
 
-_STEPS_OF_CALL: Final = 8  # beside one for each of its words
-_STEPS_OF_NAME: Final = 3  # that a command may make a variable of
+_STEPS_OF_CALL: Final = 5  # beside one for each of its words
+_STEPS_OF_NAME: Final = 10  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _CALLBACK = re.compile(r"-t*C")  # of mapfile

@@ -14,7 +14,7 @@ from policies.frameworks.shell.tools import runs_another, tool
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import TAKING, is_service, may_take
 
-_STEPS_OF_TAKING: Final = 20  # variables from a program
+_STEPS_OF_TAKING: Final = 60  # variables from a program
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _PYTHON = re.compile(r"python[0-9.]*")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others

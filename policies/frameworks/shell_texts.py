@@ -21,9 +21,9 @@ from policies.frameworks.shell.values import Values
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
-_STEPS_OF_LOOK: Final = 15  # at a text that may be run
-_STEPS_OF_RUN: Final = 4  # of words that stand behind each other, beside those of their characters
-_STEPS_OF_TEXT: Final = 50  # beside those of what is in it
+_STEPS_OF_LOOK: Final = 45  # at a text that may be run
+_STEPS_OF_RUN: Final = 1  # of words that stand behind each other, beside those of their characters
+_STEPS_OF_TEXT: Final = 100  # beside those of what is in it
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
     r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"

@@ -37,7 +37,7 @@ from policies.frameworks.taken_variables import TAKING
 _WRITING = re.compile(r"\b(?:cat|echo|grep|printf|sed|tee) ")  # whose words are no settings for certain
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
-_STEPS_OF_COMMAND: Final = 6  # beside those of its call
+_STEPS_OF_COMMAND: Final = 16  # beside those of its call
 _STEPS_BESIDE: Final = 6  # for each thing that is no word of it
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
 

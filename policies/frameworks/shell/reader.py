@@ -26,6 +26,7 @@ from policies.frameworks.shell.signs import begins_at_home, names_file, without_
 from policies.frameworks.shell.words import BLANK
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
+_BLANKS = re.compile(r" +")
 _COMMENT = re.compile(r"#[^\n]*")
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 _ENDING: Final = "\n;&|"  # with which an operator begins
@@ -105,6 +106,9 @@ class Reader(HereDocumentReader):
     def _list(self) -> None:
         """Read commands up to a parenthesis that closes more than was opened, or the end."""
         while self._at < len(self._text) and not (self._text[self._at] == ")" and not self._open):
+            if blanks := _BLANKS.match(self._text, self._at):  # not counted, as what is between them is
+                self._at = blanks.end()
+                continue
             self._count()
             self._token()
         self._end()

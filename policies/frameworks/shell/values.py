@@ -16,9 +16,12 @@ _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
-_STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its ways
+_STEPS_OF_WORD: Final = 10  # that has to be put together, beside those of its ways
 _PARTS_OF_STEP: Final = 2
-_STEPS_OF_WAY: Final = 3  # beside those of its characters
+_STEPS_OF_WAY: Final = 2  # beside those of its characters
+_STEPS_OF_PIECE: Final = 2  # of several into which a way is split
+_FEW_WAYS: Final = 3  # of a word: what a variable holds, and its default
+_STEPS_OF_MANY: Final = 12  # for each way beside those, which comes to be said, judged and split
 
 
 class Values(ShellVariables):
@@ -63,7 +66,7 @@ class Values(ShellVariables):
                 raise UnreadableError
             written = [piece for piece in one.split(_SPLIT) if piece]
             pieces = [piece.replace(_QUOTED, "") for piece in written]
-            self._of_container.work(len(pieces))
+            self._of_container.work(_STEPS_OF_PIECE * len(pieces))
             found[tuple(map(without_joined_rest, pieces))] = True
             if any(piece != REST and pieces[place] == REST for place, piece in enumerate(written)):
                 # It is quoted: a word all the same, of which nothing may be left.
@@ -87,7 +90,7 @@ class Values(ShellVariables):
             ways *= len(some)
         if ways > MOST_VALUES and not is_alone:
             values, ways = {key: one_of(some) for key, some in values.items()}, 1
-        self._of_container.work(ways * len(word) // _PARTS_OF_STEP)
+        self._of_container.work(ways * len(word) // (_PARTS_OF_STEP if ways <= _FEW_WAYS else 1))
         made = []
         for way in product(*values.values()):
             chosen = dict(zip(values, way, strict=True))
@@ -98,7 +101,8 @@ class Values(ShellVariables):
         return made
 
     def _count(self, made: list[str]) -> None:
-        self._of_container.work(_STEPS_OF_WAY * len(made) + sum(map(len, made)) // CHARACTERS_OF_STEP)
+        steps = _STEPS_OF_WAY * len(made) + _STEPS_OF_MANY * max(0, len(made) - _FEW_WAYS)
+        self._of_container.work(steps + sum(map(len, made)) // CHARACTERS_OF_STEP)
 
     def _of_part(self, part: Part, *, is_alone: bool, splits: bool) -> list[str]:
         match part:

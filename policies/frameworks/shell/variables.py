@@ -29,7 +29,7 @@ from policies.frameworks.shell.signs import names_of_numbers
 _MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
-_STEPS_OF_LOOK: Final = 2  # at what a variable holds
+_STEPS_OF_LOOK: Final = 1  # at what a variable holds
 _CHARACTERS_OF_LOOK: Final = 8  # that each text counts as, beside its own
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 
