@@ -13,15 +13,7 @@ from policies.frameworks.expansion import ANYTHING, UnreadableError
 from policies.frameworks.shell.builtins import DECLARING, written
 from policies.frameworks.shell.compound_parts import here_document
 from policies.frameworks.shell.here_documents import HereDocumentReader
-from policies.frameworks.shell.script import (
-    Assignment,
-    Command,
-    Elements,
-    Here,
-    Literal,
-    Script,
-    Word,
-)
+from policies.frameworks.shell.script import Assignment, Command, Elements, Here, Literal, Script, Word
 from policies.frameworks.shell.signs import begins_at_home, names_file, without_index
 from policies.frameworks.shell.words import BLANK
 
@@ -116,6 +108,8 @@ class Reader(HereDocumentReader):
             raise UnreadableError
 
     def _end(self, operator: str = "") -> None:
+        if operator == "\n" and self._defined:  # whose body is in the next line, of the same command
+            return
         now = self._command
         self._script.pipes |= operator in _PIPES
         nest = self._nested_in()
