@@ -29,6 +29,7 @@ class Certainty:
         """Begin with a text; only in the *outermost* commands anything is certain."""
         self._holds = is_outermost
         self._before = ""  # the operator
+        self._is_joined = False  # the next command to the one before, which may stand in an earlier line
         self._is_doubtful = False  # an expansion may fail, and bash goes on with the next line that stands in nothing
         self._listed: list[Command] = []  # what is certain, unless & ends the list in which it stands
 
@@ -48,7 +49,7 @@ class Certainty:
         """
         if not (self._holds or self._listed):
             return False
-        is_end = operator == "\n" and not nest
+        is_end = operator == "\n" and not nest and not (command.is_empty and self._is_joined)
         if operator in ("&", ";") and not nest:
             self._end_list(is_aside=operator == "&")
         if command.is_empty:
@@ -56,6 +57,7 @@ class Certainty:
                 self._before = operator
             self._is_doubtful &= not is_end
             return False
+        self._is_joined = operator in _CONDITIONAL
         sets = _only_sets(command)
         self._holds = self._holds and (sets or not _changes(command))
         is_run = not nest and self._before not in _CONDITIONAL and operator not in _ASIDE
