@@ -7,8 +7,10 @@ filled before the next is begun.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from hashlib import sha256
 from itertools import combinations, islice
+from math import ceil
 
 from plugin.gpus.gpu import Gpu, weight
 from plugin.shares.division import Division
@@ -26,21 +28,21 @@ class Device:
     name: str  # a DNS label, unique on the node, the same after a restart
     size: Size
     gpus: tuple[Gpu, ...]
-    held_milli: int = 0  # of each GPU, rounded up, where a container holds it and the grid is another one by now
+    held: Fraction = Fraction(0)  # of each GPU, where a container holds it and the grid is another one by now
 
     @property
     def milli_of_each(self) -> int:
-        """What it takes of each of its GPUs, in thousandths."""
-        return self.held_milli or min(self.size.milli, MILLI_PER_GPU)
+        """What it takes of each of its GPUs, in thousandths; what is held is rounded up."""
+        return ceil(self.held * MILLI_PER_GPU) or min(self.size.milli, MILLI_PER_GPU)
 
 
 def devices_of(
-    shared: Sequence[SharedGpu], *, division: Division, kept: Mapping[str, tuple[Size, int, tuple[str, ...]]]
+    shared: Sequence[SharedGpu], *, division: Division, kept: Mapping[str, tuple[Size, Fraction, tuple[str, ...]]]
 ) -> tuple[Device, ...]:
     """
     List the devices of this node's GPUs and MIG instances; *division* says into how many vGPUs each is divided.
 
-    *kept* has, by name, the size, the thousandths of each GPU and the UUIDs of devices that containers hold: they stay
+    *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay
     though the grid has changed, or the scheduler would take what they hold for free.
     """
     ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
@@ -54,9 +56,9 @@ def devices_of(
         made.extend(_of_several(gpus, strategy, of))
     names = {device.name for device in made}
     by_uuid = {gpu.uuid: gpu for gpu in ordered}
-    for name, (size, milli, uuids) in sorted(kept.items()):
+    for name, (size, part, uuids) in sorted(kept.items()):
         if name not in names and all(uuid in by_uuid for uuid in uuids):
-            made.append(Device(name=name, size=size, gpus=tuple(by_uuid[uuid] for uuid in uuids), held_milli=milli))
+            made.append(Device(name=name, size=size, gpus=tuple(by_uuid[uuid] for uuid in uuids), held=part))
     return tuple(made)
 
 

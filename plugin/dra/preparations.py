@@ -69,11 +69,11 @@ class Preparations:
             for uid, prepared in self._of_this_boot().items():
                 restore_specification(self._cdi_dir, uid, prepared)
 
-    def kept(self) -> dict[str, tuple[Size, int, tuple[str, ...]]]:
-        """Return size, thousandths of each GPU, rounded up, and GPUs of each device that is held, by its name."""
+    def kept(self) -> dict[str, tuple[Size, Fraction, tuple[str, ...]]]:
+        """Return size, part of each GPU, and GPUs of each device that is held, by its name."""
         with self._changed:
             return {
-                one.name: (Size(one.strategy, one.milli, one.device), ceil(one.part * MILLI_PER_GPU), one.gpus)
+                one.name: (Size(one.strategy, one.milli, one.device), one.part, one.gpus)
                 for prepared in self._claims.values()
                 for one in prepared.devices
             }

@@ -5,7 +5,9 @@ A counter of each GPU counts its thousandths, so that devices which overlap are 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from hashlib import sha256
+from math import ceil
 from typing import Any
 
 from plugin.dra.devices import Device
@@ -50,7 +52,7 @@ def slice_specs(
         for device in devices
         if len({sets[gpu.label] for gpu in device.gpus}) == 1
     ]
-    parts: list[Spec] = [{"sharedCounters": list(_counter_sets(sets))}] if sets else []
+    parts: list[Spec] = [{"sharedCounters": list(_counter_sets(sets, devices))}] if sets else []
     parts += [
         {"devices": written[start : start + _MOST_DEVICES]} for start in range(0, len(written) or 1, _MOST_DEVICES)
     ]
@@ -88,10 +90,20 @@ def _canonical(value: Any) -> Any:
     return [_canonical(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _counter_sets(sets: Mapping[str, str]) -> Iterator[Spec]:
+def _counter_sets(sets: Mapping[str, str], devices: Sequence[Device]) -> Iterator[Spec]:
+    """
+    Count the thousandths of each GPU, and what rounding up adds to those that are held of an earlier number.
+
+    They may be more than 1000 together then, and a counter below nothing keeps the scheduler from the whole node.
+    """
+    more = dict.fromkeys(sets, 0)
+    for label in sets:
+        held = [one for one in devices if one.held and label in (gpu.label for gpu in one.gpus)]
+        exact = sum((one.held for one in held), Fraction(0))
+        more[label] = sum(one.milli_of_each for one in held) - ceil(exact * MILLI_PER_GPU)
     for name in dict.fromkeys(sets.values()):
         labels = [label for label, of in sets.items() if of == name]
-        yield {"name": name, "counters": {label: {"value": str(MILLI_PER_GPU)} for label in labels}}
+        yield {"name": name, "counters": {one: {"value": str(MILLI_PER_GPU + more[one])} for one in labels}}
 
 
 def _device(device: Device, sets: Mapping[str, str], faults: Mapping[str, str], driver_version: str) -> Spec:

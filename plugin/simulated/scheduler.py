@@ -65,6 +65,8 @@ class SimulatedScheduler:
         for name in held:
             for counter, number in _consumed(devices.get(name, {})):
                 left[counter] -= number
+        if min(left.values(), default=0) < 0:  # of any device of the pool
+            return None
         for name, device in devices.items():
             fits = all(left[counter] >= number for counter, number in _consumed(device))
             is_size = device["attributes"]["size"]["string"] == size

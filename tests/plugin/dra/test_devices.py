@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -69,8 +70,8 @@ def test_on_a_large_node_several_gpus_are_neighbours() -> None:
 
 
 def test_a_device_that_is_held_stays_and_one_of_a_gpu_that_is_unknown_does_not() -> None:
-    of_old_grid = {"gpu-00000000-300m-0": (Size("mps", 300), 301, ("GPU-00000000",))}
-    gone = {"gpu-9-100m-0": (Size("mps", 100), 100, ("GPU-9",))}
+    of_old_grid = {"gpu-00000000-300m-0": (Size("mps", 300), Fraction(3001, 10000), ("GPU-00000000",))}
+    gone = {"gpu-9-100m-0": (Size("mps", 100), Fraction(1, 10), ("GPU-9",))}
     devices = devices_of(shared(1), division=divided(4), kept=of_old_grid | gone)
     assert [(one.name, one.milli_of_each) for one in devices if one.size.milli == 300] == [("gpu-00000000-300m-0", 301)]
     assert not [one for one in devices if one.size.milli == 100]

@@ -124,3 +124,16 @@ def consumed(node: DraNode, size: str) -> set[str]:
 
 def sizes(node: DraNode) -> set[str]:
     return {attributes(one)["size"] for one in node.devices().values()}
+
+
+def test_a_gpu_full_of_an_earlier_number_keeps_no_other_gpu_from_pods(directory: Path) -> None:
+    with dra_node(directory) as node:
+        node.policies = "vgpusPerGpu: 3\n"
+        node.start("2xH200", devices=10)
+        claims = [node.schedule(f"third-{number}", share(333)) for number in range(3)]
+        for claim in claims:
+            node.run(claim)
+        (directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
+        wait_until(lambda: "200m" in {attributes(one)["size"] for one in node.devices().values()})
+        assert node.scheduler.schedule("fifth", {"c": share(200)}) is not None
+        assert node.scheduler.schedule("whole", {"c": share(1000)}) is None

@@ -2,6 +2,7 @@
 
 import json
 import os
+from fractions import Fraction
 from pathlib import Path
 from threading import Thread
 from time import sleep, thread_time
@@ -140,7 +141,7 @@ def test_after_a_change_of_the_number_no_gpu_is_given_away_beyond_its_whole(tmp_
         prepare(on, f"u{number}", device(35, "GPU-0", of=28))  # 945 thousandths by their sizes
     with pytest.raises(ClaimError, match=r"GPU-0 has 0\.035 free and 0\.056 is needed"):
         prepare(made(tmp_path), "next", device(55, "GPU-0", of=18))
-    assert {milli for _, milli, _ in on.kept().values()} == {36}
+    assert {part for _, part, _ in on.kept().values()} == {Fraction(1, 28)}
 
 
 def test_what_an_earlier_plugin_has_prepared_counts_by_its_size(tmp_path: Path) -> None:
