@@ -1,6 +1,8 @@
 """The variable by which a framework is told its share: set for it, or joined to what its user has set in it."""
 
+import re
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from policies.changes import AddVariable, ReplaceVariable
@@ -18,26 +20,31 @@ class Told(NamedTuple):
 
 
 def told(env: Sequence[Variable], words: Collection[str], wanted: Wanted) -> Told:
-    """Set what is *wanted* by a variable beside those of *env*, by the name that the *words* of its program use."""
-    spelling = _named(words, wanted.memory.spellings)
-    if not spelling.separator:
-        return Told(AddVariable(spelling.name, wanted.text(spelling)))
+    """Set what is *wanted* by a variable beside those of *env*, by the name that *env* or the *words* set."""
+    spellings = [one for one in wanted.memory.spellings if one.variable]
     places = {variable.name: index for index, variable in enumerate(env)}  # the last one counts
-    for one in wanted.memory.spellings:
+    for one in spellings if spellings[0].separator else ():
         if one.separator and one.name in places:
             return _joined(places[one.name], env[places[one.name]], one, wanted)
+    texts = [*words, *(one.value or "" for one in env)]
+    spelling = next((one for one in _alike(spellings) if any(map(_setting(one).search, texts))), spellings[0])
     return Told(AddVariable(spelling.name, wanted.text(spelling)))
 
 
-def _named(words: Collection[str], spellings: Sequence[Spelling]) -> Spelling:
+def _alike(spellings: Sequence[Spelling]) -> Sequence[Spelling]:
     """
-    Return the spelling that *words* set to a value, of those that are written alike; else the first.
+    Return those that are written like the first one.
 
     A program that is told by two names stops (JAX), or believes one of them (PyTorch, by its version).
     """
     first = spellings[0]
-    alike = [one for one in spellings if one.variable and (one.value, one.separator) == (first.value, first.separator)]
-    return next((one for one in alike if any(f"{one.variable}=" in word for word in words)), first)
+    return [one for one in spellings if (one.value, one.separator) == (first.value, first.separator)]
+
+
+@cache
+def _setting(spelling: Spelling) -> re.Pattern[str]:
+    """Match what sets a variable in a text: `NAME=value`, `${NAME:=value}`, or the name as a word before its value."""
+    return re.compile(rf"(?<!\w)(?:{spelling.name}\+?=|\{{{spelling.name}:?=)|\A{spelling.name}\Z")
 
 
 def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> Told:

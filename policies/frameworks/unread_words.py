@@ -34,7 +34,6 @@ from policies.frameworks.shell_commands import ShellCommands
 from policies.frameworks.shell_texts import COMPUTED
 from policies.frameworks.taken_variables import TAKING
 
-_WRITING = re.compile(r"\b(?:cat|echo|grep|printf|sed|tee) ")  # whose words are no settings for certain
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
 _STEPS_OF_COMMAND: Final = 16  # beside those of its call
@@ -49,7 +48,7 @@ class UnreadWords(ShellCommands):
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
         is_looked_at = any(sign in together for sign in chain(_LOOKED_AT, TAKING, self._index.variables))
-        if not (is_looked_at or (_WRITING.search(together) and self._index.in_text.search(together))):
+        if not (is_looked_at or (self._index.in_text.search(together) and any(" " in one for one in words))):
             return
         if not is_command:
             self._settle(["", *words])
@@ -144,7 +143,8 @@ class UnreadWords(ShellCommands):
                     self._say(text, is_certain=False)
         reads = command.words[:1] == [(Literal("read", is_quoted=False),)] and not self._is_function("read")
         sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
-        kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain)}
+        is_tool = bool(command.words and self._tool(command.program))  # which takes such words as others
+        kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain, is_tool=is_tool)}
         kept |= {one.name for one in command.arrays if self._set_elements(one)}
         call = self._call(command)
         if command.is_certain:  # not before: `export` gets all of its words before it sets any
@@ -192,7 +192,7 @@ class UnreadWords(ShellCommands):
         self._values.setting(POSITIONAL, make)
         return CommandWords.of(passed)
 
-    def _set(self, one: Assignment, *, is_certain: bool) -> bool:
+    def _set(self, one: Assignment, *, is_certain: bool, is_tool: bool) -> bool:
         """Take note of what a variable may be set to; returns whether what it holds already may be in it."""
 
         def make() -> list[str]:
@@ -202,7 +202,7 @@ class UnreadWords(ShellCommands):
 
         texts = self._values.setting(one.name, make, is_certain=is_certain)
         for text in texts:
-            self._say(f"{one.name}={text}", is_certain=len(texts) == 1)
+            self._say(f"{one.name}={text}", is_certain=len(texts) == 1 and not is_tool)
             self._hold(one.name, f"{REST}{text}" if one.appends else text)
         return any(REST in text for text in texts)
 

@@ -129,7 +129,6 @@ def _variables() -> Iterator[Greedy]:
         ("SM_VLLM_gpu-memory-utilization", "0.95"),
         ("SM_VLLM_GPU_MEMORY_UTILIZATION", "0.95"),
         ("SM_VLLM_DEVICE_MEMORY_UTILIZATION", "0.95"),
-        ("PYTORCH_HIP_ALLOC_CONF", f"{FRACTION}:0.95"),
     ):
         yield Greedy(f"{name}={value}", {"env": [variable(name, value)]}, "lowered", "lowered")
         through = [variable("A", value), variable(name, "$(A)")]

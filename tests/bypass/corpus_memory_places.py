@@ -84,7 +84,7 @@ def places() -> Iterator[Greedy]:
     yield from _texts("lost by a shell", lost, "limited", "denied", [variable("U", "0.1")])
     yield from _texts("sought", _SOUGHT, "kept", "kept")
     yield from _texts("named alone", _NAMED_ALONE, "warned", "denied")
-    yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "warned", "denied")
+    yield from _texts("before a redirection", [f"vllm serve m {USE} >/log 0.95"], "denied", "denied")
     for words in _BEHIND_A_LETTER:
         yield Greedy(f"behind a letter: {words}", {"command": words}, "denied", "denied")
     by_mpi = ["mpiexec", "-genv", JAX, "0.95", "python", "t.py"]

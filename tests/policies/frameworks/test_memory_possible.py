@@ -31,6 +31,8 @@ POSSIBLE = {
     "a branch that is not taken": bash(f"if [ -d /x ]; then U=0.9; else U=0.2; fi; vllm serve m {USE} $U"),
     "a word of a tool": bash(f"echo 'vllm serve m {USE}=0.9' > /x.sh; sh /x.sh"),
     "a word of a tool behind a wrapper": bash(f"timeout 9 echo 'vllm serve m {USE}=0.9'"),
+    "a word for a tool that looks like an assignment": bash(f"echo {JAX}=0.9; python t.py"),
+    "a word of a tool that is not listed": bash(f'pkill -f "vllm serve m {USE} 0.9"; vllm serve m {USE}=0.2'),
     "what a tool reads": bash(f"cat > /x.sh <<'E'\nvllm serve m {USE}=0.9\nE\nsh /x.sh"),
     "a word for a function that echoes it": bash(f"f() {{ echo $*; }}\nf {USE}=0.9\nvllm serve m {USE}=0.2"),
 }

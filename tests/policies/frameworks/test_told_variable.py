@@ -77,7 +77,9 @@ def test_what_keeps_the_share_is_granted_without_a_word(on: Any, by: Any) -> Non
         (f"export {CLIENT}=0.1; python t.py", CLIENT),
         (f"unset {X}; export {CLIENT}=0.1; python t.py", CLIENT),
         (f"env -i {CLIENT}=0.1 python t.py", CLIENT),
+        (f': "${{{CLIENT}:=0.1}}"; export {CLIENT}; python t.py', CLIENT),
         (f'echo "{CLIENT} is not set"; python t.py', X),
+        (f"MY_{CLIENT}=1 python t.py", X),
         ("python t.py", X),
     ],
 )
@@ -91,3 +93,21 @@ def test_the_share_is_told_by_the_name_that_the_text_sets_since_jax_stops_at_two
 def test_pytorch_is_told_by_the_name_that_the_text_sets_as_well(by: Any) -> None:
     on = bash(f"export {NEW}=${NEW},{EXPANDABLE}; python t.py")
     assert only_container(mutated(on, by))["env"] == [{"name": NEW, "value": SHARE}]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "on", [words("python", "t.py", "PYTORCH_HIP_ALLOC_CONF=a"), bash("python t.py # PYTORCH_HIP_ALLOC_CONF=")]
+)
+def test_pytorch_is_not_told_by_a_name_that_builds_for_nvidia_do_not_read(on: Any, by: Any) -> None:
+    assert only_container(mutated(on, by))["env"] == [{"name": C, "value": SHARE}]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "command",
+    [["mpiexec", "-genv", CLIENT, "0.1", "python", "t.py"], ["env", "$(E)", "python", "t.py"]],
+)
+def test_a_name_counts_as_set_however_the_words_do_it(command: list[str], by: Any) -> None:
+    on = pod("0.2", container(image=JAX, command=command, env=[{"name": "E", "value": f"{CLIENT}=0.1"}]))
+    assert [one["name"] for one in only_container(mutated(on, by))["env"]] == ["E", CLIENT]
