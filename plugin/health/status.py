@@ -190,6 +190,11 @@ def _more(gpu: _Gpu, now: datetime) -> Iterator[str]:
         yield f"last application fault: XID {last.xid} at {at}; on the GPU then: {tenants}"
 
 
+def _rounded(occupancy: GpuOccupancy) -> int:
+    """Say how many thousandths may be nobody's: each tenant's are rounded, and what is free is whole vGPUs."""
+    return len(occupancy.occupants) + 1 + occupancy.parts // (occupancy.vgpus_per_gpu or occupancy.parts)
+
+
 def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterator[str]:
     """Say what is left of a GPU, and who has the rest."""
     unit = "vGPUs" if occupancy.parts == occupancy.vgpus_per_gpu else "thousandths"
@@ -200,7 +205,7 @@ def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterat
         f"{_share(largest, occupancy)}"
     )
     unnamed = (occupancy.granted or 0) - sum(one.parts for one in occupancy.occupants)
-    if unnamed > (0 if unit == "vGPUs" else len(occupancy.occupants) + 1):  # thousandths are rounded
+    if unnamed > (0 if unit == "vGPUs" else _rounded(occupancy)):
         yield (
             f"of no tenant: {unnamed}, of init containers or pods from before a restart: free within two minutes of "
             "their end"
