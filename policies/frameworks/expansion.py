@@ -25,12 +25,12 @@ TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
-MOST_STEPS: Final = 11_000  # of about a microsecond, in which shells' texts are read, in one pod
-LEAST_STEPS: Final = 4500  # in a large one, whose characters take time beside
+MOST_STEPS: Final = 10_000  # of about a microsecond, in which shells' texts are read, in one pod
+LEAST_STEPS: Final = 3000  # in a large one, whose characters take time beside
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 CHARACTERS_OF_STEP: Final = 32  # that are made
-_CHARACTERS_BESIDE: Final = 6  # of a pod's texts that take a step beside
+_CHARACTERS_BESIDE: Final = 5  # of a pod's texts that take a step beside
 _STEPS_OF_TOKEN = 1
 _OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at

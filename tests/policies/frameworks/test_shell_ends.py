@@ -112,15 +112,15 @@ def test_a_text_is_read_once_where_nothing_is_set_that_was_looked_at(text: str) 
         "pip install --no-cache-dir p{n}==1.{n}",
     ],
 )
-def test_a_start_script_of_eighty_lines_is_read(line: str) -> None:
-    lines = ['log() { echo "[$(date +%T)] $*"; }', *(line.format(n=number) for number in range(80)), "p --port 80"]
+def test_a_start_script_of_seventy_lines_is_read(line: str) -> None:
+    lines = ['log() { echo "[$(date +%T)] $*"; }', *(line.format(n=number) for number in range(70)), "p --port 80"]
     found = looked_at(["bash", "-c", "\n".join(lines)])
     assert found.start is None
     assert [one.line for one in found.commands] == [["--port", "80"]]
 
 
-def test_so_is_one_of_seventy_checks() -> None:
-    checks = [f'if [ -z "$SETTING_{n}" ]; then echo "SETTING_{n} is not set"; exit 1; fi' for n in range(70)]
+def test_so_is_one_of_sixty_checks() -> None:
+    checks = [f'if [ -z "$SETTING_{n}" ]; then echo "SETTING_{n} is not set"; exit 1; fi' for n in range(60)]
     assert looked_at(["bash", "-c", "\n".join([*checks, "p $A"])]).commands
 
 
