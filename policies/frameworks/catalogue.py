@@ -69,7 +69,7 @@ _PYTORCH = Framework(
     version_images=("pytorch/pytorch",),  # the others count by months (25.10) or on their own (0.12)
     programs=("torchrun", "python -m torch.distributed.run", "python -m torch.distributed.launch"),
     memory=Memory(
-        spellings=(  # and PYTORCH_HIP_ALLOC_CONF of builds for AMD, which no other reads
+        spellings=(  # only builds for AMD read PYTORCH_HIP_ALLOC_CONF
             Spelling(variable="PYTORCH_CUDA_ALLOC_CONF", value="per_process_memory_fraction:{fraction}", separator=","),
             Spelling(variable="PYTORCH_ALLOC_CONF", value="per_process_memory_fraction:{fraction}", separator=","),
         ),
@@ -77,10 +77,7 @@ _PYTORCH = Framework(
         overridden_by=(
             *(
                 Override(variable=one, begins="backend:", separator=",", harmless=("native",), source=_PYTORCH_MEMORY)
-                for one in (
-                    "PYTORCH_CUDA_ALLOC_CONF",
-                    "PYTORCH_ALLOC_CONF",
-                )  # only builds for AMD read PYTORCH_HIP_ALLOC_CONF
+                for one in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
             ),
             Override(variable="PYTORCH_NO_CUDA_MEMORY_CACHING", source=_PYTORCH_MEMORY),
         ),

@@ -18,6 +18,7 @@ from policies.frameworks.settings import Option, Setting
 # taken: a variable of the container that the command line keeps from the program, by the value.
 # replaced: one of several settings that the command line sets to others alone.
 Verdict = Literal["within", "above", "boundless", "unread", "overriding", "taken", "replaced"]
+MISSED: Final = frozenset({"taken", "replaced"})  # what the program does not get
 LOWERED: Final = frozenset({"above", "boundless", "unread"})  # where it can be
 
 

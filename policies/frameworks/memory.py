@@ -13,7 +13,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Framework, Memory
-from policies.frameworks.judge import Judge, OwnValue
+from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container
@@ -61,8 +61,8 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     found = OwnValues(container, line, catalogue.settings, judge, allowance)
     first = _told(place, found.in_environment, budget, catalogue) if place else Told()
     own = [*found.in_environment, *found.in_words(first.change)]
-    missed = [one for one in own if one.verdict in ("taken", "replaced")]
-    own = [one for one in own if one.verdict not in ("taken", "replaced")] if missed else own
+    missed = [one for one in own if one.verdict in MISSED]
+    own = [one for one in own if one.verdict not in MISSED]
     if place is None:
         advice = Advice(framework=next((one.framework for one in own if one.framework is not None), None), own=own)
     else:
@@ -77,16 +77,19 @@ def _with_missed(
     advice: Advice, missed: Sequence[OwnValue], in_environment: Sequence[OwnValue], container: Container
 ) -> Advice:
     """Add what the program is not handed: of the user's variables, and of those that are set for it."""
-    handed = {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
-    lists = handed | {one.name for one in in_environment if one.verdict != "overriding"}
-    handed |= {variable.name for variable in container.env or ()}
+    told = {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
+    handed = told | {variable.name for variable in container.env or ()}
+    sharing = told | {one.name for one in in_environment if one.verdict != "overriding"}
     own = [*advice.own]
-    for one in missed:
-        spellings = one.framework.memory.spellings if one.framework and one.framework.memory else ()
-        alike = [spelling.variable for spelling in spellings if spelling.separator]
-        if one.name in handed if one.verdict == "taken" else not lists.isdisjoint(alike):
-            own.append(one)
+    own += [one for one in missed if one.verdict == "taken" and one.name in handed]
+    own += [one for one in missed if one.verdict == "replaced" and not sharing.isdisjoint(_lists_of(one.framework))]
     return msgspec.structs.replace(advice, own=own)
+
+
+def _lists_of(framework: Framework | None) -> list[str]:
+    """Name the variables of several settings by which a framework is told its share."""
+    spellings = framework.memory.spellings if framework and framework.memory else ()
+    return [one.name for one in spellings if one.separator]
 
 
 def _detected(container: Container, image: Framework | None, program: Framework | None) -> Framework | None:

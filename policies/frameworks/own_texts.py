@@ -16,7 +16,7 @@ from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_variables import assigned
-from policies.frameworks.settings import Option, SettingIndex, whole
+from policies.frameworks.settings import LONGEST_VALUE, Option, SettingIndex, whole
 from policies.frameworks.shell.plain_words import POSSIBLE
 from policies.frameworks.shell.rest import REST
 
@@ -37,9 +37,10 @@ _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
 _NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
 _IN_DOCUMENT = re.compile(r"(?<=[:>=])\d*\.?\d+")  # `<arg>--a</arg><arg>0.2</arg>`
+_VALUE: Final = rf"([^\s\x7f]{{0,{LONGEST_VALUE + 1}}})"
 # What stands between a variable and its value; a member called value follows the name in YAML.
-_ASSIGNING = re.compile(r"(\+?[=:,\s]+(?:value[=:,\s]+)?)([^\s\x7f]{0,65})")
-_ASSIGNING_BEHIND_OPTION = re.compile(r"([=:,\s\x7f]+)([^\s\x7f]{0,65})")  # mpiexec -genv NAME value
+_ASSIGNING = re.compile(rf"(\+?[=:,\s]+(?:value[=:,\s]+)?){_VALUE}")
+_ASSIGNING_BEHIND_OPTION = re.compile(rf"([=:,\s\x7f]+){_VALUE}")  # mpiexec -genv NAME value
 _SETTING = re.compile(r"(?:^|[\s\x7f])(?:setenv|(?!-u|--unset)-[\w-]*)[\s\x7f]+$", re.ASCII)
 _LONGEST_SETTING: Final = 32  # characters of such a word in front of a name, with what is between them
 _IN_NAME = re.compile(r"\w")

@@ -12,9 +12,7 @@ from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
 from policies.frameworks.settings import Setting, SettingIndex
 from policies.pod import Variable
 
-LONGEST_LOWERED: Final = (
-    4096  # characters of a variable of settings: a longer one is not looked through, or written anew
-)
+LONGEST_LOWERED: Final = 4096  # characters of a variable that is looked through, and written anew
 
 
 class Assigned(NamedTuple):

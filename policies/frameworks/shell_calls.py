@@ -13,14 +13,13 @@ from policies.frameworks.shell.patterns import DASHED
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
-from policies.frameworks.shell.tools import runs_another, tool, without_pattern, writes_no_word
+from policies.frameworks.shell.tools import is_python, runs_another, tool, without_pattern, writes_no_word
 from policies.frameworks.shell_texts import COMPUTED, ShellTexts
 
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)++")
 _COMPUTED_NAME = re.compile(rf"(?=[^=]*{UNREAD})(?:[A-Za-z_]|{UNREAD})(?:\w|{UNREAD}|[\1-\x08])*+=(?!/)", re.ASCII)
-_PYTHON = re.compile(r"python[0-9.]*")
 _SPACE = re.compile(r"\s")
 
 
@@ -145,7 +144,7 @@ class ShellCalls(ShellTexts):
     def _called_by(self, call: Call) -> set[str]:
         """Return the functions that a command may call by a word of its own, as `compgen -F` does."""
         program = call.words.line[0]
-        is_known = program in self._index.framework_names or _PYTHON.fullmatch(program) is not None
+        is_known = program in self._index.framework_names or is_python(program)
         is_certain = is_known and not call.may_begin_later and program not in self._functions
         calls_none = self._calls_own(call) or is_certain
         return self._loose_functions if calls_none else self._functions

@@ -10,13 +10,12 @@ from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.script import Command, Literal, Reference, Script, Word
-from policies.frameworks.shell.tools import runs_another, tool
+from policies.frameworks.shell.tools import is_python, runs_another, tool
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import TAKING, is_service, may_take
 
 _STEPS_OF_TAKING: Final = 60  # variables from a program
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
-_PYTHON = re.compile(r"python[0-9.]*")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 
 
@@ -44,7 +43,7 @@ class ShellTaking(ShellCalls):
 
     def _take_in_texts(self, words: Sequence[str]) -> None:
         """Read the texts that an unknown program may hand to a shell, if they take variables."""
-        if _PYTHON.fullmatch(words[0].rpartition("/")[2]):
+        if is_python(words[0].rpartition("/")[2]):
             return
         for before, one in pairwise(words):
             if _BEFORE_TEXT.fullmatch(before) and any(name in one for name in TAKING):

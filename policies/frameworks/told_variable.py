@@ -27,7 +27,7 @@ def told(env: Sequence[Variable], words: Collection[str], wanted: Wanted) -> Tol
         if one.separator and one.name in places:
             return _joined(places[one.name], env[places[one.name]], one, wanted)
     texts = [*words, *(one.value or "" for one in env)]
-    spelling = next((one for one in _alike(spellings) if any(map(_setting(one).search, texts))), spellings[0])
+    spelling = next((one for one in _alike(spellings) if any(_sets(one.name, text) for text in texts)), spellings[0])
     return Told(AddVariable(spelling.name, wanted.text(spelling)))
 
 
@@ -41,10 +41,14 @@ def _alike(spellings: Sequence[Spelling]) -> Sequence[Spelling]:
     return [one for one in spellings if (one.value, one.separator) == (first.value, first.separator)]
 
 
+def _sets(name: str, text: str) -> bool:
+    """Whether a text sets a variable: by `NAME=value`, `${NAME:=value}`, or as a word before its value."""
+    return name in text and _setting(name).search(text) is not None
+
+
 @cache
-def _setting(spelling: Spelling) -> re.Pattern[str]:
-    """Match what sets a variable in a text: `NAME=value`, `${NAME:=value}`, or the name as a word before its value."""
-    return re.compile(rf"(?<!\w)(?:{spelling.name}\+?=|\{{{spelling.name}:?=)|\A{spelling.name}\Z")
+def _setting(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{name}\+?=|\{{{name}:?=)|\A{name}\Z")
 
 
 def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> Told:

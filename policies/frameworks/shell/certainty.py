@@ -9,9 +9,8 @@ import re
 from typing import Final
 
 from policies.frameworks.shell.builtins import written
-from policies.frameworks.shell.script import Command, Literal, Output, Part, Reference, Word
+from policies.frameworks.shell.script import JOINING, Command, Literal, Output, Part, Reference, Word
 
-_CONDITIONAL: Final = frozenset({"&&", "||", "|", "|&"})  # before a command that may not be run, or not in this shell
 _ASIDE: Final = frozenset({"&", "|", "|&"})  # behind a command in a shell of its own
 _OPTIONS = re.compile(r"[-+][abefhnuvxoCE]+|errexit|nounset|pipefail|xtrace")
 # After which an assignment may not be done, or do something else.
@@ -57,17 +56,17 @@ class Certainty:
                 self._before = operator
             self._is_doubtful &= not is_end
             return False
-        self._is_joined = operator in _CONDITIONAL
+        self._is_joined = operator in JOINING
         sets = _only_sets(command)
         self._holds = self._holds and (sets or not _changes(command))
-        is_run = not nest and self._before not in _CONDITIONAL and operator not in _ASIDE
+        is_run = not nest and self._before not in JOINING and operator not in _ASIDE
         is_call = bool(command.words) and _text(command.words[0]) in functions  # in which something may fail
         is_certain = self._holds and sets and is_run and not (self._is_doubtful or is_call)
         may_fail = is_call or not _cannot_fail_at_all(command)
         self._is_doubtful = not is_end and (self._is_doubtful or may_fail)
         if is_end:
             self._end_list()
-        elif is_certain and operator in _CONDITIONAL:
+        elif is_certain and operator in JOINING:
             self._listed.append(command)
         if not (sets and operator == "&&" and is_run):  # an assignment is true
             self._before = operator

@@ -8,9 +8,8 @@ the next one. What stands behind them in the text is run after them, and somebod
 import re
 from typing import Final
 
-from policies.frameworks.shell.script import Command, Literal
+from policies.frameworks.shell.script import JOINING, Command, Literal
 
-_JOINING: Final = frozenset({"&&", "||", "|", "|&"})  # behind which a command may stand in the next line
 _ENDING: Final = frozenset({"\n", ";", ""})
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)  # that every shell takes for a function
 
@@ -52,7 +51,7 @@ class Definitions:
         return is_call
 
     def _go_on(self, operator: str, nest: int, *, is_empty: bool) -> None:
-        if is_empty and operator == "\n" and self._before in _JOINING and not self._ended:
+        if is_empty and operator == "\n" and self._before in JOINING and not self._ended:
             return
         if self._ended and operator in _ENDING:
             self.names.add(self._ended)

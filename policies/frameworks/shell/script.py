@@ -9,6 +9,7 @@ ALL: str = "["  # behind a name: all elements of an array
 POSITIONAL: str = "@"  # the name of the words that a text, a function or `set` is given
 EVERYWHERE: str = "@*"  # for words that anything may be given
 ZERO: str = "0"  # the name of the one before them
+JOINING = frozenset({"&&", "||", "|", "|&"})  # two commands: the second may stand in a later line, and may not be run
 
 
 class Literal(NamedTuple):

@@ -120,7 +120,13 @@ _NUMBER = re.compile(f"(?:[0-9]++|{A_VALUE})++", re.ASCII)
 _COUNTING = re.compile(r"-[clmwL]+")
 _COUNTED: Final = 3  # -c, a pattern and a file; of several, grep writes the names
 _HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})
+_PYTHON = re.compile(r"python[0-9.]*")
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
+
+
+def is_python(program: str) -> bool:
+    """Whether a program, without its directory, runs Python."""
+    return _PYTHON.fullmatch(program) is not None
 
 
 def tool(program: str) -> str:

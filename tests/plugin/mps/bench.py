@@ -13,7 +13,7 @@ from plugin.gpus.gpu import VGpuId
 from plugin.mps.state import MpsState, fault, read_state
 from plugin.shares.parts_file import Held, parts, write_parts
 from plugin.state_files import boot_id, boot_seconds, write_atomically
-from tests.plugin.mps.isolated import ISOLATED, ROOT
+from tests.plugin.mps.isolated import ISOLATED, ROOT, mounted
 from tests.plugin.mps.standin import StandIn
 from tests.plugin.mps.tenants import RESOURCE
 from tests.plugin.waiting import wait_until
@@ -142,3 +142,12 @@ class Running:
 
 
 Start = Callable[..., Running]
+
+
+def ready_in_a_container(bench: Bench, start: Start) -> Path:
+    """Run it with the pipe directory as a mount of its own, until both GPUs are ready; returns what is mounted."""
+    on_node = bench.root / "n"
+    on_node.mkdir(mode=0o755)
+    start(before=mounted(on_node, bench.pipes))
+    bench.is_now("ready", A, B)
+    return on_node

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.plugin.mps.bench import A, B, Bench, Start
-from tests.plugin.mps.isolated import ISOLATED, ROOT, mounted, needs_mounts
+from tests.plugin.mps.bench import Bench, Start, ready_in_a_container
+from tests.plugin.mps.isolated import ISOLATED, ROOT, needs_mounts
 from tests.plugin.mps.standin import alive
 
 START = """
@@ -75,10 +75,7 @@ follow_no_links(pipes)
 
 @needs_mounts
 def test_its_daemons_follow_no_link_in_their_directories(bench: Bench, start: Start) -> None:
-    on_node = bench.root / "n"
-    on_node.mkdir(mode=0o755)
-    start(before=mounted(on_node, bench.pipes))
-    bench.is_now("ready", A, B)
+    on_node = ready_in_a_container(bench, start)
     for one in alive(bench.pipes):
         (line,) = (
             line for line in Path(f"/proc/{one.pid}/mountinfo").read_text().splitlines() if f" {bench.pipes} " in line

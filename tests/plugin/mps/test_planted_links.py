@@ -7,9 +7,9 @@ import pytest
 from plugin.errors import ControlError
 from plugin.mps.daemon import Daemon, Place
 from plugin.mps.restart_policy import Answered, NoAnswer
-from tests.plugin.mps.bench import A, B, Bench, Start
+from tests.plugin.mps.bench import A, B, Bench, Start, ready_in_a_container
 from tests.plugin.mps.conftest import QUICK, UUID
-from tests.plugin.mps.isolated import mounted, needs_mounts
+from tests.plugin.mps.isolated import needs_mounts
 from tests.plugin.mps.standin import StandIn
 
 OTHER = "GPU-other"
@@ -48,10 +48,7 @@ def test_it_is_a_fault_of_its_gpu_alone_and_a_start_ends_it(
 
 @needs_mounts
 def test_none_is_followed_that_is_planted_between_the_look_and_the_command(bench: Bench, start: Start) -> None:
-    on_node = bench.root / "n"
-    on_node.mkdir(mode=0o755)
-    start(before=mounted(on_node, bench.pipes))
-    bench.is_now("ready", A, B)
+    ready_in_a_container(bench, start)
     first, rest = bench.standin.program.read_text().split("\n", 1)
     planted = f"""import io, os, sys
 socket = os.environ["CUDA_MPS_PIPE_DIRECTORY"] + "/control"
