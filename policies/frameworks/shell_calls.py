@@ -61,12 +61,12 @@ class ShellCalls(ShellTexts):
         at, has_text = behind_options(words.line[1:])
         at += 1
         if at >= len(words.places):  # what an option at the end asks for is not there
-            self._reads_input |= self._is_fed and not self._has_body
+            self._reads_input |= self._is_fed and not self._bodies
             return True
         if not has_text:
             reads = any(one.startswith("-") and "s" in one for one in words.line[1:at])
             may_read = reads or (UNREAD in words.line[at] and self._is_fed)
-            self._reads_input |= is_input(words.line[at]) or (may_read and not self._has_body)
+            self._reads_input |= is_input(words.line[at]) or (may_read and not self._bodies)
             return False
         passed = words.behind(at + 1)
         zeros = passed.every() if self._values.shifts else passed.first_at(0)
@@ -80,7 +80,8 @@ class ShellCalls(ShellTexts):
         texts = [one for way in words.places[at] for one in ("".join(way[:1]), " ".join(way))]
         for text in dict.fromkeys(texts):
             context = self._context_of(text)
-            self._values.give(context, passed.every())
+            for group in passed.groups():
+                self._values.give(context, group)
             how = Reading(reads=name in POSIX_SHELLS, is_bash=name == "bash")
             self._run(text, is_text=is_text, how=how, context=context)
         if not is_inside:
@@ -133,7 +134,8 @@ class ShellCalls(ShellTexts):
         """Take note of the words that a function is given."""
         context = EVERYWHERE if name in self._open_functions else f"{POSITIONAL}{name}"
         is_own = context == self._values.context
-        self._values.give(context, (call.passed if is_own else call.words).every()[1:])
+        for group in (call.passed if is_own else call.words).behind(1).groups():
+            self._values.give(context, group)
         self._tell_first(call.words.behind(1))
 
     def _tell_first(self, given: CommandWords) -> None:

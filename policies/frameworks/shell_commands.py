@@ -185,7 +185,7 @@ class ShellCommands(ShellTaking):
         if takes_any_word(program) and any(ANYTHING in one or _CALLBACK.match(one) for one in every):
             self._find("")
         elif program in (".", "source") and any(map(is_input, every[1:])):
-            self._reads_input |= not self._has_body
+            self._reads_input |= not self._bodies
         self._take_in_texts(call.words.line)
         for one in () if self._calls_own(call) else dict.fromkeys(every):
             self._may_be_option(one, is_unknown=UNREAD in program)
@@ -205,7 +205,8 @@ class ShellCommands(ShellTaking):
         if is_any or program in ("compgen", "set", *self._functions):
             self._set_by(call.words.line, call.words.uncertain())
         if program == "set":
-            self._values.give(self._values.context, positional(passed))
+            for group in call.passed.groups():
+                self._values.give(self._values.context, positional(group))
             self._tell_first(call.passed.behind(1))
         if is_any or not self._called_by(call).isdisjoint(call.words.every()[1:]):
             self._give_text(call)

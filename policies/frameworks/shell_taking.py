@@ -2,17 +2,19 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain, pairwise
 from typing import Final
 
 from policies.frameworks.command_line import SHELLS, unwrapped
+from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.script import Command, Literal, Reference, Script, Word
-from policies.frameworks.shell.tools import is_python, runs_another, tool
+from policies.frameworks.shell.tools import is_python
 from policies.frameworks.shell_calls import ShellCalls
-from policies.frameworks.taken_variables import TAKING, is_service, may_take
+from policies.frameworks.taken_variables import TAKING, commands_taking, is_harmless, may_take, starts_shell
 
 _STEPS_OF_TAKING: Final = 60  # variables from a program
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
@@ -28,10 +30,10 @@ class ShellTaking(ShellCalls):
 
     def _take(self, call: Call, at: int, *, takes_text: bool) -> None:
         """Take note of what the words before *at* take from the program there, or from a text."""
-        started = call.words.behind(at)
+        started, taking = call.words.behind(at), call.words.up_to(at).every()
         if not started.places:
+            self._take_from_shell(taking)
             return
-        taking = call.words.up_to(at).every()
         texts: list[str] = []
         if takes_text:
             texts = self._texts_for_shell(started)
@@ -40,6 +42,22 @@ class ShellTaking(ShellCalls):
         if may_take(taking) and not self._starts_tools(started, texts):
             self._of_container.work(_STEPS_OF_TAKING)
             self.taking[tuple(taking)] = None
+
+    def _take_from_shell(self, taking: list[str]) -> None:
+        """Take note of what is taken from a shell that no word names, and so from what its input starts."""
+        is_of_tools = bool(self._bodies) and all(_is_of_tools(self._script_of(one, Reading())) for one in self._bodies)
+        if starts_shell(taking) and not is_of_tools:
+            self._of_container.work(_STEPS_OF_TAKING)
+            self.taking[tuple(taking)] = None
+
+    def _look_at_unread(self, plain: str) -> None:
+        """Take note of what a text that is not read takes from programs, and of the settings that it replaces."""
+        for taking in commands_taking(plain, self._of_container.work):
+            self._of_container.work(_STEPS_OF_TAKING)
+            self.taking[taking] = None
+        for name in self._index.lists:
+            for match in _set_in_unread(name).finditer(plain) if name in plain else ():
+                self._set_list(name, match[1] or match[2] or "")
 
     def _take_in_texts(self, words: Sequence[str]) -> None:
         """Read the texts that an unknown program may hand to a shell, if they take variables."""
@@ -57,8 +75,15 @@ class ShellTaking(ShellCalls):
             ways = started.places[at + 1 : at + 2] if has_text else []
             texts = [" ".join(way) for some in ways for way in some]
         if not texts:
-            return _is_harmless(line) or self._is_tool(started)
+            return is_harmless(line) or self._is_tool(started)
         return all(_is_of_tools(self._script_of(one, Reading())) for one in texts)
+
+
+@cache
+def _set_in_unread(name: str) -> re.Pattern[str]:
+    """Match what sets a variable in plain words, by `NAME=`, `setenv` or `set -x`, and its value."""
+    value = rf"[^\s;&|]{{0,{LONGEST_LOWERED}}}+"
+    return re.compile(rf"(?<!\w){name}=({value})|(?:setenv|set\s+-[A-Za-z-]+)\s+{name}\s+(?=[^\s;&|])({value})")
 
 
 def _is_of_tools(script: Script | None) -> bool:
@@ -72,7 +97,7 @@ def _is_command_of_tools(command: Command) -> bool:
     line = ["".join([part.text for part in word if isinstance(part, Literal)]) for word in command.words]
     at, takes_text = unwrapped(line)
     is_written = all(isinstance(part, Literal) for word in command.words for part in word)
-    return not line or (is_written and not takes_text and at < len(line) and _is_harmless(line[at:]))
+    return not line or (is_written and not takes_text and at < len(line) and is_harmless(line[at:]))
 
 
 def _beside(command: Command) -> Iterator[Word]:
@@ -83,9 +108,3 @@ def _beside(command: Command) -> Iterator[Word]:
 
 def _computes_nothing(word: Word) -> bool:
     return all(isinstance(one, Literal) or (isinstance(one, Reference) and not one.operator) for one in word)
-
-
-def _is_harmless(line: Sequence[str]) -> bool:
-    """Whether a command line whose words stand for certain is that of a tool or a service."""
-    words = [line[0].rpartition("/")[2], *line[1:]]
-    return is_service(words) or (bool(tool(words[0])) and not runs_another(words))

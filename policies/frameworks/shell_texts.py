@@ -69,7 +69,8 @@ class ShellTexts:
         self._is_new = True  # no command of a text was looked at
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
-        self._has_body = self._feeds = False  # the command that is looked at has a here-document, or writes for another
+        self._bodies: list[str] = []  # here-documents of the command that is looked at
+        self._feeds = False  # it writes for another
         self._fed: list[str] = []  # texts that are written for others
         self._is_of_tools = False  # the script that is looked at starts nothing else
 
@@ -84,6 +85,10 @@ class ShellTexts:
 
     def _substituted(self, script: Script) -> str:
         """Look at the commands of a substitution; returns a mark for what they write."""
+        raise NotImplementedError
+
+    def _look_at_unread(self, plain: str) -> None:
+        """Look at the plain words of a text that a shell runs and that is not read."""
         raise NotImplementedError
 
     def _changes(self, program: str) -> bool:
@@ -232,6 +237,7 @@ class ShellTexts:
         plain = self._plain[text] = in_plain_words(text, self._of_container, computed=ANYTHING)
         if self.start == "":
             return
+        self._look_at_unread(plain)
         joined = text.replace("\\\n", "")  # dash joins names so, bash does not
         is_computed = ANYTHING in plain or (
             joined != text and ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)

@@ -1,15 +1,16 @@
 """Which variables of the container a program is started without: `unset NAME`, `env -i`, `sudo`."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import dropwhile, pairwise
 from typing import Final, NamedTuple
 
+from policies.frameworks.command_line import unwrapped
 from policies.frameworks.shell.options import KEEPING, LOGIN
+from policies.frameworks.shell.tools import runs_another, tool
 
-# Programs and built-in commands before a program, as far as they take variables away, and their options that do.
+# Programs before a program, as far as they take variables away, and their options that do.
 _STARTING: Final = {
-    "declare": re.compile("(?!)"),
     "doas": re.compile("doas"),
     "env": re.compile(r"-|-[0v]*i[0v]*|--ig[a-z-]*"),
     "exec": re.compile(r"-[acl]*c[acl]*"),
@@ -17,10 +18,27 @@ _STARTING: Final = {
     "setpriv": re.compile("--reset-env"),
     "su": LOGIN,
     "sudo": re.compile("sudo"),
-    "typeset": re.compile("(?!)"),
-    "unset": re.compile("(?!)"),
 }
-_UNSETTING: Final = {"declare": "declare +x", "typeset": "typeset +x", "unset": "unset"}
+# Commands of shells that take variables from all that is started behind them.
+_UNSETTING: Final = {
+    "declare": "declare +x",
+    "set -e": "set -e",
+    "typeset": "typeset +x",
+    "unset": "unset",
+    "unsetenv": "unsetenv",
+}
+_ERASING: Final = re.compile(r"-[a-z]*e[a-z]*|--erase")  # of fish's `set`
+_WITH_SHELL: Final = {  # where they name no program
+    "doas": re.compile("-s"),
+    "runuser": re.compile(""),
+    "su": re.compile(""),
+    "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--login|--shell"),
+}
+_KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
+_COMMAND = re.compile(r"[^;&|\n]+")
+_COMMANDS_OF_STEP: Final = 2
+_STEPS_OF_COMMAND: Final = 10
+_STEPS_OF_WORD: Final = 2
 _SERVICES: Final = frozenset(
     (
         *("cron", "crond", "dpkg", "fusermount", "gcsfuse", "make", "modprobe", "mysql", "nginx"),
@@ -29,17 +47,46 @@ _SERVICES: Final = frozenset(
     )
 )
 _INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
-TAKING: Final = tuple(f"{name} " for name in _STARTING)  # what a text has in which anything is taken
+TAKING: Final = tuple(f"{name} " for name in (*_STARTING, *_UNSETTING))  # in the text of a POSIX shell that takes any
+_NAMES: Final = "|".join([*_STARTING, "declare", "set", "typeset", "unset", "unsetenv"])
+_MAY_TAKE = re.compile(rf"(?<![^\s/])(?:{_NAMES})(?!\S)")
 
 
 def may_take(words: Sequence[str]) -> bool:
     """Whether *words* before a program may take variables from it."""
-    return any(one.rpartition("/")[2] in _STARTING for one in words)
+    return any(one.rpartition("/")[2] in _STARTING or one in _UNSETTING for one in words)
 
 
-def is_service(line: Sequence[str]) -> bool:
-    """Whether a command line starts what is no framework, and no tool of which nothing matters."""
-    return line[0].rpartition("/")[2] in _SERVICES or _INSTALLING.fullmatch(" ".join(line[:3])) is not None
+def is_harmless(line: Sequence[str]) -> bool:
+    """Whether a command line whose words stand for certain is that of a tool or a service, and starts no framework."""
+    words = [line[0].rpartition("/")[2], *line[1:]]
+    is_service = words[0] in _SERVICES or _INSTALLING.fullmatch(" ".join(words[:3])) is not None
+    return is_service or (bool(tool(words[0])) and not runs_another(words))
+
+
+def starts_shell(words: Sequence[str]) -> bool:
+    """Whether *words* that name no program start a shell, which reads what they are given: `su - app <<E`."""
+    starters = [one for one in (word.rpartition("/")[2] for word in words) if one in _WITH_SHELL]
+    return any(_WITH_SHELL[one].fullmatch(word) for one in starters[-1:] for word in ("", *words))
+
+
+def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[str, ...]]:
+    """Yield the commands in the plain words of a text that is not read which take variables from what they start."""
+    if not _MAY_TAKE.search(text):
+        return
+    commands = _COMMAND.findall(text)
+    work(len(commands) // _COMMANDS_OF_STEP)
+    for command in filter(_MAY_TAKE.search, commands):
+        words = list(dropwhile(_KEYWORDS.__contains__, command.split()))
+        work(_STEPS_OF_COMMAND + _STEPS_OF_WORD * len(words))
+        at, takes_text = unwrapped(words)
+        is_started = at < len(words) and not takes_text
+        if words[:1] == ["set"] and any(map(_ERASING.fullmatch, words)):
+            yield ("set -e", *words[1:])
+        elif words[0] in _UNSETTING:
+            yield tuple(words)
+        elif may_take(words[:at]) and not (is_started and is_harmless(words[at:])):
+            yield tuple(words[:at] if is_started else words)
 
 
 class Taken(NamedTuple):
@@ -62,9 +109,9 @@ def taken_by(words: Sequence[str]) -> Taken:
     for before, word in pairwise(["", *words]):
         base = word.rpartition("/")[2]
         option, equals, value = word.partition("=")
-        if base in _STARTING:
+        if base in _STARTING or word in _UNSETTING:
             starter = base
-        if starter and _STARTING[starter].fullmatch(base):
+        if starter in _STARTING and _STARTING[starter].fullmatch(base):
             every = starter if base == starter else f"{starter} {base}"
         elif starter == "sudo" and KEEPING.fullmatch(word):
             every = ""
@@ -90,7 +137,7 @@ def fix(how: str, name: str, value: str) -> str:
             return "Write exec without -c"
         case ["doas"]:
             return f"Write doas env {name}={value}"
-        case ["unset"] | ["env", "-u"] | [_, "+x"]:
+        case ["unset" | "unsetenv"] | ["env", "-u"] | ["set", "-e"] | [_, "+x"]:
             return f"Remove {how} {name}"
         case _:
             return f"Write {how} {name}={value}"

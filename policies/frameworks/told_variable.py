@@ -42,13 +42,13 @@ def _alike(spellings: Sequence[Spelling]) -> Sequence[Spelling]:
 
 
 def _sets(name: str, text: str) -> bool:
-    """Whether a text sets a variable: by `NAME=value`, `${NAME:=value}`, or as a word before its value."""
+    """Whether a text sets a variable: by `NAME=`, `${NAME:=`, `setenv NAME`, `set -x NAME`, or as a word alone."""
     return name in text and _setting(name).search(text) is not None
 
 
 @cache
 def _setting(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{name}\+?=|\{{{name}:?=)|\A{name}\Z")
+    return re.compile(rf"(?<!\w)(?:{name}\+?=|\{{{name}:?=)|\A{name}\Z|(?:setenv|set\s+-\S+)\s+{name}\s")
 
 
 def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> Told:

@@ -149,11 +149,13 @@ class UnreadWords(ShellCommands):
         call = self._call(command)
         if command.is_certain:  # not before: `export` gets all of its words before it sets any
             self._values.settle({*(one.name for one in sets), *(one.name for one in command.arrays)} - kept)
-        self._has_body, self._feeds = bool(command.reads), command.feeds
+        bodies: list[str] = []
         for here in command.reads:
             for body in self._values.texts(here.body):
                 is_computed = not here.is_quoted and here.body != (Literal(body),)
                 self._read(call.words.line, body, is_computed=is_computed)
+                bodies.append(body)
+        self._bodies, self._feeds = bodies, command.feeds  # not before: what is read has commands of its own
         if call.words.places:
             return self._get(call)
         return self._computed if command.reads_file else ""
@@ -219,7 +221,8 @@ class UnreadWords(ShellCommands):
         words = CommandWords.of(ways)
         for text, is_certain in words.together(self._index.takes_next):
             self._say(text, is_certain=is_certain)
-        self._values.give(name, words.every())
+        for group in words.groups():
+            self._values.give(name, group)
         for one in words.every():
             self._keep(one)
         return not array.is_all or any(REST in one for one in words.every())

@@ -32,6 +32,9 @@ def makers(size: int) -> Iterator[Worst]:
     traces = [{"name": "PS4", "value": 'eval "$T"'}] * min(size // 40, 1000)
     yield "traces of a text", pod("0.2", container(command=["sh", "-c", "x"], env=[*text, *traces]))
     quotes = f"for X in {' '.join('abcdefghijklmn')}; do x y$X{chr(39) * 1200}; done"
+    for unit in ("su ", "sudo x;", "set -e A;"):
+        text_for_zsh = unit * (min(size, 3000) // len(unit))
+        yield f"{unit!a} in a text that is not read", pod("0.2", container(command=["zsh", "-c", text_for_zsh]))
     for name, started in (("one text", ways.format("$X " * 100)), ("a word of many parts", quotes)):
         yield f"{name} in each hook", pod("0.2", container(**_in_hooks(*[started] * 6)))
 

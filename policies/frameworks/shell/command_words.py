@@ -9,6 +9,7 @@ from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableE
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
 _MOST_JOINED: Final = 512  # words of one text
 _MOST_TEXTS: Final = 16  # that the words of one command make together
+_MOST_GROUPS: Final = 4  # that are told apart
 _MOST_EMPTY: Final = 8  # words behind each other of which each may be nothing
 
 Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes words
@@ -62,6 +63,15 @@ class CommandWords:
     def uncertain(self) -> list[str]:
         """List the words of which one stands at a place."""
         return [one for ways in self.places if len(ways) > 1 for way in ways for one in way]
+
+    def groups(self) -> list[list[str]]:
+        """List the words in each way; where the ways are many, as one in which each word stands that may."""
+        groups: list[list[str]] = [[]]
+        for ways in self.places:
+            groups = [[*group, *way] for group in groups for way in ways]
+            if len(groups) > _MOST_GROUPS:
+                return [self.every()]
+        return groups
 
     def joined(self) -> list[str]:
         """

@@ -134,6 +134,8 @@ TEXTS = st.recursive(COMMANDS, wrapped, max_leaves=4)
 @example(text="for A in a b; do p $A; break; done")
 @example(text="true && set -- 0 ''$1; p \"$@\"")
 @example(text='set -- 0 "$1"; p "$@"')
+@example(text='f() { p "$@"; }; f "${EMPTY:-"$A x"}"')
+@example(text='set -- "${EMPTY:-"$A x"}" b; p "$@"')
 def test_a_command_gets_the_words_that_a_real_shell_gives_it(shell: str, text: str, tmp_path: Path) -> None:
     if "||" in text:
         text = text.replace("||", "&&")

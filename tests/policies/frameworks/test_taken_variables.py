@@ -37,6 +37,24 @@ TAKING = {
     f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
     f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
     "setpriv --reset-env python3 t.py": "Write setpriv without --reset-env",
+    "su - app <<E\n./t\nE": "Write su without -",
+    "exec su - app <<'E'\nmkdir x; ./t\nE": "Write su without -",
+    "su - app < /x/start.sh": "Write su without -",
+    "echo ./t | su - app": "Write su without -",
+    "sudo -i <<E\npython3 t.py\nE": f"Write sudo --preserve-env={JAX}",
+    "cat /x/start.sh | sudo -nsu app": f"Write sudo --preserve-env={JAX}",
+}
+UNREAD = {
+    ("zsh", "sudo -u app python3 t.py"): f"Write sudo --preserve-env={JAX}",
+    ("zsh", f"unset {JAX}; python3 t.py"): f"Remove unset {JAX}",
+    ("zsh", "if [[ -n $A ]]; then env -i ./t; fi"): f"Write env -i {JAX}=0.2",
+    ("zsh", "su - app -c ./t"): "Write su without -",
+    ("zsh", "su - app <<E\n./t\nE"): "Write su without -",
+    ("fish", f"if true; set -e {JAX}; end; ./t"): f"Remove set -e {JAX}",
+    ("fish", f"set --erase {JAX}; ./t"): f"Remove set -e {JAX}",
+    ("tcsh", f"unsetenv {JAX}; ./t"): f"Remove unsetenv {JAX}",
+    ("bash", ". /x\r\nsudo python3 t.py\r\n"): f"Write sudo --preserve-env={JAX}",
+    ("bash", "IFS=,; sudo python3 t.py"): f"Write sudo --preserve-env={JAX}",
 }
 KEEPING = (
     "unset LD_LIBRARY_PATH; python3 t.py",
@@ -55,7 +73,19 @@ KEEPING = (
     "su -c 'git pull' - app; python3 t.py",
     "sudo python3 -m pip install x; sudo /opt/conda/bin/conda install x; sudo ssh-keygen -A; python3 t.py",
     "su app -c 'python3 t.py'",
+    "su app <<E\npython3 t.py\nE",
+    "su - app <<E\nmkdir -p x\nE\npython3 t.py",
+    "sudo -Es <<E\n./t\nE",
+    "sudo -v; ./t",
     "runuser -u app -- python3 t.py",
+)
+UNREAD_KEEPING = (
+    ("zsh", "sudo apt-get update; sudo mkdir x; python3 t.py"),
+    ("zsh", "unset LD_LIBRARY_PATH; ./t"),
+    ("zsh", "echo 'no sudo here'; ./t"),
+    ("zsh", "sudo -E ./t"),
+    ("fish", "set -e PATH[1]; ./t"),
+    ("bash", "set -e\r\nsudo mkdir x\r\n./t\r\n"),
 )
 
 
@@ -81,6 +111,20 @@ def test_it_is_a_warning_under_mps(text: str) -> None:
 def test_what_reaches_the_program_or_no_framework_is_granted(text: str) -> None:
     assert isinstance(decided(started_by(text), SLICED), Grant)
     assert not granted(started_by(text)).warnings
+
+
+@pytest.mark.parametrize(("shell", "text"), UNREAD)
+def test_a_text_that_is_not_read_is_judged_by_its_words(shell: str, text: str) -> None:
+    on = started_by("", command=[shell, "-c", text])
+    decision = decided(on, SLICED)
+    assert isinstance(decision, Denied)
+    assert decision.deny.message.endswith(f"{UNREAD[shell, text]}.")
+    assert any(f"without {JAX}" in one for one in granted(on).warnings)
+
+
+@pytest.mark.parametrize(("shell", "text"), UNREAD_KEEPING)
+def test_such_a_text_that_takes_nothing_from_a_framework_is_granted(shell: str, text: str) -> None:
+    assert isinstance(decided(started_by("", command=[shell, "-c", text]), SLICED), Grant)
 
 
 @pytest.mark.parametrize("words", [["sudo", "./t"], ["/usr/bin/env", "-i", "./t"], ["su", "-", "app", "-c", "./t"]])

@@ -35,6 +35,10 @@ REPLACING = [
     bash(f"export {NEW}={EXPANDABLE}; python t.py", env=[{"name": C, "value": SHARE}]),
     words("env", f"{C}={EXPANDABLE}", "python", "t.py"),
     words("mpirun", "-x", f"{C}={EXPANDABLE}", "python", "t.py"),
+    words("zsh", "-c", f"export {C}={EXPANDABLE}; python t.py"),
+    words("fish", "-c", f"set -gx {C} {EXPANDABLE}; python t.py"),
+    words("csh", "-c", f"setenv {C} {EXPANDABLE}; python t.py"),
+    bash(f"{C}={EXPANDABLE}\r\npython t.py\r\n"),
 ]
 KEEPING = [
     bash(f"export {C}=${{{C}:-{EXPANDABLE}}}; python t.py"),
@@ -46,6 +50,10 @@ KEEPING = [
     bash(f'echo "{X}=${X}"; python t.py', JAX),
     bash(f"export {X}=${{{X}:-0.1}}; python t.py", JAX),
     words("python", "t.py", f"--conf=$({C})"),
+    words("zsh", "-c", f"{C}={SHARE},{EXPANDABLE} python t.py"),
+    words("fish", "-c", f"set -gx {C} {EXPANDABLE},{SHARE}; python t.py"),
+    words("csh", "-c", f"printenv {C} ; python t.py"),
+    words("zsh", "-c", f"env -u {C} -u {NEW} echo x; python t.py"),
     words("echo", f"{C} is {EXPANDABLE} at times"),
 ]
 
@@ -106,7 +114,12 @@ def test_pytorch_is_not_told_by_a_name_that_builds_for_nvidia_do_not_read(on: An
 @BOTH
 @pytest.mark.parametrize(
     "command",
-    [["mpiexec", "-genv", CLIENT, "0.1", "python", "t.py"], ["env", "$(E)", "python", "t.py"]],
+    [
+        ["mpiexec", "-genv", CLIENT, "0.1", "python", "t.py"],
+        ["env", "$(E)", "python", "t.py"],
+        ["csh", "-c", f"setenv {CLIENT} 0.1; python t.py"],
+        ["fish", "-c", f"set -gx {CLIENT}  0.1; python t.py"],
+    ],
 )
 def test_a_name_counts_as_set_however_the_words_do_it(command: list[str], by: Any) -> None:
     on = pod("0.2", container(image=JAX, command=command, env=[{"name": "E", "value": f"{CLIENT}=0.1"}]))
