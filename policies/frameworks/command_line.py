@@ -23,6 +23,7 @@ _WRAPPERS: dict[str, frozenset[str]] = {
         "dumb-init": "-r",
         "env": "-u -C --unset --chdir",
         "exec": "-a",
+        "flock": "-w -E --timeout --wait --conflict-exit-code",
         "gosu": "",
         "ionice": "-c -n -p",
         "nice": "-n",
@@ -47,9 +48,10 @@ _WRAPPERS: dict[str, frozenset[str]] = {
         "xargs": "-I -i -n -P -d -a -E -L -s",
     }.items()
 }
-_OPERANDS = frozenset({"chroot", "gosu", "su", "su-exec"})  # their first word is a user or a directory
+_OPERANDS = frozenset({"chroot", "flock", "gosu", "su", "su-exec"})  # their first word is a user, a directory or a file
 _TEXT_OPTIONS = {  # what follows is a text for a shell, or one that is split into words
     "env": ("-S", "--split-string"),
+    "flock": ("-c", "--c"),
     "runuser": ("-c", "--c"),
     "su": ("-c", "--c"),
 }

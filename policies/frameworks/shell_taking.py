@@ -39,6 +39,7 @@ class ShellTaking(ShellCalls):
             texts = self._texts_for_shell(started)
             is_split = any(one.rpartition("/")[2] == "env" for one in taking)
             taking = [*taking, *(chain.from_iterable(map(str.split, texts)) if is_split else started.every())]
+            taking = taking[: unwrapped(taking)[0]] if is_split else taking
         if may_take(taking) and not self._starts_tools(started, texts):
             self._of_container.work(_STEPS_OF_TAKING)
             self.taking[tuple(taking)] = None

@@ -84,6 +84,7 @@ _STARTERS = (
     ["nobody", "--run"],
     ["with-contenv", "bash", "-c"],
     ["flock", "/x", "-c"],
+    ["lockrun", "/x", "-c"],
     ["nsys", "profile", "sh", "-c"],
 )
 _HARMLESS = (

@@ -33,6 +33,9 @@ TAKING = {
     "sudo sh -c 'echo x > /etc/y; exec ./t'": f"Write sudo --preserve-env={JAX}",
     "sudo sh -c 'echo $(./t)'": f"Write sudo --preserve-env={JAX}",
     "sudo sh -c 'git -c core.pager=./t log'": f"Write sudo --preserve-env={JAX}",
+    "flock /l sudo ./t": f"Write sudo --preserve-env={JAX}",
+    "flock -w 5 /l env -i ./t": f"Write env -i {JAX}=0.2",
+    "env -S '-i ./t'": f"Write env -i {JAX}=0.2",
     f"flock /l -c 'unset {JAX}; ./t'": f"Remove unset {JAX}",
     f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
     f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
@@ -78,6 +81,8 @@ KEEPING = (
     "sudo -Es <<E\n./t\nE",
     "sudo -v; ./t",
     "runuser -u app -- python3 t.py",
+    "env -S './whisper -i a.wav'",
+    "flock /l ./t -i",
 )
 UNREAD_KEEPING = (
     ("zsh", "sudo apt-get update; sudo mkdir x; python3 t.py"),
