@@ -90,6 +90,8 @@ class Texts:
             if _is_fraction(option) and not _NUMBER.match(value):
                 number = None if is_run else _IN_DOCUMENT.search(value)
                 value, start = (number[0], start + number.start()) if number else ("", start)
+            if _is_empty(text, match.end(1)) and match.start() >= certain_to:  # another way has a value
+                continue
             if value or not _is_fraction(option):
                 known = whole(value) if _is_fraction(option) else value
                 found = judged(option, f"--{match[1]}", known, self._judge)
@@ -180,6 +182,11 @@ def _value_of(option: Option, text: str) -> str:
         match = _SPECIFIC.match(text)
         return match[0] if match else ""
     return _ENDS_VALUE.split(text, maxsplit=1)[0] or text
+
+
+def _is_empty(text: str, at: int) -> bool:
+    """Whether the value of an option that ends at *at* is written, and is nothing: programs do not start with it."""
+    return text.startswith("=", at) and (at + 1 == len(text) or text[at + 1].isspace())
 
 
 def _is_fraction(option: Option) -> bool:

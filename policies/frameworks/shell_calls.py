@@ -1,6 +1,7 @@
 """What the words of a command go on to: texts for shells, functions, and whatever may take an option."""
 
 import re
+from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
@@ -51,6 +52,19 @@ class ShellCalls(ShellTexts):
             context = EVERYWHERE if program == "trap" else ""
             self._run_here(text.removeprefix("-- "), context, is_bash=self._is_bash)
 
+    def _without_text(self, words: CommandWords) -> CommandWords:
+        """Leave out a text that a shell reads, of which it is said apart what is in it."""
+        at, takes_text = unwrapped(words.line)
+        if takes_text or at >= len(words.line) or (name := words.line[at].rpartition("/")[2]) not in POSIX_SHELLS:
+            return words
+        end, has_text = behind_options(words.line[at + 1 :])
+        place = at + 1 + end
+        if not has_text or place >= len(words.places):
+            return words
+        how = Reading(is_bash=name == "bash")
+        is_read = all(self._script_of(one, how) is not None for one in _texts_at(words, place))
+        return CommandWords([*words.places[:place], *words.places[place + 1 :]]) if is_read else words
+
     def _start_shell(self, call: Call, *, is_text: bool = True, is_inside: bool = False) -> bool:
         """
         Look at a shell that a command starts; returns whether it runs a text or its input, and no script.
@@ -77,10 +91,9 @@ class ShellCalls(ShellTexts):
         if passed.places and not is_certain:
             self._values.shift()
         name = words.line[0].rpartition("/")[2]
-        texts = [one for way in words.places[at] for one in ("".join(way[:1]), " ".join(way))]
-        for text in dict.fromkeys(texts):
+        for text in _texts_at(words, at):
             context = self._context_of(text)
-            for group in passed.groups():
+            for group in self._ways_of(passed):
                 self._values.give(context, group)
             how = Reading(reads=name in POSIX_SHELLS, is_bash=name == "bash")
             self._run(text, is_text=is_text, how=how, context=context)
@@ -134,9 +147,16 @@ class ShellCalls(ShellTexts):
         """Take note of the words that a function is given."""
         context = EVERYWHERE if name in self._open_functions else f"{POSITIONAL}{name}"
         is_own = context == self._values.context
-        for group in (call.passed if is_own else call.words).behind(1).groups():
+        for group in self._ways_of((call.passed if is_own else call.words).behind(1)):
             self._values.give(context, group)
         self._tell_first(call.words.behind(1))
+
+    def _ways_of(self, words: CommandWords) -> list[list[str]]:
+        """List words that are given in each way; where the ways are many, all of them together."""
+        groups = words.groups()
+        if not groups:
+            self._values.mix()
+        return groups or [words.every()]
 
     def _tell_first(self, given: CommandWords) -> None:
         """Take note of words that are given of which any of several is the first."""
@@ -186,3 +206,8 @@ class ShellCalls(ShellTexts):
         return CommandWords(
             [[tuple(without_pattern(name, one) for one in way) for way in ways] for ways in words.places]
         )
+
+
+def _texts_at(words: CommandWords, place: int) -> Iterable[str]:
+    """List what a shell may get as its text from *place*: the first of several words, or one with blanks."""
+    return dict.fromkeys(one for way in words.places[place] for one in ("".join(way[:1]), " ".join(way)))

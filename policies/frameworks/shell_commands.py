@@ -205,7 +205,7 @@ class ShellCommands(ShellTaking):
         if is_any or program in ("compgen", "set", *self._functions):
             self._set_by(call.words.line, call.words.uncertain())
         if program == "set":
-            for group in call.passed.groups():
+            for group in self._ways_of(call.passed):
                 self._values.give(self._values.context, positional(group))
             self._tell_first(call.passed.behind(1))
         if is_any or not self._called_by(call).isdisjoint(call.words.every()[1:]):

@@ -237,13 +237,13 @@ class ShellTexts:
         plain = self._plain[text] = in_plain_words(text, self._of_container, computed=ANYTHING)
         if self.start == "":
             return
+        if self._depth > 1:  # the text around it leaves out what a shell reads
+            self._say(plain)
         self._look_at_unread(plain)
         joined = text.replace("\\\n", "")  # dash joins names so, bash does not
-        is_computed = ANYTHING in plain or (
-            joined != text and ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)
-        )
-        is_computed = is_computed or self._values.sets_any(_REFERRED.findall(text))
-        is_computed = is_computed or ("IFS" in text and "$" in text)  # values are split where nobody reads
+        is_computed = ANYTHING in plain or self._values.sets_any(_REFERRED.findall(text))
+        is_computed |= joined != text and ANYTHING in in_plain_words(joined, self._of_container, computed=ANYTHING)
+        is_computed |= "IFS" in text and "$" in text  # values are split where nobody reads
         if is_computed or has_braces(text) or (not reads and has_escapes(text)):
             self._find("")
         for start in unread_options(plain):

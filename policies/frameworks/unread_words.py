@@ -13,7 +13,7 @@ from typing import Final
 from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
 from policies.frameworks.settings import FUNCTION_OF_BASH
-from policies.frameworks.shell.builtins import written
+from policies.frameworks.shell.builtins import keeps, written
 from policies.frameworks.shell.command_words import Call, CommandWords, Ways
 from policies.frameworks.shell.names import RUN_BY_SHELLS
 from policies.frameworks.shell.rest import REST
@@ -27,7 +27,6 @@ from policies.frameworks.shell.script import (
     Literal,
     Output,
     Script,
-    Word,
 )
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell_commands import ShellCommands
@@ -94,6 +93,7 @@ class UnreadWords(ShellCommands):
         self._open_functions |= script.open_functions
         self._loose_functions |= script.functions if self._depth != self._runs else set()
         self._is_fed |= script.pipes or any(one.reads_file or one.reads for one in script.commands)
+        self._values.own(one.name for command in script.commands if keeps(command) for one in command.sets)
         self._begin()
         written = ""
         duplicates = any(one.duplicates for one in script.commands)  # what a pipe's first command writes, too
@@ -162,7 +162,7 @@ class UnreadWords(ShellCommands):
 
     def _get(self, call: Call) -> str:
         name = self._tool_behind(call.words)
-        said = self._written_by(name, call.words) if name else call.words
+        said = self._written_by(name, call.words) if name else self._without_text(call.words)
         for text, is_certain in said.together(self._index.takes_next):
             self._say(text, is_certain=is_certain and not (name or self._calls_own(call)))
         self._has_unread |= any(ANYTHING in one for one in call.words.every())
@@ -181,18 +181,8 @@ class UnreadWords(ShellCommands):
                 split = [one for one in way[1:] if not one.startswith(ANYTHING)]
                 named += split if is_written and not split else way
         words = CommandWords.of(ways)
-        passed = self._passed(command.words) if command.passes else words
+        passed = CommandWords.of(self._values.passed(command.words)) if command.passes else words
         return Call(words, named, passed, command.is_call, self._may_begin_later(command))
-
-    def _passed(self, words: list[Word]) -> CommandWords:
-        passed: list[Ways] = []
-
-        def make() -> list[str]:
-            passed.extend(map(self._values.words, words))
-            return []
-
-        self._values.setting(POSITIONAL, make)
-        return CommandWords.of(passed)
 
     def _set(self, one: Assignment, *, is_certain: bool, is_tool: bool) -> bool:
         """Take note of what a variable may be set to; returns whether what it holds already may be in it."""
@@ -221,7 +211,7 @@ class UnreadWords(ShellCommands):
         words = CommandWords.of(ways)
         for text, is_certain in words.together(self._index.takes_next):
             self._say(text, is_certain=is_certain)
-        for group in words.groups():
+        for group in words.groups() or [words.every()]:
             self._values.give(name, group)
         for one in words.every():
             self._keep(one)
@@ -240,6 +230,7 @@ class UnreadWords(ShellCommands):
                 self._find("")
             context = self._context_of(body)
             self._values.give(context, line[1:])
+            self._values.mix()  # options stand among them
             is_bash = program == "bash" or (self._is_bash and program in (".", "source"))
             self._run_here(body, context, is_bash=is_bash)
         elif ANYTHING in body:

@@ -115,6 +115,7 @@ REACHING = (
 
 # Where all that a word may become is written in the text, and one of it is a setting above the share.
 IN_PARTS = (
+    "false && A=0; vllm serve m --gpu-memory-utilization=0.${A}95",
     "false && A=0.1; vllm serve m --gpu-memory-utilization $A 0.95",
     "[[ ${A:=--gpu} ]]; vllm serve m $A-memory-utilization=0.95",
     "((1)); A+=--gpu; vllm serve m $A-memory-utilization=0.95",
@@ -160,7 +161,6 @@ DISGUISED = (
     "declare -l A=--GPU-MEMORY-UTILIZATION=0.95; vllm serve m $A",
     "declare -i N=011; vllm serve m --gpu-memory-utilization=0.$N",
     "A=1; : $((A=9)); vllm serve m --gpu-memory-utilization=0.$A",
-    "false && A=0; vllm serve m --gpu-memory-utilization=0.${A}95",
     "PS4='$(vllm serve m --gpu${Z}-memory-utilization=0.95)'; set -x; :",
     "A='x[$(vllm serve m --gpu${Z}-memory-utilization=0.95)]'; : $((A))",
     "test -v 'x[$(vllm serve m --gpu${Z}-memory-utilization=0.95)]'",

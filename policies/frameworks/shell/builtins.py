@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from policies.frameworks.expansion import ANYTHING, UNREAD, UnreadableError
-from policies.frameworks.shell.script import Assignment, Literal, Word
+from policies.frameworks.shell.script import Assignment, Command, Literal, Word
 from policies.frameworks.shell.signs import names_of_numbers
 
 DECLARING: Final = frozenset(
@@ -102,6 +102,11 @@ def numbers_set(words: Sequence[str]) -> list[str]:
                 raise UnreadableError
             found += names_of_numbers(one)
     return found
+
+
+def keeps(command: Command) -> bool:
+    """Whether what a command sets stays in its shell."""
+    return not command.words or command.program in DECLARING
 
 
 def is_name(word: str) -> bool:

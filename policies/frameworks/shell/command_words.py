@@ -65,12 +65,12 @@ class CommandWords:
         return [one for ways in self.places if len(ways) > 1 for way in ways for one in way]
 
     def groups(self) -> list[list[str]]:
-        """List the words in each way; where the ways are many, as one in which each word stands that may."""
+        """List the words in each way; none where the ways are many."""
         groups: list[list[str]] = [[]]
         for ways in self.places:
             groups = [[*group, *way] for group in groups for way in ways]
             if len(groups) > _MOST_GROUPS:
-                return [self.every()]
+                return []
         return groups
 
     def joined(self) -> list[str]:
@@ -122,7 +122,7 @@ class CommandWords:
         for number, ways in enumerate(islice(self.places, place, None)):
             if number == _MOST_EMPTY:
                 return [ANYTHING]
-            found.update((way[0], None) for way in ways if way and not (number and way[0].startswith("-")))
+            found.update((way[0], None) for way in ways if way and way[0] and not (number and way[0].startswith("-")))
             if _is_never_empty(ways):
                 break
         return list(found)

@@ -186,7 +186,8 @@ class ExpansionReader(ArithmeticReader):
         if sign == "*" and is_quoted:
             return [Literal(ANYTHING)]
         name = name or (ZERO if sign == ZERO else POSITIONAL)
-        return [Reference(name, is_quoted, operator, operand, is_all=sign in ("@", "*"))]
+        place = int(sign) if sign.isdigit() else 0
+        return [Reference(name, is_quoted, operator, operand, is_all=sign in ("@", "*"), place=place)]
 
     def _up_to_brace(self, *, is_quoted: bool) -> tuple[Part, ...]:
         parts: list[Part] = []

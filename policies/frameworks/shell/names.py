@@ -1,5 +1,6 @@
 """Variables that mean something to shells themselves."""
 
+import re
 from typing import Final
 
 from policies.frameworks.shell.plain_words import SET_BY_SHELLS
@@ -13,9 +14,19 @@ BASHOPTS BASHPID COLUMNS DIRSTACK ENV EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME G
 KSHEGID KSHEUID KSHGID KSHUID KSH_VERSION LINENO LINES OLDPWD OPTERR OPTIND PATH PGRP PIPESTATUS PPID PWD RANDOM
 SECONDS SHELL SHELLOPTS SHLVL SRANDOM UID USER_ID status
 """
+_OF_RUNTIMES: Final = frozenset({"HOME", "HOSTNAME", "TERM"})
+_OF_IMAGES: Final = ("CUDA", "LANG", "LC_", "LD_", "NV", "PYTHON")
+_OF_SERVICES = re.compile(r"_(?:SERVICE_HOST|SERVICE_PORT|PORT)(?:_\w+)?\Z", re.ASCII)
 OF_SHELLS: Final = SET_BY_SHELLS | frozenset(_NAMES_OF_SHELLS.split())
 
 
 def is_set_by_shells(name: str) -> bool:
     """Whether a shell may set it to what it reads, or to what it was given elsewhere."""
     return name in SET_BY_SHELLS or (name.startswith(_PREFIX_OF_BASH) and name not in _OF_BASH)
+
+
+def may_be_handed_in(name: str) -> bool:
+    """Whether a container may get it though its pod does not say so: of its runtime, its image, services or shells."""
+    if name in OF_SHELLS or name in RUN_BY_SHELLS or name in _OF_RUNTIMES:
+        return True
+    return name.startswith(_OF_IMAGES) or _OF_SERVICES.search(name) is not None

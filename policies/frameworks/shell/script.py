@@ -27,6 +27,7 @@ class Reference(NamedTuple):
     operator: str = ""  # -, :-, +, :+, =, :=, ?, :?; % for every other, which takes a part
     operand: tuple[Part, ...] = ()
     is_all: bool = False  # "${NAME[@]}": as many words as there are
+    place: int = 0  # of $1 and the like, from 1
 
 
 class Output(NamedTuple):

@@ -1,10 +1,17 @@
 """What a word of a shell's text may become: each way in which variables, commands and splitting make words of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UnreadableError, Variables
+from policies.frameworks.expansion import (
+    A_VALUE,
+    ANYTHING,
+    CHARACTERS_OF_STEP,
+    UNREAD,
+    UnreadableError,
+    Variables,
+)
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
@@ -75,6 +82,17 @@ class Values(ShellVariables):
                 found[(without_joined_rest(" ".join(pieces)),)] = True
         return list(found)
 
+    def passed(self, words: list[Word]) -> list[list[tuple[str, ...]]]:
+        """Return what words may become, without those that their own text or function was given."""
+        passed: list[list[tuple[str, ...]]] = []
+
+        def make() -> list[str]:
+            passed.extend(map(self.words, words))
+            return []
+
+        self.setting(POSITIONAL, make)
+        return passed
+
     def texts(self, word: Word) -> list[str]:
         """Return what a word may become where it is not split, as behind `NAME=`."""
         return [one.replace(_SPLIT, " ").replace(_QUOTED, "") for one in self._joined(word, splits=False)]
@@ -136,9 +154,13 @@ class Values(ShellVariables):
             values = self.of(part.name)
             self._count([*values * len(patterns), *patterns * len(values)])
             return part_of(values, patterns, is_number=not self.is_known(part.name))
+        if operator in ("-", "="):
+            self.own([part.name])
         held = self._elements(part, is_alone=is_alone) if is_several else self.of(part.name)
+        if part.operator in (":-", ":=", ":?"):
+            held = [one for one in held if one]
         if operator in ("", "?"):
-            return held
+            return held or [""]
         told = "" if is_several else self.told(part.name)
         if told and operator != "+":
             return [told]
@@ -165,6 +187,14 @@ class Values(ShellVariables):
         behind = [one for group in some for one in (group if len(some) > 1 else group[1:])]
         return (self.shifts or len(some) > 1) and any(map(self._changes, behind))
 
+    def _at_place(self, part: Reference, groups: list[tuple[str, ...]]) -> Iterator[str]:
+        """Yield what one of the words may be: any of them, but where they stand as they are given, and written out."""
+        place = 0 if self.moves() else part.place
+        yield ""
+        for group in groups:
+            is_written = place and not any(UNREAD in one for one in group[:place])
+            yield from group[place - 1 : place] if is_written else group
+
     def _elements(self, part: Reference, *, is_alone: bool) -> list[str]:
         groups = self.elements(part.name)
         if (ANYTHING,) in groups:
@@ -174,7 +204,7 @@ class Values(ShellVariables):
         if part.is_all and self._may_begin_elsewhere(part.name, groups):
             return [_SPLIT.join((ANYTHING, ANYTHING))]
         if not part.is_all:
-            return list(dict.fromkeys(["", *(one for group in groups for one in group)]))
+            return list(dict.fromkeys(self._at_place(part, groups)))
         if not is_alone and self.count_words(part.name) > 1:
             return [_SPLIT.join((ANYTHING, ANYTHING))]
         empty = _QUOTED if part.is_quoted else ""

@@ -19,7 +19,7 @@ from policies.frameworks.expansion import (
     UnreadableError,
     Variables,
 )
-from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells
+from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells, may_be_handed_in
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
 from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
@@ -48,6 +48,7 @@ class ShellVariables:
         self._held: dict[str, list[str]] = {}
         self._groups: dict[str, list[tuple[str, ...]]] = {}  # words that stand together, by array or by context
         self._kept: set[str] = set()  # which are set to what the container says
+        self._own: set[str] = set()  # which a text sets, or has a default for: empty if nobody in the pod sets them
         self._plain: set[str] = set()  # which hold more values than are told apart
         self._now = ""  # which is being set
         self._is_first = False  # and what it held before is what the container says
@@ -55,6 +56,7 @@ class ShellVariables:
         self.context = POSITIONAL  # whose words $1 is one of: a text's, a function's, or anybody's
         self.settles = True  # whether the shell that reads a text is a new one, so that nothing is read-only
         self.shifts = False  # a command may take the first of several words away
+        self._mixes = False  # they may have been given in several ways
         self.joins = False  # or put words behind those that a text or a function was given
         self._is_lost = False  # a text may have set any of them
         self._loses_environment = False  # a command may have been started without the container's variables
@@ -94,6 +96,16 @@ class ShellVariables:
         groups = [group for key, some in self._groups.items() if key.startswith(POSITIONAL) for group in some]
         self._looked_at([*self._groups, *chain.from_iterable(groups)])
         return groups
+
+    def mix(self) -> None:
+        """Take note of words that are given of which nobody knows the places."""
+        self.has_changed |= not self._mixes and bool(self._asked)
+        self._mixes = True
+
+    def moves(self) -> bool:
+        """Whether words that are given may stand at other places where they are referred to."""
+        is_of_all = self.context == EVERYWHERE or bool(self._groups_of(EVERYWHERE))
+        return self.shifts or self.joins or self._mixes or is_of_all
 
     def shift(self) -> None:
         """Take note of a command that may take the first of several words away."""
@@ -142,10 +154,14 @@ class ShellVariables:
         if value is None and name == _HOST and not self._loses_environment:
             return [A_NAME]
         if value is None:
-            return [ANYTHING if is_set_by_shells(name) else A_VALUE]
+            return [ANYTHING if is_set_by_shells(name) else "" if name in self._own else A_VALUE]
         if value == ANYTHING and name in OF_EVERY_SHELL:
             return [A_VALUE]
         return ["", value] if self._loses_environment else [value]
+
+    def own(self, names: Iterable[str]) -> None:
+        """Take note of variables that a text sets or has a default for, so that they are its own and no image's."""
+        self._own.update(one for one in names if not may_be_handed_in(one))
 
     def sets_any(self, names: Sequence[str]) -> bool:
         """Whether anything sets one of the variables *names*."""
@@ -155,7 +171,7 @@ class ShellVariables:
     def told(self, name: str) -> str:
         """Return what the container says that the variable *name* holds, where nothing makes it another; else ""."""
         value, *others = self._before(name)
-        if others or (UNREAD in value and value != TOLD):
+        if others or not value or (UNREAD in value and value != TOLD):
             return ""
         self._asked.add(name)
         is_first = name == self._now and self._is_first

@@ -25,7 +25,8 @@ INSTEAD: list[tuple[str, str, dict[str, Any]]] = [
         f"vllm serve m {U} ${{U:-0.9}}",
         {"env": [{"name": "U", "value": "0.2"}]},
     ),
-    (f". /opt/venv/bin/activate\nF=0.2\nvllm serve m {U} $F", f". /x\nvllm serve m {U} $GPU_SHARE_FRACTION", {}),
+    (f"F=$(cat /x)\nvllm serve m {U} $F", f"vllm serve m {U} $GPU_SHARE_FRACTION", {}),
+    (f"vllm serve m {U} $F", f"vllm serve m {U} ${{F:-0.2}}", {}),
     (f"echo 'see {U}'\nvllm serve m", "echo 'see gpu-memory-utilization'\nvllm serve m", {}),
     (f"export {C}=a:b; torchrun t.py", f"export {C}=${C},a:b; torchrun t.py", TORCH),
 ]
