@@ -4,16 +4,22 @@ import re
 from collections.abc import Iterable
 from fnmatch import translate
 from functools import cache
+from itertools import chain, islice
 from operator import itemgetter
 
-from policies.frameworks.command_line import CommandLine
+from policies.frameworks.command_line import SHELLS, CommandLine
 from policies.frameworks.framework import Framework
 from policies.frameworks.settings import SettingIndex
+from policies.frameworks.shell.tools import runs_another, tool
 from policies.pod import Container
 
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
+_MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
+_MOST_MENTIONS = 8  # of a program in one text
+_LONGEST_BEFORE = 256  # characters in front of it
+_SEPARATOR = re.compile(r"[;&|(){}`\n]")
 _WILDCARDS = frozenset("*?[")
 
 
@@ -73,12 +79,41 @@ class Catalogue:
                     return framework
         return None
 
+    def within(self, line: CommandLine) -> Framework | None:
+        """Recognise the framework that a command line starts by a launcher or in a shell's text."""
+        first = line.words[:_MOST_BEFORE]
+        has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in first)
+        texts = [one for one in first if " " in one]
+        texts = texts if has_shell else [" ".join([one for one in first if one not in texts])]
+        for program, framework in chain.from_iterable(self._programs.values()):
+            if any(_starts(program, text) for text in texts if program.rpartition(" ")[2] in text):
+                return framework
+        return None
+
     def version_of(self, framework: Framework, container: Container) -> tuple[int, int] | None:
         """Read the framework's major and minor version from the image's tag, where the tag says it."""
         name = repository(container.image or "")
         if any(_image_pattern(glob).fullmatch(name) for glob in framework.version_images):
             return version(container.image or "")
         return None
+
+
+def _starts(program: str, text: str) -> bool:
+    """Whether a command of *text* starts *program*, itself or by what is no tool: `uv run`, `exec nohup`."""
+    for match in islice(_program_pattern(program).finditer(text), _MOST_MENTIONS):
+        before = _SEPARATOR.split(text[max(0, match.start() - _LONGEST_BEFORE) : match.start()])[-1].split()
+        is_of_tool = bool(before) and bool(tool(before[0])) and not runs_another(before)
+        if not is_of_tool and not (before and before[0].startswith("#")):
+            return True
+    return False
+
+
+@cache
+def _program_pattern(program: str) -> re.Pattern[str]:
+    """Match a program's words, in any directory, and with options of python's own."""
+    first, *others = program.split()
+    first = r"python[0-9.]*(?:\s+-(?!m\b)\w+)*" if first == "python" else re.escape(first)
+    return re.compile(r"(?<![\w.-])" + r"\s+".join([first, *map(re.escape, others)]) + r"(?![\w./-])")
 
 
 @cache

@@ -51,7 +51,9 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     line = CommandLine(container)
     image, program = catalogue.by_image(container), catalogue.by_program(line)
     named = catalogue.frameworks.get(wish.name) if wish.name is not None else None
-    framework = named if wish.name is not None else _detected(container, image, program) if wish.detects else None
+    framework = named
+    if wish.name is None and wish.detects:
+        framework = _detected(container, image, program) or catalogue.within(line)
     place = _Place(container, line, framework, image is framework) if framework is not None and wish.adds else None
     if catalogue.settings.are_inert(container, line):
         return _advised(place, _told(place, (), budget, catalogue), (), budget, catalogue) if place else Advice()
@@ -60,7 +62,9 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     judge = Judge(budget, recognised, names, allowance.count_setting)
     found = OwnValues(container, line, catalogue.settings, judge, allowance)
     first = _told(place, found.in_environment, budget, catalogue) if place else Told()
-    own = [*found.in_environment, *found.in_words(first.change)]
+    joined = {change.name for change in first.changes}
+    own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
+    own += found.in_words(first.changes)
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
     if place is None:
@@ -79,7 +83,7 @@ def _with_missed(
     """Add what the program is not handed: of the user's variables, and of those that are set for it."""
     told = {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
     handed = told | {variable.name for variable in container.env or ()}
-    sharing = told | {one.name for one in in_environment if one.verdict != "overriding"}
+    sharing = told | {one.name for one in in_environment if _sets(one)}
     own = [*advice.own]
     own += [one for one in missed if one.verdict == "taken" and one.name in handed]
     own += [one for one in missed if one.verdict == "replaced" and not sharing.isdisjoint(_lists_of(one.framework))]
@@ -136,7 +140,11 @@ def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalo
 
 
 def _is_setting(one: OwnValue, framework: Framework) -> bool:
-    return one.framework is framework and one.verdict != "overriding"
+    return one.framework is framework and _sets(one)
+
+
+def _sets(one: OwnValue) -> bool:
+    return one.verdict != "overriding" and one.verdict not in MISSED
 
 
 def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:
@@ -148,17 +156,16 @@ def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget
         return Advice(framework=framework, changes=constants, own=own, warning=warning if unheld else "")
     wanted = Wanted(framework.memory, budget)
     settings = [one for one in own if one.is_read and _is_setting(one, framework)]
-    change: Change | None
-    change, warning = first
+    changes: tuple[Change, ...]
+    changes, warning = first
     if framework.memory.spellings[0].variable is None:
-        change, warning = (None, "") if settings or not wanted.is_needed else _argument(place, wanted, catalogue)
+        changes, warning = ((), "") if settings or not wanted.is_needed else _argument(place, wanted, catalogue)
     elif any(_is_argument(one, framework.memory) for one in settings):
-        change, warning = None, ""
+        changes, warning = (), ""
     is_within = any(one.verdict == "within" for one in settings)
     if not warning and not is_within and wanted.is_needed and _lacks_headroom(framework.memory, budget):
         warning = f"{framework.name} may not start with all of its share: give the policy some memory.headroom"
-    changes = (*constants, change) if change else constants
-    return Advice(framework=framework, changes=changes, own=own, warning=warning)
+    return Advice(framework=framework, changes=(*constants, *changes), own=own, warning=warning)
 
 
 def _is_argument(one: OwnValue, memory: Memory) -> bool:
@@ -182,15 +189,15 @@ def _constants(place: _Place, strategy: GrantStrategy) -> tuple[Change, ...]:
     )
 
 
-def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[Change | None, str]:
+def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[tuple[Change, ...], str]:
     """Append the argument; else the reason why it cannot be."""
     if too_old := _version_warning(place, catalogue):
-        return None, too_old
+        return (), too_old
     spelling = wanted.memory.spellings[0]
     argument = f"{spelling.argument}={wanted.text(spelling)}"
     if place.takes_arguments():
-        return AppendArgument(argument), ""
-    return None, f"{argument} cannot be added to this command line, add it yourself"
+        return (AppendArgument(argument),), ""
+    return (), f"{argument} cannot be added to this command line, add it yourself"
 
 
 def _version_warning(place: _Place, catalogue: Catalogue) -> str:

@@ -5,7 +5,7 @@ What is detected or annotated matters for abbreviations alone: a program may sta
 anybody's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from policies.changes import AddVariable, ReplaceVariable
 from policies.frameworks.command_line import CommandLine
@@ -34,8 +34,8 @@ class OwnValues:
         self._words = Words(line, index, self._variables, judge)
         self.in_environment = list(in_environment(self._env, index, self._variables, judge)) if self._env else []
 
-    def in_words(self, told: AddVariable | ReplaceVariable | None) -> Iterator[OwnValue]:
-        """Yield what its words set, which see the variable that is *told* the program."""
-        if told is not None:
-            self._variables.tell(told.name, told.value)
+    def in_words(self, told: Iterable[AddVariable | ReplaceVariable]) -> Iterator[OwnValue]:
+        """Yield what its words set, which see the variables by which the program is *told* its share."""
+        for one in told:
+            self._variables.tell(one.name, one.value)
         yield from self._words.own_values(self._env)

@@ -28,9 +28,23 @@ def in_environment(env: list[Variable], index: SettingIndex, variables: Variable
         name = index.variable(one.name)
         if name not in index.variables:
             continue
-        for found, lowered in assigned(name, variables.at(position), index, judge):
+        value = variables.at(position)
+        for found, lowered in assigned(name, value, index, judge):
             change = None if lowered is None else ReplaceVariable(position, one.name, lowered)
             yield msgspec.structs.replace(found, change=change)
+        if (without := replaced(name, value, index, judge)) is not None:
+            yield without
+
+
+def replaced(name: str, value: str, index: SettingIndex, judge: Judge) -> OwnValue | None:
+    """Say that *value* puts other settings in the place of the share, in a variable of several; None if it does not."""
+    spelled = [one for one in index.variables[name] if isinstance(one.written, Spelling)]
+    is_without = name in index.lists and spelled and UNREAD not in value
+    packed = "".join(value.split())
+    if not is_without or any(one.begin in packed for one in spelled):
+        return None
+    setting = judge.likeliest(spelled)
+    return OwnValue("replaced", name, shown(value), setting.framework, fix=f"Add {judge.text(setting)} to it")
 
 
 def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterator[Assigned]:

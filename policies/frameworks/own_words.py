@@ -13,7 +13,7 @@ from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
 from policies.frameworks.own_options import judged, option_of
 from policies.frameworks.own_texts import Texts
-from policies.frameworks.own_variables import LONGEST_LOWERED, assigned
+from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.plain_words import joined
 from policies.frameworks.taken_variables import fix, taken_by
@@ -107,15 +107,8 @@ class Words:
 
     def _replaced_lists(self) -> Iterator[OwnValue]:
         """Yield the variables of several settings that are set to others alone, each once."""
-        seen: set[str] = set()
-        for name, value in self._lists:
-            spelled = [one for one in self._index.variables[name] if isinstance(one.written, Spelling)]
-            if name in seen or UNREAD in value or any(one.begin in value for one in spelled) or not spelled:
-                continue
-            setting = self._judge.likeliest(spelled)
-            seen.add(name)
-            fix = f"Add {self._judge.text(setting)} to it"
-            yield OwnValue("replaced", name, shown(value), setting.framework, fix=fix)
+        without = (replaced(name, value, self._index, self._judge) for name, value in self._lists)
+        yield from {one.name: one for one in without if one is not None}.values()
 
     def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what is written in a variable that a script may put on a command line, or a shell runs."""

@@ -25,6 +25,7 @@ _STEPS_OF_CALL: Final = 5  # beside one for each of its words
 _STEPS_OF_NAME: Final = 10  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
+_NOT_EXPORTED = re.compile(r"\+[A-Za-z]*x[A-Za-z]*")
 _CALLBACK = re.compile(r"-t*C")  # of mapfile
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
 
@@ -113,7 +114,7 @@ class ShellCommands(ShellTaking):
         words = set(wrappers.every())
         # IFS is what a shell sets at its start.
         self._name([one for one in call.named if one in words and not one.startswith("IFS=")])
-        self._take(call, at, takes_text=takes_text)
+        self._take(call, at, takes_text)
 
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
@@ -155,7 +156,7 @@ class ShellCommands(ShellTaking):
         operands = named[named.index(program) + 1 :] if program in named else named
         self._name(operands)
         self._set_by([program, *operands], [])
-        if program == "unset" or "+x" in operands:
+        if program == "unset" or any(map(_NOT_EXPORTED.fullmatch, operands)):
             self.taking[program, *operands] = None
         try:
             for one in emptied([program, *operands]):
@@ -187,6 +188,8 @@ class ShellCommands(ShellTaking):
         elif program in (".", "source") and any(map(is_input, every[1:])):
             self._reads_input |= not self._bodies
         self._take_in_texts(call.words.line)
+        if not self._calls_own(call):
+            self._take_behind(call)
         for one in () if self._calls_own(call) else dict.fromkeys(every):
             self._may_be_option(one, is_unknown=UNREAD in program)
         return self._computed

@@ -7,6 +7,7 @@ from itertools import chain, pairwise
 from typing import Final
 
 from policies.frameworks.command_line import SHELLS, unwrapped
+from policies.frameworks.expansion import CHARACTERS_OF_STEP
 from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options
@@ -14,9 +15,18 @@ from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.script import Command, Literal, Reference, Script, Word
 from policies.frameworks.shell.tools import is_python
 from policies.frameworks.shell_calls import ShellCalls
-from policies.frameworks.taken_variables import TAKING, commands_taking, is_harmless, may_take, starts_shell
+from policies.frameworks.taken_variables import (
+    TAKING,
+    commands_taking,
+    is_harmless,
+    is_taking_program,
+    may_take,
+    starts_shell,
+)
 
 _STEPS_OF_TAKING: Final = 60  # variables from a program
+_STEPS_OF_COMMAND: Final = 3
+_INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
 _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and others
 
@@ -28,7 +38,7 @@ class ShellTaking(ShellCalls):
         """List what a wrapper hands to a shell: the words from the option that says so."""
         return [_TEXT_OPTION.sub("", text, count=1).replace("\\_", " ") for text in words.joined()]
 
-    def _take(self, call: Call, at: int, *, takes_text: bool) -> None:
+    def _take(self, call: Call, at: int, takes_text: bool) -> None:  # noqa: FBT001 - as `unwrapped` says it
         """Take note of what the words before *at* take from the program there, or from a text."""
         started, taking = call.words.behind(at), call.words.up_to(at).every()
         if not started.places:
@@ -43,10 +53,21 @@ class ShellTaking(ShellCalls):
         if may_take(taking) and not self._starts_tools(started, texts):
             self._of_container.work(_STEPS_OF_TAKING)
             self.taking[tuple(taking)] = None
+            for way in call.words.up_to(at).groups()[1:]:  # in which a name may stand behind its option
+                self._of_container.work(_STEPS_OF_TAKING)
+                self.taking[tuple(way)] = None
+
+    def _take_behind(self, call: Call) -> None:
+        """Take note of what a word of an unknown program takes, which may start the words behind it: `x sudo y`."""
+        for at, word in enumerate(call.words.line[1:], start=1):
+            if is_taking_program(word) and not _INSTALLING.intersection(call.words.line[:at]):
+                started = call.behind(at)
+                self._take(started, *unwrapped(started.words.line))
+                return
 
     def _take_from_shell(self, taking: list[str]) -> None:
         """Take note of what is taken from a shell that no word names, and so from what its input starts."""
-        is_of_tools = bool(self._bodies) and all(_is_of_tools(self._script_of(one, Reading())) for one in self._bodies)
+        is_of_tools = bool(self._bodies) and all(map(self._runs_tools, self._bodies))
         if starts_shell(taking) and not is_of_tools:
             self._of_container.work(_STEPS_OF_TAKING)
             self.taking[tuple(taking)] = None
@@ -77,7 +98,16 @@ class ShellTaking(ShellCalls):
             texts = [" ".join(way) for some in ways for way in some]
         if not texts:
             return is_harmless(line) or self._is_tool(started)
-        return all(_is_of_tools(self._script_of(one, Reading())) for one in texts)
+        return all(map(self._runs_tools, texts))
+
+    def _runs_tools(self, text: str) -> bool:
+        """Whether a text starts nothing but tools and services, by words that are written out."""
+        self._of_container.work(len(text) // CHARACTERS_OF_STEP)
+        if text not in self._of_tools:
+            script = self._script_of(text, Reading())
+            self._of_container.work(_STEPS_OF_COMMAND * len(script.commands) if script else 0)
+            self._of_tools[text] = _is_of_tools(script)
+        return self._of_tools[text]
 
 
 @cache
@@ -88,7 +118,6 @@ def _set_in_unread(name: str) -> re.Pattern[str]:
 
 
 def _is_of_tools(script: Script | None) -> bool:
-    """Whether a text starts nothing but tools and services, by words that are written out."""
     return script is not None and not script.functions and all(map(_is_command_of_tools, script.commands))
 
 

@@ -41,9 +41,10 @@ _STEPS_OF_COMMAND: Final = 10
 _STEPS_OF_WORD: Final = 2
 _SERVICES: Final = frozenset(
     (
-        *("cron", "crond", "dpkg", "fusermount", "gcsfuse", "make", "modprobe", "mysql", "nginx"),
-        *("nvidia-persistenced", "pg_isready", "psql", "rsync", "rsyslogd", "s3fs", "service", "ssh-keygen", "sshd"),
-        *("sysctl", "systemctl", "tar", "update-ca-certificates"),
+        *("blobfuse2", "cron", "crond", "dpkg", "fusermount", "gcsfuse", "iptables", "locale-gen", "make", "modprobe"),
+        *("mysql", "nginx", "nvidia-persistenced", "pg_ctl", "pg_isready", "psql", "redis-server", "rsync", "rsyslogd"),
+        *("s3fs", "service", "ssh-keygen", "sshd", "sysctl", "systemctl", "tar", "update-alternatives"),
+        *("update-ca-certificates",),
     )
 )
 _INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
@@ -55,6 +56,12 @@ _MAY_TAKE = re.compile(rf"(?<![^\s/])(?:{_NAMES})(?!\S)")
 def may_take(words: Sequence[str]) -> bool:
     """Whether *words* before a program may take variables from it."""
     return any(one.rpartition("/")[2] in _STARTING or one in _UNSETTING for one in words)
+
+
+def is_taking_program(word: str) -> bool:
+    """Whether *word* is a program, and no command of shells, that may take variables from what it starts."""
+    base = word.rpartition("/")[2]
+    return base in _STARTING and base != "exec"
 
 
 def is_harmless(line: Sequence[str]) -> bool:

@@ -15,20 +15,24 @@ from policies.pod import Variable
 class Told(NamedTuple):
     """What is set, or a warning that says why nothing is although it should be."""
 
-    change: AddVariable | ReplaceVariable | None = None
+    changes: tuple[AddVariable | ReplaceVariable, ...] = ()
     warning: str = ""
 
 
 def told(env: Sequence[Variable], words: Collection[str], wanted: Wanted) -> Told:
-    """Set what is *wanted* by a variable beside those of *env*, by the name that *env* or the *words* set."""
+    """Set what is *wanted* by a variable beside those of *env*, by the names that *env* or the *words* set."""
     spellings = [one for one in wanted.memory.spellings if one.variable]
     places = {variable.name: index for index, variable in enumerate(env)}  # the last one counts
-    for one in spellings if spellings[0].separator else ():
-        if one.separator and one.name in places:
-            return _joined(places[one.name], env[places[one.name]], one, wanted)
+    lists = [one for one in spellings if one.separator and one.name in places] if spellings[0].separator else []
+    if lists:
+        joined = [_joined(places[one.name], env[places[one.name]], one, wanted) for one in lists]
+        return Told(
+            tuple(change for one in joined for change in one.changes),
+            next((one.warning for one in joined if one.warning), ""),
+        )
     texts = [*words, *(one.value or "" for one in env)]
     spelling = next((one for one in _alike(spellings) if any(_sets(one.name, text) for text in texts)), spellings[0])
-    return Told(AddVariable(spelling.name, wanted.text(spelling)))
+    return Told((AddVariable(spelling.name, wanted.text(spelling)),))
 
 
 def _alike(spellings: Sequence[Spelling]) -> Sequence[Spelling]:
@@ -56,4 +60,5 @@ def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> T
     if len(value) > LONGEST_LOWERED:
         return Told(warning=f"{spelling.name} is too long, so {wanted.text(spelling)} could not be added to it")
     kept = [part for part in value.split(spelling.separator) if part]
-    return Told(ReplaceVariable(index, spelling.name, spelling.separator.join([*kept, wanted.text(spelling)])))
+    value = spelling.separator.join([*kept, wanted.text(spelling)])
+    return Told((ReplaceVariable(index, spelling.name, value),))

@@ -32,6 +32,10 @@ def makers(size: int) -> Iterator[Worst]:
     traces = [{"name": "PS4", "value": 'eval "$T"'}] * min(size // 40, 1000)
     yield "traces of a text", pod("0.2", container(command=["sh", "-c", "x"], env=[*text, *traces]))
     quotes = f"for X in {' '.join('abcdefghijklmn')}; do x y$X{chr(39) * 1200}; done"
+    bodies = (
+        f"T='{'ls;' * 100}'; for X in {' '.join(f'/{one}/su' for one in 'abcdefghijklmno')}; do $X{'<<<$T' * 80}; done"
+    )
+    yield "shells of other users that read texts", pod("0.2", container(command=["bash", "-c", bodies]))
     for unit in ("su ", "sudo x;", "set -e A;"):
         text_for_zsh = unit * (min(size, 3000) // len(unit))
         yield f"{unit!a} in a text that is not read", pod("0.2", container(command=["zsh", "-c", text_for_zsh]))
@@ -90,6 +94,7 @@ def word_lists(size: int) -> Iterator[Worst]:
 
 
 def shell_texts(size: int) -> Iterator[Worst]:
+    yield "open braces", pod("0.2", container(command=["sh", "-c", "{ " * 1500 + "a;" * 1500]))
     for unit in (
         "-a ", "-g ", "-gp ", "-gpx ", "--gpu-memory-utilizatio ", "-gp=0 ", "--", "- ", "-_", "=", " ", "\\\n", "\\_",
         "'", "$A ", "${A}", "${A ", "$(", "`", "A=1 ", "for ", "for  a", "read ", "$A=", "--$A ", "-gp-gp", "-gp=-gp=",

@@ -29,7 +29,7 @@ class CompoundReader(WordReader):
         """Read *text*, in which *count* counts each token."""
         super().__init__(text, count, depth, is_bash=is_bash)
         self._open: list[str] = []  # "(" and "case" that are not closed
-        self._braces: list[str] = []  # that are not closed: the function whose body they are, or ""
+        self._braces: list[str] = []  # that are not closed: the function in whose body they stand, or ""
         self._defined = ""  # the function whose body begins here
         self._begun = False  # the command has words, or is a test
         self._nest = 0  # loops and branches that are not closed
@@ -54,7 +54,7 @@ class CompoundReader(WordReader):
         elif word == "{":
             if self._defined not in self._script.open_functions:
                 self._definitions.begin(self._defined, self._nested_in())
-            self._braces.append(self._defined)
+            self._braces.append(self._defined or self._stands_in())
             self._defined = ""
         elif word == "}":
             if not self._braces:
@@ -79,7 +79,7 @@ class CompoundReader(WordReader):
             self._defined = ""
 
     def _stands_in(self) -> str:
-        return next(filter(None, reversed(self._braces)), "")
+        return self._braces[-1] if self._braces else ""
 
     def _absorb(self, script: Script) -> None:
         """Take over commands that are run beside this one."""

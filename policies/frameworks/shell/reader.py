@@ -116,6 +116,7 @@ class Reader(HereDocumentReader):
         now.is_call = self._definitions.follow(now, operator, nest)
         now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions)
         if not now.is_empty:
+            self._count()  # it takes as long as two tokens
             now.is_piped, now.within = operator in _PIPES, self._stands_in()
             now.feeds = now.is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)

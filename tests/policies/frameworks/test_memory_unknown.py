@@ -141,3 +141,71 @@ def test_the_denial_of_texts_that_are_too_long_to_be_read_says_so() -> None:
 def test_the_denial_of_an_abbreviation_says_what_to_do() -> None:
     deny = denied(pod("0.2", container(image=OWN, args=["--gpu", "0.5"])), policies("strategy: time-slicing"))
     assert deny.message.endswith("Write --gpu-memory-utilization, or call another option otherwise.")
+
+
+OTHERS = (
+    {"command": ["python3", "/s/bench.py", "--gpu", "0"]},
+    {"command": ["srun", "--mem=32G", "--gpu", "8", "python3", "/s/x.py"]},
+    {"command": ["ffmpeg", "-gpu", "0", "-i", "a"]},
+    {"command": ["sh", "-c", "python3 /s/warm.py --gpu 0; vllm serve m --gpu-memory-utilization 0.2"]},
+    {"args": ["m"], "lifecycle": {"postStart": {"exec": {"command": ["python3", "/s/warm.py", "--mem", "4"]}}}},
+    {"args": ["m"], "env": [{"name": "OPTS", "value": "--mem=32G --gpu 0"}]},
+)
+
+
+@pytest.mark.parametrize("by", [policies(), policies("strategy: time-slicing")], ids=["mps", "time-slicing"])
+@pytest.mark.parametrize("image", ["vllm/vllm-openai:v0.11.0", "lmsysorg/sglang:v0.5.0"])
+@pytest.mark.parametrize("fields", OTHERS, ids=str)
+def test_another_programs_option_beside_a_framework_is_left_alone(fields: dict[str, Any], image: str, by: Any) -> None:
+    own = container(image=image, **fields)
+    after = only_container(mutated(pod("0.2", own), by))
+    for field in fields:
+        assert str(own[field])[1:-1] in str(after[field])  # what is added stands behind
+    assert not any("lowered" in one or "reference" in one for one in granted(pod("0.2", own), by).warnings)
+
+
+STARTING = {
+    "sh -c": ["sh", "-c", "vllm serve m"],
+    "behind other commands": ["bash", "-c", "cd /x && export A=b; exec /opt/venv/bin/vllm serve m"],
+    "in another shell": ["bash", "-c", "sh -c 'vllm serve m'"],
+    "by a launcher": ["uv", "run", "vllm", "serve", "m"],
+    "by conda": ["conda", "run", "-n", "x", "vllm", "serve", "m"],
+    "by python": ["bash", "-c", "python3.12 -u -m vllm.entrypoints.openai.api_server --model m"],
+}
+NOT_STARTING = {
+    "a word of a tool": ["bash", "-c", "echo starting vllm serve m; ./start.sh"],
+    "a comment": ["bash", "-c", "# vllm serve m\n./start.sh"],
+    "a longer name": ["bash", "-c", "./vllm serve-all; my-vllm serve m"],
+    "a file": ["./start.sh", "vllm-serve.yaml"],
+    "a prompt": ["./ask", "How do I start vllm serve m?"],
+}
+
+
+@pytest.mark.parametrize("command", STARTING.values(), ids=STARTING)
+def test_a_framework_that_a_text_or_a_launcher_starts_is_a_warning_that_says_what_to_add(command: list[str]) -> None:
+    on = pod("0.2", container(image=OWN, command=command))
+    assert granted(on).warnings == (
+        "--gpu-memory-utilization=0.2 cannot be added to this command line, add it yourself",
+    )
+    assert only_container(mutated(on))["command"] == command
+
+
+@pytest.mark.parametrize("command", STARTING.values(), ids=STARTING)
+def test_it_is_none_where_the_setting_is_there(command: list[str]) -> None:
+    told = [*command[:-1], f"{command[-1]} --gpu-memory-utilization=0.2"]
+    on = command[:-1] + told[-1:] if " " in command[-1] else [*command, "--gpu-memory-utilization=0.2"]
+    assert granted(pod("0.2", container(image=OWN, command=on))).warnings[:1] in (
+        (),
+        ("vllm may not start with all of its share: give the policy some memory.headroom",),
+    )
+
+
+@pytest.mark.parametrize("command", NOT_STARTING.values(), ids=NOT_STARTING)
+def test_what_only_names_a_framework_is_no_start_of_it(command: list[str]) -> None:
+    assert granted(pod("0.2", container(image=OWN, command=command))).warnings == ()
+
+
+def test_a_variable_is_set_for_what_a_text_starts() -> None:
+    on = pod("0.2", container(image=OWN, command=["sh", "-c", "python -m paddle.distributed.launch t.py"]))
+    names = [one["name"] for one in only_container(mutated(on, policies("strategy: time-slicing")))["env"]]
+    assert "FLAGS_fraction_of_gpu_memory_to_use" in names

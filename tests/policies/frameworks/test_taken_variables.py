@@ -39,8 +39,15 @@ TAKING = {
     f"flock /l -c 'unset {JAX}; ./t'": f"Remove unset {JAX}",
     f"script -qc 'unset {JAX}; ./t' /dev/null": f"Remove unset {JAX}",
     f"declare +x {JAX}; ./t": f"Remove declare +x {JAX}",
+    f"typeset +rx {JAX}; ./t": f"Remove typeset +x {JAX}",
     "setpriv --reset-env python3 t.py": "Write setpriv without --reset-env",
     "su - app <<E\n./t\nE": "Write su without -",
+    'again() { n=$1; shift; until "$@"; do sleep $n; done; }; again 3 sudo ./t': f"Write sudo --preserve-env={JAX}",
+    'again() { shift; "$@"; }; again 3 su - app -c ./t': "Write su without -",
+    "nsys profile -o /x sudo -u app ./t": f"Write sudo --preserve-env={JAX}",
+    "find . -exec env -i ./t ';'": f"Write env -i {JAX}=0.2",
+    f'for v in A {JAX}; do env -u "$v" ./t; done': f"Remove env -u {JAX}",
+    f'f() {{ env -u "$1" ./t; }}; f {JAX}': f"Remove env -u {JAX}",
     "exec su - app <<'E'\nmkdir x; ./t\nE": "Write su without -",
     "su - app < /x/start.sh": "Write su without -",
     "echo ./t | su - app": "Write su without -",
@@ -83,6 +90,11 @@ KEEPING = (
     "runuser -u app -- python3 t.py",
     "env -S './whisper -i a.wav'",
     "flock /l ./t -i",
+    "x install -y sudo vim; ./t",
+    "kubectl exec -c main pod -- x; ./t",
+    "python3 -m venv env; ./t",
+    "log() { echo $*; }; log do not sudo here; ./t",
+    "su - postgres -c 'pg_ctl start'; ./t",
 )
 UNREAD_KEEPING = (
     ("zsh", "sudo apt-get update; sudo mkdir x; python3 t.py"),
@@ -132,7 +144,15 @@ def test_such_a_text_that_takes_nothing_from_a_framework_is_granted(shell: str, 
     assert isinstance(decided(started_by("", command=[shell, "-c", text]), SLICED), Grant)
 
 
-@pytest.mark.parametrize("words", [["sudo", "./t"], ["/usr/bin/env", "-i", "./t"], ["su", "-", "app", "-c", "./t"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sudo", "./t"],
+        ["/entrypoint.sh", "sudo", "./t"],
+        ["/usr/bin/env", "-i", "./t"],
+        ["su", "-", "app", "-c", "./t"],
+    ],
+)
 def test_a_command_without_a_shell_is_judged_too(words: list[str]) -> None:
     assert isinstance(decided(started_by("", command=words), SLICED), Denied)
 

@@ -124,3 +124,28 @@ def test_pytorch_is_not_told_by_a_name_that_builds_for_nvidia_do_not_read(on: An
 def test_a_name_counts_as_set_however_the_words_do_it(command: list[str], by: Any) -> None:
     on = pod("0.2", container(image=JAX, command=command, env=[{"name": "E", "value": f"{CLIENT}=0.1"}]))
     assert [one["name"] for one in only_container(mutated(on, by))["env"]] == ["E", CLIENT]
+
+
+@BOTH
+def test_each_name_that_the_container_sets_has_the_share_since_versions_believe_different_ones(by: Any) -> None:
+    env = [{"name": name, "value": EXPANDABLE} for name in (C, NEW)]
+    on = words("python", "t.py", env=env)
+    assert granted(on, by).warnings == ()
+    assert [one["value"] for one in only_container(mutated(on, by))["env"]] == [f"{EXPANDABLE},{SHARE}"] * 2
+
+
+@pytest.mark.parametrize("names", [(C, NEW), (NEW, C)])
+def test_a_share_under_one_name_alone_is_denied_under_time_slicing(names: tuple[str, str]) -> None:
+    env = [{"name": name, "value": value} for name, value in zip(names, (SHARE, EXPANDABLE), strict=True)]
+    decision = decided(words("python", "t.py", env=env), SLICED)
+    assert isinstance(decision, Denied)
+    assert f"{names[1]} is set to " in decision.deny.message
+    assert decision.deny.message.endswith(f"Add {SHARE} to it.")
+    (warning,) = granted(words("python", "t.py", env=env), MPS).warnings
+    assert warning.endswith("without the share; MPS limits it")
+
+
+@BOTH
+def test_settings_of_an_image_that_is_told_no_share_are_left_alone(by: Any) -> None:
+    on = pod("0.2", container(image="x/y", command=["python", "t.py"], env=[{"name": C, "value": EXPANDABLE}]))
+    assert only_container(mutated(on, by))["env"] == [{"name": C, "value": EXPANDABLE}]
