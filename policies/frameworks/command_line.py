@@ -81,7 +81,9 @@ class CommandLine:
     @property
     def ends_options(self) -> bool:
         """Whether the program's options end with --, so that what is appended is none."""
-        return "--" in self.words and "--" in self.words[self._program_at :]
+        if "--" not in self.words:
+            return False
+        return self.words[0].startswith("-") or "--" in self.words[self._program_at :]
 
     def starts(self, program: str) -> bool:
         """Whether it starts *program*, a command line with single spaces, so that the program gets what is appended."""

@@ -14,6 +14,7 @@ from policies.frameworks.shell.tools import runs_another, tool
 from policies.pod import Container
 
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
+_FIRST_YEAR = 10  # from this number on a tag counts by years and months
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
@@ -94,7 +95,8 @@ class Catalogue:
         """Read the framework's major and minor version from the image's tag, where the tag says it."""
         name = repository(container.image or "")
         if any(_image_pattern(glob).fullmatch(name) for glob in framework.version_images):
-            return version(container.image or "")
+            known = version(container.image or "")
+            return known if known is None or known[0] < _FIRST_YEAR else None
         return None
 
 

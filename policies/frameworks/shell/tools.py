@@ -21,7 +21,7 @@ _OF_SYSTEMS = """
 addgroup adduser arch chpasswd clear date dmesg envsubst factor free getconf getent groupadd groups hostid hostname
 hostnamectl id ifconfig ip ldconfig locale logger login logname lscpu lsof lspci mknod mount mountpoint nproc numfmt
 nvidia-smi openssl passwd pgrep ping pkill printenv ps pwgen sleep ss tput tty umount uname uptime useradd usermod
-uuidgen whoami
+uuidgen which whoami
 """
 _OF_NETWORKS = """
 aws az azcopy curl dig gcloud gh git git-lfs gsutil hf host huggingface-cli mc nc netcat nslookup ollama oras rclone
@@ -175,7 +175,7 @@ def writes_a_value(words: Sequence[str]) -> bool:
     match words[0].rpartition("/")[2]:
         case "date":
             return all(map(_DATE.fullmatch, operands))
-        case "basename" | "dirname":
+        case "basename" | "dirname" | "which":
             return all(map(_PATH.fullmatch, operands))
         case "seq":
             return all(map(_NUMBER.fullmatch, operands))

@@ -135,7 +135,10 @@ def test_pytorch_is_told_only_where_the_tag_says_a_version_that_understands(tag:
     assert bool(warnings) is not set_it
 
 
-@pytest.mark.parametrize("image", ["nvcr.io/nvidia/pytorch:25.10-py3", "host:5000/pytorch/pytorch", "my/torch:2.10.0"])
+@pytest.mark.parametrize(
+    "image",
+    ["nvcr.io/nvidia/pytorch:25.10-py3", "host:5000/pytorch/pytorch", "my/torch:2.10.0", "own/pytorch/pytorch:2025.01"],
+)
 def test_a_tag_that_counts_something_else_is_no_version(image: str) -> None:
     on = pod("0.2", container(image=image), annotations={"gpu-share.dev/framework": "pytorch"})
     assert environment(only_container(mutated(on))) == {}
@@ -187,6 +190,7 @@ def test_tensorflow_growth_is_the_users_to_decide() -> None:
         ("vllm/vllm-openai", {"command": ["/start.sh"]}),
         ("vllm/vllm-openai", {"command": ["tini", "--", "sh", "-c", "vllm serve m"]}),
         ("vllm/vllm-openai", {"command": ["vllm", "serve", "m", "--", "x"]}),
+        ("vllm/vllm-openai", {"args": ["--port", "8000", "--", "m"]}),
         ("lmsysorg/sglang", {}),
         ("nvcr.io/nvidia/tritonserver:25.01-py3", {}),
     ],

@@ -26,6 +26,7 @@ WITHIN = (
     f"while [ $# -gt 0 ]; do case $1 in -f) F=$2; shift 2;; esac; done; vllm serve m {U} ${{F:-0.2}}",
     f'run() {{ vllm serve "$1" --port "$2" {U} "$3"; }}; run m 8000 0.2; run n 8001 0.1',
     f'set -- m 8000 0.2; vllm serve "$1" --port "$2" {U} "$3"',
+    f"PY=$(which python3); exec $PY -m vllm.entrypoints.openai.api_server --model m {U} 0.2",
     f"start() {{ local f=$2; vllm serve $1 {U} $f; }}; start m 0.2",
     f"[ -z $BIG ] && F=0.1; export {JAX}=${{F:-0.2}}; python t.py",
 )
