@@ -11,7 +11,7 @@ from plugin.device_plugin.fit_guard import FitGuard, Room
 from plugin.device_plugin.labels import Labels, free_labels
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.subscription import Device, Subscription
-from plugin.gpus.gpu import Gpu, Pool, VGpuId
+from plugin.gpus.gpu import Gpu, Pool
 
 
 class Devices:
@@ -78,11 +78,6 @@ class Devices:
     def lists(self, device_id: str, resource: str) -> bool:
         """Whether the kubelet is told of a vGPU that is held as *resource*, empty where nobody says."""
         return resource in ("", self.resource) and self._pool.place(device_id) is not None
-
-    def vgpu(self, device_id: str) -> VGpuId:
-        """Read the ID of a vGPU of the pool."""
-        position, index = self._pool.place(device_id) or (0, 0)
-        return VGpuId(self._pool.gpus[position].uuid, index)
 
     def room(self) -> dict[str, int]:
         """Count the free vGPUs of each GPU, by UUID."""
@@ -234,6 +229,7 @@ class Devices:
             gpus=self._pool.gpus,
             vgpus_per_gpu=self._pool.vgpus_per_gpu,
             seen=self.seen,
+            by_id=not self.binds_late,
         )
         for vgpu in self._occupied.held_as(self.resource, but_on=self._faults):
             if vgpu.gpu_uuid in advertised:

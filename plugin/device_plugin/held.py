@@ -5,8 +5,7 @@ One lock for all of it. Where the number of vGPUs changes while the kubelet allo
 number before or by the one after, and what is free is counted with it or without it, never half.
 """
 
-from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +16,10 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holder import Holder, left_by_init_containers
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
-from plugin.errors import AllocationError, NoRoomError
-from plugin.gpus.gpu import Gpu, Pool
+from plugin.device_plugin.placement import distributed, place
+from plugin.errors import AllocationError
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
-from plugin.shares.allocation import Allocation, allocate, check_ids
-from plugin.shares.binding import bind
+from plugin.shares.allocation import Allocation
 from plugin.shares.preference import AllocationPolicy, preferred_ids
 from plugin.shares.specifications import HeldGrid, HeldGrids
 from plugin.sockets import KUBELET_SOCKET
@@ -145,61 +143,19 @@ class HeldVgpus:
         Allocate *ids* of *devices* to a container, which may be given a CDI device for them.
 
         Raises:
-            AllocationError: If they cannot be held to a share, or their GPU is unhealthy, or it cannot be kept.
+            AllocationError: If `place` says so, or it cannot be kept.
             NoRoomError: If no GPU has room for so many.
         """
         with self._lock:
-            check_ids(ids, devices.pool)
-            left = self._left(ids) if devices.binds_late else {}
-            allocation = self._bound(ids, devices, policy, left) if devices.binds_late else allocate(ids, devices.pool)
-            # The kubelet may have chosen them before it heard of it: a container without limits is worse than none.
-            for gpu in allocation.gpus:
-                if unhealthy := _unhealthy(gpu, devices):
-                    raise AllocationError(unhealthy)
-            on = _distributed(ids, allocation, devices)
+            held = self._holdings.held()
+            left = _left(ids, held) if devices.binds_late else {}
+            allocation = place(ids, devices, policy, held=held, left=left)
+            on = distributed(ids, allocation)
             of, resource = allocation.vgpus_per_gpu, devices.resource
             if why := self._holdings.allocated(on, resource=resource, of=of, by_cdi=by_cdi, left=left):
                 raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
             return replace(allocation, number=self._holdings.allocations)
-
-    def _left(self, ids: Sequence[str]) -> dict[str, Holder]:
-        """
-        Find what init containers of the pod that gets *ids* have left: they end before its container starts.
-
-        Nothing else that is held is among the IDs, or it has ended: so has a vGPU that was one of so few that no
-        container of its pod could ask for as many as these.
-        """
-        held = self._holdings.held()
-        known = {text: one for text in ids if (one := held.get(text))}
-        reused = {text: one for text, one in known.items() if one.container is None and _is_askable(len(ids), one.of)}
-        return left_by_init_containers(reused, held)
-
-    def _bound(
-        self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left: Mapping[str, Holder]
-    ) -> Allocation:
-        """
-        Choose the GPU for *ids*, or whole ones: where they have room, the GPUs of what is *left* by init containers.
-
-        What is theirs is as good as free, and of as many as it was.
-
-        Raises:
-            NoRoomError: If no healthy GPU that it may be on has room.
-        """
-        pool, reused = devices.pool, [left[text] for text in ids if text in left]
-        numbers = {holder.of for holder in reused} - {0}
-        if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
-            pool = replace(pool, vgpus_per_gpu=numbers.pop())
-        theirs = frozenset(holder.gpu for holder in reused)
-        choices = devices.alignment.candidates(ids, pool)
-        for candidates, included in _places(theirs, pool, choices):
-            healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
-            but = {*ids, *left}
-            room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=but) for gpu in healthy}
-            if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
-                return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
-        unhealthy = [_unhealthy(gpu, devices) for gpu in choices[-1]]
-        raise NoRoomError(unhealthy[0] if all(unhealthy) else f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
 
     def _is_listed(self, device_id: str, resource: str) -> bool:
         return any(devices.lists(device_id, resource) for devices, _ in self._followers)
@@ -211,30 +167,18 @@ class HeldVgpus:
             devices.set_held(occupied, again=again)
 
 
-def _places(
-    theirs: frozenset[str], pool: Pool, others: Sequence[tuple[Gpu, ...]]
-) -> Iterator[tuple[tuple[Gpu, ...], frozenset[str]]]:
-    """List where a container may go, the better ones first, and the GPUs that it must be on: at best *theirs*."""
-    if kept := tuple(gpu for gpu in pool.gpus if gpu.uuid in theirs):
-        yield kept, frozenset()
-        yield from (((*kept, *some), theirs) for some in others)
-    yield from ((some, frozenset()) for some in others)
+def _left(ids: Sequence[str], held: Mapping[str, Holder]) -> dict[str, Holder]:
+    """
+    Find what init containers of the pod that gets *ids* have left: they end before its container starts.
+
+    Nothing else that is held is among the IDs, or it has ended: so has a vGPU that was one of so few that no
+    container of its pod could ask for as many as these.
+    """
+    known = {text: one for text in ids if (one := held.get(text))}
+    reused = {text: one for text, one in known.items() if one.container is None and _is_askable(len(ids), one.of)}
+    return left_by_init_containers(reused, held)
 
 
 def _is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:
     """Whether a container can ask for so many: a part of one GPU, or whole ones; where the number is 0, for any."""
     return vgpus <= vgpus_per_gpu or not vgpus_per_gpu or vgpus % vgpus_per_gpu == 0
-
-
-def _distributed(ids: Sequence[str], allocation: Allocation, devices: Devices) -> dict[str, str]:
-    """Say by ID on which of a container's GPUs each of its vGPUs is: on the one that it names, where that can be."""
-    named = {text: devices.vgpu(text).gpu_uuid for text in ids}
-    if Counter(named.values()) == {gpu.uuid: allocation.vgpus for gpu in allocation.gpus}:
-        return named
-    return {text: allocation.gpus[number // allocation.vgpus].uuid for number, text in enumerate(sorted(ids))}
-
-
-def _unhealthy(gpu: Gpu, devices: Devices) -> str:
-    """Say that a GPU is unhealthy, and why; empty if it is healthy."""
-    fault = devices.fault(gpu.uuid)
-    return f"{gpu.uuid} is unhealthy: {fault}: see `gpu-share plugin status` on this node" if fault else ""

@@ -2,7 +2,8 @@
 Which vGPUs of each GPU are advertised: those that are held, and as many as are free.
 
 The ID of a vGPU names a GPU, and the vGPU can be on another one: what counts is how many there are. So of each GPU as
-many IDs are free as it has room for, as far as nobody holds them; the rest are those of its neighbours.
+many IDs are free as it has room for, as far as nobody holds them; the rest are those of its neighbours. Whole GPUs are
+those that their IDs name: the rest are further IDs of the same GPU.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -53,13 +54,14 @@ class Labels:
         return made[1]
 
 
-def free_labels(
+def free_labels(  # noqa: PLR0913 - what is held and wanted of a resource, and what the kubelet has
     wanted: Mapping[str, int],
     held: Mapping[str, Collection[int]],
     *,
     gpus: Sequence[Gpu],
     vgpus_per_gpu: int,
     seen: Collection[str],
+    by_id: bool = False,
 ) -> Indexes:
     """
     Choose IDs that nobody holds.
@@ -70,6 +72,7 @@ def free_labels(
         gpus: All GPUs of the resource.
         vgpus_per_gpu: IDs that each GPU has, and more where they are not enough.
         seen: IDs that the kubelet takes for healthy: they stay so before others become it.
+        by_id: Whether a vGPU is on the GPU that its ID names, so that no ID can stand for another GPU.
     """
     chosen: dict[str, list[int]] = {}
     left: dict[str, list[int]] = {}
@@ -83,7 +86,8 @@ def free_labels(
         missing = wanted.get(gpu.uuid, 0) - len(chosen[gpu.uuid])
         if missing <= 0:
             continue
-        for other in sorted(gpus, key=lambda one: (one.numa_node != gpu.numa_node, one.uuid not in wanted)):
+        neighbours = sorted(gpus, key=lambda one: (one.numa_node != gpu.numa_node, one.uuid not in wanted))
+        for other in () if by_id else neighbours:
             taken, left[other.uuid] = left[other.uuid][:missing], left[other.uuid][missing:]
             chosen[other.uuid] += taken
             missing -= len(taken)
