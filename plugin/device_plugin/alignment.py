@@ -42,6 +42,8 @@ class Alignment:
         nodes = frozenset(_by_numa_node(ids, pool))
         if self._answered == frozenset(ids):
             nodes |= self._offered
+        if not nodes:  # their IDs name GPUs that are not of the resource any more
+            return [pool.gpus]
         near = tuple(gpu for gpu in pool.gpus if gpu.numa_node in nodes)
         return {True: [near], False: [pool.gpus], None: [near, pool.gpus]}[self.is_seen]
 

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 from plugin.device_plugin.alignment import Alignment
 from plugin.device_plugin.fit_guard import FitGuard, Room
-from plugin.device_plugin.labels import Labels, free_labels
+from plugin.device_plugin.labels import Indexes, Labels, free_labels
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.subscription import Device, Subscription
 from plugin.gpus.gpu import Gpu, Pool
@@ -77,7 +77,7 @@ class Devices:
 
     def lists(self, device_id: str, resource: str) -> bool:
         """Whether the kubelet is told of a vGPU that is held as *resource*, empty where nobody says."""
-        return resource in ("", self.resource) and self._pool.place(device_id) is not None
+        return resource in ("", self.resource) and self._pool.has(device_id)
 
     def room(self) -> dict[str, int]:
         """Count the free vGPUs of each GPU, by UUID."""
@@ -192,13 +192,13 @@ class Devices:
     def _make(self) -> bool:
         """Make the devices, and say whether they are others than before."""
         named = () if self.binds_late else ("", self.resource)  # whole GPUs are those that their IDs name
-        self._is_lost = self._occupied.is_lost((gpu.uuid for gpu in self._pool.gpus), but_as=named)
+        self._is_lost = self._occupied.is_lost(self.resource, self._pool.uuids, but_as=named)
         self._count()
-        advertised = self._advertised()
-        indexes = self._labels.known(self._pool, self._listed(advertised))
+        healthy, listed = self._advertised()
+        indexes = self._labels.known(self._pool, listed)
         if indexes != self._pool.indexes:
             self._pool = replace(self._pool, indexes=indexes)
-        parts = self._labels.devices(self._pool, advertised)
+        parts = self._labels.devices(self._pool, healthy)
         is_news = parts != self._parts
         if is_news:
             self._parts, self._devices = parts, tuple(chain.from_iterable(parts))
@@ -221,9 +221,14 @@ class Devices:
             )
         self._rooms = {uuid: (number, shown[uuid]) for uuid, number in free.items()}
 
-    def _advertised(self) -> dict[str, frozenset[int]]:
-        """Say which vGPUs are healthy, by UUID in the ID: those that healthy GPUs are held by, and those shown."""
-        advertised = free_labels(
+    def _advertised(self) -> tuple[Indexes, Indexes]:
+        """
+        Say which vGPUs are healthy, by UUID in the ID, and which must be listed.
+
+        The kubelet has given away what is held, and the scheduler counts it, whichever GPU its ID names. So it is
+        listed, and healthy if it is on no GPU with a fault.
+        """
+        healthy = free_labels(
             {uuid: shown for uuid, (_, shown) in self._rooms.items()},
             self._occupied.named,
             gpus=self._pool.gpus,
@@ -231,15 +236,9 @@ class Devices:
             seen=self.seen,
             by_id=not self.binds_late,
         )
-        for vgpu in self._occupied.held_as(self.resource, but_on=self._faults):
-            if vgpu.gpu_uuid in advertised:
-                advertised[vgpu.gpu_uuid].add(vgpu.index)
-        return {uuid: frozenset(indexes) for uuid, indexes in advertised.items()}
-
-    def _listed(self, advertised: dict[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-        """Add the vGPUs that are held on GPUs with a fault: the kubelet has given them away, so they must be there."""
-        listed = dict(advertised)
-        for vgpu in self._occupied.held_as(self.resource) if self._faults else ():
-            if vgpu.gpu_uuid in listed:
-                listed[vgpu.gpu_uuid] |= {vgpu.index}
-        return listed
+        listed = {uuid: {*indexes} for uuid, indexes in healthy.items()}
+        for vgpu, gpu_uuid in self._occupied.held_as(self.resource, self._pool.uuids):
+            listed.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)
+            if gpu_uuid not in self._faults:
+                healthy.setdefault(vgpu.gpu_uuid, set()).add(vgpu.index)
+        return healthy, listed

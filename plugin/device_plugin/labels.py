@@ -23,34 +23,31 @@ class Labels:
         self._known: dict[str, frozenset[int]] = {}  # by UUID: indexes that ever were advertised
         self._made: dict[str, tuple[object, tuple[Device, ...]]] = {}  # by UUID: of what, and what came out
 
-    def known(self, pool: Pool, advertised: Mapping[str, frozenset[int]]) -> dict[str, tuple[int, ...]]:
-        """Say which indexes there are of each GPU by now, by UUID, where these are not the usual ones."""
+    def known(self, pool: Pool, listed: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
+        """Say which indexes there are by now, by UUID in the ID, where these are not the usual ones of a GPU."""
         usual = frozenset(range(pool.vgpus_per_gpu))
-        for gpu in pool.gpus:
-            before = self._known.setdefault(gpu.uuid, usual)
-            if not before >= advertised[gpu.uuid] | usual:
-                self._known[gpu.uuid] = before | usual | advertised[gpu.uuid]
-        known = {gpu.uuid: self._known[gpu.uuid] for gpu in pool.gpus}
-        return {uuid: tuple(sorted(indexes)) for uuid, indexes in known.items() if indexes != usual}
+        ours = {gpu.uuid: usual for gpu in pool.gpus}
+        for uuid in {**ours, **listed}:
+            self._known[uuid] = self._known.get(uuid, frozenset()).union(ours.get(uuid, ()), listed.get(uuid, ()))
+        return {uuid: tuple(sorted(indexes)) for uuid, indexes in self._known.items() if indexes != ours.get(uuid)}
 
-    def devices(self, pool: Pool, healthy: Mapping[str, frozenset[int]]) -> list[tuple[Device, ...]]:
+    def devices(self, pool: Pool, healthy: Mapping[str, Collection[int]]) -> list[tuple[Device, ...]]:
         """Make the devices that name each GPU."""
-        return [self._of_gpu(gpu, pool.indexes_of(gpu), healthy[gpu.uuid]) for gpu in pool.gpus]
+        named = [(gpu.uuid, gpu.numa_node, pool.indexes_of(gpu)) for gpu in pool.gpus]
+        named += [(uuid, None, pool.indexes[uuid]) for uuid in pool.others]
+        return [self._of_gpu(*one, healthy=frozenset(healthy.get(one[0], ()))) for one in named]
 
-    def _of_gpu(self, gpu: Gpu, indexes: Sequence[int], healthy: frozenset[int]) -> tuple[Device, ...]:
-        state = (gpu.numa_node, indexes, healthy)
-        made = self._made.get(gpu.uuid)
+    def _of_gpu(
+        self, uuid: str, numa_node: int | None, indexes: Sequence[int], *, healthy: frozenset[int]
+    ) -> tuple[Device, ...]:
+        state = (numa_node, indexes, healthy)
+        made = self._made.get(uuid)
         if made is None or made[0] != state:
             devices = (
-                Device(
-                    id=device_id(gpu.uuid, index),
-                    gpu_uuid=gpu.uuid,
-                    numa_node=gpu.numa_node,
-                    healthy=index in healthy,
-                )
+                Device(id=device_id(uuid, index), gpu_uuid=uuid, numa_node=numa_node, healthy=index in healthy)
                 for index in indexes
             )
-            made = self._made[gpu.uuid] = (state, tuple(devices))
+            made = self._made[uuid] = (state, tuple(devices))
         return made[1]
 
 

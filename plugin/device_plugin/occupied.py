@@ -28,10 +28,17 @@ class Occupied:
         for gpu, held in self.by_gpu.items():
             self._kinds[gpu] = set(map(_kind, held.values()))
 
-    def is_lost(self, gpus: Iterable[str], *, but_as: Collection[str] = ()) -> bool:
-        """Whether nobody knows of a vGPU that names one of these GPUs on which it is; held as *but_as*, on that one."""
-        kinds = (kind for gpu in gpus for kind in self._kinds.get(gpu, ()))
-        return any(not is_located and resource not in but_as for resource, _, is_located in kinds)
+    def is_lost(self, resource: str, gpus: Collection[str], *, but_as: Collection[str] = ()) -> bool:
+        """
+        Whether nobody knows on which GPU a vGPU is that names one of *gpus*, or is held as *resource*.
+
+        What is held as one of *but_as* is on the GPU that it names.
+        """
+        kinds = ((gpu, kind) for gpu, of_gpu in self._kinds.items() for kind in of_gpu)
+        return any(
+            not is_located and held_as not in but_as and (gpu in gpus or held_as == resource)
+            for gpu, (held_as, _, is_located) in kinds
+        )
 
     def free(self, gpu: str, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:
         """Count what is free of a GPU, were it divided by that number, and as if the IDs in *but* were free too."""
@@ -46,13 +53,19 @@ class Occupied:
         """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
         return {text: holder.of or usual for text, holder in self.by_gpu.get(gpu, {}).items()}
 
-    def held_as(self, resource: str, *, but_on: Collection[str] = ()) -> Iterable[VGpuId]:
-        """List the vGPUs that are held as *resource*, but for those that are on some GPUs."""
+    def held_as(self, resource: str, gpus: Collection[str]) -> Iterable[tuple[VGpuId, str]]:
+        """
+        List the vGPUs that are held as *resource*, each with the UUID of the GPU that it is on.
+
+        Those of which nobody says as what they are held are the resource's if they name one of its *gpus*. Those that
+        name another one are not listed anew to a kubelet that may have rejected their pod when the machine restarted.
+        """
         for gpu, held in self.by_gpu.items():
-            if gpu not in but_on:
-                on_it = ((text, one) for text, one in held.items() if one.gpu in ("", gpu))
-                ids = (text for text, one in on_it if one.resource in ("", resource))
-                yield from (vgpu for text in ids if (vgpu := parsed(text)))
+            for text, one in held.items():
+                if one.gpu in ("", gpu) and one.resource in ("", resource) and (vgpu := parsed(text)):
+                    is_kept = one.resource == resource and (one.container or not one.before_boot)
+                    if vgpu.gpu_uuid in gpus or is_kept:
+                        yield vgpu, gpu
 
     def _counted(self, gpu: str, *, vgpus_per_gpu: int, but: Collection[str] = ()) -> int:
         held = self.by_gpu.get(gpu, {})

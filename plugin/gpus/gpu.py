@@ -129,11 +129,14 @@ class Pool:
 
     gpus: tuple[Gpu, ...]
     vgpus_per_gpu: int
-    indexes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by UUID, where they are not 0 and following
+    # By UUID, where they are not 0 and following; of a GPU that is not of the pool any more, those that are held.
+    indexes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    uuids: frozenset[str] = field(init=False, repr=False, compare=False)
     # Of the connection of each GPU with each other one, by position; 0 with itself.
     weights: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
     # By device ID, so that a call of the kubelet with hundreds of IDs parses none of them.
     _places: dict[str, tuple[int, int]] = field(init=False, repr=False, compare=False)
+    _others: frozenset[str] = field(init=False, repr=False, compare=False)  # IDs that name GPUs of before
 
     def __post_init__(self) -> None:
         places = {
@@ -142,8 +145,20 @@ class Pool:
             for index in self.indexes_of(gpu)
         }
         object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "uuids", frozenset(gpu.uuid for gpu in self.gpus))
+        others = (str(VGpuId(uuid, index)) for uuid in self.others for index in self.indexes[uuid])
+        object.__setattr__(self, "_others", frozenset(others))
         weights = tuple(tuple(0 if one is other else weight(one, other) for other in self.gpus) for one in self.gpus)
         object.__setattr__(self, "weights", weights)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """UUIDs of GPUs that are not of this pool any more: containers hold vGPUs by their IDs."""
+        return tuple(uuid for uuid in self.indexes if uuid not in self.uuids)
+
+    def has(self, device_id: str) -> bool:
+        """Whether there is such a vGPU, those by the IDs of GPUs of before among them."""
+        return device_id in self._places or device_id in self._others
 
     def gpu(self, device_id: str) -> Gpu | None:
         """Find the GPU that a vGPU is a part of; None if this pool has no such vGPU."""

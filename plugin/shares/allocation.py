@@ -42,7 +42,7 @@ def check_ids(ids: Sequence[str], pool: Pool) -> None:
     twice = [text for text, times in Counter(ids).items() if times > 1]
     if twice:
         raise AllocationError(f"a container must get each vGPU once, got {_named(twice)} more than once")
-    unknown = [text for text in ids if pool.gpu(text) is None]
+    unknown = [text for text in ids if not pool.has(text)]
     if unknown:
         raise AllocationError(f"the vGPUs must be of this node, {_named(unknown)} is not")
 
@@ -56,6 +56,8 @@ def allocate(ids: Sequence[str], pool: Pool) -> Allocation:
         NoRoomError: If they name several GPUs of which one is not taken whole.
     """
     check_ids(ids, pool)
+    if gone := [text for text in ids if pool.gpu(text) is None]:
+        raise AllocationError(f"the GPUs must be those of the resource, {_named(gone)} names one that no longer is")
     return _bind(Counter(gpu.uuid for text in ids if (gpu := pool.gpu(text))), ids=ids, pool=pool)
 
 

@@ -94,6 +94,16 @@ def test_a_pod_that_the_kubelet_names_has_what_its_init_containers_had_too(tmp_p
     assert devices.room() == {GPU.uuid: 8}
 
 
+def test_by_the_id_of_a_gpu_that_is_gone_what_a_pod_has_is_listed_once_the_kubelet_names_it(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, resource=NAME, names=LOST.uuid)
+    assert not machine.start_plugin().seen & {str(machine.init), str(machine.app)}
+    devices = machine.start_plugin(names=[machine.app])
+    assert str(machine.app) in devices.seen
+    machine.wait()
+    assert {str(machine.init), str(machine.app)} < devices.seen
+    assert len(devices.seen) == 10
+
+
 def lose_the_file(directory: Path) -> None:
     write_occupancy(directory, NodeOccupancy(boot_id="this"))
 
