@@ -16,7 +16,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.holder import Holder, left_by_init_containers
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
-from plugin.device_plugin.placement import distributed, place
+from plugin.device_plugin.placement import distributed, is_askable, place
 from plugin.errors import AllocationError
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.shares.allocation import Allocation
@@ -58,6 +58,8 @@ class HeldVgpus:
         self.resources = resources
         self._holdings = holdings or Holdings(lambda: (), kubelet=Path())
         self._followers: list[tuple[Devices, bool]] = []
+        # Of the container that the kubelet asked about last: all IDs that it may get, and those that are its pod's own.
+        self._asked: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
         self._lock = Lock()
 
     def grids(self) -> HeldGrids:
@@ -111,6 +113,7 @@ class HeldVgpus:
         with self._lock:
             # Those included are the pod's own, of an init container.
             included = frozenset(must_include)
+            self._asked = included.union(available), included
             offered = [text for text in available if text not in included]
             if not must_include:
                 devices.offered(offered, size=size)
@@ -148,7 +151,7 @@ class HeldVgpus:
         """
         with self._lock:
             held = self._holdings.held()
-            left = _left(ids, held) if devices.binds_late else {}
+            left = self._left(ids, held) if devices.binds_late else {}
             allocation = place(ids, devices, policy, held=held, left=left)
             on = distributed(ids, allocation)
             of, resource = allocation.vgpus_per_gpu, devices.resource
@@ -156,6 +159,22 @@ class HeldVgpus:
                 raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
             return replace(allocation, number=self._holdings.allocations)
+
+    def _left(self, ids: Sequence[str], held: Mapping[str, Holder]) -> dict[str, Holder]:
+        """
+        Find what init containers of the pod that gets *ids* have left: they end before its container starts.
+
+        Nothing else that is held is among the IDs, or it has ended. Which of the two, the kubelet has said where it has
+        just asked about the container; where the pod's own are enough, it does not ask. Otherwise a vGPU has ended that
+        was one of so few that no container of its pod could ask for as many as these.
+        """
+        (all_ids, own), self._asked = self._asked, (frozenset(), frozenset())
+        unnamed = {text: one for text in ids if (one := held.get(text)) and one.container is None}
+        if len(unnamed) == len(ids):
+            own = frozenset(ids)
+        elif not own <= {*ids} <= all_ids:
+            own = frozenset(text for text, one in unnamed.items() if is_askable(len(ids), one.of))
+        return left_by_init_containers({text: one for text, one in unnamed.items() if text in own}, held)
 
     def _is_listed(self, device_id: str, resource: str) -> bool:
         return any(devices.lists(device_id, resource) for devices, _ in self._followers)
@@ -165,20 +184,3 @@ class HeldVgpus:
         occupied = Occupied(by_gpu=holdings.by_gpu(), is_known=holdings.known, is_incomplete=holdings.is_blind)
         for devices, _ in self._followers:
             devices.set_held(occupied, again=again)
-
-
-def _left(ids: Sequence[str], held: Mapping[str, Holder]) -> dict[str, Holder]:
-    """
-    Find what init containers of the pod that gets *ids* have left: they end before its container starts.
-
-    Nothing else that is held is among the IDs, or it has ended: so has a vGPU that was one of so few that no
-    container of its pod could ask for as many as these.
-    """
-    known = {text: one for text in ids if (one := held.get(text))}
-    reused = {text: one for text, one in known.items() if one.container is None and _is_askable(len(ids), one.of)}
-    return left_by_init_containers(reused, held)
-
-
-def _is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:
-    """Whether a container can ask for so many: a part of one GPU, or whole ones; where the number is 0, for any."""
-    return vgpus <= vgpus_per_gpu or not vgpus_per_gpu or vgpus % vgpus_per_gpu == 0

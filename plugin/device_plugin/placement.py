@@ -52,6 +52,11 @@ def distributed(ids: Collection[str], allocation: Allocation) -> dict[str, str]:
     return {text: allocation.gpus[number // allocation.vgpus].uuid for number, text in enumerate(sorted(ids))}
 
 
+def is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:
+    """Whether a container can ask for so many: a part of one GPU, or whole ones; where the number is 0, for any."""
+    return vgpus <= vgpus_per_gpu or not vgpus_per_gpu or vgpus % vgpus_per_gpu == 0
+
+
 def _check_resource(ids: Sequence[str], resource: str, held: Mapping[str, Holder]) -> None:
     """See that no ID is held as another resource: it would stand for two things, and one of them would be forgotten."""
     for text in ids:
@@ -65,6 +70,11 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
     numbers = {holder.of for holder in reused} - {0}
     if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
         pool = replace(pool, vgpus_per_gpu=numbers.pop())
+        if not is_askable(len(ids), pool.vgpus_per_gpu):
+            raise AllocationError(
+                f"the vGPUs of a pod must be of one number, its init container got some of {pool.vgpus_per_gpu}, and "
+                f"{len(ids)} can only be of another: vgpusPerGpu has changed meanwhile, so create the pod anew"
+            )
     theirs = frozenset(holder.gpu for holder in reused)
     choices = devices.alignment.candidates(ids, pool)
     for candidates, included in _places(theirs, pool, choices):

@@ -7,6 +7,7 @@ import pytest
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
+from plugin.errors import AllocationError
 from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.device_plugin.live_walk import LiveNode
@@ -101,6 +102,31 @@ def test_a_pod_that_asks_for_all_there_is_gets_it_though_a_rejected_one_left_som
     everything = sorted(devices.seen)
     given = held.allocate(everything, devices, "pack")
     assert (len(everything), given.vgpus, given.vgpus_per_gpu) == (15, 15, 20)
+
+
+def test_a_pod_whose_containers_are_of_two_numbers_is_rejected_and_nothing_of_it_is_given_away(
+    left_over: tuple[HeldVgpus, Devices],
+) -> None:
+    held, devices = left_over
+    own, everything = [*held._holdings.held()], sorted(devices.seen)
+    held.preferred(devices, "pack", available=everything, must_include=own, size=15)
+    with pytest.raises(AllocationError, match="must be of one number, its init container got some of 10, and 15 can"):
+        held.allocate(everything, devices, "pack")
+    assert set(devices.room().values()) == {10}
+    held.preferred(devices, "pack", available=everything, must_include=[], size=15)  # for a pod that was made anew
+    assert held.allocate(everything, devices, "pack").vgpus_per_gpu == 20
+
+
+def test_where_the_vgpus_of_an_init_container_are_enough_the_kubelet_does_not_ask() -> None:
+    held, pool = HeldVgpus(), Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10)
+    devices = Devices(pool)
+    held.follow(devices, are_divided=True)
+    init = [str(vgpu) for vgpu, _ in pool.vgpus()]
+    held.allocate(init, devices, "pack")
+    held.divide_by(20)
+    with pytest.raises(AllocationError, match="create the pod anew"):
+        held.allocate(init[:15], devices, "pack")
+    assert set(devices.room().values()) == {0}
 
 
 def test_what_an_init_container_can_have_left_is_taken_over_by_its_number(left_over: tuple[HeldVgpus, Devices]) -> None:
