@@ -1,16 +1,19 @@
 """The driver of one node: from its GPUs to slices, and from a claim to what its containers receive."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
 from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
-from plugin.dra.checkpoint import HeldDevice, Prepared
-from plugin.dra.claims import Wanted, wanted_devices
+from plugin.dra.calls import Call, Calls
+from plugin.dra.checkpoint import Prepared
+from plugin.dra.claims import wanted_devices
+from plugin.dra.containers import held_device
 from plugin.dra.devices import Device, devices_of
 from plugin.dra.preparations import Preparations, held
 from plugin.dra.publisher import Publisher, SliceWatch
@@ -19,15 +22,12 @@ from plugin.dra.service import DeviceState, DraService, HealthService
 from plugin.dra.slices import slice_specs
 from plugin.errors import ClaimError, DraError, SocketError
 from plugin.lifecycle import Threads
-from plugin.shares import cdi
-from plugin.shares.allocation import Allocation
 from plugin.shares.division import Division
-from plugin.shares.handover import HandoverSettings, common_nodes, nodes
-from plugin.shares.limits import limits
+from plugin.shares.handover import HandoverSettings
 from plugin.shares.offer import Offer
-from plugin.shares.strategy import SharedGpu, sharing_of
+from plugin.shares.strategy import SharedGpu
 from policies.cluster import Cluster
-from policies.contract import DRA, DRIVER, MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES
+from policies.contract import DRA, DRIVER
 from policies.sizes import is_too_fine, too_fine
 
 _log = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ class DraDriver:
             own.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise SocketError(f"{own}: cannot be made: {error.strerror}: is a kubelet here?") from error
+        self._calls = Calls()
         self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
         self._publisher = Publisher(api, node=settings.node)
         self._watch = SliceWatch(api, node=settings.node, on_event=self._publisher.look)
@@ -153,15 +154,23 @@ class DraDriver:
         """Write again what containers need and somebody has removed; HandoverError if that cannot be."""
         self._preparations.restore()
 
-    def prepare(self, *, uid: str, namespace: str, name: str, wait_seconds: float) -> Prepared:
+    def begin(self, is_awaited: Callable[[], bool]) -> AbstractContextManager[Call]:
+        """Begin a call to prepare claims; *is_awaited* says whether the kubelet still waits for the answer."""
+        return self._calls.begin(is_awaited)
+
+    def look_again(self) -> None:
+        """Let calls that wait see whether they are still awaited."""
+        self._preparations.look_again()
+
+    def prepare(self, call: Call, *, uid: str, namespace: str, name: str, wait_seconds: float) -> Prepared:
         """
-        Have everything ready that the containers of a claim need.
+        Have everything ready that the containers of a claim need, as long as the kubelet wants it.
 
         Raises:
             PluginError, OSError: If that is not possible; the sentence says why.
         """
         until = monotonic() + wait_seconds
-        claim = self._claim(path_of_claim(namespace, name), until=until)
+        claim = self._claim(path_of_claim(namespace, name), call, uid=uid, until=until)
         with self._lock:
             devices = self._devices
         wanted = wanted_devices(claim, uid=uid, node=self._settings.node, devices=devices)
@@ -169,8 +178,12 @@ class DraDriver:
             uid,
             namespace=namespace,
             name=name,
-            devices=[self._held(one) for one in wanted],
+            devices=[
+                held_device(one, division=self._division, cluster=self._cluster, handover=self._settings.handover)
+                for one in wanted
+            ],
             wait_seconds=max(0.0, until - monotonic()),
+            call=call,
         )
         _log.info("claim prepared", extra={"claim": f"{namespace}/{name}", "uid": uid, "devices": held(prepared)})
         return prepared
@@ -179,9 +192,13 @@ class DraDriver:
         """
         Take back what a claim held: its containers have ended, or a pod was deleted by force and they are about to.
 
+        No call that runs prepares it from then on.
+
         Raises:
             PluginError, OSError: If that is not possible; the sentence says why.
         """
+        self._calls.void(uid)
+        self._preparations.look_again()
         if not self._preparations.has(uid):
             return
         hold_seconds = _HOLD_SECONDS if self._is_gone(path_of_claim(namespace, name), uid) else 0.0
@@ -194,15 +211,18 @@ class DraDriver:
         self._preparations.close()
         self._server.stop()
 
-    def _claim(self, path: str, *, until: float) -> Any:
+    def _claim(self, path: str, call: Call, *, uid: str, until: float) -> Any:
         """Read a claim; an API server that cannot answer now is asked again until that moment."""
         while True:
+            call.check(uid)
             try:
                 return self._api.get(path)
             except ApiError as error:
                 if error.is_missing:
                     raise ClaimError("the claim is gone: its pod was deleted, or somebody deleted the claim") from error
-                if not error.may_pass or monotonic() > until or self._ending.wait(_ASK_AGAIN_SECONDS):
+                if not error.may_pass or monotonic() > until or not call.may_wait():
+                    raise
+                if self._ending.wait(_ASK_AGAIN_SECONDS):
                     raise
 
     def _is_gone(self, path: str, uid: str) -> bool:
@@ -211,39 +231,6 @@ class DraDriver:
             return bool(self._api.get(path)["metadata"]["uid"] != uid)
         except ApiError:
             return True
-
-    def _held(self, wanted: Wanted) -> HeldDevice:
-        """Say what a container gets; of NVIDIA's devices first, since ours are to hold where both set a variable."""
-        device, ways = wanted.device, self._settings.handover.ways
-        allocation = _allocation(device, self._division.parts(device.gpus[0], device.size.strategy))
-        given = limits(allocation, sharing_of(device.size.strategy, self._cluster))
-        known = self._settings.handover.nvidia.names if "cdi" in ways else {}
-        others = tuple(known[gpu.uuid] for gpu in device.gpus if gpu.uuid in known)
-        if others and len(others) == len(device.gpus):
-            given = replace(given, environment={**given.environment, VISIBLE_DEVICES: NO_DEVICES})
-        else:
-            others = ()
-        return HeldDevice(
-            request=wanted.request,
-            name=device.name,
-            strategy=device.size.strategy,
-            milli=device.size.milli,
-            of=allocation.vgpus_per_gpu,
-            device=device.size.device,
-            gpus=tuple(gpu.uuid for gpu in device.gpus),
-            edits=cdi.edits(given, nodes(device.gpus, common_nodes()) if "devices" in ways else ()),
-            others=others,
-        )
-
-
-def _allocation(device: Device, parts: int) -> Allocation:
-    """Say what a container holds, as the device plugin does; a size of an earlier grid is in thousandths."""
-    if len(device.gpus) > 1:
-        return Allocation(gpus=device.gpus, vgpus=parts, vgpus_per_gpu=parts)
-    units = device.size.units(parts)
-    if units is None:
-        return Allocation(gpus=device.gpus, vgpus=device.size.milli, vgpus_per_gpu=MILLI_PER_GPU)
-    return Allocation(gpus=device.gpus, vgpus=units, vgpus_per_gpu=parts)
 
 
 def _fault(device: Device, faults: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ from math import ceil, floor
 from pathlib import Path
 from threading import Condition
 
+from plugin.dra.calls import Call
 from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, read_checkpoint, write_checkpoint
 from plugin.dra.specifications import (
     remove_others,
@@ -85,14 +86,26 @@ class Preparations:
                 self._faults = dict(faults)
                 self._changed.notify_all()
 
+    def look_again(self) -> None:
+        """Let who waits see whether anybody still wants what it waits for."""
+        with self._changed:
+            self._changed.notify_all()
+
     def close(self) -> None:
         """Let nobody wait any longer."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
-    def prepare(
-        self, uid: str, *, namespace: str, name: str, devices: Sequence[HeldDevice], wait_seconds: float
+    def prepare(  # noqa: PLR0913 - a claim, what it is given, and for whom
+        self,
+        uid: str,
+        *,
+        namespace: str,
+        name: str,
+        devices: Sequence[HeldDevice],
+        wait_seconds: float,
+        call: Call,
     ) -> Prepared:
         """
         Give *devices* to a claim, as soon as they are free and their GPUs healthy.
@@ -100,19 +113,22 @@ class Preparations:
         A claim that is prepared already keeps what its containers were given, as long as the machine runs.
 
         Raises:
-            ClaimError: If that takes longer than *wait_seconds*; the sentence says what is in the way.
+            ClaimError: If that takes longer than *wait_seconds*, or too many calls wait: the sentence says what is in
+                the way. Or if the kubelet has given *call* up; nothing of it is left then.
             HandoverError: If the CDI specification cannot be written.
             OSError: If the checkpoint cannot be written.
         """
         deadline_seconds = self._clock() + wait_seconds
         with self._changed:
             while (obstacle := self._obstacle(uid, devices)) is not None:
+                call.check(uid)
                 left_seconds = deadline_seconds - self._clock()
-                if left_seconds <= 0 or self._closed:
+                if left_seconds <= 0 or self._closed or not call.may_wait():
                     raise ClaimError(obstacle)
                 now_seconds = self._clock()
                 ends = [one.until_seconds - now_seconds for one in self._held_back if one.until_seconds > now_seconds]
                 self._changed.wait(min([left_seconds, *ends]))
+            call.check(uid)  # who unprepares it from here on waits for the lock
             prepared = Prepared(
                 namespace=namespace, name=name, boot_id=self._boot_id, devices=self._given(uid, devices)
             )

@@ -14,6 +14,7 @@ from threading import Event
 
 import grpc
 
+from plugin.dra.calls import MOST_WAITING
 from plugin.dra.registration_v1 import api_pb2, api_pb2_grpc
 from plugin.dra.service import DraService, HealthService, v1beta1_handler
 from plugin.dra.v1 import api_pb2_grpc as dra_grpc
@@ -25,7 +26,7 @@ from policies.contract import DRIVER
 _log = logging.getLogger(__name__)
 
 _VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha1.DRAResourceHealth")  # the kubelet takes the first it knows
-_THREADS = 64  # a call that waits for a GPU holds one
+_THREADS = MOST_WAITING + 32  # a call that waits for a GPU holds one, and so does a stream of health
 _STOP_GRACE_SECONDS = 0.5
 _OWNER_ONLY = 0o600
 _LOOK_SECONDS = 1.0

@@ -4,12 +4,14 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Condition
 from typing import Any, Protocol
 
 import grpc
 
+from plugin.dra.calls import Call
 from plugin.dra.checkpoint import Prepared
 from plugin.dra.specifications import device_id
 from plugin.dra.v1 import api_pb2, api_pb2_grpc
@@ -28,7 +30,11 @@ _INTERNAL = "gpu-share failed on this node: see the plugin's log there"
 class Claims(Protocol):
     """What can be done with a claim; raises PluginError or OSError with the reason."""
 
-    def prepare(self, *, uid: str, namespace: str, name: str, wait_seconds: float) -> Prepared: ...  # noqa: D102
+    def begin(self, is_awaited: Callable[[], bool]) -> AbstractContextManager[Call]: ...  # noqa: D102
+    def look_again(self) -> None: ...  # noqa: D102
+    def prepare(  # noqa: D102
+        self, call: Call, *, uid: str, namespace: str, name: str, wait_seconds: float
+    ) -> Prepared: ...
     def unprepare(self, *, uid: str, namespace: str, name: str) -> None: ...  # noqa: D102
 
 
@@ -45,9 +51,11 @@ class DraService(api_pb2_grpc.DRAPluginServicer):
         """Have the devices of a pod's claims ready, and say by which CDI device a container gets each."""
         left_seconds = context.time_remaining() or _WAIT_SECONDS + _FOR_THE_ANSWER_SECONDS
         wait_until = time.monotonic() + min(_WAIT_SECONDS, left_seconds - _FOR_THE_ANSWER_SECONDS)
-        return api_pb2.NodePrepareResourcesResponse(
-            claims={claim.uid: self._prepared(claim, wait_until) for claim in request.claims}
-        )
+        context.add_callback(self._claims.look_again)
+        with self._claims.begin(context.is_active) as call:
+            return api_pb2.NodePrepareResourcesResponse(
+                claims={claim.uid: self._prepared(call, claim, wait_until) for claim in request.claims}
+            )
 
     def NodeUnprepareResources(  # noqa: N802 - the protocol's name
         self,
@@ -59,11 +67,11 @@ class DraService(api_pb2_grpc.DRAPluginServicer):
             claims={claim.uid: self._unprepared(claim) for claim in request.claims}
         )
 
-    def _prepared(self, claim: api_pb2.Claim, wait_until: float) -> api_pb2.NodePrepareResourceResponse:
+    def _prepared(self, call: Call, claim: api_pb2.Claim, wait_until: float) -> api_pb2.NodePrepareResourceResponse:
         def prepare() -> Prepared:
             wait_seconds = max(0.0, wait_until - time.monotonic())
             return self._claims.prepare(
-                uid=claim.uid, namespace=claim.namespace, name=claim.name, wait_seconds=wait_seconds
+                call, uid=claim.uid, namespace=claim.namespace, name=claim.name, wait_seconds=wait_seconds
             )
 
         prepared, error = _answered(claim, prepare)

@@ -80,12 +80,15 @@ class SimulatedDraKubelet:
             PrepareError: If the driver cannot.
             grpc.RpcError: If it cannot be reached.
         """
-        request = api_pb2.NodePrepareResourcesRequest(claims=[_claim(claim)])
-        answer = self._stub().NodePrepareResources(request, timeout=_CALL_SECONDS)
-        found = answer.claims[claim["metadata"]["uid"]]
+        found = self.begin_to_prepare(claim).result().claims[claim["metadata"]["uid"]]
         if found.error:
             raise PrepareError(f"NodePrepareResources failed for ResourceClaim {_name(claim)}: {found.error}")
         return {name: list(one.cdi_device_ids) for one in found.devices for name in one.request_names}
+
+    def begin_to_prepare(self, *claims: dict[str, Any]) -> "grpc.Future[api_pb2.NodePrepareResourcesResponse]":
+        """Call the driver for claims of one pod; `cancel` gives the call up, as when the pod is deleted."""
+        request = api_pb2.NodePrepareResourcesRequest(claims=[_claim(one) for one in claims])
+        return self._stub().NodePrepareResources.future(request, timeout=_CALL_SECONDS)
 
     def unprepare(self, claim: dict[str, Any]) -> None:
         """

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from plugin.dra.api_server import ApiServer
 from plugin.dra.claims import Wanted
+from plugin.dra.containers import held_device
 from plugin.dra.devices import devices_of
-from plugin.dra.driver import DraDriver, DraSettings
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.nvidia_devices import NvidiaDevices
 from policies.cluster import Cluster
@@ -30,12 +29,11 @@ def held(
     nvidia = NvidiaDevices(())
     nvidia.names = THEIRS if names is None else names
     handover = HandoverSettings(ways=frozenset(ways), cdi_dir=directory / "cdi", nvidia=nvidia)
-    settings = DraSettings(node="n", plugins_dir=directory, registrar_dir=directory, handover=handover)
-    api = ApiServer("localhost", 1, credentials=directory)
-    driver = DraDriver(settings, Cluster(vgpus_per_gpu=vgpus), divided(vgpus), api, boot_id="b")
-    devices = devices_of(shared(2, strategy), division=divided(vgpus), kept={})
+    division = divided(vgpus)
+    devices = devices_of(shared(2, strategy), division=division, kept={})
     device = next(one for one in devices if one.size.milli == milli)
-    return driver._held(Wanted(request="r", device=device))
+    wanted = Wanted(request="r", device=device)
+    return held_device(wanted, division=division, cluster=Cluster(vgpus_per_gpu=vgpus), handover=handover)
 
 
 def environment(one: Any) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugin.dra.calls import Calls
 from plugin.dra.preparations import Preparations
 from plugin.dra.specifications import device_id
 from plugin.errors import ClaimError
@@ -21,7 +22,7 @@ GPUS = ("GPU-0", "GPU-1")
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["prepare", "unprepare", "restart"]),
+        st.sampled_from(["prepare", "unprepare", "restart", "give up"]),
         st.integers(0, 5),
         st.integers(1, 10),
         st.sampled_from(GPUS),
@@ -43,6 +44,11 @@ def test_no_gpu_is_ever_given_away_twice(
             on = made(directory)
         elif what == "unprepare":
             on.unprepare(uid)
+        elif what == "give up":
+            before = on.kept()
+            with Calls().begin(lambda: False) as call, pytest.raises(ClaimError):
+                prepare(on, uid, device(100 * tenths, gpu), call=call)
+            assert on.kept() == before
         else:
             before = on.kept()
             try:
