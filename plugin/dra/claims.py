@@ -1,6 +1,6 @@
 """What a claim asks of this node: checked against what the scheduler may have written, and nobody else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,15 @@ decoder(_Claim)  # the kubelet asks in several threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Allocated:
+    """What the scheduler has given to one request of a claim."""
+
+    request: str
+    name: str  # of the device
+    device_class: str  # that was asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """A device for one request of a claim."""
 
@@ -87,9 +96,9 @@ class Wanted:
     device: Device
 
 
-def wanted_devices(claim: Any, *, uid: str, node: str, devices: Mapping[str, Device]) -> tuple[Wanted, ...]:
+def allocated_devices(claim: Any, *, uid: str, node: str) -> tuple[Allocated, ...]:
     """
-    Read which of this node's *devices*, by name, a claim has been given.
+    Read which devices of this node a claim has been given, whatever devices there are.
 
     Raises:
         ClaimError: If it is not the claim that the kubelet means, is not allocated here, or was not made by the
@@ -108,7 +117,17 @@ def wanted_devices(claim: Any, *, uid: str, node: str, devices: Mapping[str, Dev
     requests = [one.request for one in results]
     if len(set(requests)) < len(requests):
         raise ClaimError("a container holds one device, a request of this claim has several: ask by a share annotation")
-    return tuple(_wanted(read, one, node=node, devices=devices) for one in results)
+    return tuple(_allocated(read, one, node=node) for one in results)
+
+
+def wanted_devices(allocated: Sequence[Allocated], devices: Mapping[str, Device]) -> tuple[Wanted, ...]:
+    """
+    Find what was allocated among this node's *devices*, by name.
+
+    Raises:
+        ClaimError: If a device is gone, or is of another class by now.
+    """
+    return tuple(_wanted(one, devices) for one in allocated)
 
 
 def _results(claim: _Claim) -> list[_Result]:
@@ -125,17 +144,24 @@ def _check_origin(claim: _Claim) -> None:
         raise ClaimError("it is another pod's: ask for a share of this pod's own, by annotation")
 
 
-def _wanted(claim: _Claim, result: _Result, *, node: str, devices: Mapping[str, Device]) -> Wanted:
+def _allocated(claim: _Claim, result: _Result, *, node: str) -> Allocated:
     if result.pool != node:
         raise ClaimError(f"its device is of the node {result.pool}, this is {node}: give the plugin its --node-name")
     if result.admin_access:
         raise ClaimError("a share is not given by adminAccess: ask for one by annotation")
-    device = devices.get(result.device)
-    if device is None:
-        raise ClaimError(f"the device {result.device} is gone from this node: delete the pod, it is scheduled again")
     request = result.request.partition("/")[0]
     asked = next((one for one in claim.spec.devices.requests or () if one.name == request), None)
     class_name = asked.exactly.device_class_name if asked is not None and asked.exactly is not None else ""
-    if class_name != device.size.device_class:
-        raise ClaimError(f"it asks for the class {class_name!r} and has a device of {device.size.device_class}")
-    return Wanted(request=request, device=device)
+    return Allocated(request=request, name=result.device, device_class=class_name)
+
+
+def _wanted(allocated: Allocated, devices: Mapping[str, Device]) -> Wanted:
+    device = devices.get(allocated.name)
+    if device is None:
+        raise ClaimError(f"the device {allocated.name} is gone from this node: delete the pod, it is scheduled again")
+    if allocated.device_class != device.size.device_class:
+        raise ClaimError(
+            f"it asks for the class {allocated.device_class!r} and has a device of {device.size.device_class}: the GPU "
+            "is another device in _cluster.yaml by now: delete the pod, it is scheduled again"
+        )
+    return Wanted(request=allocated.request, device=device)

@@ -28,7 +28,7 @@ class Device:
     name: str  # a DNS label, unique on the node, the same after a restart
     size: Size
     gpus: tuple[Gpu, ...]
-    held: Fraction = Fraction(0)  # of each GPU, where a container holds it and the grid is another one by now
+    held: Fraction = Fraction(0)  # of each GPU, where a container holds it and it would not be made by now
 
     @property
     def milli_of_each(self) -> int:
@@ -42,8 +42,9 @@ def devices_of(
     """
     List the devices of this node's GPUs and MIG instances; *division* says into how many vGPUs each is divided.
 
-    *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay
-    though the grid has changed, or the scheduler would take what they hold for free.
+    *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay what
+    they are though the grid has changed, or what the GPU is called. Else the scheduler would take what they hold for
+    free, or give it away by another class.
     """
     ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
     strategies = {one.gpu.uuid: one.strategy for one in shared}
@@ -54,12 +55,13 @@ def devices_of(
             together.setdefault((strategies[gpu.uuid], division.device(gpu)), []).append(gpu)
     for (strategy, of), gpus in together.items():
         made.extend(_of_several(gpus, strategy, of))
-    names = {device.name for device in made}
+    by_name = {device.name: device for device in made}
     by_uuid = {gpu.uuid: gpu for gpu in ordered}
     for name, (size, part, uuids) in sorted(kept.items()):
-        if name not in names and all(uuid in by_uuid for uuid in uuids):
-            made.append(Device(name=name, size=size, gpus=tuple(by_uuid[uuid] for uuid in uuids), held=part))
-    return tuple(made)
+        now = by_name.get(name)
+        if (now is None or now.size != size) and all(uuid in by_uuid for uuid in uuids):
+            by_name[name] = Device(name=name, size=size, gpus=tuple(by_uuid[uuid] for uuid in uuids), held=part)
+    return tuple(by_name.values())
 
 
 def _of_one(gpu: Gpu, strategy: SharingStrategy, division: Division) -> Iterator[Device]:

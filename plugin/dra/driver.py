@@ -11,8 +11,8 @@ from typing import Any
 
 from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
 from plugin.dra.calls import Call, Calls
-from plugin.dra.checkpoint import Prepared
-from plugin.dra.claims import wanted_devices
+from plugin.dra.checkpoint import HeldDevice, Prepared
+from plugin.dra.claims import Allocated, allocated_devices, wanted_devices
 from plugin.dra.containers import held_device
 from plugin.dra.devices import Device, devices_of
 from plugin.dra.preparations import Preparations, held
@@ -171,22 +171,28 @@ class DraDriver:
         """
         until = monotonic() + wait_seconds
         claim = self._claim(path_of_claim(namespace, name), call, uid=uid, until=until)
-        with self._lock:
-            devices = self._devices
-        wanted = wanted_devices(claim, uid=uid, node=self._settings.node, devices=devices)
+        allocated = allocated_devices(claim, uid=uid, node=self._settings.node)
         prepared = self._preparations.prepare(
             uid,
             namespace=namespace,
             name=name,
-            devices=[
-                held_device(one, division=self._division, cluster=self._cluster, handover=self._settings.handover)
-                for one in wanted
-            ],
+            devices=self._given(uid, allocated),
             wait_seconds=max(0.0, until - monotonic()),
             call=call,
         )
         _log.info("claim prepared", extra={"claim": f"{namespace}/{name}", "uid": uid, "devices": held(prepared)})
         return prepared
+
+    def _given(self, uid: str, allocated: Sequence[Allocated]) -> Sequence[HeldDevice]:
+        """Say what a claim gets: what it was given before, whatever the node's devices are by now."""
+        if before := self._preparations.given(uid, [(one.request, one.name) for one in allocated]):
+            return before
+        with self._lock:
+            devices = self._devices
+        return [
+            held_device(one, division=self._division, cluster=self._cluster, handover=self._settings.handover)
+            for one in wanted_devices(allocated, devices)
+        ]
 
     def unprepare(self, *, uid: str, namespace: str, name: str) -> None:
         """

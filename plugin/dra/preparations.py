@@ -130,12 +130,27 @@ class Preparations:
                 self._changed.wait(min([left_seconds, *ends]))
             call.check(uid)  # who unprepares it from here on waits for the lock
             prepared = Prepared(
-                namespace=namespace, name=name, boot_id=self._boot_id, devices=self._given(uid, devices)
+                namespace=namespace,
+                name=name,
+                boot_id=self._boot_id,
+                devices=self.given(uid, [(one.request, one.name) for one in devices]) or tuple(devices),
             )
             if self._claims.get(uid) != prepared:
                 self._save({**self._claims, uid: prepared}, self._still_held_back())
             write_specification(self._cdi_dir, uid, prepared)
         return prepared
+
+    def given(self, uid: str, requests: Sequence[tuple[str, str]]) -> tuple[HeldDevice, ...]:
+        """
+        Return what the containers of a claim were given, which may run; nothing if they were not.
+
+        *requests* has for each request of the claim its name and that of its device: they have to be the same.
+        """
+        with self._changed:
+            before = self._of_this_boot().get(uid)
+        if before is None or [(one.request, one.name) for one in before.devices] != [*requests]:
+            return ()
+        return before.devices
 
     def has(self, uid: str) -> bool:
         """Whether a claim was given something."""
@@ -178,13 +193,6 @@ class Preparations:
         """
         return {uid: prepared for uid, prepared in self._claims.items() if prepared.boot_id == self._boot_id}
 
-    def _given(self, uid: str, devices: Sequence[HeldDevice]) -> tuple[HeldDevice, ...]:
-        """Return what a claim was given before, if it is for the same devices: its containers may run."""
-        before = self._of_this_boot().get(uid)
-        if before is not None and [_identity(one) for one in before.devices] == [_identity(one) for one in devices]:
-            return before.devices
-        return tuple(devices)
-
     def _obstacle(self, uid: str, devices: Sequence[HeldDevice]) -> str | None:
         """Say why a claim cannot have *devices* now."""
         wanted: dict[str, Fraction] = {}
@@ -211,10 +219,6 @@ class Preparations:
             held = sum((one.part for one in prepared.devices if gpu in one.gpus), Fraction(0))
             if held and uid != but and prepared.boot_id == self._boot_id:
                 yield f"{prepared.namespace}/{prepared.name} ({uid})", held
-
-
-def _identity(device: HeldDevice) -> tuple[str, str, int]:
-    return device.request, device.name, device.milli
 
 
 def held(prepared: Prepared) -> list[dict[str, object]]:

@@ -22,6 +22,7 @@ _LONGEST_TEXT = 64  # characters of an attribute
 _LONGEST_NAME = 253
 
 UNHEALTHY_TAINT = f"{DRIVER}/unhealthy"
+EARLIER_TAINT = f"{DRIVER}/earlier"  # it counts for its GPU, and nobody else gets it
 _MIB = 1 << 20
 _ENFORCEMENT: dict[SharingStrategy, str] = {MPS: "mps", TIME_SLICING: "none", WHOLE: "exclusive"}
 # Attribute to field, of several GPUs where all agree. The last is Kubernetes' own name for it.
@@ -114,8 +115,11 @@ def _device(device: Device, sets: Mapping[str, str], faults: Mapping[str, str], 
         "capacity": {"memory": {"value": f"{_memory_mib(device)}Mi"}},
         "consumesCounters": [{"counterSet": sets[device.gpus[0].label], "counters": counters}],
     }
+    taints = [EARLIER_TAINT] if device.held else []
     if any(faults.get(gpu.uuid) for gpu in device.gpus):
-        made["taints"] = [{"key": UNHEALTHY_TAINT, "effect": "NoSchedule"}]
+        taints.append(UNHEALTHY_TAINT)
+    if taints:
+        made["taints"] = [{"key": key, "effect": "NoSchedule"} for key in taints]
     return made
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plugin.dra.claims import wanted_devices
+from plugin.dra.claims import allocated_devices, wanted_devices
 from plugin.dra.devices import Device, devices_of
 from plugin.errors import ClaimError
 from tests.plugin.dra.gpus import divided, shared
@@ -39,7 +39,7 @@ CLAIM: dict[str, Any] = {
 
 
 def wanted(claim: Any, devices: dict[str, Device] = DEVICES) -> list[tuple[str, str]]:
-    found = wanted_devices(claim, uid="u-1", node="n", devices=devices)
+    found = wanted_devices(allocated_devices(claim, uid="u-1", node="n"), devices)
     return [(one.request, one.device.name) for one in found]
 
 

@@ -1,9 +1,14 @@
 """What the real command publishes of its GPUs, and when it does so again."""
 
+import json
 import signal
 from pathlib import Path
 
+import pytest
+
 from plugin.simulated.api_server import SLICES, Object
+from plugin.simulated.dra_kubelet import PrepareError
+from policies.contract import DRIVER
 from tests.plugin.dra.node import NODE, DraNode, attributes, dra_node, share
 from tests.plugin.waiting import wait_until
 
@@ -114,6 +119,42 @@ def test_what_is_held_of_an_earlier_number_is_published_rounded_up(node: DraNode
     (node.directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
     wait_until(lambda: "200m" in sizes(node))
     assert consumed(node, "333m") == {"334"}
+
+
+@pytest.mark.parametrize("nodes", ["{indexes: [0], device: big}", "{indexes: [0], device: big, vgpusPerGpu: 20}"])
+def test_a_claim_stays_what_it_is_when_its_gpu_gets_a_name_of_its_own(node: DraNode, nodes: str) -> None:
+    plugin = node.start()
+    held, waiting = node.schedule("held", share(300)), node.schedule("waiting", share(100))
+    before = node.run(held)
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    node.policies = f"nodes: [{nodes}]"
+    node.start(devices=54)
+    assert node.run(held).environment == before.environment
+    found = node.devices()[held["status"]["allocation"]["devices"]["results"][0]["device"]]
+    assert attributes(found)["size"] == "300m"
+    assert [one["effect"] for one in found["taints"]] == ["NoSchedule"]  # nobody else gets it
+    assert node.scheduler.schedule("whole", {"c": "gpu-share.dev/share-1000m-model-big"}) is None
+    with pytest.raises(PrepareError, match=r"is another device in _cluster\.yaml by now: delete the pod"):
+        node.run(waiting)
+    node.end(held)
+    node.end(waiting)
+    wait_until(lambda: "taints" not in node.devices().get(found["name"], {"taints": ()}))
+    assert node.scheduler.schedule("whole", {"c": "gpu-share.dev/share-1000m-model-big"}) is not None
+
+
+def test_a_claim_is_prepared_on_a_gpu_with_a_new_name_after_the_machine_has_started_again(node: DraNode) -> None:
+    plugin = node.start()
+    held = node.schedule("held", share(300))
+    node.run(held)
+    assert plugin.ends(by=signal.SIGTERM)[0] == 0
+    checkpoint = node.directory / "p" / DRIVER / "checkpoint.json"
+    written = json.loads(checkpoint.read_text())
+    for claim in written["claims"].values():
+        claim["boot_id"] = "earlier"
+    checkpoint.write_text(json.dumps(written))
+    node.policies = "nodes: [{indexes: [0], device: big}]"
+    node.start()
+    assert node.run(held).environment["GPU_SHARE_FRACTION"] == "0.3"
 
 
 def consumed(node: DraNode, size: str) -> set[str]:
