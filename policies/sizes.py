@@ -119,13 +119,15 @@ def is_too_fine(per_gpu: int) -> bool:
 
 def too_fine(per_gpu: int) -> str:
     """Say that a grid is too fine, and which are not."""
-    finest = max(_fitting())
     near = [one for one in _fitting() if one >= DEFAULT_VGPUS_PER_GPU and MILLI_PER_GPU % one == 0]
     return (
         f"vgpusPerGpu {per_gpu} needs {devices_per_gpu(per_gpu)} devices for each GPU by allocation: dra, where "
-        f"{MOST_DEVICES_PER_GPU} are possible: at most {finest} fits, such as {', '.join(map(str, near))}"
+        f"{MOST_DEVICES_PER_GPU} are possible: at most {FINEST_GRID} fits, such as {', '.join(map(str, near))}"
     )
 
 
 def _fitting() -> Iterator[int]:
     return (one for one in range(1, 101) if not is_too_fine(one))
+
+
+FINEST_GRID: Final = max(_fitting())

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from itertools import combinations, islice
-from math import ceil
 
 from plugin.gpus.gpu import Gpu, weight
 from plugin.shares.division import Division
@@ -28,12 +27,13 @@ class Device:
     name: str  # a DNS label, unique on the node, the same after a restart
     size: Size
     gpus: tuple[Gpu, ...]
-    held: Fraction = Fraction(0)  # of each GPU, where a container holds it and it would not be made by now
+    part: Fraction  # that it takes of each of its GPUs: a size is rounded down to thousandths
+    is_earlier: bool = False  # a container holds it, and it would not be made by now
 
     @property
     def milli_of_each(self) -> int:
-        """What it takes of each of its GPUs, in thousandths; what is held is rounded up."""
-        return ceil(self.held * MILLI_PER_GPU) or min(self.size.milli, MILLI_PER_GPU)
+        """What it takes of each of its GPUs, in thousandths for people."""
+        return min(self.size.milli, MILLI_PER_GPU)
 
 
 def devices_of(
@@ -59,8 +59,10 @@ def devices_of(
     by_uuid = {gpu.uuid: gpu for gpu in ordered}
     for name, (size, part, uuids) in sorted(kept.items()):
         now = by_name.get(name)
-        if (now is None or now.size != size) and all(uuid in by_uuid for uuid in uuids):
-            by_name[name] = Device(name=name, size=size, gpus=tuple(by_uuid[uuid] for uuid in uuids), held=part)
+        is_made = now is not None and (now.size, now.part) == (size, part)
+        if not is_made and all(uuid in by_uuid for uuid in uuids):
+            held = tuple(by_uuid[uuid] for uuid in uuids)
+            by_name[name] = Device(name=name, size=size, gpus=held, part=part, is_earlier=True)
     return tuple(by_name.values())
 
 
@@ -69,7 +71,8 @@ def _of_one(gpu: Gpu, strategy: SharingStrategy, division: Division) -> Iterator
     for units in range(1, parts + 1):
         size = size_of(units, parts, strategy, of)
         for number in range(parts // units):
-            yield Device(name=f"{gpu.label}-{size.label}-{number}", size=size, gpus=(gpu,))
+            name = f"{gpu.label}-{size.label}-{number}"
+            yield Device(name=name, size=size, gpus=(gpu,), part=Fraction(units, parts))
 
 
 def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy, of: str) -> Iterator[Device]:
@@ -78,7 +81,7 @@ def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy, of: str) -> Iter
         size = Size(strategy, MILLI_PER_GPU * count, of)
         for group in _groups(gpus, count):
             digest = sha256(",".join(gpu.uuid for gpu in group).encode()).hexdigest()[:16]
-            yield Device(name=f"gpus-{digest}-{size.name}", size=size, gpus=group)
+            yield Device(name=f"gpus-{digest}-{size.name}", size=size, gpus=group, part=Fraction(1))
 
 
 def _groups(gpus: Sequence[Gpu], count: int) -> Iterable[tuple[Gpu, ...]]:

@@ -1,25 +1,29 @@
 """
 Devices to the ResourceSlices that the API server keeps, and whether two of them say the same.
 
-A counter of each GPU counts its thousandths, so that devices which overlap are never allocated together.
+A counter of each GPU counts its parts, so that devices which overlap are never allocated together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from hashlib import sha256
-from math import ceil
+from math import ceil, lcm
 from typing import Any
 
 from plugin.dra.devices import Device
 from plugin.shares.strategy import SharedGpu
 from policies.contract import DRIVER, MILLI_PER_GPU, MPS, TIME_SLICING, WHOLE, SharingStrategy
 from policies.quantity import whole
+from policies.sizes import FINEST_GRID
 
 # Limits of resource.k8s.io/v1 (types.go, Kubernetes 1.36).
 _MOST_DEVICES = 64  # of a slice whose devices have counters or taints
 _MOST_COUNTERS = 32  # of a counter set
 _LONGEST_TEXT = 64  # characters of an attribute
 _LONGEST_NAME = 253
+
+# Each share of each number of vGPUs is a whole number of them. By thousandths, shares of two numbers would add up to
+# less than they are, and the scheduler allocates one too many, or to more: below nothing it allocates none of the node.
+_PARTS_PER_GPU = lcm(*range(1, FINEST_GRID + 1), MILLI_PER_GPU)
 
 UNHEALTHY_TAINT = f"{DRIVER}/unhealthy"
 EARLIER_TAINT = f"{DRIVER}/earlier"  # it counts for its GPU, and nobody else gets it
@@ -53,7 +57,7 @@ def slice_specs(
         for device in devices
         if len({sets[gpu.label] for gpu in device.gpus}) == 1
     ]
-    parts: list[Spec] = [{"sharedCounters": list(_counter_sets(sets, devices))}] if sets else []
+    parts: list[Spec] = [{"sharedCounters": list(_counter_sets(sets))}] if sets else []
     parts += [
         {"devices": written[start : start + _MOST_DEVICES]} for start in range(0, len(written) or 1, _MOST_DEVICES)
     ]
@@ -91,31 +95,21 @@ def _canonical(value: Any) -> Any:
     return [_canonical(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _counter_sets(sets: Mapping[str, str], devices: Sequence[Device]) -> Iterator[Spec]:
-    """
-    Count the thousandths of each GPU, and what rounding up adds to those that are held of an earlier number.
-
-    They may be more than 1000 together then, and a counter below nothing keeps the scheduler from the whole node.
-    """
-    more = dict.fromkeys(sets, 0)
-    for label in sets:
-        held = [one for one in devices if one.held and label in (gpu.label for gpu in one.gpus)]
-        exact = sum((one.held for one in held), Fraction(0))
-        more[label] = sum(one.milli_of_each for one in held) - ceil(exact * MILLI_PER_GPU)
+def _counter_sets(sets: Mapping[str, str]) -> Iterator[Spec]:
     for name in dict.fromkeys(sets.values()):
         labels = [label for label, of in sets.items() if of == name]
-        yield {"name": name, "counters": {one: {"value": str(MILLI_PER_GPU + more[one])} for one in labels}}
+        yield {"name": name, "counters": {one: {"value": str(_PARTS_PER_GPU)} for one in labels}}
 
 
 def _device(device: Device, sets: Mapping[str, str], faults: Mapping[str, str], driver_version: str) -> Spec:
-    counters = {gpu.label: {"value": str(device.milli_of_each)} for gpu in device.gpus}
+    counters = {gpu.label: {"value": str(ceil(device.part * _PARTS_PER_GPU))} for gpu in device.gpus}
     made: Spec = {
         "name": device.name,
         "attributes": _attributes(device, driver_version),
         "capacity": {"memory": {"value": f"{_memory_mib(device)}Mi"}},
         "consumesCounters": [{"counterSet": sets[device.gpus[0].label], "counters": counters}],
     }
-    taints = [EARLIER_TAINT] if device.held else []
+    taints = [EARLIER_TAINT] if device.is_earlier else []
     if any(faults.get(gpu.uuid) for gpu in device.gpus):
         taints.append(UNHEALTHY_TAINT)
     if taints:

@@ -73,7 +73,8 @@ def test_a_device_that_is_held_stays_and_one_of_a_gpu_that_is_unknown_does_not()
     of_old_grid = {"gpu-00000000-300m-0": (Size("mps", 300), Fraction(3001, 10000), ("GPU-00000000",))}
     gone = {"gpu-9-100m-0": (Size("mps", 100), Fraction(1, 10), ("GPU-9",))}
     devices = devices_of(shared(1), division=divided(4), kept=of_old_grid | gone)
-    assert [(one.name, one.milli_of_each) for one in devices if one.size.milli == 300] == [("gpu-00000000-300m-0", 301)]
+    held = [(one.name, one.part, one.is_earlier) for one in devices if one.size.milli == 300]
+    assert held == [("gpu-00000000-300m-0", Fraction(3001, 10000), True)]
     assert not [one for one in devices if one.size.milli == 100]
 
 

@@ -9,6 +9,7 @@ import pytest
 from plugin.simulated.api_server import SLICES, Object
 from plugin.simulated.dra_kubelet import PrepareError
 from policies.contract import DRIVER
+from policies.quantity import whole
 from tests.plugin.dra.node import NODE, DraNode, attributes, dra_node, share
 from tests.plugin.waiting import wait_until
 
@@ -111,14 +112,16 @@ def test_another_number_of_vgpus_is_published_while_sizes_with_tenants_stay(node
     wait_until(lambda: sizes(node) == {"200m", "400m", "600m", "800m", "1000m"})
 
 
-def test_what_is_held_of_an_earlier_number_is_published_rounded_up(node: DraNode) -> None:
+def test_what_is_held_of_an_earlier_number_counts_by_its_exact_part(node: DraNode) -> None:
     node.policies = "vgpusPerGpu: 3\n"
     node.start("1xH200", devices=5)
-    assert consumed(node, "333m") == {"333"}
+    (third,), (all_of_it,) = consumed(node, "333m"), consumed(node, "1000m")
+    assert 3 * third == all_of_it
     node.run(node.schedule("held", share(333)))
     (node.directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
     wait_until(lambda: "200m" in sizes(node))
-    assert consumed(node, "333m") == {"334"}
+    assert consumed(node, "333m") == {third}
+    assert {5 * one for one in consumed(node, "200m")} == {all_of_it}
 
 
 @pytest.mark.parametrize("nodes", ["{indexes: [0], device: big}", "{indexes: [0], device: big, vgpusPerGpu: 20}"])
@@ -157,10 +160,10 @@ def test_a_claim_is_prepared_on_a_gpu_with_a_new_name_after_the_machine_has_star
     assert node.run(held).environment["GPU_SHARE_FRACTION"] == "0.3"
 
 
-def consumed(node: DraNode, size: str) -> set[str]:
-    """Say what devices of a size take of their GPU, in thousandths."""
+def consumed(node: DraNode, size: str) -> set[int]:
+    """Say what devices of a size take of their GPU, in parts of its counter."""
     of_size = [one for one in node.devices().values() if attributes(one)["size"] == size]
-    return {value["value"] for one in of_size for value in one["consumesCounters"][0]["counters"].values()}
+    return {whole(value["value"]) or 0 for one in of_size for value in one["consumesCounters"][0]["counters"].values()}
 
 
 def sizes(node: DraNode) -> set[str]:

@@ -1,7 +1,9 @@
 """What the API server is told of a node: within its limits, and compared whatever words it uses."""
 
+from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +11,9 @@ from plugin.dra.devices import devices_of
 from plugin.dra.slices import Spec, is_same, slice_name, slice_specs
 from plugin.simulated.api_server import Store
 from policies.contract import SharingStrategy
+from policies.sizes import Size, size_of
 from tests.plugin.dra.gpus import divided, shared
+from tests.plugin.dra.prepared import device as prepared_device
 
 
 def specs(count: int, strategy: SharingStrategy = "mps", vgpus: int = 10, **unhealthy: str) -> tuple[Spec, ...]:
@@ -50,7 +54,31 @@ def test_no_two_devices_that_are_allocated_together_take_more_than_a_gpu_has() -
         amounts = {name: int(value["value"]) for name, value in one["consumesCounters"][0]["counters"].items()}
         gpus = one["attributes"]["gpus"]["int"]
         assert len(amounts) == gpus
-        assert gpus == 1 or set(amounts.values()) == {1000}
+        assert gpus == 1 or set(amounts.values()) == {int(one["value"]) for one in kept["counters"].values()}
+
+
+@pytest.mark.parametrize("number", range(1, 35))
+def test_the_counters_let_in_what_fits_beside_what_is_held_of_any_other_number(number: int) -> None:
+    for earlier in range(1, 35):
+        held = [
+            prepared_device(size_of(units, earlier, "mps").milli, "GPU-00000000", of=earlier)
+            for units in range(1, earlier)
+        ]
+        gpus = shared(1)
+        kept = {f"held-{one.milli}": (Size("mps", one.milli), one.part, one.gpus) for one in held}
+        devices = devices_of(gpus, division=divided(number), kept=kept)
+        counters, *parts = slice_specs(devices, gpus, node="n", driver_version="580.1")
+        consumed = {one["name"]: parts_of(one["consumesCounters"]) for part in parts for one in part["devices"]}
+        (there_are,) = parts_of(counters["sharedCounters"])
+        for one in held:
+            (left,) = (there_are - taken for taken in consumed[f"held-{one.milli}"])
+            for share in (Fraction(units, number) for units in range(1, number + 1)):
+                (takes,) = consumed[f"gpu-00000000-{size_of(int(share * number), number, 'mps').label}-0"]
+                assert left // takes == (1 - one.part) // share, (earlier, one.milli, share)
+
+
+def parts_of(counter_sets: list[Any]) -> list[int]:
+    return [int(value["value"]) for one in counter_sets for value in one["counters"].values()]
 
 
 def test_an_unhealthy_gpu_is_a_taint_on_all_its_devices_and_no_other() -> None:
