@@ -12,7 +12,7 @@ from plugin.shares.handover import HandoverSettings, common_nodes, nodes
 from plugin.shares.limits import limits
 from plugin.shares.strategy import sharing_of
 from policies.cluster import Cluster
-from policies.contract import MILLI_PER_GPU, NO_DEVICES, VISIBLE_DEVICES
+from policies.contract import NO_DEVICES, VISIBLE_DEVICES
 
 
 def held_device(wanted: Wanted, *, division: Division, cluster: Cluster, handover: HandoverSettings) -> HeldDevice:
@@ -40,10 +40,8 @@ def held_device(wanted: Wanted, *, division: Division, cluster: Cluster, handove
 
 
 def _allocation(device: Device, parts: int) -> Allocation:
-    """Say what a container holds, as the device plugin does; a size of an earlier grid is in thousandths."""
-    if len(device.gpus) > 1:
-        return Allocation(gpus=device.gpus, vgpus=parts, vgpus_per_gpu=parts)
-    units = device.size.units(parts)
-    if units is None:
-        return Allocation(gpus=device.gpus, vgpus=device.size.milli, vgpus_per_gpu=MILLI_PER_GPU)
-    return Allocation(gpus=device.gpus, vgpus=units, vgpus_per_gpu=parts)
+    """Say what a container holds, as the device plugin does; of an earlier grid in the parts of that one."""
+    units = device.part * parts
+    if units.denominator == 1:
+        return Allocation(gpus=device.gpus, vgpus=int(units), vgpus_per_gpu=parts)
+    return Allocation(gpus=device.gpus, vgpus=device.part.numerator, vgpus_per_gpu=device.part.denominator)

@@ -6,11 +6,12 @@ filled before the next is begun.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from itertools import combinations, islice
 
+from plugin.dra.grids import Grid
 from plugin.gpus.gpu import Gpu, weight
 from plugin.shares.division import Division
 from plugin.shares.strategy import SharedGpu
@@ -28,7 +29,7 @@ class Device:
     size: Size
     gpus: tuple[Gpu, ...]
     part: Fraction  # that it takes of each of its GPUs: a size is rounded down to thousandths
-    is_earlier: bool = False  # a container holds it, and it would not be made by now
+    is_earlier: bool = False  # it would not be made by now: somebody holds it, or may have been allocated it
 
     @property
     def milli_of_each(self) -> int:
@@ -37,18 +38,23 @@ class Device:
 
 
 def devices_of(
-    shared: Sequence[SharedGpu], *, division: Division, kept: Mapping[str, tuple[Size, Fraction, tuple[str, ...]]]
+    shared: Sequence[SharedGpu],
+    *,
+    division: Division,
+    kept: Mapping[str, tuple[Size, Fraction, tuple[str, ...]]],
+    earlier: Iterable[Grid] = (),
 ) -> tuple[Device, ...]:
     """
     List the devices of this node's GPUs and MIG instances; *division* says into how many vGPUs each is divided.
 
     *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay what
     they are though the grid has changed, or what the GPU is called. Else the scheduler would take what they hold for
-    free, or give it away by another class.
+    free, or give it away by another class. What *earlier* grids had stays where nothing of now has its name.
     """
     ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
+    by_uuid = {gpu.uuid: gpu for gpu in ordered}
     strategies = {one.gpu.uuid: one.strategy for one in shared}
-    made = [device for gpu in ordered for device in _of_one(gpu, strategies[gpu.uuid], division)]
+    made = [device for grid in grids_of(shared, division) for device in _of_one(by_uuid[grid.gpu], grid)]
     together: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
     for gpu in ordered:
         if not gpu.instance:  # a program reaches one MIG instance
@@ -56,7 +62,11 @@ def devices_of(
     for (strategy, of), gpus in together.items():
         made.extend(_of_several(gpus, strategy, of))
     by_name = {device.name: device for device in made}
-    by_uuid = {gpu.uuid: gpu for gpu in ordered}
+    known = {(gpu.uuid, strategies[gpu.uuid], division.device(gpu)) for gpu in ordered}
+    for grid in earlier:
+        if (grid.gpu, grid.strategy, grid.device) in known:
+            for device in _of_one(by_uuid[grid.gpu], grid):
+                by_name.setdefault(device.name, replace(device, is_earlier=True))
     for name, (size, part, uuids) in sorted(kept.items()):
         now = by_name.get(name)
         is_made = now is not None and (now.size, now.part) == (size, part)
@@ -66,13 +76,25 @@ def devices_of(
     return tuple(by_name.values())
 
 
-def _of_one(gpu: Gpu, strategy: SharingStrategy, division: Division) -> Iterator[Device]:
-    parts, of = division.parts(gpu, strategy), division.device(gpu)
-    for units in range(1, parts + 1):
-        size = size_of(units, parts, strategy, of)
-        for number in range(parts // units):
+def grids_of(shared: Sequence[SharedGpu], division: Division) -> tuple[Grid, ...]:
+    """Say how each GPU and MIG instance is divided, by its index."""
+    return tuple(
+        Grid(
+            gpu=one.gpu.uuid,
+            strategy=one.strategy,
+            device=division.device(one.gpu),
+            parts=division.parts(one.gpu, one.strategy),
+        )
+        for one in sorted(shared, key=lambda one: one.gpu.index)
+    )
+
+
+def _of_one(gpu: Gpu, grid: Grid) -> Iterator[Device]:
+    for units in range(1, grid.parts + 1):
+        size = size_of(units, grid.parts, grid.strategy, grid.device)
+        for number in range(grid.parts // units):
             name = f"{gpu.label}-{size.label}-{number}"
-            yield Device(name=name, size=size, gpus=(gpu,), part=Fraction(units, parts))
+            yield Device(name=name, size=size, gpus=(gpu,), part=Fraction(units, grid.parts))
 
 
 def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy, of: str) -> Iterator[Device]:

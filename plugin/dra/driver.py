@@ -14,7 +14,8 @@ from plugin.dra.calls import Call, Calls
 from plugin.dra.checkpoint import HeldDevice, Prepared
 from plugin.dra.claims import Allocated, allocated_devices, wanted_devices
 from plugin.dra.containers import held_device
-from plugin.dra.devices import Device, devices_of
+from plugin.dra.devices import Device, devices_of, grids_of
+from plugin.dra.grids import Grids
 from plugin.dra.preparations import Preparations, held
 from plugin.dra.publisher import Publisher, SliceWatch
 from plugin.dra.server import DraServer
@@ -74,6 +75,7 @@ class DraDriver:
             raise SocketError(f"{own}: cannot be made: {error.strerror}: is a kubelet here?") from error
         self._calls = Calls()
         self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
+        self._grids = Grids(own)
         self._publisher = Publisher(api, node=settings.node)
         self._watch = SliceWatch(api, node=settings.node, on_event=self._publisher.look)
         self._health = HealthService(pool=settings.node)
@@ -137,14 +139,14 @@ class DraDriver:
         faults = {one.gpu.uuid: one.why for one in shared if one.why}
         self._preparations.set_faults(faults)
         kept = self._preparations.kept()
-        per_gpu = self._division.vgpus_per_gpu
-        state = ([(one.gpu, one.strategy, one.why) for one in shared], kept, driver_version, per_gpu)
+        grids = grids_of(shared, self._division)
+        earlier = self._grids.follow(grids)
+        state = ([(one.gpu, one.why) for one in shared], grids, earlier, kept, driver_version)
         if state == self._published:
             return
-        devices = devices_of(shared, division=self._division, kept=kept)
+        devices = devices_of(shared, division=self._division, kept=kept, earlier=earlier)
         with self._lock:
-            # Those of an earlier number stay: the scheduler may have allocated one that is not prepared yet.
-            self._devices |= {device.name: device for device in devices}
+            self._devices = {device.name: device for device in devices}
             self._shared = shared
         self._health.set_states([DeviceState(name=one.name, why=_fault(one, faults)) for one in devices])
         self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
@@ -189,9 +191,12 @@ class DraDriver:
             return before
         with self._lock:
             devices = self._devices
+        wanted = wanted_devices(allocated, devices)
+        for gpu in {gpu.uuid for one in wanted if one.device.is_earlier for gpu in one.device.gpus}:
+            self._grids.renew(gpu)
         return [
             held_device(one, division=self._division, cluster=self._cluster, handover=self._settings.handover)
-            for one in wanted_devices(allocated, devices)
+            for one in wanted
         ]
 
     def unprepare(self, *, uid: str, namespace: str, name: str) -> None:

@@ -1,0 +1,112 @@
+"""The scheduler counts what it allocated before a change of the number, though nobody has prepared it yet."""
+
+import signal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from plugin.dra.devices import Device, devices_of
+from plugin.dra.grids import STAY_SECONDS, Grid, Grids
+from plugin.simulated.api_server import Object
+from tests.plugin.dra.gpus import divided, shared
+from tests.plugin.dra.node import DraNode, attributes, share
+from tests.plugin.waiting import wait_until
+
+TEN, THREE = (Grid(gpu="GPU-00000000", strategy="mps", device="", parts=parts) for parts in (10, 3))
+
+
+def gpu_of(claim: Object) -> str:
+    name: str = claim["status"]["allocation"]["devices"]["results"][0]["device"]
+    return name[: name.rindex("-", 0, name.rindex("-"))]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_claim_of_an_earlier_number_that_is_not_prepared_yet_keeps_its_place(
+    node: DraNode, *, restarts: bool
+) -> None:
+    node.policies = "vgpusPerGpu: 10\n"
+    plugin = node.start()
+    earlier = node.schedule("earlier", share(500))
+    node.policies = "vgpusPerGpu: 3\n"
+    if restarts:
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        node.start(devices=10)
+    else:
+        (node.directory / "policies" / "_cluster.yaml").write_text(node.policies)
+    wait_until(lambda: "333m" in {attributes(one)["size"] for one in node.devices().values()})
+    later = node.schedule("later", share(666))
+    assert gpu_of(later) != gpu_of(earlier)
+    assert node.scheduler.schedule("none", {"c": share(100)}) is None  # what nobody prepares is not allocated anew
+    assert node.run(earlier).environment["GPU_SHARE_FRACTION"] == "0.5"
+    assert node.run(later).environment["GPU_SHARE_FRACTION"] == "0.6666"
+    for _ in range(2):
+        node.run(node.schedule("third", share(333)))  # one on each GPU
+    assert node.scheduler.schedule("fifth", {"c": share(333)}) is None
+
+
+def of_gpu(directory: Path, now: list[float]) -> Grids:
+    return Grids(directory, clock=lambda: now[0])
+
+
+def test_an_earlier_grid_stays_for_minutes_and_longer_while_somebody_asks_for_it(tmp_path: Path) -> None:
+    now = [0.0]
+    grids = of_gpu(tmp_path, now)
+    assert grids.follow({TEN}) == ()
+    assert grids.follow({THREE}) == (TEN,)
+    now[0] = STAY_SECONDS - 1
+    assert grids.follow({THREE}) == (TEN,)
+    grids.renew(TEN.gpu)
+    now[0] += STAY_SECONDS - 1
+    assert grids.follow({THREE}) == (TEN,)
+    now[0] += 1
+    assert grids.follow({THREE}) == ()
+    assert of_gpu(tmp_path, now).follow({THREE}) == ()
+
+
+def test_a_grid_that_is_the_one_of_now_again_is_no_earlier_one(tmp_path: Path) -> None:
+    grids = of_gpu(tmp_path, [0.0])
+    for one, other in ((TEN, ()), (THREE, (TEN,)), (TEN, (THREE,))):
+        assert grids.follow({one}) == other
+
+
+def test_a_plugin_that_starts_knows_the_grids_of_the_last_one(tmp_path: Path) -> None:
+    now = [0.0]
+    of_gpu(tmp_path, now).follow({TEN})
+    now[0] = 5  # of another boot
+    grids = of_gpu(tmp_path, now)
+    assert grids.follow({THREE}) == (TEN,)
+    now[0] += STAY_SECONDS
+    assert grids.follow({THREE}) == ()
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{}", b"\xff"])
+def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "grids.json").write_bytes(content)
+    assert of_gpu(tmp_path, [0.0]).follow({THREE}) == ()
+    assert of_gpu(tmp_path, [0.0]).follow({TEN}) == (THREE,)
+
+
+def test_a_directory_that_cannot_be_written_to_keeps_nobody_from_what_is_published(tmp_path: Path) -> None:
+    grids = of_gpu(tmp_path / "gone", [0.0])
+    grids.follow({TEN})
+    assert grids.follow({THREE}) == (TEN,)
+
+
+def test_devices_of_an_earlier_grid_follow_those_of_now_and_have_names_of_their_own() -> None:
+    def names(devices: tuple[Device, ...]) -> list[str]:
+        return [one.name for one in devices]
+
+    made = devices_of(shared(2), division=divided(3), kept={})
+    both = devices_of(shared(2), division=divided(3), kept={}, earlier=[TEN])
+    before = [one for one in devices_of(shared(1), division=divided(10), kept={}) if one.name not in names(made)]
+    assert names(both) == names(made) + names(tuple(before))
+    assert [one.part for one in both[len(made) :]] == [one.part for one in before]
+    assert {one.name for one in both if one.is_earlier} == {one.name for one in before}
+
+
+@pytest.mark.parametrize("changes", [{"gpu": "GPU-9"}, {"strategy": "time-slicing"}, {"device": "t4"}])
+def test_a_gpu_that_is_shared_in_another_way_by_now_has_no_earlier_devices(changes: dict[str, str]) -> None:
+    other = msgspec.structs.replace(TEN, **changes)
+    made = devices_of(shared(1), division=divided(3), kept={})
+    assert devices_of(shared(1), division=divided(3), kept={}, earlier=[other]) == made
