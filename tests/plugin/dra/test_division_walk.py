@@ -1,0 +1,142 @@
+"""Whatever the scheduler, the kubelet and whoever changes the number do in whatever order: all shares fit."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugin.dra.calls import Calls
+from plugin.dra.driver import DraDriver, DraSettings
+from plugin.dra.slices import slice_name
+from plugin.errors import ClaimError
+from plugin.shares.handover import HandoverSettings
+from plugin.shares.nvidia_devices import NvidiaDevices
+from plugin.simulated.api_server import SLICES, Object, Store
+from plugin.simulated.scheduler import SimulatedScheduler
+from policies.cluster import Cluster
+from policies.quantity import whole
+from policies.sizes import size_of
+from tests.plugin.dra.gpus import divided, shared
+from tests.plugin.dra.node import NODE
+
+NUMBERS = (3, 7, 10, 24)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["allocate", "allocate", "prepare", "end", "delete by force", "divide", "restart"]),
+        st.integers(0, 30),
+    ),
+    max_size=40,
+)
+
+
+class Api:
+    """The claims in a store, without a server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, path: str, **_query: str) -> Any:
+        return self._store.objects[path]
+
+
+class Walk:
+    """A node with two GPUs of which the scheduler sees what is published."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store = Store()
+        self.number = 10
+        self.allocated: list[Object] = []
+        self.prepared: list[Object] = []
+        self.start()
+
+    @property
+    def scheduler(self) -> SimulatedScheduler:
+        return SimulatedScheduler(self.store)
+
+    def start(self) -> None:
+        handover = HandoverSettings(ways=frozenset(), cdi_dir=self.directory / "cdi", nvidia=NvidiaDevices(()))
+        places = DraSettings(node=NODE, plugins_dir=self.directory, registrar_dir=self.directory, handover=handover)
+        self.division = divided(self.number)
+        cluster = Cluster(vgpus_per_gpu=self.number)
+        api: Any = Api(self.store)
+        self.driver = DraDriver(places, cluster, self.division, api, boot_id="boot")
+
+    def publish(self) -> None:
+        self.division.set_vgpus_per_gpu(self.number)
+        self.driver.publish(shared(2), driver_version="1")
+        for one in self.store.below(SLICES):
+            self.store.remove(f"{SLICES}/{one['metadata']['name']}")
+        for number, spec in enumerate(self.driver._publisher._specs or ()):
+            name = slice_name(NODE, number)
+            self.store.put(f"{SLICES}/{name}", {"metadata": {"name": name}, "spec": spec})
+
+    def step(self, what: str, number: int) -> None:
+        match what:
+            case "allocate":
+                size = size_of(number % self.number + 1, self.number, "mps")
+                if claim := self.scheduler.schedule("p", {"c": size.resource}):
+                    self.allocated.append(claim)
+            case "prepare" if self.allocated:
+                self.prepare(self.allocated.pop(number % len(self.allocated)))
+            case "end" if self.prepared:
+                claim = self.prepared.pop(number % len(self.prepared))
+                self.unprepare(claim)
+                self.scheduler.release(claim)
+            case "delete by force" if self.prepared:
+                self.scheduler.release(self.prepared.pop(number % len(self.prepared)))
+            case "divide":
+                self.number = NUMBERS[number % len(NUMBERS)]
+            case "restart":
+                self.start()
+        self.publish()
+
+    def prepare(self, claim: Object) -> None:
+        metadata = claim["metadata"]
+        place = {"uid": metadata["uid"], "namespace": metadata["namespace"], "name": metadata["name"]}
+        with Calls().begin(lambda: True) as call:
+            try:
+                self.driver.prepare(call, **place, wait_seconds=0)
+            except ClaimError as error:
+                assert "containers still run" in str(error)  # noqa: PT017 - the only reason there is
+                self.allocated.append(claim)
+            else:
+                self.prepared.append(claim)
+
+    def unprepare(self, claim: Object) -> None:
+        metadata = claim["metadata"]
+        self.driver.unprepare(uid=metadata["uid"], namespace=metadata["namespace"], name=metadata["name"])
+
+    def left(self) -> dict[str, int]:
+        """Say what the scheduler sees of each GPU's counter when all that is allocated is taken off."""
+        parts = [one["spec"] for one in self.store.below(SLICES)]
+        left = {
+            name: whole(value["value"]) or 0
+            for part in parts
+            for one in part.get("sharedCounters", ())
+            for name, value in one["counters"].items()
+        }
+        devices = {one["name"]: one for part in parts for one in part.get("devices", ())}
+        for claim in (*self.allocated, *self.prepared):
+            (result,) = claim["status"]["allocation"]["devices"]["results"]
+            for name, value in devices[result["device"]]["consumesCounters"][0]["counters"].items():
+                left[name] -= whole(value["value"]) or 0
+        return left
+
+
+@settings(deadline=None, max_examples=40)
+@given(STEPS)
+def test_what_is_allocated_is_published_and_fits_whatever_happens(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    walk = Walk(tmp_path_factory.mktemp("w"))
+    walk.publish()
+    for what, number in steps:
+        walk.step(what, number)
+        assert min(walk.left().values()) >= 0
+        held = walk.driver._preparations.kept().values()
+        for gpu in shared(2):
+            assert sum((part for _, part, uuids in held if gpu.gpu.uuid in uuids), Fraction(0)) <= 1
