@@ -1,6 +1,5 @@
 """What this node shares and how, as far as its options and `_cluster.yaml` say it: before a GPU has answered."""
 
-import logging
 import os
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -19,11 +18,7 @@ from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, handover_settings
 from plugin.shares.strategy import StrategyOf, strategies
 from policies.cluster import Cluster
-from policies.reading.layers import CLUSTER_FILE
-from policies.reading.store import PolicyStore
-from policies.reading.troubles import TroubleLog
-
-_log = logging.getLogger(__name__)
+from policies.reading.store import load_cluster
 
 _TENANTS_TIMEOUT_SECONDS = 0.5  # a kubelet that hangs must not hold up the news of a fault
 
@@ -57,7 +52,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         PolicyError: If `_cluster.yaml` cannot be used.
         PluginError: If GPUs cannot be asked for, or the kubelet's directory cannot be written to.
     """
-    cluster = _cluster(settings.policies)
+    cluster = load_cluster(settings.policies)
     strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
     source = gpu_source(settings.simulate, settings.state_dir)
     _check_kubelet_dir(settings.kubelet_dir)
@@ -92,18 +87,6 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         resources=resources,
         tenants=held.located(_tenants_by_name(settings, held.resources)),
     )
-
-
-def _cluster(policies: Path) -> Cluster:
-    """
-    Read `_cluster.yaml`, and log what is wrong with the other files, which other processes need.
-
-    Raises:
-        PolicyError: If it cannot be used.
-    """
-    store = PolicyStore(policies, needs=(CLUSTER_FILE,))
-    TroubleLog(_log, effect=f"none here: the plugin needs {CLUSTER_FILE} only").tell(store.troubles)
-    return store.current.cluster
 
 
 def _check_kubelet_dir(directory: Path) -> None:

@@ -31,8 +31,9 @@ def check(*, directory: Path) -> None:
     DIRECTORY can be given as GPU_SHARE_POLICIES too; without either, the shipped policies are checked.
     """
     from policies.errors import PolicyError
+    from policies.reading.directory import kustomization, policy_files
     from policies.reading.oversights import oversights
-    from policies.reading.store import kustomization, load, policy_files
+    from policies.reading.store import load
 
     if not directory.is_dir():
         end(f"{directory}: no such directory: name the one that holds the policy files", UNUSABLE)

@@ -173,6 +173,7 @@ class Policy(Section, frozen=True, kw_only=True):
             "MIG instances of a profile, such as mig-1g.10gb, where it says mig: shared or whole. The first is what a "
             "pod gets that does not say; the annotation gpu-share.dev/device can choose another one of them.",
             min_length=1,
+            max_length=100,
         ),
     ] = (device_name(GPU_DEVICE),)
     share: ShareRules = msgspec.field(default_factory=ShareRules)
@@ -228,7 +229,9 @@ class EffectivePolicy(msgspec.Struct, frozen=True, gc=False):
         return self.sources.get(field, BUILT_IN)
 
 
+_DENIES = Policy(enabled=False)  # also for who does not ask whether a policy is broken
+
+
 def broken_policy(name: str, problem: Problem) -> EffectivePolicy:
     """Make the policy of a file that cannot be used; *name* is the namespace or `_default`."""
-    denies = Policy(enabled=False)  # also for who does not ask whether it is broken
-    return EffectivePolicy(f"{name}.yaml", name, denies, places=False, sources={}, broken=problem)
+    return EffectivePolicy(f"{name}.yaml", name, _DENIES, places=False, sources={}, broken=problem)

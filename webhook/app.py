@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _INVALID: Final[Labels] = ("invalid", "", "")
 _FAILED: Final[Labels] = ("failed", "", "")
-_MOST_TOLD: Final = 20  # problems in policy files; the log has all of them
+_MOST_TOLD: Final = 20  # problems in policy files; the log has more of them
 
 _RESTRICTED: Final = {MUTATE_PATH.encode(): False, MUTATE_RESTRICTED_PATH.encode(): True}  # the routes of reviews
 _HEALTH: Final = b"/healthz"

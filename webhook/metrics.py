@@ -64,7 +64,7 @@ def samples(counted: Counted, store: PolicyStore) -> Iterator[Sample]:
     files = sorted({trouble.problem.file for trouble in store.troubles})
     for file in files[:MOST_FILES]:
         yield Sample(BROKEN, (file,), 1)
-    yield Sample(BROKEN_FILES, (), len(files))
+    yield Sample(BROKEN_FILES, (), store.broken_files)
     if counted.certificate_expires is not None:
         yield Sample(CERTIFICATE, (), counted.certificate_expires)
     yield Sample(LINES_LOST, (), counted.lines_lost)

@@ -30,13 +30,15 @@ class Fault(NamedTuple):
 
 
 def faults(node: Node, model: type[msgspec.Struct], path: str = "") -> Iterator[Fault]:
-    """Yield everything in *node*, which stands at *path*, that *model* does not allow."""
+    """Yield everything in *node*, which stands at *path*, that *model* does not allow, found as it is asked for."""
     if not isinstance(node.value, dict):
         yield _fault(path, node, sentence(model, node.value))
         return
-    found = [*_field_faults(node, model, path)]
-    yield from found
-    if not found and model is not Policy:  # which is checked as a whole layer over layer
+    is_good = True
+    for fault in _field_faults(node, model, path):
+        is_good = False
+        yield fault
+    if is_good and model is not Policy:  # which is checked as a whole layer over layer
         yield from _struct_faults(node, model, path)
 
 
@@ -127,26 +129,32 @@ def _struct_faults(node: Node, model: type, path: str) -> Iterator[Fault]:
 
 def _value_faults(node: Node, of: Any, path: str) -> Iterator[Fault]:
     bare = plain(of)
-    found: list[Fault] = []
     if is_section(bare) and (node.value is not None or bare is of):
         yield from faults(node, bare, path)
         return
-    if isinstance(node.value, list) and typing.get_origin(bare) in (list, tuple):
-        found += _same_names(node, path)
-        for index, child in enumerate(node.items):
-            found += _value_faults(child, typing.get_args(bare)[0], f"{path}[{index}]")
-    elif isinstance(node.value, dict) and typing.get_origin(bare) is dict:
-        of_key, of_value = typing.get_args(bare)
-        for key, child in node.fields.items():
-            found += _value_faults(Node(key, child.key_line), of_key, path)
-            found += _value_faults(child, of_value, _join(path, key))
-    yield from found
-    if found:
+    is_good = True
+    for fault in _inner_faults(node, bare, path):
+        is_good = False
+        yield fault
+    if not is_good:
         return
     try:
         msgspec.convert(node.value, of, dec_hook=decode_share)
     except msgspec.ValidationError as error:
         yield _fault(path, node, sentence(of, node.value, error))
+
+
+def _inner_faults(node: Node, bare: Any, path: str) -> Iterator[Fault]:
+    """Yield the faults of what a list or a mapping holds."""
+    if isinstance(node.value, list) and typing.get_origin(bare) in (list, tuple):
+        yield from _same_names(node, path)
+        for index, child in enumerate(node.items):
+            yield from _value_faults(child, typing.get_args(bare)[0], f"{path}[{index}]")
+    elif isinstance(node.value, dict) and typing.get_origin(bare) is dict:
+        of_key, of_value = typing.get_args(bare)
+        for key, child in node.fields.items():
+            yield from _value_faults(Node(key, child.key_line), of_key, path)
+            yield from _value_faults(child, of_value, _join(path, key))
 
 
 def _same_names(node: Node, path: str) -> Iterator[Fault]:

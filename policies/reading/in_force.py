@@ -4,7 +4,7 @@ Files to the policies in force, where a broken file costs as little as it can.
 A broken file of a namespace concerns that namespace alone. Where a policy was in force before, it stays in force.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -17,17 +17,24 @@ from policies.host_paths import writable_in
 from policies.policy import EffectivePolicy, broken_policy
 from policies.policy_set import PolicySet
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, effective, owner_of
+from policies.reading.told import MOST_OF_A_FILE, MOST_TOLD
 from policies.reading.troubles import Trouble
 
+_NOTHING: Final = Layer("", {}, {})
 _STAYS: Final = "the last good one stays in force"
 
 
 class PolicyFile(msgspec.Struct, frozen=True, gc=False):
     """One policy file as it was read."""
 
-    content: bytes | None  # None if it could not be read
+    content: bytes | None  # None if it is broken
     layer: Layer
     problems: tuple[Problem, ...]  # if there are any, the layer is not used
+
+
+def broken_file(*problems: Problem) -> PolicyFile:
+    """Make a file that says nothing; it is read again with each change, since others may leave it more room to tell."""
+    return PolicyFile(None, _NOTHING, problems)
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -37,7 +44,9 @@ class InForce(msgspec.Struct, frozen=True):
     cluster: Layer | None
     default: Layer | None
     own: dict[str, Layer]  # by namespace
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[Trouble, ...]  # of many those that are told
+    troubled: frozenset[str]  # the policies of all there are
+    broken_files: int
 
 
 def put_in_force(
@@ -73,7 +82,7 @@ class _Change:
         self._pipe_directory = ""  # of `_cluster.yaml`, which is looked at first
         self._partitions: Collection[str] = ()
         self._models: Collection[str] = ()
-        self._troubled = frozenset(one.policy for one in before.troubles) if before is not None else frozenset()
+        self._left = MOST_TOLD - sum(map(len, self._problems.values()))
 
     def made(self, needs: Collection[str]) -> InForce:
         cluster_layer, cluster, catalogue = self._cluster()
@@ -82,7 +91,7 @@ class _Change:
         self._models = cluster.models
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
-            raise PolicyError(tuple(sorted(set(fatal))))
+            raise PolicyError(tuple(sorted(dict.fromkeys(fatal), key=_place)))
         files = (self._layers.keys() | self._problems.keys()) - {CLUSTER_FILE, DEFAULT_FILE, None}
         namespaces = {}
         for file in sorted(file for file in files if file):
@@ -100,7 +109,16 @@ class _Change:
         )
         if self._before is not None and policies == self._before.policies:
             policies = self._before.policies
-        return InForce(policies, cluster_layer, default_layer, self._own, self._troubles(policies))
+        found = [(one, file) for file, problems in self._problems.items() for one in dict.fromkeys(problems)]
+        return InForce(
+            policies,
+            cluster_layer,
+            default_layer,
+            self._own,
+            tuple(self._troubles(found, policies)),
+            troubled=frozenset(map(_policy_of, self._problems)),
+            broken_files=len({problem.file for problem, _ in found}),
+        )
 
     def _cluster(self) -> tuple[Layer | None, Cluster, Catalogue]:
         before, layer = self._before, self._layers.get(CLUSTER_FILE)
@@ -124,13 +142,13 @@ class _Change:
             self._effects[DEFAULT_FILE] = _STAYS
             return before.default, before.policies.default
         self._effects[DEFAULT_FILE] = "no policy is known for any namespace"
-        return None, broken_policy("_default", min(self._problems[DEFAULT_FILE]))
+        return None, broken_policy("_default", min(self._problems[DEFAULT_FILE], key=_place))
 
     def _namespace(self, namespace: str, default_layer: Layer | None, default: EffectivePolicy) -> EffectivePolicy:
         file = f"{namespace}.yaml"
         if default.broken is not None:
             self._effects[file] = "no policy is known for the namespace"
-            return broken_policy(namespace, min(self._problems.get(file, [default.broken])))
+            return broken_policy(namespace, min(self._problems.get(file, [default.broken]), key=_place))
         layer = self._layers.get(file)
         if layer is not None:
             policy = self._unchanged(namespace, layer, default) or self._layered(file, default_layer, layer)
@@ -144,14 +162,14 @@ class _Change:
         before = self._before
         if before is None or default is not before.policies.default or layer is not before.own.get(namespace):
             return None
-        return before.policies.of(namespace) if namespace not in self._troubled else None
+        return before.policies.of(namespace) if namespace not in before.troubled else None
 
     def _last_good(self, namespace: str, default_layer: Layer | None, default: EffectivePolicy) -> EffectivePolicy:
         """Choose the policy of a namespace whose file is broken now."""
         file, before = f"{namespace}.yaml", self._before
         if before is None or before.policies.of(namespace).broken is not None:
             self._effects[file] = f"pods with a share are denied in the namespace {namespace}"
-            return broken_policy(namespace, min(self._problems[file]))
+            return broken_policy(namespace, min(self._problems[file], key=_place))
         layer = before.own.get(namespace)
         if layer is None:
             self._effects[file] = f"the namespace {namespace} keeps the policy of {DEFAULT_FILE}"
@@ -164,7 +182,12 @@ class _Change:
 
     def _effective(self, layers: Sequence[Layer], conflicts: list[Problem]) -> EffectivePolicy:
         return effective(
-            layers, conflicts, pipe_directory=self._pipe_directory, partitions=self._partitions, models=self._models
+            layers,
+            conflicts,
+            pipe_directory=self._pipe_directory,
+            partitions=self._partitions,
+            models=self._models,
+            most=max(1, min(MOST_OF_A_FILE, self._left)),
         )
 
     def _layered(self, file: str, *layers: Layer | None) -> EffectivePolicy | None:
@@ -173,17 +196,20 @@ class _Change:
         policy = self._effective([*_given(*layers)], conflicts)
         if conflicts:
             self._problems.setdefault(file, []).extend(conflicts)
+            self._left -= len(conflicts)
             return None
         return policy
 
-    def _troubles(self, policies: PolicySet) -> tuple[Trouble, ...]:
-        return tuple(
-            sorted(
-                Trouble(problem, name := (file or "").removesuffix(".yaml"), self._effect(file, name, policies))
-                for file, problems in self._problems.items()
-                for problem in set(problems)
-            )
-        )
+    def _troubles(self, found: list[tuple[Problem, str | None]], policies: PolicySet) -> Iterator[Trouble]:
+        """Yield what is wrong and what it costs; of many problems the first, and how many more there are."""
+        found.sort(key=lambda one: (one[1] not in (CLUSTER_FILE, DEFAULT_FILE), *_place(one[0])))
+        for problem, file in found[:MOST_TOLD]:
+            name = _policy_of(file)
+            yield Trouble(problem, name, self._effect(file, name, policies))
+        if rest := found[MOST_TOLD:]:
+            count = len({problem.file for problem, _ in rest})
+            message = f"at least {len(rest)} more problems, in {count} files, are not listed: correct the others first"
+            yield Trouble(Problem(rest[0][0].file, 0, "", message), "", "their policies are affected as others are")
 
     def _effect(self, file: str | None, name: str, policies: PolicySet) -> str:
         return "no pod is affected: the namespace is exempt" if policies.is_exempt(name) else self._effects[file]
@@ -191,3 +217,13 @@ class _Change:
 
 def _given(*layers: Layer | None) -> Iterable[Layer]:
     return (layer for layer in layers if layer is not None)
+
+
+def _policy_of(file: str | None) -> str:
+    """Name the policy that a file counts for; empty if there is none."""
+    return (file or "").removesuffix(".yaml")
+
+
+def _place(problem: Problem) -> tuple[str, int]:
+    """Order problems by where they are; those of one line stay as they were found."""
+    return problem.file, problem.line

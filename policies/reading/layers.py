@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from policies.placement import Placement
 from policies.policy import EffectivePolicy, Policy, Source
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.faults import decode_share, faults, is_section, is_valid
+from policies.reading.told import MOST_OF_A_FILE, first_of
 
 CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
@@ -61,8 +63,8 @@ def problem_of_name(name: str) -> Problem | None:
     return Problem(name, 0, "", message)
 
 
-def read_layer(file: str, text: str, problems: list[Problem]) -> Layer:
-    """Read one file; what is wrong with it is added to *problems* and left out of the layer."""
+def read_layer(file: str, text: str, problems: list[Problem], *, most: int = MOST_OF_A_FILE) -> Layer:
+    """Read one file; what is wrong with it is added to *problems*, at most about so many, and left out of the layer."""
     try:
         root = read(text)
     except DocumentError as error:
@@ -74,23 +76,25 @@ def read_layer(file: str, text: str, problems: list[Problem]) -> Layer:
     model: type[msgspec.Struct] = Cluster if file == CLUSTER_FILE else Policy
     before = len(problems)
     if not (model is Policy and is_valid(root.value)):
-        problems.extend(Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
+        found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
+        problems.extend(first_of(found, most))
     if len(problems) == before:
         layer.values.update(root.value)
         layer.lines.update(_lines(root))
     return layer
 
 
-def effective(
+def effective(  # noqa: PLR0913 - all that _cluster.yaml says of a policy
     layers: Sequence[Layer],
     problems: list[Problem],
     *,
     pipe_directory: str = DEFAULT_PIPE_DIRECTORY,
     partitions: Collection[str] = (),
     models: Collection[str] = (),
+    most: int = MOST_OF_A_FILE,
 ) -> EffectivePolicy:
     """
-    Lay *layers* over the built-in defaults, the last on top; conflicts between them are added to *problems*.
+    Lay *layers* over the built-in defaults, the last on top; about so many conflicts are added to *problems*.
 
     *pipe_directory*, the names of *partitions*, and the *models* that are devices are those of `_cluster.yaml`.
     """
@@ -104,14 +108,13 @@ def effective(
     file = layers[-1].file if layers else ""
     name = file.removesuffix(".yaml") or "built-in"
     made = EffectivePolicy(file=file, name=name, policy=policy, places=policy.placement != Placement(), sources=sources)
-    problems.extend(_conflicts(made))
-    problems.extend(_unknown_partition(made, partitions))
-    problems.extend(_unknown_devices(made, models))
-    source = made.source("hostPaths")
-    rules = policy.host_paths if source.file == file else ()  # else the fault is of another file
-    problems.extend(
-        Problem(file, source.line, "hostPaths", said) for said in conflicts(rules, pipe_directory=pipe_directory)
+    found = chain(
+        _conflicts(made),
+        _unknown_partition(made, partitions),
+        _unknown_devices(made, models),
+        _conflicts_of_paths(made, pipe_directory),
     )
+    problems.extend(first_of(found, most))
     return made
 
 
@@ -124,6 +127,13 @@ def _conflicts(made: EffectivePolicy) -> Iterator[Problem]:
     if headroom >= share.minimum and made.source("share.minimum").file:
         message = f"{headroom} leaves nothing of the smallest share, share.minimum {share.minimum}"
         yield _conflict(made, "memory.headroom", message, "share.minimum")
+
+
+def _conflicts_of_paths(made: EffectivePolicy, pipe_directory: str) -> Iterator[Problem]:
+    source = made.source("hostPaths")
+    if source.file == made.file:  # else the fault is of another file
+        for said in conflicts(made.policy.host_paths, pipe_directory=pipe_directory):
+            yield Problem(made.file, source.line, "hostPaths", said)
 
 
 def _unknown_partition(made: EffectivePolicy, partitions: Collection[str]) -> Iterator[Problem]:

@@ -1,25 +1,21 @@
-"""From a directory to the policies in force. The only file of the rules that touches the file system."""
+"""From a directory to the policies in force."""
 
-import os
-import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import msgspec
-
 from policies.cluster import Cluster
-from policies.errors import PolicyError, Problem, quoted
+from policies.errors import PolicyError
 from policies.policy_set import PolicySet
-from policies.reading.document import LARGEST_BYTES
-from policies.reading.in_force import PolicyFile, put_in_force
-from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, problem_of_name, read_layer
+from policies.reading.directory import (
+    TooManyFilesError,
+    paths_from,
+    read_files,
+    settled,
+    state_of,
+)
+from policies.reading.in_force import InForce, PolicyFile, broken_file, put_in_force
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
 from policies.reading.troubles import Trouble
-from program.files import read_file
-
-_LINK = "..data"  # in a ConfigMap's volume
-_ENDINGS = (".yaml", ".yml")
-_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 
 
 def load(directory: Path) -> PolicySet:
@@ -30,8 +26,8 @@ def load(directory: Path) -> PolicySet:
         PolicyError: If the directory cannot be read or any file in it has a problem; it carries all of them, and their
             files are paths that begin with *directory* as it was given.
     """
-    with _paths_from(directory):
-        made = put_in_force(_settled(directory), None, needs=())
+    with paths_from(directory):
+        made = put_in_force(settled(directory), None, needs=())
         if made.troubles:
             raise PolicyError(tuple(one.problem for one in made.troubles))
     return made.policies
@@ -49,37 +45,52 @@ class PolicyStore:
         """
         self._directory = directory
         self._needs = needs
-        with _paths_from(directory):
-            self._state = _state(directory)
-            self._files = _settled(directory)
-            self._in_force = put_in_force(self._files, None, needs=needs)
-        self.current = self._in_force.policies
-        self.troubles = self._troubles()  # with the files as they are now
+        with paths_from(directory):
+            self._state = state_of(directory)
+            self._files = _first_files(directory, needs)
+            self._take(put_in_force(self._files, None, needs=needs))
 
     def refresh(self) -> bool:
         """Read the directory again if its state has changed; return whether others, or these without troubles, hold."""
-        state = _state(self._directory)
+        state = state_of(self._directory)
         if state == self._state:
             return False
         try:
-            with _paths_from(self._directory):
-                files = _read_files(self._directory, self._files)
+            with paths_from(self._directory):
+                files = read_files(self._directory, self._files)
         except PolicyError as error:
-            self._state = ""  # nothing was seen, so look again
+            self._state = state if isinstance(error, TooManyFilesError) else ""  # nothing was seen, so look again
             self.troubles = tuple(Trouble(one, "", "the last good policies stay in force") for one in error.problems)
+            self.broken_files = 1
             return False
         if files is None:
             return False
         # What was changed while it was read shows in the state, and is read again by the next call.
         self._state, self._files = state, files
         before, had_troubles = self.current, bool(self.troubles)
-        self._in_force = put_in_force(files, self._in_force, needs=self._needs)
-        self.current = self._in_force.policies
-        self.troubles = self._troubles()
+        self._take(put_in_force(files, self._in_force, needs=self._needs))
         return self.current is not before or (had_troubles and not self.troubles)
 
-    def _troubles(self) -> tuple[Trouble, ...]:
-        return tuple(one.below(str(self._directory)) for one in self._in_force.troubles)
+    def _take(self, in_force: InForce) -> None:
+        self._in_force = in_force
+        self.current = in_force.policies
+        self.troubles = tuple(one.below(str(self._directory)) for one in in_force.troubles)  # of many files the first
+        self.broken_files = in_force.broken_files  # with the files as they are now
+
+
+def _first_files(directory: Path, needs: Collection[str]) -> dict[str, PolicyFile]:
+    """
+    Read what is there when a process starts; of too many files `_cluster.yaml` alone, if that is all it needs.
+
+    Raises:
+        PolicyError: If *directory* cannot be read, or has too many files for a process that needs `_default.yaml`.
+    """
+    try:
+        return settled(directory)
+    except TooManyFilesError as error:
+        if DEFAULT_FILE in needs:
+            raise
+        return {DEFAULT_FILE: broken_file(*error.problems), **settled(directory, of=CLUSTER_FILE)}
 
 
 class ClusterFile:
@@ -96,150 +107,29 @@ class ClusterFile:
         Raises:
             PolicyError: If it has changed, and is broken or cannot be read.
         """
-        state = _state(self._directory, only=CLUSTER_FILE)
+        state = state_of(self._directory, only=CLUSTER_FILE)
         if state == self._state:
             return None
-        path = _resolved(self._directory) / CLUSTER_FILE
-        file = None if _is_missing(path) else _read_file(path, None, {})
-        if state != _state(self._directory, only=CLUSTER_FILE):  # it may be half of two states
-            return None
-        self._state = state
-        if file is None:
-            return Cluster()
-        if file.problems:
-            raise PolicyError(tuple(one.below(str(self._directory)) for one in file.problems))
-        return file.layer.convert(Cluster)
+        with paths_from(self._directory):
+            files = read_files(self._directory, {}, of=CLUSTER_FILE)
+            if files is None or state != state_of(self._directory, only=CLUSTER_FILE):  # it may be half of two states
+                return None
+            self._state = state
+            return _cluster_of(files)
 
 
-@contextmanager
-def _paths_from(directory: Path) -> Iterator[None]:
-    """Name files in errors by their paths from *directory* on."""
-    try:
-        yield
-    except PolicyError as error:
-        raise PolicyError(tuple(one.below(str(directory)) for one in error.problems)) from None
-
-
-def _state(directory: Path, *, only: str = "") -> object:
+def load_cluster(directory: Path) -> Cluster:
     """
-    What changes when any policy file does, or *only* one.
-
-    A volume of a ConfigMap swaps the link `..data`, so that one look is enough. Elsewhere editors change the files.
-    """
-    with suppress(OSError):
-        return (directory / _LINK).readlink()
-    try:
-        if only:
-            return _version((directory / only).stat())
-        with os.scandir(directory) as entries:
-            files = (entry for entry in entries if entry.name.lower().endswith(_ENDINGS))
-            return tuple(sorted((entry.name, *_version(_status(entry))) for entry in files))
-    except OSError as error:
-        return type(error).__name__
-
-
-def _status(entry: "os.DirEntry[str]") -> os.stat_result:
-    try:
-        return entry.stat()
-    except OSError:  # a link to nowhere
-        return entry.stat(follow_symlinks=False)
-
-
-def _version(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _resolved(directory: Path) -> Path:
-    """The directory that holds one consistent state: what `..data` points to now, in a ConfigMap volume."""
-    with suppress(OSError):
-        return directory / (directory / _LINK).readlink()
-    return directory
-
-
-def _settled(directory: Path) -> dict[str, PolicyFile]:
-    """
-    Read all policy files of one state of *directory*.
+    Read `_cluster.yaml` alone; the built-in defaults hold where it is missing.
 
     Raises:
-        PolicyError: If the directory cannot be read.
+        PolicyError: If *directory* cannot be read, or the file is broken or has another name.
     """
-    while (files := _read_files(directory, {})) is None:
-        pass
-    return files
+    with paths_from(directory):
+        return _cluster_of(settled(directory, of=CLUSTER_FILE))
 
 
-def _read_files(directory: Path, known: Mapping[str, PolicyFile]) -> dict[str, PolicyFile] | None:
-    """Read all policy files; None if a volume was swapped meanwhile, so that they may be of two states."""
-    snapshot = _resolved(directory)
-    try:
-        same: dict[bytes, Layer] = {}  # of good files by content: many are made from one template
-        files = {name: _read_file(snapshot / name, known.get(name), same) for name in policy_files(snapshot)}
-    except OSError as error:
-        if snapshot != _resolved(directory):
-            return None
-        message = f"cannot be read ({error.strerror}): name the directory that holds the policy files"
-        raise PolicyError((Problem("", 0, "", message),)) from None
-    return files if snapshot == _resolved(directory) else None
-
-
-def _is_missing(path: Path) -> bool:
-    """Whether the directory is there and has no such file."""
-    with suppress(OSError):
-        return not path.exists() and path.parent.is_dir()
-    return False
-
-
-def _read_file(path: Path, known: PolicyFile | None, same: dict[bytes, Layer]) -> PolicyFile:
-    """Read one file, and parse it unless its content is *known*, or the *same* as another namespace's; never raises."""
-    name, is_policy = path.name, path.name != CLUSTER_FILE
-    nothing = Layer(name, {}, {})
-    if problem := problem_of_name(name):
-        return PolicyFile(None, nothing, (msgspec.structs.replace(problem, file=quoted(name, 255)[1:-1]),))
-    try:
-        content = read_file(path, most_bytes=LARGEST_BYTES + 1)
-    except OSError as error:
-        return PolicyFile(None, nothing, (Problem(name, 0, "", f"cannot be read: {error.strerror}"),))
-    if known is not None and known.content == content:
-        return known
-    if is_policy and (layer := same.get(content)):
-        return PolicyFile(content, msgspec.structs.replace(layer, file=name), ())
-    problems: list[Problem] = []
-    try:
-        layer = read_layer(name, content.decode(), problems)
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        return PolicyFile(content, nothing, (Problem(name, line, "", "not UTF-8: save the file as UTF-8"),))
-    if is_policy and not problems:
-        same[content] = layer
-    return PolicyFile(content, layer, tuple(problems))
-
-
-def policy_files(directory: Path) -> list[str]:
-    """
-    Name the policy files in a directory.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
-    snapshot = _resolved(directory)
-    names = {one.name for one in snapshot.iterdir() if one.name.lower().endswith(_ENDINGS) and one.name[0] != "."}
-    return sorted(names - {name for name in names.intersection(_KUSTOMIZATIONS) if _is_kustomization(snapshot / name)})
-
-
-def kustomization(directory: Path) -> tuple[str, str] | None:
-    """Return name and text of the file in which kustomize is told what to make of the directory, if there is one."""
-    for name in ("Kustomization", *_KUSTOMIZATIONS):
-        path = directory / name
-        if name == "Kustomization" or _is_kustomization(path):
-            with suppress(OSError):  # it is not there, or it is no matter of ours
-                return name, read_file(path, most_bytes=LARGEST_BYTES).decode(errors="replace")
-    return None
-
-
-def _is_kustomization(path: Path) -> bool:
-    """Whether the file is kustomize's: one of this name that says nothing of kustomize is a namespace's policy."""
-    try:
-        text = read_file(path, most_bytes=LARGEST_BYTES)
-    except OSError:
-        return False
-    return re.search(rb"^(apiVersion: *[\"']?kustomize|configMapGenerator:)", text, re.MULTILINE) is not None
+def _cluster_of(files: Mapping[str, PolicyFile]) -> Cluster:
+    if problems := tuple(problem for file in files.values() for problem in file.problems):
+        raise PolicyError(problems)
+    return files[CLUSTER_FILE].layer.convert(Cluster) if files else Cluster()

@@ -1,6 +1,8 @@
 """What a plugin takes of its policy files: at its start, while it runs, and where they are broken."""
 
+import os
 from pathlib import Path
+from signal import SIGTERM
 
 from plugin.pod_resources.occupancy import read_occupancy
 from plugin.simulated.device_manager import Received, Request
@@ -21,28 +23,27 @@ def policies(directory: Path, **files: str) -> str:
     return str(directory)
 
 
-def test_broken_files_of_namespaces_cost_a_node_no_vgpu_and_are_all_logged(
+def test_files_of_namespaces_cost_a_node_no_vgpu_and_are_not_read(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
-    written = policies(
-        tmp_path / "policies",
-        _cluster="vgpusPerGpu: 20",
-        _default="mode: x",
-        team="share:\n  maximum: 2\n  minimum: 1\n",
-        Bad_Name="",
-    )
+    """What is wrong with them is in the log of the webhook."""
+    written = policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20", _default="mode: x", Bad_Name="")
+    os.mkfifo(Path(written) / "team.yaml")
     with SimulatedKubelet(directory) as kubelet:
         plugin = start("--simulate", "1xL4", "--policies", written)
-        told = [plugin.logged("policy file broken") for _ in range(4)]
         kubelet.wait_for(NAME)
         assert kubelet.allocatable(NAME) == 20
-    assert [(Path(one["file"]).name, one["line"], one["field"]) for one in told] == [
-        ("Bad_Name.yaml", 0, ""),
-        ("_default.yaml", 1, "mode"),
-        ("team.yaml", 2, "share.maximum"),
-        ("team.yaml", 3, "share.minimum"),
-    ]
-    assert {one["effect"] for one in told} == {"none here: the plugin needs _cluster.yaml only"}
+    _, written_lines = plugin.ends(by=SIGTERM)
+    assert "policy file broken" not in written_lines
+
+
+def test_a_cluster_file_of_another_name_is_not_taken_for_none(start: Start, tmp_path: Path) -> None:
+    directory = tmp_path / "policies"
+    directory.mkdir()
+    (directory / "_cluster.yml").write_text("vgpusPerGpu: 20\n")
+    ended, written = start("--simulate", "1xL4", "--policies", str(directory)).ends()
+    assert ended == 2
+    assert written.startswith(f"gpu-share plugin: {directory}/_cluster.yml: expected _cluster.yaml")
 
 
 def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Start, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_a_swap_in_the_middle_of_reading_never_mixes_two_states(
     swap(tmp_path, 1, _default="share: {minimum: '0.1', maximum: '0.2'}", team="mode: warn")
     store = PolicyStore(tmp_path)
     swap(tmp_path, 2, _default="share: {minimum: '0.3', maximum: '0.4'}", team="mode: warn")
-    monkeypatch.setattr("policies.reading.store.read_layer", swapping(read_layer, tmp_path))
+    monkeypatch.setattr("policies.reading.directory.read_layer", swapping(read_layer, tmp_path))
     assert store.refresh() is False
     assert maximum(store.current) == "0.2"
     assert store.refresh() is True

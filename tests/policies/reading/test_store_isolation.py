@@ -16,7 +16,7 @@ def test_a_swap_in_the_middle_of_the_first_reading_mixes_no_states_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swap(tmp_path, 2, _default="share: {minimum: '0.3', maximum: '0.4'}", team="mode: warn")
-    monkeypatch.setattr("policies.reading.store.read_layer", swapping(read_layer, tmp_path))
+    monkeypatch.setattr("policies.reading.directory.read_layer", swapping(read_layer, tmp_path))
     store = PolicyStore(tmp_path)
     assert (maximum(store.current), store.troubles) == ("0.6", ())
 
@@ -111,11 +111,11 @@ def test_only_what_changed_is_parsed_again(tmp_path: Path, monkeypatch: pytest.M
     store = PolicyStore(tmp_path)
     other, parsed = store.current.of("other"), []
 
-    def reading(file: str, text: str, problems: list[Problem]) -> Layer:
+    def reading(file: str, text: str, problems: list[Problem], *, most: int) -> Layer:
         parsed.append(file)
-        return read_layer(file, text, problems)
+        return read_layer(file, text, problems, most=most)
 
-    monkeypatch.setattr("policies.reading.store.read_layer", reading)
+    monkeypatch.setattr("policies.reading.directory.read_layer", reading)
     swap(tmp_path, 2, _default="share: {maximum: '0.8'}", team="mode: enforce", other="mode: warn")
     assert store.refresh() is True
     assert parsed == ["team.yaml"]

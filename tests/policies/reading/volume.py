@@ -38,13 +38,13 @@ def maximum(of: PolicySet, namespace: str = "team") -> str:
     return str(of.of(namespace).policy.share.maximum)
 
 
-def swapping(read: Callable[[str, str, list[Problem]], Layer], volume: Path) -> Callable[..., Layer]:
+def swapping(read: Callable[..., Layer], volume: Path) -> Callable[..., Layer]:
     """Read a file's text, and swap the volume before the next file is opened."""
     rest = [lambda: swap(volume, 3, _default="share: {minimum: '0.5', maximum: '0.6'}", team="mode: warn")]
 
-    def reading(file: str, text: str, problems: list[Problem]) -> Layer:
+    def reading(file: str, text: str, problems: list[Problem], *, most: int) -> Layer:
         if rest:
             rest.pop()()
-        return read(file, text, problems)
+        return read(file, text, problems, most=most)
 
     return reading
