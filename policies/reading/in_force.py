@@ -201,9 +201,9 @@ class _Change:
         return policy
 
     def _troubles(self, found: list[tuple[Problem, str | None]], policies: PolicySet) -> Iterator[Trouble]:
-        """Yield what is wrong and what it costs; of many problems the first, and how many more there are."""
+        """Yield what is wrong and what it costs; of many problems some, and that there are more."""
         found.sort(key=lambda one: (one[1] not in (CLUSTER_FILE, DEFAULT_FILE), *_place(one[0])))
-        for problem, file in found[:MOST_TOLD]:
+        for problem, file in sorted(found[:MOST_TOLD], key=lambda one: _place(one[0])):
             name = _policy_of(file)
             yield Trouble(problem, name, self._effect(file, name, policies))
         if rest := found[MOST_TOLD:]:

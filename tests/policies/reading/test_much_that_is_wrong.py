@@ -90,10 +90,10 @@ def test_of_many_broken_files_all_are_denied_some_are_told_and_what_is_left_is_t
     assert store.broken_files == 1
 
 
-def test_what_is_wrong_with_the_default_is_told_first(tmp_path: Path) -> None:
+def test_what_is_wrong_with_the_default_is_among_what_is_told(tmp_path: Path) -> None:
     broken = {f"0{number}": "mode: x\n" for number in range(MOST_TOLD + 1)}
     store = PolicyStore(write(tmp_path, _default="mode: x\n", **broken), needs=(CLUSTER_FILE,))
-    assert store.troubles[0].policy == "_default"
+    assert "_default" in {one.policy for one in store.troubles}
 
 
 @pytest.fixture
