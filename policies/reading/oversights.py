@@ -9,12 +9,16 @@ from policies.device_names import device_name, is_instance, is_model
 from policies.errors import Problem
 from policies.mps_clients import too_many_clients
 from policies.own_grids import never_granted
+from policies.partitions import choices
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
 from policies.share import largest_whole, milli_text
 from policies.sizes import is_too_fine, too_fine
+
+# What says which shares there can be.
+_BOUNDING = ("share.minimum", "share.maximum", "share.podMaximum", "share.whole", "strategy", "partition", "devices")
 
 
 def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[str, str] | None) -> Iterator[Problem]:
@@ -30,6 +34,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
         message = f"no policy files, so the built-in defaults hold: name another directory, or write {DEFAULT_FILE}"
         yield Problem("", 0, "", message)
     yield from _between_vgpus(policies.default, policies.cluster, DEFAULT_FILE)
+    yield from _nothing_within(policies.default, policies.cluster, DEFAULT_FILE)
     yield from _beside("NAME", policies.default, DEFAULT_FILE)
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     yield from _instances_without_mps(policies.default, DEFAULT_FILE)
@@ -43,6 +48,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
             yield Problem(file, 0, "", message)
         else:
             yield from _between_vgpus(policy, policies.cluster, file)
+            yield from _nothing_within(policy, policies.cluster, file)
             yield from _beside(namespace, policy, file)
             yield from _above_one_gpu(policy, file)
             yield from _instances_without_mps(policy, file)
@@ -81,6 +87,8 @@ def _between_vgpus(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iter
             if bound is None or bound.is_exact(per_gpu) or source.file != file:
                 continue
             count = largest_whole(bound, per_gpu)
+            if count and bound == -(-count * MILLI_PER_GPU // per_gpu):  # no decimal of three places is nearer
+                continue
             most = f"at most {count} can be granted" if count else "less than one, so no share is granted"
             of = f"the device {device_name(device)}" if device else "a GPU"
             message = f"{bound} of {of} is {milli_text(bound * per_gpu)} of {per_gpu} vGPUs: {most}; use whole vGPUs"
@@ -88,8 +96,45 @@ def _between_vgpus(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iter
 
 
 def _divided(policy: EffectivePolicy, cluster: Cluster) -> Iterator[tuple[str, int]]:
-    """Yield the devices that a policy's shares are of, each with the number of its vGPUs."""
-    return ((device, cluster.parts(MPS, device)) for device in policy.policy.shared_devices)
+    """Yield the devices that a policy's vGPUs are of, each with the number of them; partitions are none."""
+    if policy.policy.strategy != PARTITION:
+        yield from ((device, cluster.parts(MPS, device)) for device in policy.policy.shared_devices)
+
+
+def _nothing_within(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iterator[Problem]:
+    """Yield bounds that no share lies between, so that each is denied."""
+    rules, lines = policy.policy, [one.line for one in map(policy.source, _BOUNDING) if one.file == file]
+    if not rules.enabled or not lines:
+        return
+    least, most = rules.share.minimum, min(rules.share.maximum, rules.share.largest_pod)
+    if rules.strategy == PARTITION:
+        table = cluster.partitions.get(rules.partition or "", ())
+        has_whole = any(one.share == MILLI_PER_GPU for one in table) and _is_whole_within(least, most)
+        if not has_whole and not any(least <= one.share <= most for one in table):
+            message = (
+                f"no partition is from {least} to {milli_text(most)}: widen share, so that it has {choices(table)}"
+            )
+            yield Problem(file, lines[0], "share", f"every share is denied: {message}")
+        return
+    for device, per_gpu in _divided(policy, cluster):
+        count = min(largest_whole(most, per_gpu), per_gpu)
+        if not count or count * MILLI_PER_GPU >= least * per_gpu:
+            continue
+        reaches_several = not is_instance(device) and (rules.strategy != MPS or rules.share.whole == "gpus")
+        if not (reaches_several and _is_whole_within(least, most)):
+            message = f"no number of {per_gpu} vGPUs is from {least} to {milli_text(most)}: widen share"
+            yield Problem(file, lines[0], "share", f"{_every_share(policy, device)} is denied: {message}")
+
+
+def _every_share(policy: EffectivePolicy, device: str) -> str:
+    if device:
+        return f"every share of the device {device_name(device)}"
+    return "every share" if len(policy.policy.shared_devices) == 1 else "every share of a GPU"
+
+
+def _is_whole_within(least: int, most: int) -> bool:
+    """Whether a number of whole GPUs is within two bounds in thousandths of one."""
+    return most // MILLI_PER_GPU * MILLI_PER_GPU >= max(least, MILLI_PER_GPU)
 
 
 def _without_classes(policy: EffectivePolicy, cluster: Cluster, file: str) -> Iterator[Problem]:
@@ -99,8 +144,9 @@ def _without_classes(policy: EffectivePolicy, cluster: Cluster, file: str) -> It
         return
     for device, per_gpu in _divided(policy, cluster):
         if is_too_fine(per_gpu):
-            every = f"every share of the device {device_name(device)}" if device else "every share"
-            yield Problem(file, source.line, "allocation", f"{every} is denied: {too_fine(per_gpu)}")
+            yield Problem(
+                file, source.line, "allocation", f"{_every_share(policy, device)} is denied: {too_fine(per_gpu)}"
+            )
 
 
 def _too_many_for_mps(policies: PolicySet) -> Iterator[Problem]:
