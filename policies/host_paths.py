@@ -80,6 +80,7 @@ _NEVER_PIPES = (
 )
 _OF_ALL_PROGRAMS = ("/tmp", "/var/tmp")  # noqa: S108 - names, and nothing is written there
 _MOST_LISTED = 100
+_LONGEST_PATH = 200
 _MODES_OF_ROOT = "is what the node itself runs or obeys, so it cannot be writable: list a directory of its own"
 
 
@@ -92,7 +93,7 @@ class HostPathRule(Section, frozen=True, kw_only=True):
             "an absolute path of letters, digits and ._@%+=-, with no . or .. and no / at its end",
             "/data/models",
             pattern=r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._@%+=-]+)+",
-            max_length=200,
+            max_length=_LONGEST_PATH,
         ),
         Meta(description="The path itself and, unless it is writable, all that lies in it."),
     ]
@@ -120,29 +121,33 @@ Access = Literal["read-only", "writable", "in a writable path", "unlisted"]
 class HostPathList(msgspec.Struct, frozen=True):
     """The rules of a policy, for many paths."""
 
-    readable: tuple[str, ...]  # with a slash at their ends
-    writable: tuple[str, ...]  # likewise
-    written: tuple[str, ...]  # likewise: by pods of any namespace
+    readable: frozenset[str]
+    writable: frozenset[str]
+    written: frozenset[str]  # by pods of any namespace
 
     @classmethod
-    def of(cls, rules: Sequence[HostPathRule], written: tuple[str, ...]) -> "HostPathList":
+    def of(cls, rules: Sequence[HostPathRule], written: frozenset[str]) -> "HostPathList":
         """Take the rules of one policy, and what `writable_in` says of all."""
-        readable = tuple(f"{rule.path}/" for rule in rules if not rule.writable)
-        return cls(readable, writable_in(rules), written)
+        return cls(frozenset(rule.path for rule in rules if not rule.writable), writable_in(rules), written)
 
     def access(self, path: str) -> Access:
-        """Say how a normal *path* may be mounted."""
-        ended = f"{path}/"
-        if ended in self.writable:
+        """Say how a normal *path* may be mounted, by look-ups of what it lies in, however much is listed."""
+        if path in self.writable:
             return "writable"
-        if ended.startswith(self.written) and any(ended.startswith(one) and ended != one for one in self.written):
+        above = _above(path)
+        if not self.written.isdisjoint(above):
             return "in a writable path"
-        return "read-only" if ended.startswith(self.readable) else "unlisted"
+        return "read-only" if path in self.readable or not self.readable.isdisjoint(above) else "unlisted"
 
 
-def writable_in(rules: Iterable[HostPathRule]) -> tuple[str, ...]:
-    """Return the paths that *rules* list as writable, with a slash at their ends."""
-    return tuple(dict.fromkeys(f"{rule.path}/" for rule in rules if rule.writable))
+def _above(path: str) -> list[str]:
+    """List the directories that a normal *path* lies in, as far down as a rule's path can be."""
+    return [path[:at] for at, character in enumerate(path[: _LONGEST_PATH + 1]) if character == "/" and at]
+
+
+def writable_in(rules: Iterable[HostPathRule]) -> frozenset[str]:
+    """Return the paths that *rules* list as writable."""
+    return frozenset(rule.path for rule in rules if rule.writable)
 
 
 def conflicts(rules: Sequence[HostPathRule], *, pipe_directory: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ class PolicySet(msgspec.Struct, frozen=True):
     catalogue: Catalogue
     default: EffectivePolicy
     namespaces: dict[str, EffectivePolicy]
-    written_host_paths: tuple[str, ...] = ()  # with a slash at their ends: what pods of any namespace may write
+    written_host_paths: frozenset[str] = frozenset()  # what pods of any namespace may write
 
     def of(self, namespace: str) -> EffectivePolicy:
         """The policy of *namespace*: its own file's, else `_default.yaml`'s. It may be a broken one."""

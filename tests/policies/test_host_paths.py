@@ -1,5 +1,6 @@
 """What a policy may list of the node's paths, and what a pod with a share may mount of them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,36 @@ def test_access_is_by_whole_components(rules: list[tuple[str, bool]], path: str)
         else "unlisted"
     )
     assert listed.access(path) == expected
+
+
+class LookedUp(frozenset[str]):
+    """Paths that nobody goes through."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("looked at one by one")
+
+
+@pytest.mark.parametrize(
+    ("path", "access"),
+    [
+        ("/a", "read-only"),
+        ("/a/b/c", "read-only"),
+        ("/w", "writable"),
+        ("/w/x", "in a writable path"),
+        ("/", "unlisted"),
+    ],
+)
+def test_a_path_costs_the_same_however_many_are_writable(path: str, access: str) -> None:
+    listed = HostPathList(LookedUp({"/a"}), LookedUp({"/w"}), LookedUp({"/w", *(f"/x/{one}" for one in range(9))}))
+    assert listed.access(path) == access
+
+
+def test_a_path_below_the_longest_that_can_be_listed_lies_in_it() -> None:
+    longest = "/" + "/".join(["x" * 49] * 4)
+    assert len(longest) == 200
+    listed = HostPathList.of([HostPathRule(path=longest)], frozenset())
+    assert listed.access(f"{longest}/y") == "read-only"
+    assert listed.access(f"{longest}y") == "unlisted"
 
 
 def test_a_list_of_too_many_paths_says_how_many_there_may_be(tmp_path: Path) -> None:
