@@ -41,7 +41,9 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
     if not pod.spec.containers:
         return Untouched("it has no containers, so the API server will reject it")
     if MIRROR_ANNOTATION in (pod.metadata.annotations or ()):
-        return Untouched("it mirrors a static pod, which runs whatever is decided here")
+        return Untouched(
+            "it says that it mirrors a static pod, and the API server denies that to everybody but kubelets"
+        )
     if policies.is_exempt(namespace):
         return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
     policy = policies.of(namespace)

@@ -3,17 +3,18 @@ from typing import Any
 
 import pytest
 
+from policies.grant import Untouched
 from policies.policy_set import PolicySet
 from tests.policies.pods import (
     TIMESLICED,
     container,
+    decided,
     denied,
     granted,
     limited,
     mutated,
     pod,
     policies,
-    untouched,
     vgpus,
 )
 
@@ -180,4 +181,7 @@ def test_the_placement_is_added_to_what_the_pod_says(spec: dict[str, Any]) -> No
 
 
 def test_a_mirror_pod_is_left_alone() -> None:
-    untouched(pod("0.2", annotations={"kubernetes.io/config.mirror": "5f3c"}))
+    decision = decided(pod("0.2", annotations={"kubernetes.io/config.mirror": "5f3c"}))
+    assert decision == Untouched(
+        "it says that it mirrors a static pod, and the API server denies that to everybody but kubelets"
+    )
