@@ -112,6 +112,14 @@ def template(of: dict[str, Any]) -> dict[str, Any]:
     return of | {"kind": "ResourceClaimTemplate", "spec": {"spec": of["spec"]}}
 
 
+def in_version(version: str, of: dict[str, Any]) -> dict[str, Any]:
+    """A claim as clients of another version write it."""
+    requests = of["spec"]["devices"]["requests"]
+    if version == "v1beta1":  # which has no `exactly` around what is in it
+        requests = [{key: one[key] for key in one if key != "exactly"} | one.get("exactly", {}) for one in requests]
+    return of | {"apiVersion": f"resource.k8s.io/{version}", "spec": {"devices": {"requests": requests}}}
+
+
 CLAIMS_TO_GPUS = {
     "a GPU": claim("gpu.nvidia.com"),
     "a MIG device": claim("mig.nvidia.com"),

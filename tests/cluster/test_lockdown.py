@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.bypass.corpus_lockdown import CLAIMS_TO_GPUS, OTHER_CLAIMS, template, to_a_gpu, without_a_gpu
+from tests.bypass.corpus_lockdown import CLAIMS_TO_GPUS, OTHER_CLAIMS, in_version, template, to_a_gpu, without_a_gpu
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.installation import LOCKED, Installation
 from tests.cluster.pods import Place, pod
@@ -14,7 +14,8 @@ from tests.cluster.test_attempts import is_no_pod
 BY = "ValidatingAdmissionPolicy 'gpu-share-lockdown'"
 RUNTIMES = ("nvidia", "nvidia-cdi", "kata-qemu-nvidia-gpu", "runc")
 ATTEMPTS = list(to_a_gpu())
-API = "/apis/resource.k8s.io/v1/namespaces"
+GROUP = "/apis/resource.k8s.io"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 KINDS = {"ResourceClaim": "resourceclaims", "ResourceClaimTemplate": "resourceclaimtemplates"}
 
 
@@ -76,11 +77,21 @@ def test_the_parts_of_gpu_share_can_be_replaced(locked: Place, first: Installati
     assert locked.name
 
 
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
 @pytest.mark.parametrize("name", [*CLAIMS_TO_GPUS, *OTHER_CLAIMS])
-def test_claims_of_gpus_are_denied(locked: Place, name: str) -> None:
-    claim = (CLAIMS_TO_GPUS | OTHER_CLAIMS)[name]
+def test_claims_of_gpus_are_denied(locked: Place, name: str, version: str) -> None:
+    if not locked.cluster.api.ask("GET", f"{GROUP}/{version}").ok:
+        pytest.skip(f"this cluster does not serve {version}")
+    claim = in_version(version, (CLAIMS_TO_GPUS | OTHER_CLAIMS)[name])
     for on in (claim, template(claim)):
-        path = f"{API}/{locked.name}/{KINDS[on['kind']]}?dryRun=All"
+        path = f"{GROUP}/{version}/namespaces/{locked.name}/{KINDS[on['kind']]}?dryRun=All"
         answer = locked.cluster.api.ask("POST", path, on)
         assert answer.ok is (name in OTHER_CLAIMS), answer.message
         assert answer.ok or "gpu-share-lockdown-claims" in answer.message
+
+
+@pytest.mark.parametrize("name", ["gpu-share-lockdown", "gpu-share-lockdown-claims"])
+def test_the_policies_have_no_type_warnings(locked: Place, name: str) -> None:
+    api = locked.cluster.api
+    status = eventually(lambda: api.get(f"{POLICIES}/{name}").get("status"), what="type checking")
+    assert status["typeChecking"] == {}

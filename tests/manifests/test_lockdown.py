@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.bypass.corpus_devices import ANNOTATIONS
-from tests.bypass.corpus_lockdown import CLAIMS_TO_GPUS, OTHER_CLAIMS, template, to_a_gpu, without_a_gpu
+from tests.bypass.corpus_lockdown import CLAIMS_TO_GPUS, OTHER_CLAIMS, in_version, template, to_a_gpu, without_a_gpu
 from tests.manifests.admission import BASE, NODE, policy, policy_spec, selects, stored
 from tests.manifests.granted_pods import GRANTED, one
 from tests.manifests.render import MANIFESTS, Object, render
@@ -140,19 +140,31 @@ def test_the_mirror_pods_of_kubelets_are_left_alone_and_no_others() -> None:
     assert PODS.denials(on) != []
 
 
+VERSIONS = ("v1", "v1beta2", "v1beta1")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", CLAIMS_TO_GPUS)
-def test_a_claim_of_a_gpu_is_denied(name: str) -> None:
-    for on in (CLAIMS_TO_GPUS[name], template(CLAIMS_TO_GPUS[name])):
+def test_a_claim_of_a_gpu_is_denied(name: str, version: str) -> None:
+    claim = in_version(version, CLAIMS_TO_GPUS[name])
+    for on in (claim, template(claim)):
         (said,) = CLAIMS.denials(on)
         assert "nobody claims one" in said
         assert CLAIMS.denials(on | {"metadata": {"finalizers": ["a"]}}, on) == []  # it is there already
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", OTHER_CLAIMS)
-def test_other_claims_are_admitted(name: str) -> None:
-    for on in (OTHER_CLAIMS[name], template(OTHER_CLAIMS[name])):
+def test_other_claims_are_admitted(name: str, version: str) -> None:
+    claim = in_version(version, OTHER_CLAIMS[name])
+    for on in (claim, template(claim)):
         assert CLAIMS.denials(on) == []
     assert CLAIMS.denials({"kind": "ResourceClaim", "metadata": {}, "spec": {}}) == []
+
+
+def test_claims_are_held_to_it_by_clusters_that_serve_no_v1_yet() -> None:
+    (rule,) = policy_spec(OBJECTS, "gpu-share-lockdown-claims")["matchConstraints"]["resourceRules"]
+    assert set(rule["apiVersions"]) == set(VERSIONS)
 
 
 def test_exempt_namespaces_are_the_same_for_pods_and_claims() -> None:
