@@ -102,7 +102,7 @@ def too_many(tmp_path: Path) -> Path:
 
 
 def test_more_files_than_are_read_are_one_problem_of_the_directory(too_many: Path) -> None:
-    with pytest.raises(PolicyError, match=rf"^{too_many}: expected at most 10000 policy files, got 10001: remove"):
+    with pytest.raises(PolicyError, match=rf"^{too_many}: expected at most 4000 policy files, got 4001: remove"):
         PolicyStore(too_many)
 
 
