@@ -1,16 +1,17 @@
 """Which framework runs in a container: by annotation, by the image's repository, or by the program it starts."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, dropwhile
 from operator import itemgetter
 
 from policies.frameworks.command_line import SHELLS, CommandLine
 from policies.frameworks.framework import Framework
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.tools import runs_another, tool
+from policies.frameworks.taken_variables import KEYWORDS
 from policies.pod import Container
 
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", re.ASCII)
@@ -18,8 +19,11 @@ _FIRST_YEAR = 10  # from this number on a tag counts by years and months
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
-_MOST_MENTIONS = 8  # of a program in one text
-_LONGEST_BEFORE = 256  # characters in front of it
+_MOST_MENTIONS = 4  # of a program in one text
+_LONGEST_BEFORE = 96  # characters in front of it
+_ENDS_WORD = frozenset(" \t\n;&|()`'\"")
+_BEFORE_WORD = r"\s;&|(){}`'\"/"
+_NAMING = re.compile("command -[vV]")
 _SEPARATOR = re.compile(r"[;&|(){}`\n]")
 _WILDCARDS = frozenset("*?[")
 
@@ -82,12 +86,13 @@ class Catalogue:
 
     def within(self, line: CommandLine) -> Framework | None:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
-        first = line.words[:_MOST_BEFORE]
-        has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in first)
-        texts = [one for one in first if " " in one]
-        texts = texts if has_shell else [" ".join([one for one in first if one not in texts])]
+        words = line.words[:_MOST_BEFORE]
+        if not words or words[0].startswith("-"):  # of an entry point that nobody knows
+            return None
+        has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in words)
+        texts = [one.replace("\\\n", " ") for one in words] if has_shell else [_in_one(words)]
         for program, framework in chain.from_iterable(self._programs.values()):
-            if any(_starts(program, text) for text in texts if program.rpartition(" ")[2] in text):
+            if any(_starts(program, text) for text in texts):
                 return framework
         return None
 
@@ -100,22 +105,42 @@ class Catalogue:
         return None
 
 
+def _in_one(words: Sequence[str]) -> str:
+    """Write the words of a command line that are no texts as one."""
+    return " ".join([one for one in words if " " not in one])
+
+
 def _starts(program: str, text: str) -> bool:
     """Whether a command of *text* starts *program*, itself or by what is no tool: `uv run`, `exec nohup`."""
-    for match in islice(_program_pattern(program).finditer(text), _MOST_MENTIONS):
-        before = _SEPARATOR.split(text[max(0, match.start() - _LONGEST_BEFORE) : match.start()])[-1].split()
-        is_of_tool = bool(before) and bool(tool(before[0])) and not runs_another(before)
-        if not is_of_tool and not (before and before[0].startswith("#")):
+    last = program.rpartition(" ")[2]
+    at = text.find(last)
+    for _ in range(_MOST_MENTIONS):
+        if at < 0:
+            return False
+        end, before = at + len(last), text[max(0, at - _LONGEST_BEFORE) : at]
+        match = _leading(program).search(before)
+        if match and (end == len(text) or text[end] in _ENDS_WORD) and not _is_named(before[: match.start()]):
             return True
+        at = text.find(last, end)
     return False
 
 
+def _is_named(before: str) -> bool:
+    """Whether what stands before a program only names it: a tool, `command -v`, a comment, a variable."""
+    *words, directory = re.split(r"\s+", _SEPARATOR.split(before)[-1])
+    words = list(dropwhile(KEYWORDS.__contains__, filter(None, words)))
+    if "=" in directory or any(one.startswith("#") for one in words) or _NAMING.match(" ".join(words)):
+        return True
+    return bool(words) and bool(tool(words[0])) and not runs_another(words)
+
+
 @cache
-def _program_pattern(program: str) -> re.Pattern[str]:
-    """Match a program's words, in any directory, and with options of python's own."""
-    first, *others = program.split()
-    first = r"python[0-9.]*(?:\s+-(?!m\b)\w+)*" if first == "python" else re.escape(first)
-    return re.compile(r"(?<![\w.-])" + r"\s+".join([first, *map(re.escape, others)]) + r"(?![\w./-])")
+def _leading(program: str) -> re.Pattern[str]:
+    """Match the words of a program in front of its last one, with options of python's own."""
+    *words, _ = program.split()
+    python = r"python[0-9.]*(?:\s+-(?!m\b)\w+(?:\s+ignore)?)*"
+    written = "".join(rf"{python if one == 'python' else re.escape(one)}\s+" for one in words)
+    return re.compile(rf"(?<![^{_BEFORE_WORD}]){written}\Z")
 
 
 @cache

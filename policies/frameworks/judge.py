@@ -36,6 +36,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
 
 
 _MARK = re.compile(f"{UNREAD}[\1-\x08]?")
+_FEWEST_BLOCKS: Final = 100  # of LMDeploy's cache, that are more than another program's GPUs
 _LARGE = re.compile(r"(?:\d_?){4}|\d[kmgt]", re.IGNORECASE)  # of bytes or blocks: four digits and more, or a unit
 _LONGEST_SHOWN = 256  # characters that are looked at
 Candidate = TypeVar("Candidate", Setting, Option)
@@ -95,6 +96,15 @@ class Judge:
         except ValueError:
             return False
         return 0 < value < 1 or (value == 1 and self.has_name_of(option.framework))
+
+    def may_start_with(self, option: Option, number: str) -> bool:
+        """Whether a framework may start with *number* by an abbreviation: above 1 it is a count of blocks."""
+        if self.may_be(option, number):
+            return True
+        try:
+            return float(number) >= _FEWEST_BLOCKS
+        except ValueError:
+            return False
 
     @staticmethod
     def may_override(value: str) -> bool:

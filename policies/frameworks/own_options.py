@@ -22,11 +22,11 @@ def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue |
     if number is None and option.setting.is_specific:  # the same option with another purpose
         return OwnValue("unread", setting.name, shown(value)) if UNREAD in value else None
     verdict = judge.verdict(framework, setting, value if number is None else number)
-    if not (option.is_in_full or option.setting.is_specific or judge.may_be(option, value)):
+    if not (option.is_in_full or option.setting.is_specific or judge.may_start_with(option, value)):
         return None  # the framework does not start with it, and it may be another program's
     if judge.is_certain(option):
         return OwnValue(verdict, setting.name, shown(value), framework)
-    if verdict == "within" or not judge.may_be(option, value):
+    if verdict == "within" or not (judge.may_be(option, value) or judge.has_name_of(framework)):
         return None
     return _uncertain(setting, written, value, fix=f"Write {setting.name}, or call another option otherwise")
 

@@ -23,6 +23,10 @@ from policies.frameworks.shell.rest import REST
 _ENDS_COMMAND: Final = (";", "|", "&&")
 _ELSEWHERE: Final = "a value that is not behind it"
 _FIX: Final = "Write its value behind it, or name it in no text that a shell runs"
+_EMPTY: Final = "nothing, as far as the text says"
+_FIX_OF_EMPTY: Final = (
+    "Give what it is set to a default, ${NAME:-0.1}, since a framework takes an empty one for its own"
+)
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
 _ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
@@ -90,8 +94,6 @@ class Texts:
             if _is_fraction(option) and not _NUMBER.match(value):
                 number = None if is_run else _IN_DOCUMENT.search(value)
                 value, start = (number[0], start + number.start()) if number else ("", start)
-            if _is_empty(text, match.end(1)) and match.start() >= certain_to:  # another way has a value
-                continue
             if value or not _is_fraction(option):
                 known = whole(value) if _is_fraction(option) else value
                 found = judged(option, f"--{match[1]}", known, self._judge)
@@ -137,7 +139,7 @@ class Texts:
             known = whole(value) if name in self._index.numbers else value
             yield from () if value == REST else self._judged(name, known)
         elif is_run:
-            yield OwnValue("unread", name, _ELSEWHERE, fix=_FIX)
+            yield OwnValue("unread", name, _ELSEWHERE if value else _EMPTY, fix=_FIX if value else _FIX_OF_EMPTY)
 
     def _in_list(self, name: str, behind: _Region) -> Iterator[OwnValue]:
         """Judge the settings of a list, in which spaces beside a sign mean nothing."""
@@ -182,11 +184,6 @@ def _value_of(option: Option, text: str) -> str:
         match = _SPECIFIC.match(text)
         return match[0] if match else ""
     return _ENDS_VALUE.split(text, maxsplit=1)[0] or text
-
-
-def _is_empty(text: str, at: int) -> bool:
-    """Whether the value of an option that ends at *at* is written, and is nothing: programs do not start with it."""
-    return text.startswith("=", at) and (at + 1 == len(text) or text[at + 1].isspace())
 
 
 def _is_fraction(option: Option) -> bool:

@@ -16,14 +16,13 @@ from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.plain_words import joined
-from policies.frameworks.taken_variables import fix, taken_by
+from policies.frameworks.taken_variables import UNSETTING, fix, taken_by
 from policies.frameworks.unread_words import UnreadWords
 from policies.pod import Variable
 
 _FIX = 'Write it out, or as one word if it is another option\'s: --option=$(NAME), in a shell "--option=$NAME"'
 _SHORTEN = "Put what prepares its start into a script of the image or of a ConfigMap that is mounted"
 _OPTION = re.compile(r"--?[A-Za-z]")
-_UNSETTING = ("-u", "--unset")  # options that take a name alone
 _DOCUMENT = re.compile(r"\s*[\[{\"]")
 _LINE_END = re.compile(r"\\[nrt]")
 _NUMBER = re.compile(  # and nothing else, since another program's word may begin with digits
@@ -173,11 +172,12 @@ class Words:
     def _value_behind(self, position: int, name: str, words: list[str]) -> str:
         """Return the value that stands behind the name of a variable, if an option in front of it takes both."""
         before = words[position - 1] if position else ""
-        if not before.startswith("-") or before in _UNSETTING:
+        if not before.startswith("-") or before in UNSETTING:
             return ""
         value = self._following(position)
-        is_value = UNREAD in value or _NUMBER.fullmatch(value) or name not in self._index.numbers
-        return value if is_value else ""
+        is_in_list = name in self._index.lists and ":" in value  # else `-x NAME` hands it on, and a program follows
+        is_another = name not in self._index.lists and name not in self._index.numbers
+        return value if UNREAD in value or _NUMBER.fullmatch(value) or is_in_list or is_another else ""
 
     def _replaced(self, position: int, text: str) -> ReplaceArgument | None:
         """Put *text* in the place of a word, but not where a shell runs it."""

@@ -121,6 +121,7 @@ class ShellCommands(ShellTaking):
         self._of_container.work(_STEPS_OF_NAME * sum("=" in one for one in named))
         for name, value, is_element in given(named):
             if is_element:
+                self._values.tear(f"{name}{ALL}")
                 self._values.give(f"{name}{ALL}", [value])
             else:
                 self._values.assign(name, value)
@@ -162,7 +163,7 @@ class ShellCommands(ShellTaking):
             for one in emptied([program, *operands]):
                 self._values.assign(one, "")
                 if "[" in one:
-                    self._values.shift()
+                    self._values.tear(f"{one.partition('[')[0]}{ALL}")
                 self._keep(one)
         except UnreadableError:
             self._find("")

@@ -59,6 +59,8 @@ class ShellTaking(ShellCalls):
 
     def _take_behind(self, call: Call) -> None:
         """Take note of what a word of an unknown program takes, which may start the words behind it: `x sudo y`."""
+        if is_harmless(call.words.line) or is_python(call.words.line[0].rpartition("/")[2]):
+            return
         for at, word in enumerate(call.words.line[1:], start=1):
             if is_taking_program(word) and not _INSTALLING.intersection(call.words.line[:at]):
                 started = call.behind(at)
@@ -86,7 +88,7 @@ class ShellTaking(ShellCalls):
         if is_python(words[0].rpartition("/")[2]):
             return
         for before, one in pairwise(words):
-            if _BEFORE_TEXT.fullmatch(before) and any(name in one for name in TAKING):
+            if _BEFORE_TEXT.fullmatch(before) and TAKING.search(one):
                 self._run(one, is_text=False)
 
     def _starts_tools(self, started: CommandWords, texts: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ from itertools import dropwhile, pairwise
 from typing import Final, NamedTuple
 
 from policies.frameworks.command_line import unwrapped
+from policies.frameworks.expansion import UNREAD
 from policies.frameworks.shell.options import KEEPING, LOGIN
 from policies.frameworks.shell.tools import runs_another, tool
 
@@ -27,6 +28,8 @@ _UNSETTING: Final = {
     "unset": "unset",
     "unsetenv": "unsetenv",
 }
+UNSETTING: Final = ("-u", "--unset")  # options of `env` that take a name alone
+_ASSIGNING = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _ERASING: Final = re.compile(r"-[a-z]*e[a-z]*|--erase")  # of fish's `set`
 _WITH_SHELL: Final = {  # where they name no program
     "doas": re.compile("-s"),
@@ -34,7 +37,7 @@ _WITH_SHELL: Final = {  # where they name no program
     "su": re.compile(""),
     "sudo": re.compile(r"-[A-Za-z]*[is][A-Za-z]*|--login|--shell"),
 }
-_KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
+KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
 _COMMAND = re.compile(r"[^;&|\n]+")
 _COMMANDS_OF_STEP: Final = 2
 _STEPS_OF_COMMAND: Final = 10
@@ -43,13 +46,13 @@ _SERVICES: Final = frozenset(
     (
         *("blobfuse2", "cron", "crond", "dpkg", "fusermount", "gcsfuse", "iptables", "locale-gen", "make", "modprobe"),
         *("mysql", "nginx", "nvidia-persistenced", "pg_ctl", "pg_isready", "psql", "redis-server", "rsync", "rsyslogd"),
-        *("s3fs", "service", "ssh-keygen", "sshd", "sysctl", "systemctl", "tar", "update-alternatives"),
-        *("update-ca-certificates",),
+        *("rpm", "s3fs", "service", "ssh-keygen", "sshd", "sysctl", "systemctl", "tar", "update-alternatives"),
+        *("update-ca-certificates", "zypper"),
     )
 )
 _INSTALLING: Final = re.compile(r"python[0-9.]* -m pip")
-TAKING: Final = tuple(f"{name} " for name in (*_STARTING, *_UNSETTING))  # in the text of a POSIX shell that takes any
 _NAMES: Final = "|".join([*_STARTING, "declare", "set", "typeset", "unset", "unsetenv"])
+TAKING = re.compile(rf"(?<![\w.-])(?:{_NAMES})(?=[\s'\"\\])", re.ASCII)  # in the text of a shell
 _MAY_TAKE = re.compile(rf"(?<![^\s/])(?:{_NAMES})(?!\S)")
 
 
@@ -84,7 +87,7 @@ def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[st
     commands = _COMMAND.findall(text)
     work(len(commands) // _COMMANDS_OF_STEP)
     for command in filter(_MAY_TAKE.search, commands):
-        words = list(dropwhile(_KEYWORDS.__contains__, command.split()))
+        words = list(dropwhile(_is_in_front, command.split()))
         work(_STEPS_OF_COMMAND + _STEPS_OF_WORD * len(words))
         at, takes_text = unwrapped(words)
         is_started = at < len(words) and not takes_text
@@ -94,6 +97,11 @@ def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[st
             yield tuple(words)
         elif may_take(words[:at]) and not (is_started and is_harmless(words[at:])):
             yield tuple(words[:at] if is_started else words)
+
+
+def _is_in_front(word: str) -> bool:
+    """Whether a word may stand in front of a command: `if`, `{` where it is unread, `A=b`."""
+    return word in KEYWORDS or word.startswith(UNREAD) or _ASSIGNING.match(word) is not None
 
 
 class Taken(NamedTuple):
@@ -126,7 +134,7 @@ def taken_by(words: Sequence[str]) -> Taken:
             kept.update(value.split(","))
         elif starter in _UNSETTING:
             named[word] = _UNSETTING[starter]
-        elif starter == "env" and (option == "--unset" or before in ("-u", "--unset") or word.startswith("-u")):
+        elif starter == "env" and (option == "--unset" or before in UNSETTING or word.startswith("-u")):
             named[value or word.removeprefix("-u")] = "env -u"
         elif equals:
             kept.add(option)

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from policies.changes import AddVariable, ReplaceVariable
 from policies.frameworks.budget import Wanted
 from policies.frameworks.framework import Spelling
 from policies.frameworks.own_variables import LONGEST_LOWERED
+from policies.frameworks.taken_variables import UNSETTING
 from policies.pod import Variable
 
 
@@ -30,7 +32,8 @@ def told(env: Sequence[Variable], words: Collection[str], wanted: Wanted) -> Tol
             tuple(change for one in joined for change in one.changes),
             next((one.warning for one in joined if one.warning), ""),
         )
-    texts = [*words, *(one.value or "" for one in env)]
+    kept = [word for before, word in pairwise(["", *words]) if before not in UNSETTING]
+    texts = [*kept, *(one.value or "" for one in env)]
     spelling = next((one for one in _alike(spellings) if any(_sets(one.name, text) for text in texts)), spellings[0])
     return Told((AddVariable(spelling.name, wanted.text(spelling)),))
 

@@ -46,8 +46,12 @@ class UnreadWords(ShellCommands):
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
-        is_looked_at = any(sign in together for sign in chain(_LOOKED_AT, TAKING, self._index.variables))
-        if not (is_looked_at or (self._index.in_text.search(together) and any(" " in one for one in words))):
+        is_looked_at = any(sign in together for sign in chain(_LOOKED_AT, self._index.variables))
+        if not (
+            is_looked_at
+            or TAKING.search(together)
+            or (self._index.in_text.search(together) and any(" " in one for one in words))
+        ):
             return
         if not is_command:
             self._settle(["", *words])
@@ -201,6 +205,8 @@ class UnreadWords(ShellCommands):
     def _set_elements(self, array: Elements) -> bool:
         """Take note of the words of an array; returns whether those that it has already may stay."""
         name = f"{array.name}{ALL}"
+        if array.has_index:
+            self._values.tear(name)
         ways: list[Ways] = []
 
         def make() -> list[str]:

@@ -1,12 +1,12 @@
 """Arithmetic in a shell's text, `$((expression))`, and which variables it sets to numbers."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.expansion import UNREAD, UnreadableError
 from policies.frameworks.shell.script import Assignment, Command, Literal, Number, Part, Script
-from policies.frameworks.shell.signs import names_of_numbers
+from policies.frameworks.shell.signs import names_of_numbers, sets_computed
 
 DEEPEST: Final = 12  # substitutions and braces in one another
 _TOKENS_OF_TEXT: Final = 4  # as many as one that stands in another takes, beside those in it
@@ -68,6 +68,7 @@ class ArithmeticReader:
                 self._at += 2
                 self._depth -= 1
                 self._command.beside.append(tuple(parts))
+                self._check_names(parts)
                 self._set_numbers("".join([one.text for one in parts if isinstance(one, Literal)]))
                 return True
             else:
@@ -75,6 +76,16 @@ class ArithmeticReader:
         self._at = at
         self._depth -= 1
         return False
+
+    def _check_names(self, expression: Iterable[Part]) -> None:
+        """
+        See that what an expression sets is named in it.
+
+        Raises:
+            UnreadableError: If a name is computed: `$n=95`, `${n}++`.
+        """
+        if sets_computed("".join([one.text if isinstance(one, Literal) else UNREAD for one in expression])):
+            raise UnreadableError
 
     def _set_numbers(self, arithmetic: str) -> None:
         self._command.calculates |= arithmetic != ""

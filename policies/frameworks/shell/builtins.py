@@ -118,5 +118,5 @@ def positional(words: Sequence[str]) -> Sequence[str]:
     """Return what `set` makes of its words the positional ones, without its options."""
     at = 1
     while at < len(words) and words[at].startswith(("-", "+")) and words[at] not in ("-", "--"):
-        at += 1
+        at += 1 + words[at].count("o")  # which takes the name of an option
     return words[at + 1 :] if words[at : at + 1] in (["-"], ["--"]) else words[at:]

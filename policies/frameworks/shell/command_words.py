@@ -111,7 +111,8 @@ class CommandWords:
                 run = []
             opening = [way for way in ways if way and opens(way[-1])]
             ends = self._behind_one(place + 1) if opening else []
-            for way in ways:
+            said = [way for way in ways if not _is_option_of_nothing(way, opens)]
+            for way in said or ways:
                 yield from ((" ".join([*way, end]), False) for end in (way in opening and ends) or [""])
         if run:
             yield " ".join(run), True
@@ -135,6 +136,11 @@ class CommandWords:
             if _is_never_empty(ways):
                 break
         return found
+
+
+def _is_option_of_nothing(way: tuple[str, ...], opens: Callable[[str], bool]) -> bool:
+    """Whether it is an option whose value is written and empty, with which its program does not start."""
+    return len(way) == 1 and way[0].startswith("-") and way[0].endswith("=") and opens(way[0][:-1])
 
 
 def _is_never_empty(ways: Ways) -> bool:

@@ -160,7 +160,7 @@ class ExpansionReader(ArithmeticReader):
         written = self._text[begin : self._at - 1]
         self._depth -= 1
         if operator is None:
-            self._set_numbers("".join(one.text for one in operand if isinstance(one, Literal)))
+            self._evaluate(operand, written)
         if operator is None and is_odd(written):
             self._command.arrays += [Elements(name, [(Literal(ANYTHING),)], is_all=False)] if name else []
             if not name or written[-2:-1] == "@":
@@ -179,6 +179,12 @@ class ExpansionReader(ArithmeticReader):
             sign = array[1:-1] if array else position
             return self._given(f"{name}{ALL}" if name else "", sign, operator, operand, is_quoted=is_quoted)
         return [Reference(name, is_quoted, "%" if operator is None else operator, operand)]
+
+    def _evaluate(self, operand: Word, written: str) -> None:
+        """Take note of what an index or an offset sets, by its parts and as it is *written*."""
+        if written.startswith(("[", ":")):
+            self._check_names(operand)
+        self._set_numbers("".join(one.text for one in operand if isinstance(one, Literal)))
 
     def _given(self, name: str, sign: str, operator: str = "", operand: Word = (), *, is_quoted: bool) -> list[Part]:
         """Refer to elements of an array, or to the positional words by ""; joined ones are not read."""

@@ -14,7 +14,7 @@ from policies.frameworks.shell.builtins import DECLARING, written
 from policies.frameworks.shell.compound_parts import here_document
 from policies.frameworks.shell.here_documents import HereDocumentReader
 from policies.frameworks.shell.script import Assignment, Command, Elements, Here, Literal, Script, Word
-from policies.frameworks.shell.signs import begins_at_home, names_file, without_index
+from policies.frameworks.shell.signs import begins_at_home, names_file, text_of_index, without_index
 from policies.frameworks.shell.words import BLANK
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
@@ -201,24 +201,28 @@ class Reader(HereDocumentReader):
         self._at = match.end()
         name, index, appends = match.groups()
         if index:
-            self._command.beside.append(self._expanded(index))
+            self._command.beside.append(expression := self._expanded(index))
+            self._check_names(expression)
         self._set_numbers(index or "")
         if not self._text.startswith("(", self._at):
             value = tuple(self._parts())
             value = (_ANYTHING,) if begins_at_home(value) or (index and appends) else value
             if index:
-                self._command.arrays.append(Elements(name, [value], is_all=False))
+                self._command.arrays.append(Elements(name, [value], is_all=False, has_index=True))
             else:
                 self._command.sets.append(Assignment(name, value, appends == "+"))
             return
         self._at += 1
         self._blank(lines=True)
-        elements: list[Word] = []
+        words: list[Word] = []
         while not self._text.startswith(")", self._at):
-            elements.append(without_index(self._word()))
+            words.append(self._word())
             self._blank(lines=True)
         self._at += 1
-        self._command.arrays.append(Elements(name, elements, is_all=not appends))
+        elements = [without_index(one) for one in words]
+        has_index = elements != words
+        self._set_numbers("".join([text_of_index(one) for one in words]) if has_index else "")
+        self._command.arrays.append(Elements(name, elements, is_all=not appends, has_index=has_index))
 
     def _redirect(self, match: re.Match[str]) -> None:
         if self._command.words and names_file(self._command.words[-1]) and self._text[self._at - 1] == "}":

@@ -62,6 +62,7 @@ class Elements(NamedTuple):
     name: str
     words: list[Word]
     is_all: bool  # of the array
+    has_index: bool = False  # so that it may stand in another's place
 
 
 class Here(NamedTuple):

@@ -15,6 +15,10 @@ _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})
 _OF_ANSI: Final = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SETS_NUMBERS = re.compile(r"=(?<![=!<>]=)(?!=)|<<=|>>=|\+\+|--")
+# What a reference stands for is set: `$n=95`, `${n}++`, and with a mark in its place.
+_SETS_COMPUTED = re.compile(
+    r"[$`})\0][\w\[\]]*+\s*+(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*+[\w\[]*+[$`\0]", re.ASCII
+)
 _INDEX = re.compile(r"\[[^]]*\]\+?=")
 _POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 
@@ -35,6 +39,11 @@ def _of_escape(match: re.Match[str]) -> str:
 def names_of_numbers(arithmetic: str) -> list[str]:
     """List the variables that an arithmetic expression may set."""
     return _NAME.findall(arithmetic) if _SETS_NUMBERS.search(arithmetic) else []
+
+
+def sets_computed(arithmetic: str) -> bool:
+    """Whether an arithmetic expression may set a variable whose name is computed."""
+    return _SETS_COMPUTED.search(arithmetic) is not None
 
 
 def is_index(operand: Word) -> bool:
@@ -76,6 +85,12 @@ def without_index(word: Word) -> Word:
     if match is None:
         raise UnreadableError
     return (Literal(first.text[match.end() :], is_quoted=False), *word[1:])
+
+
+def text_of_index(word: Word) -> str:
+    """Return what stands in front of an element's value, and arithmetic evaluates: `[A=3]` in `A=([A=3]=x)`."""
+    match = _INDEX.match(word[0].text) if isinstance(word[0], Literal) and not word[0].is_quoted else None
+    return match[0][: match[0].rindex("]")] if match else ""
 
 
 def names_file(word: Word) -> bool:

@@ -78,7 +78,7 @@ class Values(ShellVariables):
             if any(piece != REST and pieces[place] == REST for place, piece in enumerate(written)):
                 # It is quoted: a word all the same, of which nothing may be left.
                 found[tuple("" if piece == REST else without_joined_rest(piece) for piece in pieces)] = True
-            if len(pieces) > 1 and not self.is_known("IFS"):  # it may not be split there
+            if any(map(_has_quotes, word)) or (len(pieces) > 1 and not self.is_known("IFS")):  # it may not be split
                 found[(without_joined_rest(" ".join(pieces)),)] = True
         return list(found)
 
@@ -190,9 +190,10 @@ class Values(ShellVariables):
     def _at_place(self, part: Reference, groups: list[tuple[str, ...]]) -> Iterator[str]:
         """Yield what one of the words may be: any of them, but where they stand as they are given, and written out."""
         place = 0 if self.moves() else part.place
-        yield ""
-        for group in groups:
-            is_written = place and not any(UNREAD in one for one in group[:place])
+        written = [place > 0 and not any(UNREAD in one for one in group[:place]) for group in groups]
+        if not groups or not all(written) or self.is_bare() or any(len(group) < place for group in groups):
+            yield ""
+        for group, is_written in zip(groups, written, strict=True):
             yield from group[place - 1 : place] if is_written else group
 
     def _elements(self, part: Reference, *, is_alone: bool) -> list[str]:
@@ -201,7 +202,7 @@ class Values(ShellVariables):
             return [_SPLIT.join((ANYTHING, ANYTHING)) if part.is_all else ANYTHING]
         if part.name == self._now:
             return [REST]
-        if part.is_all and self._may_begin_elsewhere(part.name, groups):
+        if part.is_all and (self.is_torn(part.name) or self._may_begin_elsewhere(part.name, groups)):
             return [_SPLIT.join((ANYTHING, ANYTHING))]
         if not part.is_all:
             return list(dict.fromkeys(self._at_place(part, groups)))
@@ -234,6 +235,13 @@ def _written(part: Part, value: str, *, splits: bool) -> str:
     if ANYTHING in value:
         value = value.replace(ANYTHING, f"{ANYTHING}{_SPLIT}{ANYTHING}")
     return value if isinstance(part, Literal) else SPACE.sub(_SPLIT, value)
+
+
+def _has_quotes(part: Part) -> bool:
+    """Whether a part that is split has quotes in its default, of which nobody knows what they keep together."""
+    if not isinstance(part, Reference) or part.is_quoted:
+        return False
+    return any(isinstance(one, Literal) and one.is_quoted for one in part.operand)
 
 
 def _is_several(part: Part) -> bool:

@@ -22,19 +22,18 @@ from policies.frameworks.expansion import (
 from policies.frameworks.shell.names import OF_SHELLS, is_set_by_shells, may_be_handed_in
 from policies.frameworks.shell.plain_words import OF_EVERY_SHELL
 from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
-from policies.frameworks.shell.script import ALL, EVERYWHERE, POSITIONAL, ZERO
+from policies.frameworks.shell.script import ALL, POSITIONAL, ZERO
 from policies.frameworks.shell.several import MOST_VALUES, PLAIN, few, one_of
 from policies.frameworks.shell.signs import names_of_numbers
+from policies.frameworks.shell.word_groups import WordGroups
 
-_MOST_WORDS: Final = 256  # that a text or a function is given, or an array holds
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
-_OF_COMMANDS: Final = frozenset({"BASH_ALIASES", "BASH_CMDS"})  # whose elements are what commands are
 _STEPS_OF_LOOK: Final = 1  # at what a variable holds
 _CHARACTERS_OF_LOOK: Final = 8  # that each text counts as, beside its own
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 
 
-class ShellVariables:
+class ShellVariables(WordGroups):
     """The variables of one command line, and of the texts in it."""
 
     def __init__(self, variables: Variables, opens: Callable[[str], bool]) -> None:
@@ -45,8 +44,8 @@ class ShellVariables:
 
     def begin(self) -> None:
         """Forget what a command line has set."""
+        super().begin()
         self._held: dict[str, list[str]] = {}
-        self._groups: dict[str, list[tuple[str, ...]]] = {}  # words that stand together, by array or by context
         self._kept: set[str] = set()  # which are set to what the container says
         self._own: set[str] = set()  # which a text sets, or has a default for: empty if nobody in the pod sets them
         self._plain: set[str] = set()  # which hold more values than are told apart
@@ -55,9 +54,6 @@ class ShellVariables:
         self.certain: set[str] = set()  # which the text that is read has set before it does anything else
         self.context = POSITIONAL  # whose words $1 is one of: a text's, a function's, or anybody's
         self.settles = True  # whether the shell that reads a text is a new one, so that nothing is read-only
-        self.shifts = False  # a command may take the first of several words away
-        self._mixes = False  # they may have been given in several ways
-        self.joins = False  # or put words behind those that a text or a function was given
         self._is_lost = False  # a text may have set any of them
         self._loses_environment = False  # a command may have been started without the container's variables
         self.again()
@@ -83,45 +79,6 @@ class ShellVariables:
         """Return what the variable *name* may hold."""
         elements = [one for group in self._groups_of(f"{name}{ALL}") for one in group]
         return few(dict.fromkeys([*self._scalar(name), *elements]))
-
-    def elements(self, name: str) -> list[tuple[str, ...]]:
-        """Return the words that stand together in an array, by its name with ALL, or those of the context."""
-        if self._is_lost:
-            return [(ANYTHING,)]
-        if name != POSITIONAL:
-            return [*self._groups_of(name), *((one,) for one in self._scalar(name.removesuffix(ALL)))]
-        if self.context != EVERYWHERE:
-            return [*self._groups_of(self.context), *self._groups_of(EVERYWHERE)]
-        self._asked.add(EVERYWHERE)
-        groups = [group for key, some in self._groups.items() if key.startswith(POSITIONAL) for group in some]
-        self._looked_at([*self._groups, *chain.from_iterable(groups)])
-        return groups
-
-    def mix(self) -> None:
-        """Take note of words that are given of which nobody knows the places."""
-        self.has_changed |= not self._mixes and bool(self._asked)
-        self._mixes = True
-
-    def moves(self) -> bool:
-        """Whether words that are given may stand at other places where they are referred to."""
-        is_of_all = self.context == EVERYWHERE or bool(self._groups_of(EVERYWHERE))
-        return self.shifts or self.joins or self._mixes or is_of_all
-
-    def shift(self) -> None:
-        """Take note of a command that may take the first of several words away."""
-        self.has_changed |= not self.shifts and bool(self._asked)
-        self.shifts = True
-
-    def count_words(self, name: str) -> int:
-        """Return how many words are put into an array, or are given."""
-        groups = self.elements(name) if name == POSITIONAL else self._groups_of(name)
-        return sum(map(len, groups))
-
-    def _groups_of(self, name: str) -> list[tuple[str, ...]]:
-        self._asked.add(name)
-        groups = self._groups.get(name, [])
-        self._looked_at(chain.from_iterable(groups))
-        return groups
 
     def _scalar(self, name: str) -> list[str]:
         if name == self._now:  # what it is set to then is no news
@@ -230,21 +187,3 @@ class ShellVariables:
             for name in names_of_numbers(value):
                 self.assign(name, A_VALUE)
                 yield name
-
-    def give(self, name: str, words: Sequence[str]) -> None:
-        """Take note of words that stand together in an array, or are given to a text or a function."""
-        if name.rstrip(ALL) in _OF_COMMANDS:
-            raise UnreadableError
-        self._set.add(name.rstrip(ALL))
-        if REST in words and name.startswith(POSITIONAL) and not self.joins:
-            self.has_changed = self.joins = True
-        groups = self._groups.setdefault(name, [])
-        group = tuple(one for one in words if one != REST)
-        if self.shifts and any(one[-len(group) :] == group for one in groups):
-            return  # it is what is left of one
-        if not group or group in groups or (ANYTHING,) in groups:
-            return
-        self.has_changed |= name in self._asked or (name.startswith(POSITIONAL) and EVERYWHERE in self._asked)
-        groups.append(group)
-        if len(groups) > MOST_VALUES or sum(map(len, groups)) > _MOST_WORDS:
-            self._groups[name] = [(ANYTHING,)]

@@ -21,7 +21,9 @@ POSSIBLE = {
         't=$1; shift; exec timeout "$t" "$@"', "x", "3600", "vllm", "serve", "m", USE, "0.2"
     ),
     "an argument of a function": bash(f'f() {{ shift; vllm serve "$1" --port "$2" {USE} "$3"; }}; f x m 8000 0.2'),
-    "a variable's argument of a function": bash(f'f() {{ {JAX}=$2 python "$1" --steps "$3"; }}; f a.py 0.2 1000'),
+    "a variable's argument of a function": bash(
+        f'f() {{ shift; {JAX}=$2 python "$1" --steps "$3"; }}; f x a.py 0.2 1000'
+    ),
     "an element of an array": bash(f'A=(m 8000 0.2); exec vllm serve "${{A[0]}}" {USE} "${{A[2]}}"'),
     "a value by its key": bash(f'declare -A C=([port]=8000 [util]=0.2); exec vllm serve m {USE} "${{C[util]}}"'),
     "a loop over options": bash(

@@ -177,6 +177,10 @@ NOT_STARTING = {
     "a comment": ["bash", "-c", "# vllm serve m\n./start.sh"],
     "a longer name": ["bash", "-c", "./vllm serve-all; my-vllm serve m"],
     "a file": ["./start.sh", "vllm-serve.yaml"],
+    "an address": ["./gateway", "--triton-url=tritonserver:8001"],
+    "a check": ["bash", "-c", "if pgrep -f 'vllm serve'; then exit; fi; command -v tritonserver; ./start.sh"],
+    "a comment behind it": ["bash", "-c", "./start.sh # like vllm serve m"],
+    "a part of a path": ["bash", "-c", "PATH=/opt/tritonserver ./start.sh"],
     "a prompt": ["./ask", "How do I start vllm serve m?"],
 }
 
@@ -209,3 +213,16 @@ def test_a_variable_is_set_for_what_a_text_starts() -> None:
     on = pod("0.2", container(image=OWN, command=["sh", "-c", "python -m paddle.distributed.launch t.py"]))
     names = [one["name"] for one in only_container(mutated(on, policies("strategy: time-slicing")))["env"]]
     assert "FLAGS_fraction_of_gpu_memory_to_use" in names
+
+
+@pytest.mark.parametrize("args", [["--triton-url=tritonserver:8001"], ["--with", "/opt/tritonserver"]])
+def test_options_of_an_entry_point_that_nobody_knows_get_no_argument(args: list[str]) -> None:
+    after = only_container(mutated(pod("0.2", container(image=OWN, args=args))))
+    assert after["args"] == args
+
+
+@pytest.mark.parametrize("image", ["openmmlab/lmdeploy:v0.9", OWN])
+def test_a_count_of_blocks_behind_an_abbreviation_counts(image: str) -> None:
+    text = "lmdeploy serve api_server m --cache-max-entry 100000"
+    on = pod("0.2", container(image=image, command=["sh", "-c", text]))
+    assert denied(on, policies("strategy: time-slicing")).code == "MemoryArgumentAboveShare"

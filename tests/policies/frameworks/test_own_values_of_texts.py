@@ -29,6 +29,9 @@ WITHIN = (
     f"PY=$(which python3); exec $PY -m vllm.entrypoints.openai.api_server --model m {U} 0.2",
     f"start() {{ local f=$2; vllm serve $1 {U} $f; }}; start m 0.2",
     f"[ -z $BIG ] && F=0.1; export {JAX}=${{F:-0.2}}; python t.py",
+    f'train() {{ {JAX}="$1" python t.py; }}; train 0.1; train 0.2',
+    f'set -euo pipefail; exec vllm serve m {U} "${{1:-0.1}}"',
+    f'A=(m --port 8000); [ -z $L ] || A+=(--enable-lora); vllm serve "${{A[@]}}" {U} 0.2',
 )
 ABOVE = (
     f"if [ $N -gt 1 ]; then F=0.1; else F=0.9; fi; {SERVE}",
@@ -54,6 +57,8 @@ NOT_THEIRS = (
     f"false && A_SERVICE_PORT=0.1; vllm serve m {U} 0.$A_SERVICE_PORT",
     f"false && PYTHONUNBUFFERED=0.1; vllm serve m {U} $PYTHONUNBUFFERED",
     f"[ -z $BIG ] && F=0.1; export {JAX}=$F; python t.py",
+    f'train() {{ {JAX}="$1" python t.py; }}; train 0.1; train',
+    f'train() {{ {JAX}="$1" python t.py; }}; trap train EXIT; train 0.1',
     f"export F=0.1; zsh -c '{SERVE}'",
 )
 
@@ -79,3 +84,9 @@ def test_a_variable_of_the_pod_is_not_the_texts_own() -> None:
     above = denied(bash(f"F=${{F:-0.2}}; {SERVE}", env=[{"name": "F", "value": "0.9"}]), SLICED)
     assert above.code == "MemoryArgumentAboveShare"
     granted(bash(f"F=${{F:-0.9}}; {SERVE}", env=[{"name": "F", "value": "0.1"}]), SLICED)
+
+
+def test_the_denial_of_a_variable_that_may_be_empty_says_what_to_write() -> None:
+    deny = denied(bash(f"[ -z $BIG ] && F=0.1; export {JAX}=$F; python t.py"), SLICED)
+    assert f"may set {JAX} to nothing, as far as the text says" in deny.message
+    assert "Give what it is set to a default, ${NAME:-0.1}" in deny.message

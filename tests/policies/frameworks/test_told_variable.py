@@ -54,6 +54,8 @@ KEEPING = [
     words("fish", "-c", f"set -gx {C} {EXPANDABLE},{SHARE}; python t.py"),
     words("csh", "-c", f"printenv {C} ; python t.py"),
     words("zsh", "-c", f"env -u {C} -u {NEW} echo x; python t.py"),
+    words("mpirun", "-x", "A", "-x", C, "python", "t.py"),
+    words("env", "-u", NEW, "python", "t.py"),
     words("echo", f"{C} is {EXPANDABLE} at times"),
 ]
 
