@@ -26,6 +26,9 @@ _STEPS_OF_NAME: Final = 10  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _NOT_EXPORTED = re.compile(r"\+[A-Za-z]*x[A-Za-z]*")
+_UNEXPORTING = re.compile(r"-[a-z]*n[a-z]*")
+_ARRAYS = re.compile(r"-[A-Za-z]*[aA][A-Za-z]*")
+_INTEGERS = re.compile(r"-[A-Za-z]*i[A-Za-z]*")
 _CALLBACK = re.compile(r"-t*C")  # of mapfile
 _LEXED: Final = re.compile(r"[^\w\s./:=@%+,-]", re.ASCII)  # in an alias it may change what the words behind it are
 
@@ -82,6 +85,7 @@ class ShellCommands(ShellTaking):
             self._unknown(call)
         if program in DECLARING:
             self._declare(program, call.named)
+            self._declare_kind(program, call.words.every()[1:])
         elif program in ("eval", "trap"):
             self._run_words(program, call.words.behind(1))
         elif program.rpartition("/")[2] not in SHELLS or not self._start_shell(call):
@@ -168,6 +172,18 @@ class ShellCommands(ShellTaking):
         except UnreadableError:
             self._find("")
 
+    def _declare_kind(self, program: str, operands: list[str]) -> None:
+        """Take note of variables that become arrays, numbers, or the shell's alone."""
+        names = [one.partition("=")[0].rstrip("+") for one in operands]
+        if program == "export" and any(map(_UNEXPORTING.fullmatch, operands)):
+            self.taking["export -n", *names] = None
+        if any(map(_ARRAYS.fullmatch, operands)):
+            self.taking["an array", *names] = None
+        if any(map(_INTEGERS.fullmatch, operands)):
+            self._values.calculates = True
+            for one in filter(is_name, names):
+                self._values.assign(one, A_VALUE)
+
     def _unknown(self, call: Call) -> str:
         """Look at a program that may be a framework, or a built-in command or function; returns what it writes."""
         if not call.words.places:
@@ -204,6 +220,7 @@ class ShellCommands(ShellTaking):
             self._find("")
         if program in DECLARING:
             self._declare(program, call.named)
+            self._declare_kind(program, call.words.every()[1:])
         elif is_any or program in self._functions or any(one.rpartition("/")[2] == "env" for one in passed):
             self._name(call.named)
         if is_any or program in ("compgen", "set", *self._functions):

@@ -13,7 +13,7 @@ from policies.frameworks.shell.tools import runs_another, tool
 # Programs before a program, as far as they take variables away, and their options that do.
 _STARTING: Final = {
     "doas": re.compile("doas"),
-    "env": re.compile(r"-|-[0v]*i[0v]*|--ig[a-z-]*"),
+    "env": re.compile(r"-|-[0v]*i[0v]*|--ignore-e[a-z]*"),
     "exec": re.compile(r"-[acl]*c[acl]*"),
     "runuser": LOGIN,
     "setpriv": re.compile("--reset-env"),
@@ -22,7 +22,9 @@ _STARTING: Final = {
 }
 # Commands of shells that take variables from all that is started behind them.
 _UNSETTING: Final = {
+    "an array": "an array",  # which bash exports to nobody
     "declare": "declare +x",
+    "export -n": "export -n",
     "set -e": "set -e",
     "typeset": "typeset +x",
     "unset": "unset",
@@ -152,7 +154,9 @@ def fix(how: str, name: str, value: str) -> str:
             return "Write exec without -c"
         case ["doas"]:
             return f"Write doas env {name}={value}"
-        case ["unset" | "unsetenv"] | ["env", "-u"] | ["set", "-e"] | [_, "+x"]:
+        case ["an", "array"]:
+            return f"Write {name}={value}"
+        case ["unset" | "unsetenv"] | ["env", "-u"] | ["export", "-n"] | ["set", "-e"] | [_, "+x"]:
             return f"Remove {how} {name}"
         case _:
             return f"Write {how} {name}={value}"

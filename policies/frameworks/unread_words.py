@@ -205,6 +205,8 @@ class UnreadWords(ShellCommands):
     def _set_elements(self, array: Elements) -> bool:
         """Take note of the words of an array; returns whether those that it has already may stay."""
         name = f"{array.name}{ALL}"
+        if array.name in self._index.variables:
+            self.taking["an array", array.name] = None
         if array.has_index:
             self._values.tear(name)
         ways: list[Ways] = []

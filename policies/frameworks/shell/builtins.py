@@ -14,7 +14,7 @@ DECLARING: Final = frozenset(
 )
 CHANGING: Final = DECLARING | {"eval", "getopts", "mapfile", "printf", "read", "readarray", "set", "source", "trap"}
 _NAMED_BY_TYPE: Final = frozenset({"float", "integer", "nameref"})  # of ksh
-_KEEPING: Final = frozenset("-AFafgprtvx")  # options with which a variable holds what it is set to
+_KEEPING: Final = frozenset("-AFafgiprtvx")  # options with which a variable holds what it is set to, or a number
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _GIVEN = re.compile(r"([A-Za-z_]\w*+)(\[[^]]*+\])?(\+?)=(.*)", re.ASCII | re.DOTALL)
 _NAMING: Final = {"compgen": "V", "set": "A", "wait": "p"}  # a variable by an option
@@ -58,10 +58,11 @@ def emptied(words: Sequence[str]) -> list[str]:
     if program in _NAMED_BY_TYPE:
         raise UnreadableError
     found = []
+    keeping = _KEEPING | {"n"} if program == "export" else _KEEPING
     for one in operands:
         if _GIVEN.match(one):
             continue
-        if UNREAD in one or (one.startswith("-") and not _KEEPING.issuperset(one)):
+        if UNREAD in one or (one.startswith("-") and not keeping.issuperset(one)):
             raise UnreadableError
         if program != "export" and not one.startswith("-"):
             found.append(one)

@@ -152,7 +152,8 @@ class Reader(HereDocumentReader):
         self._has_no_braces()
         word = self._word()
         if self._begun and (assignment := written(word)):
-            self._command.sets.append(assignment)
+            is_set = not assignment.appends or self._command.program in DECLARING  # `let i+=1` counts
+            self._command.sets += [assignment] if is_set else []
         self._command.words.append(word)
         self._begun = True
 
@@ -186,7 +187,10 @@ class Reader(HereDocumentReader):
             raise UnreadableError
         self._certainty.doubt()
         self._begun = True
-        self._absorb(self._nested(self._text[begin : self._at - 2]))
+        nested = self._nested(self._text[begin : self._at - 2])
+        for one in nested.commands:  # dash, which would run them, has no `i+=1`
+            one.sets = [some for some in one.sets if not some.appends]
+        self._absorb(nested)
 
     def _may_assign(self, match: re.Match[str]) -> bool:
         """Whether an assignment stands here, or an array in `declare -a NAME=(...)`."""
