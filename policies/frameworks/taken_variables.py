@@ -95,7 +95,7 @@ def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[st
         is_started = at < len(words) and not takes_text
         if words[:1] == ["set"] and any(map(_ERASING.fullmatch, words)):
             yield ("set -e", *words[1:])
-        elif words[0] in _UNSETTING:
+        elif words and words[0] in _UNSETTING:
             yield tuple(words)
         elif may_take(words[:at]) and not (is_started and is_harmless(words[at:])):
             yield tuple(words[:at] if is_started else words)

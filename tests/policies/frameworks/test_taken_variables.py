@@ -115,6 +115,7 @@ UNREAD_KEEPING = (
     ("zsh", "unset LD_LIBRARY_PATH; ./t"),
     ("zsh", "echo 'no sudo here'; ./t"),
     ("zsh", "sudo -E ./t"),
+    ("zsh", "A=/usr/bin/sudo\n./t"),
     ("fish", "set -e PATH[1]; ./t"),
     ("bash", "set -e\r\nsudo mkdir x\r\n./t\r\n"),
 )
