@@ -30,6 +30,7 @@ class Device:
     gpus: tuple[Gpu, ...]
     part: Fraction  # that it takes of each of its GPUs: a size is rounded down to thousandths
     is_earlier: bool = False  # it would not be made by now: somebody holds it, or may have been allocated it
+    is_void: bool = False  # nobody is given it any more: its GPU is shared in another way, or another device, by now
 
     @property
     def milli_of_each(self) -> int:
@@ -49,27 +50,20 @@ def devices_of(
 
     *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay what
     they are though the grid has changed, or what the GPU is called. Else the scheduler would take what they hold for
-    free, or give it away by another class. What *earlier* grids had stays where nothing of now has its name.
+    free, or give it away by another class. What *earlier* grids had stays where nothing of now has its name, though
+    it may be void: what is allocated of it would count for nothing, and for too much once the grid is back.
     """
-    ordered = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
-    by_uuid = {gpu.uuid: gpu for gpu in ordered}
-    strategies = {one.gpu.uuid: one.strategy for one in shared}
-    made = [device for grid in grids_of(shared, division) for device in _of_one(by_uuid[grid.gpu], grid)]
-    together: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
-    for gpu in ordered:
-        if not gpu.instance:  # a program reaches one MIG instance
-            together.setdefault((strategies[gpu.uuid], division.device(gpu)), []).append(gpu)
-    for (strategy, of), gpus in together.items():
-        made.extend(_of_several(gpus, strategy, of))
-    by_name = {device.name: device for device in made}
-    known = {(gpu.uuid, strategies[gpu.uuid], division.device(gpu)) for gpu in ordered}
-    for grid in earlier:
-        if (grid.gpu, grid.strategy, grid.device) in known:
-            for device in _of_one(by_uuid[grid.gpu], grid):
-                by_name.setdefault(device.name, replace(device, is_earlier=True))
+    by_uuid = {one.gpu.uuid: one.gpu for one in sorted(shared, key=lambda one: one.gpu.index)}
+    now = grids_of(shared, division)
+    by_name = {device.name: device for device in _of_grids(now, by_uuid)}
+    ways = {(grid.gpu, grid.strategy, grid.device) for grid in now}
+    for device in _of_grids((*now, *(grid for grid in earlier if grid.gpu in by_uuid)), by_uuid):
+        size = device.size
+        is_void = any((gpu.uuid, size.strategy, size.device) not in ways for gpu in device.gpus)
+        by_name.setdefault(device.name, replace(device, is_earlier=True, is_void=is_void))
     for name, (size, part, uuids) in sorted(kept.items()):
-        now = by_name.get(name)
-        is_made = now is not None and (now.size, now.part) == (size, part)
+        made = by_name.get(name)
+        is_made = made is not None and (made.size, made.part) == (size, part)
         if not is_made and all(uuid in by_uuid for uuid in uuids):
             held = tuple(by_uuid[uuid] for uuid in uuids)
             by_name[name] = Device(name=name, size=size, gpus=held, part=part, is_earlier=True)
@@ -87,6 +81,18 @@ def grids_of(shared: Sequence[SharedGpu], division: Division) -> tuple[Grid, ...
         )
         for one in sorted(shared, key=lambda one: one.gpu.index)
     )
+
+
+def _of_grids(grids: Iterable[Grid], by_uuid: Mapping[str, Gpu]) -> Iterator[Device]:
+    """Make the devices of each GPU, and then those of several that are shared in one way; *by_uuid* is in order."""
+    together: dict[tuple[SharingStrategy, str], set[str]] = {}
+    for grid in grids:
+        gpu = by_uuid[grid.gpu]
+        yield from _of_one(gpu, grid)
+        if not gpu.instance:  # a program reaches one MIG instance
+            together.setdefault((grid.strategy, grid.device), set()).add(gpu.uuid)
+    for (strategy, of), uuids in together.items():
+        yield from _of_several([gpu for uuid, gpu in by_uuid.items() if uuid in uuids], strategy, of)
 
 
 def _of_one(gpu: Gpu, grid: Grid) -> Iterator[Device]:

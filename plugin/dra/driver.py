@@ -191,9 +191,10 @@ class DraDriver:
             return before
         with self._lock:
             devices = self._devices
-        wanted = wanted_devices(allocated, devices)
-        for gpu in {gpu.uuid for one in wanted if one.device.is_earlier for gpu in one.device.gpus}:
+        waiting = [devices[one.name] for one in allocated if one.name in devices]
+        for gpu in {gpu.uuid for one in waiting if one.is_earlier for gpu in one.gpus}:
             self._grids.renew(gpu)
+        wanted = wanted_devices(allocated, devices)
         return [
             held_device(one, division=self._division, cluster=self._cluster, handover=self._settings.handover)
             for one in wanted

@@ -144,6 +144,23 @@ def test_a_claim_stays_what_it_is_when_its_gpu_gets_a_name_of_its_own(node: DraN
     assert node.scheduler.schedule("whole", {"c": "gpu-share.dev/share-1000m-model-big"}) is not None
 
 
+def test_a_gpu_that_loses_its_name_again_keeps_the_room_of_who_was_allocated_it_before(node: DraNode) -> None:
+    plugin = node.start("1xH200", devices=27)
+    waiting = node.schedule("waiting", share(400))
+    for policies, of_this in (("nodes: [{indexes: [0], device: big, vgpusPerGpu: 3}]", "model-big"), ("", "900m")):
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        node.policies = policies
+        plugin = node.start("1xH200", devices=27)
+        wait_until(lambda: any(size.endswith(of_this) for size in sizes(node)))  # noqa: B023 - called here
+        if policies:
+            with pytest.raises(PrepareError, match=r"in _cluster\.yaml by now: delete the pod"):
+                node.run(waiting)
+            assert node.scheduler.schedule("late", {"c": "gpu-share.dev/share-666m-model-big"}) is None
+    assert node.scheduler.schedule("late", {"c": share(700)}) is None
+    assert node.run(waiting).environment["GPU_SHARE_FRACTION"] == "0.4"
+    assert node.scheduler.schedule("beside", {"c": share(600)}) is not None
+
+
 def test_a_claim_is_prepared_on_a_gpu_with_a_new_name_after_the_machine_has_started_again(node: DraNode) -> None:
     plugin = node.start()
     held = node.schedule("held", share(300))

@@ -1,6 +1,8 @@
 """The scheduler counts what it allocated before a change of the number, though nobody has prepared it yet."""
 
 import signal
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -9,6 +11,7 @@ import pytest
 from plugin.dra.devices import Device, devices_of
 from plugin.dra.grids import STAY_SECONDS, Grid, Grids
 from plugin.simulated.api_server import Object
+from policies.nodes import NodeRule
 from tests.plugin.dra.gpus import divided, shared
 from tests.plugin.dra.node import DraNode, attributes, share
 from tests.plugin.waiting import wait_until
@@ -105,8 +108,31 @@ def test_devices_of_an_earlier_grid_follow_those_of_now_and_have_names_of_their_
     assert {one.name for one in both if one.is_earlier} == {one.name for one in before}
 
 
-@pytest.mark.parametrize("changes", [{"gpu": "GPU-9"}, {"strategy": "time-slicing"}, {"device": "t4"}])
-def test_a_gpu_that_is_shared_in_another_way_by_now_has_no_earlier_devices(changes: dict[str, str]) -> None:
+@pytest.mark.parametrize("changes", [{"strategy": "time-slicing"}, {"device": "model-t4"}])
+def test_what_was_allocated_of_a_gpu_that_is_shared_in_another_way_by_now_counts_and_is_void(
+    changes: dict[str, str],
+) -> None:
     other = msgspec.structs.replace(TEN, **changes)
     made = devices_of(shared(1), division=divided(3), kept={})
-    assert devices_of(shared(1), division=divided(3), kept={}, earlier=[other]) == made
+    both = devices_of(shared(1), division=divided(3), kept={}, earlier=[other])
+    assert both[: len(made)] == made
+    later = both[len(made) :]
+    assert {(one.size.strategy, one.size.device) for one in later} == {(other.strategy, other.device)}
+    assert all(one.is_earlier and one.is_void for one in later)
+    assert {one.part for one in later} >= {Fraction(units, 10) for units in range(1, 10)}
+
+
+def test_several_gpus_of_which_one_has_a_name_by_now_stay_together_for_who_was_allocated_them() -> None:
+    rule = NodeRule(indexes=(0,), device="big")
+    before, _ = sliced = [Grid(gpu=f"GPU-{n:08d}", strategy="time-slicing", device="", parts=4) for n in (0, 1)]
+    (pair,) = (one for one in devices_of(shared(2, "time-slicing"), division=divided(4), kept={}) if len(one.gpus) == 2)
+    for earlier in ([before], sliced):
+        now = devices_of(shared(2, "time-slicing"), division=divided(4, rule), kept={}, earlier=earlier)
+        assert [one for one in now if len(one.gpus) == 2] == [replace(pair, is_earlier=True, is_void=True)]
+
+
+def test_a_gpu_that_is_gone_has_no_earlier_devices() -> None:
+    made = devices_of(shared(1), division=divided(3), kept={})
+    assert (
+        devices_of(shared(1), division=divided(3), kept={}, earlier=[msgspec.structs.replace(TEN, gpu="GPU-9")]) == made
+    )
