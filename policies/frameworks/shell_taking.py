@@ -7,8 +7,9 @@ from itertools import chain, pairwise
 from typing import Final
 
 from policies.frameworks.command_line import SHELLS, unwrapped
-from policies.frameworks.expansion import CHARACTERS_OF_STEP
+from policies.frameworks.expansion import CHARACTERS_OF_STEP, Variables
 from policies.frameworks.own_variables import LONGEST_LOWERED
+from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.command_words import Call, CommandWords
 from policies.frameworks.shell.options import behind_options
 from policies.frameworks.shell.reading import Reading
@@ -34,6 +35,11 @@ _BEFORE_TEXT = re.compile(r"-[a-z]*c|--command")  # of `script`, `flock` and oth
 class ShellTaking(ShellCalls):
     """Takes note of what starts a program without variables."""
 
+    def __init__(self, variables: Variables, index: SettingIndex) -> None:
+        """Read texts with *variables*, for the settings of *index*."""
+        super().__init__(variables, index)
+        self._of_tools: dict[str, bool] = {}  # whether a text starts tools and services alone
+
     def _texts_for_shell(self, words: CommandWords) -> list[str]:
         """List what a wrapper hands to a shell: the words from the option that says so."""
         return [_TEXT_OPTION.sub("", text, count=1).replace("\\_", " ") for text in words.joined()]
@@ -51,11 +57,14 @@ class ShellTaking(ShellCalls):
             taking = [*taking, *(chain.from_iterable(map(str.split, texts)) if is_split else started.every())]
             taking = taking[: unwrapped(taking)[0]] if is_split else taking
         if may_take(taking) and not self._starts_tools(started, texts):
-            self._of_container.work(_STEPS_OF_TAKING)
-            self.taking[tuple(taking)] = None
+            self._takes(taking)
             for way in call.words.up_to(at).groups()[1:]:  # in which a name may stand behind its option
-                self._of_container.work(_STEPS_OF_TAKING)
-                self.taking[tuple(way)] = None
+                self._takes(way)
+
+    def _takes(self, words: Sequence[str]) -> None:
+        """Take note of words that may take variables from a framework."""
+        self._of_container.work(_STEPS_OF_TAKING)
+        self.taking[tuple(words)] = None
 
     def _take_behind(self, call: Call) -> None:
         """Take note of what a word of an unknown program takes, which may start the words behind it: `x sudo y`."""
@@ -71,14 +80,12 @@ class ShellTaking(ShellCalls):
         """Take note of what is taken from a shell that no word names, and so from what its input starts."""
         is_of_tools = bool(self._bodies) and all(map(self._runs_tools, self._bodies))
         if starts_shell(taking) and not is_of_tools:
-            self._of_container.work(_STEPS_OF_TAKING)
-            self.taking[tuple(taking)] = None
+            self._takes(taking)
 
     def _look_at_unread(self, plain: str) -> None:
         """Take note of what a text that is not read takes from programs, and of the settings that it replaces."""
         for taking in commands_taking(plain, self._of_container.work):
-            self._of_container.work(_STEPS_OF_TAKING)
-            self.taking[taking] = None
+            self._takes(taking)
         for name in self._index.lists:
             for match in _set_in_unread(name).finditer(plain) if name in plain else ():
                 self._set_list(name, match[1] or match[2] or "")

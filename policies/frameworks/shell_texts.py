@@ -43,7 +43,6 @@ class ShellTexts:
         self._values = Values(variables, index.takes_next, self._substituted, self._changes)
         self._scripts: dict[tuple[str, bool], Script | None] = {}
         self._contexts: dict[str, int] = {}  # of texts that are given words
-        self._of_tools: dict[str, bool] = {}  # whether a text starts tools and services alone
         self._unread: set[str] = set()  # texts that no shell reads
         self._functions: set[str] = set()
         self._open_functions: set[str] = set()  # whose bodies end nobody knows where

@@ -138,6 +138,18 @@ class CompoundReader(WordReader):
         self._at = end.end()
         self._begun = True
 
+    def _calculate(self) -> None:
+        """Read `((expression))`, which dash takes for commands."""
+        begin = self._at + 2
+        if not self._calculates("(("):
+            raise UnreadableError
+        self._certainty.doubt()
+        self._begun = True
+        nested = self._nested(self._text[begin : self._at - 2])
+        for one in nested.commands:  # dash, which would run them, has no `i+=1`
+            one.sets = [some for some in one.sets if not some.appends]
+        self._absorb(nested)
+
     def _loop(self, word: str) -> None:
         self._blank()
         if self._text.startswith("((", self._at) and self._calculates("((", is_loop=True):  # bash alone counts so

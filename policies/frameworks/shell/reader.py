@@ -180,18 +180,6 @@ class Reader(HereDocumentReader):
             self._open.append("(")
         self._at += 1
 
-    def _calculate(self) -> None:
-        """Read `((expression))`, which dash takes for commands."""
-        begin = self._at + 2
-        if not self._calculates("(("):
-            raise UnreadableError
-        self._certainty.doubt()
-        self._begun = True
-        nested = self._nested(self._text[begin : self._at - 2])
-        for one in nested.commands:  # dash, which would run them, has no `i+=1`
-            one.sets = [some for some in one.sets if not some.appends]
-        self._absorb(nested)
-
     def _may_assign(self, match: re.Match[str]) -> bool:
         """Whether an assignment stands here, or an array in `declare -a NAME=(...)`."""
         words = self._command.words
