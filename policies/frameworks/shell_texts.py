@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UNREAD, UnreadableError, Variables
+from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UnreadableError, Variables
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.names import RUN_BY_SHELLS
@@ -16,7 +16,7 @@ from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import is_made_up
 from policies.frameworks.shell.said import Said
 from policies.frameworks.shell.script import EVERYWHERE, Script
-from policies.frameworks.shell.signs import assigns_in_index, has_positional
+from policies.frameworks.shell.signs import assigns_in_index, has_positional, may_refer
 from policies.frameworks.shell.values import Values
 
 COMPUTED: Final = re.compile(r"[$`]")
@@ -177,7 +177,7 @@ class ShellTexts:
         self._sure |= {text} if is_text else set()
         if is_text and self._depth and is_made_up(text):
             self._find("")
-        self._runs_kept |= is_text and UNREAD in text
+        self._runs_kept |= is_text and may_refer(text)
         is_told = script is not None and all(command.is_written for command in script.commands)
         with self._inside(text, how, context, is_text=is_text):
             if not is_text and is_told and not self._names_framework(text):

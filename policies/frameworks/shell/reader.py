@@ -28,7 +28,8 @@ _ANYTHING = Literal(ANYTHING)
 _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
 _REDIRECTING: Final = "<>&0123456789"
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*+)(\[[^][`()\s;&|<>'\"\\]{0,128}+\])?(\+?)=", re.ASCII)
+_IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
+_ASSIGNMENT = re.compile(rf'([A-Za-z_]\w*+)(\[(?:{_IN_INDEX}|"(?: |{_IN_INDEX})*+"){{0,16}}+\])?(\+?)=', re.ASCII)
 _OF_FILE = tuple("-0123456789")
 _WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
@@ -193,6 +194,7 @@ class Reader(HereDocumentReader):
         self._at = match.end()
         name, index, appends = match.groups()
         if index:
+            index = index.replace('"', "")
             self._command.beside.append(expression := self._expanded(index))
             self._check_names(expression)
         self._set_numbers(index or "")

@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD, UnreadableError
 from policies.frameworks.shell.script import Literal, Word
 
 # Where each branch begins with one sign, the engine skips to these.
@@ -20,6 +20,7 @@ _SETS_COMPUTED = re.compile(
     r"[$`})\0][\w\[\]]*+\s*+(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*+[\w\[]*+[$`\0]", re.ASCII
 )
 _INDEX = re.compile(r"\[[^]]*\]\+?=")
+_MAY_REFER = re.compile(rf"(?!{A_VALUE}|{A_NAME}|{TOLD}){UNREAD}|\$\{{?!?\w*{UNREAD}")
 _POSITIONAL: Final = re.compile(r"\$\{?[#!]?[0-9@*]")
 
 
@@ -64,6 +65,11 @@ def assigns_in_index(text: str) -> bool:
     opened = text.find("[")
     begun = text.find("${", opened) if opened >= 0 else -1
     return begun >= 0 and text.find("=", begun) >= 0
+
+
+def may_refer(text: str) -> bool:
+    """Whether what is not read in a text may refer to a variable: a value does not, unless it ends a reference."""
+    return _MAY_REFER.search(text) is not None
 
 
 def has_positional(text: str) -> bool:

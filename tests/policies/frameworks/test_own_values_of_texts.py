@@ -33,6 +33,8 @@ WITHIN = (
     f"declare -i n=0\nuntil vllm serve m {U} 0.2; do n+=1; sleep 1; done",
     f"P=8000; for m in a b; do vllm serve $m {U} 0.1 --port $P & ((P+=1)); let n+=1; done; wait",
     f'set -euo pipefail; exec vllm serve m {U} "${{1:-0.1}}"',
+    f'declare -A N; for g in a b; do N["$g"]=$((${{N["$g"]:-0}} + 1)); N["of $g"]=$g; done; vllm serve m {U} 0.2',
+    f'V=$(x --version); echo "vllm version=$V"; [ $V = 1 ] || A=-x; eval "exec vllm serve m {U} 0.2 $A -tp $((1 + 1))"',
     f'A=(m --port 8000); [ -z $L ] || A+=(--enable-lora); vllm serve "${{A[@]}}" {U} 0.2',
 )
 ABOVE = (
