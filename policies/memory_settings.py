@@ -71,7 +71,7 @@ class MemoryCheck:
         sets = f"{named(slot)} {sets} {one.name} to {one.value}, {_WHY[one.verdict]}"
         if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
             self._deny(sets, _FIX, by=self._policy.source("frameworks.onConflict"))
-        elif is_unread and not _is_held(budget):
+        elif is_unread and not _is_held(budget) and self._policy.policy.frameworks.unread == "deny":
             fix = "Write it out, or as --option=$(NAME) where it is another option's"
             self._deny(f"{sets}: under time-slicing nothing else limits its memory", one.fix or fix)
         elif one.change is not None:
@@ -82,7 +82,8 @@ class MemoryCheck:
             self._deny(f"{sets}, where it cannot be lowered", _FIX)
         elif budget.share < MILLI_PER_GPU:
             it_is = f"{one.name} {'is' if one.is_certain else 'may be'} {one.value}"
-            self._found.warn(f"{quoted(slot.name, 30)}: {it_is}, {_WHY[one.verdict]}; MPS limits it")
+            limits = "MPS limits it" if _is_held(budget) else "nothing else limits its memory"
+            self._found.warn(f"{quoted(slot.name, 30)}: {it_is}, {_WHY[one.verdict]}; {limits}")
 
     def _check_overriding(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
         if _is_held(budget) or one.framework is None:

@@ -106,6 +106,14 @@ class FrameworkRules(Section, frozen=True, kw_only=True):
         Literal["lower", "deny"],
         Meta(description="A user's own value above the share is lowered to it with a warning, or denied."),
     ] = "lower"
+    unread: Annotated[
+        Literal["deny", "warn"],
+        Meta(
+            description="Where nothing else limits the memory, which is so under time-slicing: a pod that may make a "
+            "memory setting that admission cannot read is denied, or admitted with a warning. Say warn where its "
+            "users are trusted to keep to their shares. Under mps it is a warning whatever this says."
+        ),
+    ] = "deny"
 
 
 class EnvironmentRules(Section, frozen=True, kw_only=True):

@@ -80,6 +80,12 @@ POLICY: dict[str, Observed] = {
     "frameworks.onConflict": Observed(
         "lower", "deny", pod("0.2", container(image="vllm-openai", args=["--gpu-memory-utilization=0.9"]))
     ),
+    "frameworks.unread": Observed(
+        "deny",
+        "warn",
+        pod("0.2", container(image="vllm-openai", command=["sh", "-c", "vllm serve m $(cat /x)"])),
+        beside={"strategy": "time-slicing"},
+    ),
     "environment.reserved": Observed(
         "deny", "strip", pod("0.2", container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]))
     ),

@@ -9,6 +9,7 @@ from tests.policies.pods import container, denied, granted, pod, policies
 USE = "--gpu-memory-utilization"
 JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 SLICED = policies("strategy: time-slicing")
+WARNING = policies("{strategy: time-slicing, frameworks: {unread: warn}}")
 DENYING = policies("frameworks: {onConflict: deny}")
 
 
@@ -47,6 +48,24 @@ def test_one_of_several_values_is_a_warning_under_mps_and_denied_under_time_slic
     deny = denied(POSSIBLE[name], SLICED)
     assert deny.code == "MemoryArgumentAboveShare"
     assert 'Container "main" may set ' in deny.message
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+def test_it_is_a_warning_under_time_slicing_too_where_the_policy_says_so(name: str) -> None:
+    warnings = granted(POSSIBLE[name], WARNING).warnings
+    assert any(" may be " in text and text.endswith("; nothing else limits its memory") for text in warnings), warnings
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        bash(f"vllm serve m {USE} 0.9"),
+        bash("vllm serve m --kv-cache-memory-bytes 70G"),
+        pod("0.2", container(image="ghcr.io/nvidia/jax:jax-2025-01-01", command=["sudo", "python3", "t.py"])),
+    ],
+)
+def test_what_is_above_the_share_for_certain_is_denied_there_as_well(on: dict[str, Any]) -> None:
+    assert denied(on, WARNING).code == "MemoryArgumentAboveShare"
 
 
 @pytest.mark.parametrize("name", ["a time among the words", "an element of an array"])

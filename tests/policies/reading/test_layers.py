@@ -60,6 +60,7 @@ def in_force(*files: tuple[str, str]) -> tuple[EffectivePolicy, list[Problem]]:
         ("memory: {basis: asked}", 1, "memory.basis", "expected requested or granted"),
         ("frameworks: {detect: 1}", 1, "frameworks.detect", "expected true or false"),
         ("frameworks: {onConflict: keep}", 1, "frameworks.onConflict", "expected lower or deny"),
+        ("frameworks: {unread: allow}", 1, "frameworks.unread", "expected deny or warn"),
         ("environment: {reserved: allow}", 1, "environment.reserved", "expected deny or strip"),
         ("placement: {nodeSelector: {gpu: true}}", 1, "placement.nodeSelector.gpu", "got true: put it in quotes"),
         ("placement: {tolerations: {}}", 1, "placement.tolerations", "begin each of its items with a dash"),
