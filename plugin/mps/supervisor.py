@@ -139,7 +139,8 @@ class Supervisor:
 
     def is_held(self) -> bool:
         """Whether a container has a share by MPS, or may: the kubelet does not say, and names no init container."""
-        if self._context.tenancy.read() != ():
+        tenants = self._context.tenancy.read()
+        if tenants is None or any(one.has_share_by_mps for one in tenants):
             return True
         unnamed = self._unnamed(())
         return unnamed is None or not unnamed.isdisjoint(one.gpu.uuid for one in self._now())

@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 # What stands behind a GPU's label in the name of a device of DRA: its size in thousandths, and a number.
 _SIZE = re.compile(r"([1-9][0-9]{0,4})m(?:-(?:timesliced|whole))?-[0-9]+", re.ASCII)
 
+_NOT_BY_MPS = re.compile(r"-[0-9]{1,5}m-(?:timesliced|whole)(?:-|$)", re.ASCII)
+
 # A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs.
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
 _OPTIONS = [
@@ -46,6 +48,11 @@ class Tenant:
     def name(self) -> str:
         """How logs call it: namespace/pod/container."""
         return f"{self.namespace}/{self.pod}/{self.container}"
+
+    @property
+    def has_share_by_mps(self) -> bool:
+        """Whether it holds vGPUs, or a device of DRA by MPS."""
+        return bool(self.vgpus) or any(_NOT_BY_MPS.search(one) is None for one in self.devices)
 
     def gpu_of(self, vgpu: VGpuId) -> str:
         """Name the GPU that one of its vGPUs is on, by its UUID."""

@@ -15,7 +15,7 @@ from plugin.shares.parts_file import Held, parts, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
-from tests.plugin.mps.tenants import RESOURCE, claimed, held, kubelet
+from tests.plugin.mps.tenants import RESOURCE, Claimed, claimed, held, kubelet
 
 Allow = Callable[..., PolicySet]
 
@@ -135,3 +135,29 @@ def test_a_process_that_names_the_directory_above_leads_nobody_out_of_that_of_th
         finally:
             process.kill()
     assert program.exists()
+
+
+@pytest.mark.parametrize(
+    ("device", "holds"), [("300m-0", True), ("1000m-0", True), ("300m-timesliced-0", False), ("1000m-whole-0", False)]
+)
+def test_a_share_by_dra_holds_mps_where_it_is_one_by_mps(
+    node: Supervisor, root: Path, device: str, *, holds: bool
+) -> None:
+    with kubelet(root / "kubelet", Claimed("t/p", f"gpu-11111111-{device}")):
+        assert node.is_held() == holds
+
+
+@pytest.mark.parametrize(
+    "device", ["gpus-54a03c402eaeeedc-2000m-whole", "gpus-54a03c402eaeeedc-2000m-timesliced-model-t4"]
+)
+def test_several_gpus_by_dra_are_none_of_mps(node: Supervisor, root: Path, device: str) -> None:
+    with kubelet(root / "kubelet", Claimed("t/p", device)):
+        assert not node.is_held()
+
+
+def test_vgpus_and_a_kubelet_that_does_not_answer_hold_mps(node: Supervisor, root: Path) -> None:
+    assert node.is_held()
+    with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)):
+        assert node.is_held()
+    with kubelet(root / "kubelet"):
+        assert not node.is_held()
