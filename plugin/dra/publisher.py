@@ -7,6 +7,7 @@ The kubelet removes them when it restarts, and 30 seconds after it has lost the 
 import logging
 from collections.abc import Callable, Sequence
 from threading import Event
+from time import monotonic
 
 from plugin.dra.api_server import SLICES, ApiError, ApiServer, Watch
 from plugin.dra.slice_objects import FieldsMissingError, Objects, reconcile, selector, withdraw
@@ -18,6 +19,7 @@ _log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 0.1  # events come in groups: one for each slice
 _LOOK_SECONDS = 300.0  # should an event be missed
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
+_LONGEST_WATCH_RETRY_SECONDS = 10.0  # what is removed meanwhile is seen only then
 
 
 class Publisher:
@@ -33,6 +35,8 @@ class Publisher:
         self._node = node
         self._specs: tuple[Spec, ...] | None = None
         self._wake = Event()
+        self._is_urgent = False  # there is something new to write
+        self._not_before = 0.0  # what has failed is tried again, in seconds of the monotonic clock
         self._is_registered = False
         self._is_published = False
         self._stopping = False
@@ -50,15 +54,15 @@ class Publisher:
         """Take over what the slices should say."""
         if tuple(specs) != self._specs:
             self._specs = tuple(specs)
-            self._wake.set()
+            self._hurry()
 
     def registered(self) -> None:
         """Begin: a kubelet knows the driver now. After its restart the slices are gone, and this is called again."""
         self._is_registered = True
-        self._wake.set()
+        self._hurry()
 
     def look(self) -> None:
-        """Let it be seen whether the slices are still there, from any thread."""
+        """Let it be seen whether the slices are still there, from any thread; after a failure, when its time comes."""
         self._wake.set()
 
     def run(self) -> None:
@@ -67,6 +71,11 @@ class Publisher:
         while not self._stopping:
             if self._wake.wait(wait_seconds):
                 self._wake.clear()
+                # What was written in vain is seen as well, and would be tried again without an end.
+                if not self._is_urgent and (left_seconds := self._not_before - monotonic()) > 0:
+                    wait_seconds = left_seconds
+                    continue
+            self._is_urgent = False
             wait_seconds = self._reconcile()
         if self._is_registered:
             self._withdraw()
@@ -74,6 +83,10 @@ class Publisher:
     def stop(self) -> None:
         """Take the slices back and let `run` return, from any thread."""
         self._stopping = True
+        self._hurry()
+
+    def _hurry(self) -> None:
+        self._is_urgent = True
         self._wake.set()
 
     def _reconcile(self) -> float:
@@ -96,6 +109,7 @@ class Publisher:
             self.problem, self._retry_seconds, self._is_published = "", _FIRST_RETRY_SECONDS, True
             return _LOOK_SECONDS
         seconds, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
+        self._not_before = monotonic() + seconds
         return seconds
 
     def _withdraw(self) -> None:
@@ -122,10 +136,13 @@ class SliceWatch:
 
     def run(self) -> None:
         """Go on until `stop`."""
+        retry_seconds = _FIRST_RETRY_SECONDS
         while not self._stopping.is_set():
+            wait_seconds, retry_seconds = retry_seconds, min(2 * retry_seconds, _LONGEST_WATCH_RETRY_SECONDS)
             try:
                 with self._api.watch(SLICES, fieldSelector=self._selector) as watch:
                     self._watch = watch
+                    wait_seconds = retry_seconds = _FIRST_RETRY_SECONDS
                     for _ in watch.events():
                         if self._stopping.wait(_SETTLE_SECONDS):
                             return
@@ -133,7 +150,7 @@ class SliceWatch:
             except DraError as error:
                 _log.debug("the watch has ended: %s", error)  # the publisher says what is wrong
             self._on_event()
-            self._stopping.wait(_FIRST_RETRY_SECONDS)
+            self._stopping.wait(wait_seconds)
 
     def stop(self) -> None:
         """Let `run` return, from any thread."""

@@ -27,7 +27,7 @@ def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
     Have the API server keep *specs* as this node's slices, and no others; False if it did already.
 
     The generation of the pool says which slices belong together: where more than one is written it is a new one, and
-    the scheduler waits until all of them are there.
+    the scheduler waits until all of them are there. One that was begun, with what is wanted now, is gone on with.
 
     Raises:
         ApiError: If a request fails.
@@ -37,15 +37,20 @@ def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
     wanted = {slice_name(node, number): spec for number, spec in enumerate(specs)}
     surplus = [name for name in found if name not in wanted]
     different = [name for name, spec in wanted.items() if name not in found or not is_same(found[name]["spec"], spec)]
-    generations = {one["spec"]["pool"]["generation"] for one in found.values()}
+    of_generations = {name: one["spec"]["pool"]["generation"] for name, one in found.items()}
+    generations = set(of_generations.values())
     if not surplus and not different and len(generations) <= 1:
         return False
+    latest = max(generations, default=0)
+    begun = [name for name in wanted if of_generations.get(name) == latest]
     is_one_update = not surplus and len(different) == 1 and different[0] in found and len(generations) == 1
-    generation = max(generations, default=0) + (0 if is_one_update else 1)
+    goes_on = len(generations) > 1 and not set(begun).intersection(different)
+    generation = latest if is_one_update or goes_on else latest + 1
     owner = _owner(api.get(path_of_node(node)))
     for name in surplus:
         _delete(api, found[name])
-    for name in different if is_one_update else wanted:
+    rest = [name for name in wanted if name not in begun] if goes_on else list(wanted)
+    for name in different if is_one_update else rest:
         _write(api, name, wanted[name], generation=generation, before=found.get(name), owner=owner)
     return True
 

@@ -1,15 +1,19 @@
 """The slices in the API server: as few writes as the scheduler needs to see all of a pool or nothing of it."""
 
+from threading import Thread
+from time import sleep
 from typing import Any
 
 import pytest
 
 from plugin.dra.api_server import ApiError
 from plugin.dra.devices import devices_of
+from plugin.dra.publisher import Publisher
 from plugin.dra.slice_objects import FieldsMissingError, reconcile, withdraw
 from plugin.dra.slices import Spec, slice_name, slice_specs
 from plugin.simulated.api_server import SLICES, Object, Store
 from tests.plugin.dra.gpus import divided, shared
+from tests.plugin.waiting import wait_until
 
 NODE = "n"
 
@@ -96,12 +100,49 @@ def test_a_slice_that_is_gone_makes_a_new_generation(api: Api) -> None:
     assert not reconcile(api, NODE, specs(8))
 
 
-def test_a_plugin_that_ended_between_two_writes_is_made_good_by_the_next(api: Api) -> None:
+def test_a_generation_that_was_begun_is_gone_on_with(api: Api) -> None:
     reconcile(api, NODE, specs(8))
     half = api.store.objects[f"{SLICES}/{slice_name(NODE, 0)}"]
     half["spec"]["pool"]["generation"] = 2
+    api.writes.clear()
     assert reconcile(api, NODE, specs(8))
+    assert api.generations == {2}
+    assert api.writes == [f"replace {slice_name(NODE, number)}" for number in range(1, 5)]
+
+
+def test_a_generation_that_was_begun_with_something_else_is_not(api: Api) -> None:
+    reconcile(api, NODE, specs(8))
+    half = api.store.objects[f"{SLICES}/{slice_name(NODE, 1)}"]
+    half["spec"]["pool"]["generation"] = 2
+    assert reconcile(api, NODE, specs(8, gpu0="ill"))
     assert api.generations == {3}
+
+
+def test_what_has_failed_is_tried_again_when_its_time_comes_and_at_once_when_there_is_something_new(api: Api) -> None:
+    tried: list[Any] = []
+
+    class Full(Api):
+        def create(self, path: str, body: Any) -> Any:
+            tried.append((path, body))
+            raise ApiError("no room", status=507)
+
+    publisher = Publisher(Full(api.store), node=NODE)
+    thread = Thread(target=publisher.run)
+    thread.start()
+    try:
+        publisher.publish(specs(1))
+        publisher.registered()
+        wait_until(lambda: len(tried) == 1)
+        for _ in range(20):
+            publisher.look()
+            sleep(0.01)
+        assert len(tried) == 1
+        publisher.publish(specs(2))
+        wait_until(lambda: len(tried) == 2)
+        wait_until(lambda: len(tried) == 3)
+    finally:
+        publisher.stop()
+        thread.join()
 
 
 def test_what_is_withdrawn_is_gone(api: Api) -> None:
