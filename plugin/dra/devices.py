@@ -18,6 +18,7 @@ from plugin.shares.strategy import SharedGpu
 from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SharingStrategy
 from policies.sizes import Size, size_of
 
+_LONGEST_NAME = 63  # of a device: a label of DNS
 _MOST_GROUPS = 70  # of one number of GPUs: 4 of 8, in every combination
 
 
@@ -48,10 +49,11 @@ def devices_of(
     """
     List the devices of this node's GPUs and MIG instances; *division* says into how many vGPUs each is divided.
 
-    *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay what
-    they are though the grid has changed, or what the GPU is called. Else the scheduler would take what they hold for
-    free, or give it away by another class. What *earlier* grids had stays where nothing of now has its name, though
-    it may be void: what is allocated of it would count for nothing, and for too much once the grid is back.
+    *kept* has, by name, the size, the part of each GPU and the UUIDs of devices that containers hold: they stay
+    what they are though the grid has changed, or what the GPU is called. Else the scheduler would take what they
+    hold for free, or give it away by another class. One whose GPU is gone is of those that are left. What *earlier*
+    grids had stays where nothing of now has its name, though it may be void: what is allocated of it would count
+    for nothing, and for too much once the grid is back.
     """
     by_uuid = {one.gpu.uuid: one.gpu for one in sorted(shared, key=lambda one: one.gpu.index)}
     now = grids_of(shared, division)
@@ -64,9 +66,9 @@ def devices_of(
     for name, (size, part, uuids) in sorted(kept.items()):
         made = by_name.get(name)
         is_made = made is not None and (made.size, made.part) == (size, part)
-        if not is_made and all(uuid in by_uuid for uuid in uuids):
-            held = tuple(by_uuid[uuid] for uuid in uuids)
-            by_name[name] = Device(name=name, size=size, gpus=held, part=part, is_earlier=True)
+        known = tuple(by_uuid[uuid] for uuid in uuids if uuid in by_uuid)
+        if not is_made and known:
+            by_name[name] = Device(name=name, size=size, gpus=known, part=part, is_earlier=True)
     return tuple(by_name.values())
 
 
@@ -108,8 +110,15 @@ def _of_several(gpus: Sequence[Gpu], strategy: SharingStrategy, of: str) -> Iter
     for count in range(2, most + 1):
         size = Size(strategy, MILLI_PER_GPU * count, of)
         for group in _groups(gpus, count):
-            digest = sha256(",".join(gpu.uuid for gpu in group).encode()).hexdigest()[:16]
-            yield Device(name=f"gpus-{digest}-{size.name}", size=size, gpus=group, part=Fraction(1))
+            yield Device(name=_name_of_several(group, size), size=size, gpus=group, part=Fraction(1))
+
+
+def _name_of_several(gpus: Sequence[Gpu], size: Size) -> str:
+    of = ",".join(gpu.uuid for gpu in gpus)
+    name = f"gpus-{sha256(of.encode()).hexdigest()[:16]}-{size.name}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"gpus-{sha256(f'{of},{size.device}'.encode()).hexdigest()[:16]}-{size.label}"
 
 
 def _groups(gpus: Sequence[Gpu], count: int) -> Iterable[tuple[Gpu, ...]]:

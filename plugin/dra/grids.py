@@ -39,6 +39,7 @@ class Grids:
         self._lock = Lock()
         self._now: frozenset[Grid] = frozenset()
         self._written = frozenset(read_json(self._path, tuple[Grid, ...]) or ())
+        self._unwritten = ""  # why
         self._until_seconds = dict.fromkeys(self._written, clock() + STAY_SECONDS)
 
     def follow(self, now: Collection[Grid]) -> tuple[Grid, ...]:
@@ -62,10 +63,13 @@ class Grids:
             self._until_seconds |= {grid: until_seconds for grid in self._until_seconds if grid.gpu == gpu}
 
     def _write(self, grids: frozenset[Grid]) -> None:
-        if grids == self._written:
+        if grids == self._written and self._path.exists():
             return
-        self._written = grids
         try:
             write_atomically(self._path, msgspec.json.encode(sorted(grids)), to_disk=True)
         except OSError as error:
-            _log.warning("cannot be written", extra={"file": str(self._path), "reason": str(error)})
+            if str(error) != self._unwritten:
+                _log.warning("cannot be written", extra={"file": str(self._path), "reason": str(error)})
+            self._unwritten = str(error)
+        else:
+            self._written, self._unwritten = grids, ""

@@ -78,6 +78,26 @@ def test_a_device_that_is_held_stays_and_one_of_a_gpu_that_is_unknown_does_not()
     assert not [one for one in devices if one.size.milli == 100]
 
 
+def test_what_is_held_of_several_gpus_of_which_one_is_gone_still_counts_for_the_others() -> None:
+    (pair,) = (one for one in devices_of(shared(2, "whole"), division=divided(), kept={}) if len(one.gpus) == 2)
+    kept = {pair.name: (pair.size, pair.part, tuple(gpu.uuid for gpu in pair.gpus))}
+    (left, held) = devices_of(shared(1, "whole"), division=divided(), kept=kept)
+    assert left.size.milli == 1000
+    assert held == replace(pair, gpus=left.gpus, is_earlier=True)
+    assert pair in devices_of(shared(2, "whole"), division=divided(), kept=kept)
+
+
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing", "whole"])
+def test_whatever_gpus_are_called_all_devices_have_names_that_the_api_server_takes(strategy: SharingStrategy) -> None:
+    names: list[str] = []
+    for device in ("a", "l40s-48gb-inferenc", "l40s-48gb-inference", "l40s-48gb-inference2", "l40s-48gb-inference3"):
+        rule = NodeRule(device=device, vgpus_per_gpu=None if strategy == "whole" else 4)
+        made = devices_of(shared(8, strategy), division=divided(10, rule), kept={})
+        assert all(LABEL.fullmatch(one.name) for one in made)
+        names += [one.name for one in made if len(one.gpus) > 1]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize("uuid", ["GPU-" + "0" * 59, "GPU-Zürich", "GPU-1_2", "GPU-" + "f" * 40 + "-"])
 def test_a_uuid_that_is_no_label_becomes_a_digest(uuid: str) -> None:
     (one,) = devices_of([Shared(gpu(0, uuid=uuid))], division=divided(1), kept={})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plugin.dra.calls import Calls
@@ -21,13 +21,22 @@ from policies.cluster import Cluster
 from policies.nodes import NodeRule
 from policies.quantity import whole
 from policies.sizes import Size, size_of
-from tests.plugin.dra.gpus import divided, shared
+from tests.plugin.dra.gpus import divided, gpu, shared
 from tests.plugin.dra.node import NODE
 
+EXPECTED = re.compile(r"containers still run|in _cluster\.yaml by now: delete the pod|gone from this node")
 NUMBERS = (3, 7, 10, 24)
+LOST = f"{gpu(1).label}-"
 RULE = NodeRule(indexes=(0,), device="big", vgpus_per_gpu=4)
-WHAT = ["allocate", "prepare", "end", "delete", "delete by force", "divide", "restart", "name", "share otherwise"]
-STEPS = st.lists(st.tuples(st.sampled_from([*WHAT, "allocate"]), st.integers(0, 30)), max_size=40)
+OF_PODS = ["allocate", "allocate", "prepare", "end", "delete", "delete by force"]
+OF_NODES = ["divide", "restart", "name", "share otherwise", "lose a gpu"]
+STEPS = st.lists(st.tuples(st.sampled_from([*OF_PODS, *OF_NODES]), st.integers(0, 30)), max_size=40)
+
+
+def device_of(claim: Object) -> str:
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    name: str = result["device"]
+    return name
 
 
 class Api:
@@ -47,6 +56,7 @@ class Walk:
         self.directory = directory
         self.store = Store()
         self.number = 10
+        self.gpus = 2
         self.rules: tuple[NodeRule, ...] = ()
         self.strategy: Literal["mps", "time-slicing"] = "mps"
         self.allocated: list[Object] = []
@@ -67,7 +77,7 @@ class Walk:
 
     def publish(self) -> None:
         self.division.set_vgpus_per_gpu(self.number)
-        self.driver.publish(shared(2, self.strategy), driver_version="1")
+        self.driver.publish(shared(self.gpus, self.strategy), driver_version="1")
         for one in self.store.below(SLICES):
             self.store.remove(f"{SLICES}/{one['metadata']['name']}")
         for number, spec in enumerate(self.driver._publisher._specs or ()):
@@ -92,7 +102,7 @@ class Walk:
                 self.scheduler.release(self.prepared.pop(number % len(self.prepared)))
             case "divide":
                 self.number = NUMBERS[number % len(NUMBERS)]
-            case "restart" | "name" | "share otherwise":
+            case "restart" | "name" | "share otherwise" | "lose a gpu":
                 self.start_otherwise(what)
         self.publish()
 
@@ -101,6 +111,11 @@ class Walk:
             self.rules = () if self.rules else (RULE,)
         if what == "share otherwise":
             self.strategy = "mps" if self.strategy == "time-slicing" else "time-slicing"
+        if what == "lose a gpu":  # or find it again
+            for claim in [one for one in self.allocated if device_of(one).startswith("gpus-")]:
+                self.allocated.remove(claim)
+                self.scheduler.release(claim)
+            self.gpus = 3 - self.gpus
         self.start()
 
     def sizes(self) -> list[Size]:
@@ -116,7 +131,7 @@ class Walk:
             try:
                 self.driver.prepare(call, **place, wait_seconds=0)
             except ClaimError as error:
-                assert re.search("containers still run|in _cluster.yaml by now: delete the pod", str(error))  # noqa: PT017
+                assert EXPECTED.search(str(error))  # noqa: PT017
                 self.allocated.append(claim)
             else:
                 self.prepared.append(claim)
@@ -135,15 +150,19 @@ class Walk:
             for name, value in one["counters"].items()
         }
         devices = {one["name"]: one for part in parts for one in part.get("devices", ())}
-        for claim in (*self.allocated, *self.prepared):
-            (result,) = claim["status"]["allocation"]["devices"]["results"]
-            for name, value in devices[result["device"]]["consumesCounters"][0]["counters"].items():
+        for device in map(device_of, (*self.allocated, *self.prepared)):
+            if device not in devices and device.startswith(LOST) and self.gpus == 1:
+                continue
+            for name, value in devices[device]["consumesCounters"][0]["counters"].items():
                 left[name] -= whole(value["value"]) or 0
         return left
 
 
 @settings(deadline=None, max_examples=40)
 @given(STEPS)
+@example(
+    [("share otherwise", 0), ("allocate", 10), ("prepare", 0), ("lose a gpu", 0), ("allocate", 9), ("lose a gpu", 0)]
+)
 def test_what_is_allocated_is_published_and_fits_whatever_happens(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
@@ -153,5 +172,5 @@ def test_what_is_allocated_is_published_and_fits_whatever_happens(
         walk.step(what, number)
         assert min(walk.left().values()) >= 0
         held = walk.driver._preparations.kept().values()
-        for gpu in shared(2):
-            assert sum((part for _, part, uuids in held if gpu.gpu.uuid in uuids), Fraction(0)) <= 1
+        for one in shared(2):
+            assert sum((part for _, part, uuids in held if one.gpu.uuid in uuids), Fraction(0)) <= 1

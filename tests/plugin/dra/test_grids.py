@@ -1,5 +1,6 @@
 """The scheduler counts what it allocated before a change of the number, though nobody has prepared it yet."""
 
+import shutil
 import signal
 from dataclasses import replace
 from fractions import Fraction
@@ -88,6 +89,17 @@ def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, content: bytes) -> N
     (tmp_path / "grids.json").write_bytes(content)
     assert of_gpu(tmp_path, [0.0]).follow({THREE}) == ()
     assert of_gpu(tmp_path, [0.0]).follow({TEN}) == (THREE,)
+
+
+def test_a_file_that_could_not_be_written_or_is_gone_is_written_at_the_next_look(tmp_path: Path) -> None:
+    directory = tmp_path / "later"
+    grids = of_gpu(directory, [0.0])
+    grids.follow({TEN})
+    for _ in range(2):
+        directory.mkdir()
+        grids.follow({TEN})
+        assert of_gpu(directory, [0.0]).follow({THREE}) == (TEN,)
+        shutil.rmtree(directory)
 
 
 def test_a_directory_that_cannot_be_written_to_keeps_nobody_from_what_is_published(tmp_path: Path) -> None:
