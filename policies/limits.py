@@ -38,6 +38,10 @@ def check_sharing(policy: EffectivePolicy) -> None:
 def check_pod(pod: Pod, containers: Sequence[Slot], policy: EffectivePolicy, found: Findings) -> None:
     """Deny a pod whose names or placement do not go with a share here."""
     _check_framework_names(pod, containers, found)
+    if pod.spec.node_name:
+        what = f"The pod names its node, {quoted(pod.spec.node_name, 64)}, where it may start without its share"
+        fix = "Remove nodeName, and choose the node by nodeSelector: kubernetes.io/hostname"
+        found.deny("ConflictingRequest", what, fix)
     if policy.places:
         _check_placement(pod, policy, found)
 

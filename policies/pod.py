@@ -1,6 +1,5 @@
 """The fields of a pod that the rules look at. Everything else is ignored, and `None` means that it is not there."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -201,6 +200,7 @@ class PodSpec(Part, frozen=True, gc=False):
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     host_users: bool | None = None
     security_context: PodSecurityContext | None = None
+    node_name: str | None = None
     node_selector: dict[str, str] | None = None
     tolerations: list[OwnToleration] | None = None
     runtime_class_name: str | None = None
@@ -234,15 +234,6 @@ def slots(pod: Pod) -> list[Slot]:
         Slot("initContainers", index, one.name, one, one.restart_policy == "Always")
         for index, one in enumerate(pod.spec.init_containers)
     ] + apps
-
-
-def commands_beside(container: Container) -> Iterator[list[str]]:
-    """Yield the commands that the kubelet runs in a container beside its own: those of its hooks and probes."""
-    hooks = container.lifecycle
-    handlers = (container.startup_probe, container.liveness_probe, container.readiness_probe)
-    for one in (*handlers, hooks.post_start, hooks.pre_stop) if hooks else handlers:
-        if one is not None and one.exec is not None and one.exec.command:
-            yield one.exec.command
 
 
 def named(slot: Slot) -> str:

@@ -5,7 +5,8 @@ from itertools import chain
 from typing import Final
 
 from policies.denial import DeniedError
-from policies.pod import Pod, Slot, commands_beside
+from policies.handlers import commands_beside
+from policies.pod import Pod, Slot
 
 MOST_SEPARATORS: Final = 128 * 1024  # commas in the whole review: of lists and mappings, and in its texts
 

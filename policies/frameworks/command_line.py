@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from policies.changes import ReplaceArgument
-from policies.pod import Container, commands_beside
+from policies.handlers import commands_beside
+from policies.pod import Container
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "yash", "rbash", "fish", "csh", "tcsh"})
 POSIX_SHELLS = SHELLS - {"fish", "csh", "tcsh", "zsh"}  # the others have expansions of their own

@@ -202,6 +202,8 @@ def _privileges() -> Iterator[Attempt]:
     init = container("init", securityContext={"privileged": True})
     yield by_webhook("a privileged init container", code, pod("0.1", initContainers=[init]))
     yield by_webhook("hostPID", code, pod("0.1", hostPID=True))
+    yield by_webhook("a node that the pod names", "ConflictingRequest", pod("0.1", nodeName="node1"))
+    yield by_policy("a node that another webhook names", "remove nodeName", with_spec(forged(), nodeName="node1"))
     for capability in ("ALL", "SYS_ADMIN", "cap_sys_admin", "SYS_MODULE", "SYS_RAWIO"):
         added = container(securityContext={"capabilities": {"add": [capability]}})
         yield by_webhook(f"the capability {capability}", code, pod("0.1", added))

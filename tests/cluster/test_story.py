@@ -149,7 +149,10 @@ def test_a_fragmented_node_is_told_with_what_waits_for_one_gpu(
 def rejected_by_a_kubelet(installed: Installation, language: Place) -> None:
     """Bring a pod past the scheduler to a node that has no room for it, and see what is said of it."""
     (node,) = installed.nodes()
-    assert language.create(pod("0.7", name="pinned", nodeName=node)).ok
+    assert language.create(pod("0.7", name="pinned", schedulerName="nobody")).ok
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "pinned"}, "target": target}
+    assert language.cluster.api.ask("POST", f"{language.path}/pinned/binding", binding).ok
     failed = says("pinned", language.name, "State", "UnexpectedAdmissionError")
     assert failed[""].startswith("Pod team-language/pinned: Failed on ")
     assert "requested number of devices unavailable" in failed["State"]

@@ -26,6 +26,7 @@ MANY = pod(
     container("second", env=[{"name": "CUDA_MPS_PIPE_DIRECTORY", "value": "/x"}]),
     hostPID=True,
     hostUsers=False,
+    nodeName="node-1",
     runtimeClassName="runc",
     nodeSelector={"gpu": "mine"},
     volumes=[
@@ -52,6 +53,7 @@ def test_every_reason_is_found_and_none_hides_another() -> None:
         ("UnknownContainer", "container.gpu-share.dev/nobody"),
         ("UnknownContainer", "framework.gpu-share.dev/nobody"),
         ("PrivilegedContainer", "hostPID"),
+        ("ConflictingRequest", '"node-1"'),
         ("PrivilegedContainer", "privileged"),
         ("PrivilegedContainer", "SYS_ADMIN"),
         ("PrivilegedContainer", '"ALL"'),
@@ -68,7 +70,7 @@ def test_every_reason_is_found_and_none_hides_another() -> None:
         ("HostUsersConflict", "hostUsers"),
     ):
         assert [what for one, what in found if one == code and words in what], (code, words)
-    assert len(found) == 18
+    assert len(found) == 19
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_the_webhook_says_the_first_and_how_many_more_there_are() -> None:
     status = answer(call(MANY), STRICT)["status"]
     first = reasons(MANY, STRICT)[0]
     assert status["reason"] == first.code
-    assert status["message"] == f"{first.message} And 17 more reasons."
+    assert status["message"] == f"{first.message} And 18 more reasons."
     two = pod("0.2", hostPID=True, hostUsers=False)
     assert answer(call(two))["status"]["message"].endswith("Remove hostPID. And 1 more reason.")
     assert "more reason" not in answer(call(pod("0.2", hostPID=True)))["status"]["message"]

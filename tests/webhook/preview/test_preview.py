@@ -54,6 +54,14 @@ def test_explain_says_policy_arithmetic_changes_and_warnings() -> None:
         assert words in text
 
 
+def test_a_node_that_the_pod_names_is_denied_and_one_that_a_cluster_has_given_it_is_not() -> None:
+    written = json.loads(workload("Pod", TEMPLATE))
+    written["spec"]["nodeName"] = "node-1"
+    assert 'names its node, "node-1"' in preview(json.dumps(written), code=1).stdout
+    written["metadata"]["uid"] = "0a"
+    assert "names its node" not in preview(json.dumps(written)).stdout
+
+
 def test_patch_is_a_json_array_that_makes_the_yaml() -> None:
     patched = jsonpatch.apply_patch(yaml.safe_load(POD), patch(POD))
     assert yaml.safe_load(preview(POD, "-o", "yaml").stdout) == patched
