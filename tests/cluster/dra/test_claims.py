@@ -58,6 +58,18 @@ def test_no_pod_uses_the_claim_of_another_one(here: Place) -> None:
         assert here.get("thief")["status"]["phase"] == "Pending"
 
 
+@pytest.mark.parametrize("share", ["0.2", "1"])
+def test_no_pod_comes_to_a_node_without_the_scheduler_that_makes_its_claim(here: Place, share: str) -> None:
+    (node,) = [one["metadata"]["name"] for one in here.cluster.api.get("/api/v1/nodes")["items"]]
+    made = here.create(pod(share, nodeName=node))
+    assert "names its node" in made.message
+    granted = here.create(pod(share), dry_run=True).body
+    forged = pod(None, name="forged", nodeName=node)
+    forged["metadata"]["annotations"] = granted["metadata"]["annotations"] | {"gpu-share": None}
+    forged["spec"]["containers"] = granted["spec"]["containers"]
+    assert not here.create(forged, dry_run=True).ok
+
+
 def test_users_change_nothing_of_a_claim_that_is_held(here: Place) -> None:
     started(here, "0.2", "owner")
     (claim,) = here.cluster.api.get(CLAIMS.format(here.name))["items"]
