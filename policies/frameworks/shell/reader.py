@@ -148,7 +148,8 @@ class Reader(HereDocumentReader):
 
     def _take_word(self) -> None:
         has_index = not self._begun and _ELEMENT.match(self._text, self._at)  # that is computed, or long
-        if has_index or self._must_end:
+        is_behind_test = self._begun and not self._command.words
+        if has_index or is_behind_test or self._must_end:
             raise UnreadableError
         self._has_no_braces()
         word = self._word()

@@ -96,7 +96,7 @@ class Command:
     @property
     def program(self) -> str:
         """Its program, where that is written out in one piece; else nothing."""
-        word = self.words[0]
+        word = self.words[0] if self.words else ()
         return word[0].text if len(word) == 1 and isinstance(word[0], Literal) else ""
 
     @property

@@ -181,6 +181,7 @@ def test_what_bash_adds_is_read_as_bash_reads_it(text: str, tmp_path: Path) -> N
         "case a in", "case a in b) p", "esac", "for", "p <<X\na", "p a(b",
         "(('1'))", "coproc p", 'p $"a"', "p ;;", "[[ a", "[[ $(a ]]", "p $(" * 20, "p ${A:-" * 20, "p `" * 3,
         "$A\\\nB", "<\\\n<E", "a=(", "a=(b;", "<<$A", "<<", "p $'a'", "exec {A}>/x", "p $A$/",
+        "((n>0)) p", "((n>0)) A=x", "[[ -n $D ]] p", "[[ -n $D ]] A+=(x)",
     ],
 )  # fmt: skip
 def test_what_is_not_of_the_grammar_is_not_read(text: str) -> None:
