@@ -4,7 +4,6 @@ from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
     MILLI_PER_GPU,
-    MPS,
     NO_FRAMEWORK,
 )
 from policies.denial import Findings
@@ -18,10 +17,13 @@ from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 
 _FIX = "Lower it to the share, or remove it and it is set for you"
+_FIXES = {"bytes": "Write a percentage within the share, or remove it and it is set for you"}
 _WHY = {
     "above": "more than the share",
     "boundless": "which some frameworks take for no limit",
     "unread": "which cannot be read",
+    "bytes": "a number of bytes, which cannot be compared with a share of a GPU that is not known yet",
+    "unexpanded": "which the kubelet does not expand there",
 }
 
 
@@ -45,7 +47,7 @@ class MemoryCheck:
         lowered: set[str] = set()
         for one in advice.own:
             if one.verdict == "overriding":
-                self._check_overriding(slot, one, budget)
+                self._check_overriding(slot, one, budget, is_its_own=one.framework is advice.framework)
             elif one.verdict == "taken":
                 what = f"the program is started without {one.name}, by {one.value}"
                 self._check_missed(slot, what, one, budget)
@@ -69,30 +71,34 @@ class MemoryCheck:
         is_unread = one.verdict == "unread" or not one.is_certain
         sets = "sets" if one.is_certain else "may set"
         sets = f"{named(slot)} {sets} {one.name} to {one.value}, {_WHY[one.verdict]}"
+        lower_it = _FIXES.get(one.verdict, _FIX)
         if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
-            self._deny(sets, _FIX, by=self._policy.source("frameworks.onConflict"))
-        elif is_unread and not _is_held(budget) and self._policy.policy.frameworks.unread == "deny":
+            self._deny(sets, lower_it, by=self._policy.source("frameworks.onConflict"))
+        elif is_unread and not budget.is_held and self._policy.policy.frameworks.unread == "deny":
             fix = "Write it out, or as --option=$(NAME) where it is another option's"
             self._deny(f"{sets}: under time-slicing nothing else limits its memory", one.fix or fix)
         elif one.change is not None:
-            text = f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: lowered"
+            done = "replaced by the share" if one.verdict in ("bytes", "unexpanded") else "lowered"
+            text = f"{quoted(slot.name, 30)}: {one.name} was {one.value}, {_WHY[one.verdict]}: {done}"
             self._found.change(None if one.name in lowered else text)
             lowered.add(one.name)
-        elif not is_unread:
-            self._deny(f"{sets}, where it cannot be lowered", _FIX)
+        elif not (is_unread or (one.verdict == "bytes" and budget.is_held)):
+            self._deny(f"{sets}, where it cannot be lowered", lower_it)
         elif budget.share < MILLI_PER_GPU:
             it_is = f"{one.name} {'is' if one.is_certain else 'may be'} {one.value}"
-            limits = "MPS limits it" if _is_held(budget) else "nothing else limits its memory"
+            limits = "MPS limits it" if budget.is_held else "nothing else limits its memory"
             self._found.warn(f"{quoted(slot.name, 30)}: {it_is}, {_WHY[one.verdict]}; {limits}")
 
-    def _check_overriding(self, slot: Slot, one: OwnValue, budget: Budget) -> None:
-        if _is_held(budget) or one.framework is None:
+    def _check_overriding(self, slot: Slot, one: OwnValue, budget: Budget, *, is_its_own: bool) -> None:
+        """Deny what makes a framework ignore its share; *is_its_own*: the one that the container runs."""
+        if budget.is_held or one.framework is None:
             return
-        what = f"{named(slot)} sets {one.name}, with which {one.framework.name} takes memory whatever its share is"
+        who = one.framework.name if is_its_own else f"a framework such as {one.framework.name}"
+        what = f"{named(slot)} sets {one.name}, with which {who} takes memory whatever its share is"
         self._deny(f"{what}: under time-slicing nothing else limits it", f"Remove {one.name}")
 
     def _check_missed(self, slot: Slot, what: str, one: OwnValue, budget: Budget) -> None:
-        if not _is_held(budget):
+        if not budget.is_held:
             self._deny(f"{named(slot)}: {what}: under time-slicing nothing else limits its memory", one.fix)
         elif budget.share < MILLI_PER_GPU:
             ceiling = ", to the daemon's ceiling where MPS's variables are taken as well" * (one.verdict == "taken")
@@ -100,8 +106,3 @@ class MemoryCheck:
 
     def _deny(self, what: str, fix: str, *, by: object = None) -> None:
         self._found.deny("MemoryArgumentAboveShare", what, fix, by=by)
-
-
-def _is_held(budget: Budget) -> bool:
-    """Whether anything but the framework itself holds the container to its share."""
-    return budget.strategy == MPS or budget.share >= MILLI_PER_GPU

@@ -12,7 +12,11 @@ from policies.share import milli_text
 _LONGEST_NUMBER = 32  # characters
 _LARGEST_NUMBER = 10_000  # far above any setting; beyond, arithmetic could overflow
 _LEAST = 1  # thousandths of a GPU: what can be written, and far above what a float or whole bytes round to nothing
+_SIGN_OF_PERCENT = ("", "%")
 _PART_OF_FREE = "0.9"  # what programs that size themselves by the free memory take of it, by and large
+
+
+Judged = Literal["within", "above", "boundless", "bytes", "unexpanded"]
 
 
 class Budget(msgspec.Struct, frozen=True, gc=False):
@@ -22,6 +26,11 @@ class Budget(msgspec.Struct, frozen=True, gc=False):
     target: int  # what is set: the share less the headroom
     strategy: GrantStrategy
     granted: int = 0  # what the node holds the container to
+
+    @property
+    def is_held(self) -> bool:
+        """Whether anything but the framework itself holds the container to its share."""
+        return self.strategy == MPS or self.share >= MILLI_PER_GPU
 
 
 class Wanted:
@@ -50,16 +59,31 @@ class Wanted:
             case _:
                 return spelling.write(str(-(-(MILLI_PER_GPU - self.milli) // 10)))
 
-    def verdict(self, spelling: Spelling, number: str) -> Literal["within", "above", "boundless"]:
+    def verdict(self, spelling: Spelling, number: str) -> Judged:
         """Judge a user's *number*. What cannot be read as one is above the share; boundless is next to nothing."""
         milli = _milli(spelling, number)
-        if milli is None or milli > self._allowed:
+        if milli is None:
+            return _verdict_of_none(number)
+        if milli > self._allowed:
             return "above"
         return "within" if milli >= self._least else "boundless"
+
+    def verdict_of_other(self, spelling: Spelling, value: str) -> Judged:
+        """Judge a *value* that is not written as *spelling* is: without its percent sign it is a number of bytes."""
+        number = value.strip()
+        if spelling.around != _SIGN_OF_PERCENT or not (number.isascii() and number.isdigit()):
+            return _verdict_of_none(number)
+        if not self._least:
+            return "within"
+        return "bytes" if number.strip("0") else "boundless"
 
     def may_be_told(self, spelling: Spelling) -> bool:
         """Whether the setting may be what the device plugin tells the container: the granted part of the GPU."""
         return spelling.kind == "fraction" and self.memory.of == "total"
+
+
+def _verdict_of_none(text: str) -> Judged:
+    return "unexpanded" if "$(" in text else "above"
 
 
 def _milli(spelling: Spelling, number: str) -> Decimal | None:

@@ -8,18 +8,20 @@ import msgspec
 
 from policies.changes import Change
 from policies.errors import quoted
-from policies.frameworks.budget import Budget, Wanted
+from policies.frameworks.budget import Budget, Judged, Wanted
 from policies.frameworks.expansion import TOLD, UNREAD
 from policies.frameworks.framework import Framework, Spelling
 from policies.frameworks.settings import Option, Setting
 
 # within: at most the share. above: more, or no number. boundless: so little that frameworks take it for no limit.
-# unread: admission cannot tell. overriding: with it the framework takes memory without regard to its share.
+# unread: admission cannot tell. bytes: it cannot be compared with a part of a GPU that is not known yet.
+# unexpanded: a reference that the kubelet leaves as it is.
+# overriding: with it the framework takes memory without regard to its share.
 # taken: a variable of the container that the command line keeps from the program, by the value.
 # replaced: one of several settings that the command line sets to others alone.
-Verdict = Literal["within", "above", "boundless", "unread", "overriding", "taken", "replaced"]
+Verdict = Judged | Literal["unread", "overriding", "taken", "replaced"]
 MISSED: Final = frozenset({"taken", "replaced"})  # what the program does not get
-LOWERED: Final = frozenset({"above", "boundless", "unread"})  # where it can be
+LOWERED: Final = frozenset({"above", "boundless", "unexpanded", "unread"})  # where it can be
 
 
 class OwnValue(msgspec.Struct, frozen=True, gc=False):
@@ -123,6 +125,17 @@ class Judge:
         if UNREAD in number:
             return "within" if number == TOLD and wanted.may_be_told(spelling) else "unread"
         return wanted.verdict(spelling, number)
+
+    def verdict_of_all(self, framework: Framework, spelling: Spelling, value: str) -> Verdict:
+        """Judge a whole *value*, which the framework may read in another form as well."""
+        number = number_in(spelling, value)
+        if number is not None:
+            return self.verdict(framework, spelling, number)
+        return "unread" if UNREAD in value else self.wanted(framework).verdict_of_other(spelling, value)
+
+    def keeps(self, verdict: Verdict) -> bool:
+        """Whether a value stays as it is: bytes do where something else holds the container to its share."""
+        return verdict == "within" or (verdict == "bytes" and self._budget.is_held)
 
 
 def _is_computed(value: str) -> bool:

@@ -63,15 +63,12 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
 
 
 def _alone(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
-    """Judge a variable of one setting: a value in another form (bytes, say) is the framework's, and cannot be read."""
+    """Judge a variable of one setting."""
     framework, written = setting
     assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
-    number = number_in(written, value)
-    if number is None:
-        number = UNREAD if UNREAD in value else ""
-    verdict = judge.verdict(framework, written, number)
+    verdict = judge.verdict_of_all(framework, written, value)
     found = OwnValue(verdict, written.name, shown(value), framework)
-    yield Assigned(found, None if verdict == "within" else judge.text(setting))
+    yield Assigned(found, None if judge.keeps(verdict) else judge.text(setting))
 
 
 def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:

@@ -121,7 +121,6 @@ def _variables() -> Iterator[Greedy]:
         (JAX, "nan"),
         ("XLA_CLIENT_MEM_FRACTION", "0.95"),
         ("CUPY_GPU_MEMORY_LIMIT", "95%"),
-        ("CUPY_GPU_MEMORY_LIMIT", "99999999999"),
         ("JAX_PJRT_CLIENT_CREATE_OPTIONS", "preallocate:false;memory_fraction:0.95"),
         ("OPTION_GPU_MEMORY_UTILIZATION", "0.95"),
         ("OPTION_gpu_memory_utilization", "0.95"),
@@ -133,6 +132,11 @@ def _variables() -> Iterator[Greedy]:
         yield Greedy(f"{name}={value}", {"env": [variable(name, value)]}, "lowered", "lowered")
         through = [variable("A", value), variable(name, "$(A)")]
         yield Greedy(f"{name} through a variable: {value}", {"env": through}, "lowered", "lowered")
+    for env in (
+        [variable("CUPY_GPU_MEMORY_LIMIT", "99999999999")],
+        [variable("A", "99999999999"), variable("CUPY_GPU_MEMORY_LIMIT", "$(A)")],
+    ):
+        yield Greedy(f"bytes by {len(env)} variables", {"env": env}, "limited", "lowered")
     yield Greedy("env NAME=value", {"command": ["env", f"{JAX}=0.95", "python", "x"]}, "lowered", "lowered")
     parted = ["sh", "-c", "vllm serve m $A-memory-utilization=0.95"]
     for wrapper in (["env"], ["env", "--"], ["env", "-i", "--"], ["nice", "env", "--"], ["sudo", "--"]):

@@ -160,7 +160,7 @@ def test_a_shell_may_use_what_the_plugin_tells_it(value: str) -> None:
         ("nvidia/jax", "XLA_PYTHON_CLIENT_MEM_FRACTION", "", "0.2"),
         ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "50%", "20%"),
         ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "20%", "20%"),
-        ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "1073741824", "20%"),
+        ("cupy/cupy", "CUPY_GPU_MEMORY_LIMIT", "1073741824", "1073741824"),
         ("pytorch/pytorch:2.10.0", "PYTORCH_CUDA_ALLOC_CONF", "a:1,per_process_memory_fraction:0.5,b:2",
          "a:1,per_process_memory_fraction:0.2,b:2"),
         ("pytorch/pytorch:2.10.0", "PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.1",
