@@ -28,8 +28,8 @@ class PodRequest(Request, frozen=True, gc=False, rename="camel", kw_only=True):
     object: Pod
 
 
-class ChangeRequest(PodRequest, frozen=True, gc=False, rename="camel", kw_only=True):
-    """A request with a pod in it, as it is to be and as it is."""
+class ChangeRequest(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a request to change a pod says of it as it is."""
 
     old_object: Pod
 
@@ -51,7 +51,11 @@ class PodReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ChangeReview(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A call about the change of a pod."""
+    """
+    A call about the change of a pod, without the pod as it is to be.
+
+    That was decoded before it was known that this one is needed: with both in it, a pod would be in memory twice.
+    """
 
     request: ChangeRequest
 

@@ -134,6 +134,7 @@ def _containers(size: int) -> Iterator[Worst]:
     many = [{"name": "a"}] * (size // 13)
     yield "containers of one name", pod("0.2", *many)
     yield "init containers", pod("0.2", initContainers=many)
+    yield "ephemeral containers", pod("0.2", ephemeralContainers=many)
     named = [{"name": f"c{number}"} for number in range(size // 60)]
     asked = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(size // 60)}
     yield "containers with a share", pod(None, *named, annotations=asked)

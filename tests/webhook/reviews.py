@@ -31,6 +31,13 @@ def call(of: object, **request: Any) -> dict[str, Any]:
     }
 
 
+def debugged(on: dict[str, Any]) -> dict[str, Any]:
+    """The call when somebody adds an ephemeral container to a pod with a share that is *on*, twice in its body."""
+    labels = {**on["metadata"].get("labels", {}), "gpu-share.dev/shared": "true"}
+    shared = {**on, "metadata": {**on["metadata"], "labels": labels}}
+    return call(shared, oldObject=shared, operation="UPDATE", subResource="ephemeralcontainers")
+
+
 def answer(body: object, by: PolicySet | None = None) -> dict[str, Any]:
     """Check what holds for every answer; returns the response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
