@@ -170,6 +170,12 @@ def test_a_review_of_more_than_any_real_pod_is_denied_before_it_is_decoded() -> 
     assert response["status"]["reason"] == "PodTooLarge"
 
 
+@pytest.mark.parametrize("many", [{"args": [""] * 200_000}, {"args": ['\\"'] * 140_000}])
+def test_a_review_that_is_not_decoded_takes_no_more_memory_than_others(many: dict[str, Any]) -> None:
+    body = json.dumps(call(pod("0.2", container(**many))), separators=(",", ":")).encode()
+    assert _peak(body, policies()) <= 20 * len(body)
+
+
 @pytest.mark.parametrize("rules", [{"default": "mode: warn"}, {"cluster": "exemptNamespaces: [team]"}])
 def test_where_nothing_is_denied_it_is_admitted_undecoded(rules: dict[str, str]) -> None:
     response = answered(pod("0.2", tolerations=[{}] * 200_000), policies(**rules))
