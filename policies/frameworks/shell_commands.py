@@ -18,7 +18,8 @@ from policies.frameworks.shell.options import (
 from policies.frameworks.shell.rest import SPACE
 from policies.frameworks.shell.script import ALL, Command, Reference
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.tools import takes_any_word, writes_a_value, writes_nothing
+from policies.frameworks.shell.tools import takes_any_word, writes_nothing
+from policies.frameworks.shell.written_values import writes_a_value
 from policies.frameworks.shell_taking import ShellTaking
 
 _STEPS_OF_CALL: Final = 5  # beside one for each of its words

@@ -69,7 +69,7 @@ REACHING = (
     "IFS=x; vllm serve m $EXTRA",
     "N=${POD_NAME#x}; vllm serve m $N 0.95",
     "vllm serve m $(date +%n--gpu)",
-    "vllm serve m $(mktemp x)",
+    "vllm serve m $(mktemp --suffix=x)",
     "{ cat /x; echo a; } | xargs vllm serve m",
     'printf "%s" "$EXTRA" | xargs -I {} vllm serve {}',
     "vllm serve m $EX\\\nTRA",

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, UNREAD
-
 _BUILT_IN = """
 : [ [[ break cd continue dirs echo exit false getopts hash help history jobs kill let logout mapfile popd printf
 pushd pwd read readarray return shift test times true type ulimit umask unalias wait
@@ -33,10 +31,6 @@ TOOLS: Final = frozenset(
     word for words in (_BUILT_IN, _OF_FILES, _OF_SYSTEMS, _OF_NETWORKS, _OF_PACKAGES) for word in words.split()
 )
 
-# What they write cannot begin an option, and has no space: a number, or a name of the system.
-_NUMBERING: Final = frozenset(
-    {"arch", "getconf", "hostname", "id", "nproc", "nvidia-smi", "uname", "uuidgen", "whoami", "pwd"}
-)
 _SILENT: Final = frozenset(
     {":", "[", "cd", "exit", "false", "mkdir", "shift", "sleep", "test", "true", "umask", "wait"}
 )
@@ -114,11 +108,6 @@ _RUNS_IN_SCRIPTS: Final[dict[str, Callable[[Sequence[str]], bool]]] = {
     "mawk": _runs_in_awk,
     "sed": _runs_in_sed,
 }
-_DATE = re.compile(r"-u|\+(?:%[YmdHMSsFTjyN]|[\w.:])(?:%[YmdHMSsFTjyN]|[\w.:-]++)*+", re.ASCII)
-_PATH = re.compile(r"(?!-)(?:(?!/-)[\w./:@%+=-])++", re.ASCII)  # none of its parts begins with a dash
-_NUMBER = re.compile(f"(?:[0-9]++|{A_VALUE})++", re.ASCII)
-_COUNTING = re.compile(r"-[clmwL]+")
-_COUNTED: Final = 3  # -c, a pattern and a file; of several, grep writes the names
 _HOOKS: Final = frozenset({("conda", "shell.bash"), ("micromamba", "shell"), ("mamba", "shell")})
 _PYTHON = re.compile(r"python[0-9.]*")
 _DIRECTORIES = frozenset({"", "/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"})
@@ -167,25 +156,3 @@ def writes_nothing(words: Sequence[str]) -> bool:
     if words[2:3] == ["hook"]:  # a function for `activate`, which a shell is to run
         return (words[0], words[1]) in _HOOKS
     return words[0] in _SILENT and "-" not in words
-
-
-def writes_a_value(words: Sequence[str]) -> bool:
-    """Whether what a tool writes cannot begin an option and has no space."""
-    operands = words[1:]
-    match words[0].rpartition("/")[2]:
-        case "date":
-            return all(map(_DATE.fullmatch, operands))
-        case "basename" | "dirname" | "which":
-            return all(map(_PATH.fullmatch, operands))
-        case "seq":
-            return all(map(_NUMBER.fullmatch, operands))
-        case "openssl":
-            return operands[:2] == ["rand", "-hex"]
-        case "wc":  # of a file it writes the name as well
-            return all(map(_COUNTING.fullmatch, operands))
-        case "grep":
-            return operands[:1] == ["-c"] and len(operands) <= _COUNTED
-        case "mktemp":
-            return all(one in ("-d", "-q") for one in operands)
-        case name:
-            return name in _NUMBERING and not any(UNREAD in one or one.startswith("--files0") for one in operands)
