@@ -96,7 +96,8 @@ def read_files(
     """
     snapshot = _resolved(directory)
     try:
-        names = [one for one in policy_files(snapshot) if of is None or owner_of(one) == of]
+        every = dict.fromkeys(policy_files(snapshot))
+        names = [one for one in every if of is None or owner_of(one, every) == of]
         if len(names) > MOST_FILES:
             message = f"expected at most {MOST_FILES} policy files, got {len(names)}: remove those that say nothing"
             raise TooManyFilesError((Problem("", 0, "", message),))

@@ -73,7 +73,7 @@ class _Change:
         self._effects: dict[str | None, str] = {None: "no policy is affected"}
         for name, file in files.items():
             if file.problems:
-                self._problems.setdefault(owner_of(name), []).extend(file.problems)
+                self._problems.setdefault(owner_of(name, files), []).extend(file.problems)
         # A good file does not help its namespace where another one was meant for it, too.
         self._layers = {
             name: file.layer for name, file in files.items() if not file.problems and name not in self._problems

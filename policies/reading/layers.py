@@ -1,7 +1,7 @@
 """One policy file to a layer of fields, and layers to the policy in force."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -44,22 +44,26 @@ def is_namespace(name: str) -> bool:
     return _NAMESPACE.fullmatch(name) is not None
 
 
-def owner_of(name: str) -> str | None:
+def owner_of(name: str, among: Container[str]) -> str | None:
     """
     Say for what a file counts, by the name it should have: `_cluster.yaml`, `_default.yaml` or `<namespace>.yaml`.
 
-    A name that was meant to be one of them, such as `team.yml`, counts for it. None if there is no telling.
+    A name that was meant to be one of them, such as `team.yml`, counts for it, but for `_cluster.yaml` and
+    `_default.yaml` only if those are not *among* the files: who may write a namespace's file must not stop everybody's.
+    None if it counts for nothing.
     """
     stem = name.rpartition(".")[0].lower()
     file = f"{stem}.yaml"
-    return file if file in (CLUSTER_FILE, DEFAULT_FILE) or is_namespace(stem) else None
+    if file in (CLUSTER_FILE, DEFAULT_FILE):
+        return file if name == file or file not in among else None
+    return file if is_namespace(stem) else None
 
 
 def problem_of_name(name: str) -> Problem | None:
     """Say what is wrong with a policy file's name, if anything is."""
     if name in (CLUSTER_FILE, DEFAULT_FILE) or (name.endswith(".yaml") and is_namespace(name[: -len(".yaml")])):
         return None
-    message = f"expected {CLUSTER_FILE}, {DEFAULT_FILE} or <namespace>.yaml: rename the file"
+    message = f"expected {CLUSTER_FILE}, {DEFAULT_FILE} or <namespace>.yaml: rename or remove the file"
     return Problem(name, 0, "", message)
 
 

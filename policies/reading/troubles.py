@@ -27,7 +27,7 @@ class TroubleLog:
     """Logs each trouble once, for as long as it is there."""
 
     def __init__(self, log: logging.Logger, *, effect: str = "") -> None:
-        """Log to *log*; *effect* is what follows from each in a process to which they mean something else."""
+        """Log to *log*; *effect* is what follows from a policy's in a process to which they mean something else."""
         self._log = log
         self._effect = effect
         self._told: frozenset[Trouble] = frozenset()
@@ -37,7 +37,7 @@ class TroubleLog:
         now = tuple(troubles)
         for trouble in now:
             if trouble not in self._told:
-                problem, effect = trouble.problem, self._effect or trouble.effect
+                problem, effect = trouble.problem, (trouble.policy and self._effect) or trouble.effect
                 place = {"file": problem.file, "line": problem.line, "field": problem.field}
                 self._log.log(
                     logging.ERROR if trouble.policy else logging.WARNING,

@@ -46,6 +46,19 @@ def test_a_cluster_file_of_another_name_is_not_taken_for_none(start: Start, tmp_
     assert written.startswith(f"gpu-share plugin: {directory}/_cluster.yml: expected _cluster.yaml")
 
 
+def test_a_twin_of_the_cluster_file_neither_stops_a_start_nor_freezes_the_good_one(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    options = options_of(directory, tmp_path)
+    for twin in ("_cluster.yml", "_CLUSTER.yaml", "_cluster.YAML"):
+        (tmp_path / "policies" / twin).write_text("vgpusPerGpu: 50\n")
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        start(*options)
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 20")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 20)
+
+
 def test_a_broken_cluster_file_is_one_line_with_file_line_and_problem(start: Start, tmp_path: Path) -> None:
     directory = policies(tmp_path / "policies", _cluster="\nvgpusPerGpu: 0", team="mode: x")
     ended, written = start("--simulate", "1xL4", "--policies", directory).ends()

@@ -40,6 +40,15 @@ def test_every_problem_is_reported_with_file_line_and_field(tmp_path: Path) -> N
     ]
 
 
+def test_a_twin_beside_the_exact_name_is_a_problem_that_says_what_to_do(tmp_path: Path) -> None:
+    for name in ("_cluster.yaml", "_default.yaml", "_cluster.yml", "_DEFAULT.yaml"):
+        (tmp_path / name).write_text("")
+    assert run("policy", "check", tmp_path, code=1).stderr.splitlines() == [
+        f"{tmp_path}/{name}: expected _cluster.yaml, _default.yaml or <namespace>.yaml: rename or remove the file"
+        for name in ("_DEFAULT.yaml", "_cluster.yml")
+    ]
+
+
 def test_a_pipe_in_the_directory_is_a_problem_and_no_wait(tmp_path: Path) -> None:
     for name in ("team.yaml", "kustomization.yaml", "Kustomization"):
         os.mkfifo(tmp_path / name)

@@ -156,3 +156,23 @@ def test_what_every_namespace_needs_is_one_line_at_the_start(
     assert ended.returncode == 2
     assert ended.stderr.startswith(f"gpu-share webhook: --policies: {tmp_path}/{problem}")
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_twin_of_the_file_of_all_is_told_and_neither_stops_a_start_nor_freezes_the_good_one(
+    tmp_path: Path, certificates: Path, start: Start
+) -> None:
+    files = {"_default.yaml": UP_TO_HALF, "_cluster.yaml": b"", "_cluster.yml": b"", "_default.YAML": b""}
+    volume = Volume(tmp_path / "policies", files)
+    server = start(volume.directory, certificates)
+    with server.caller() as caller:
+        assert (allowed(caller, "team", "0.5"), allowed(caller, "team")) == (True, False)
+        volume.swap(files | {"_cluster.yaml": b"exemptNamespaces: [team]\n"})
+        wait_for(lambda: allowed(caller, "team"), seconds=2)
+        volume.swap(files | {"_default.yaml": UP_TO_ONE})
+        wait_for(lambda: allowed(caller, "other"), seconds=2)
+        assert [line.rpartition("; ")[2] for line in ready(caller)[1:]] == ["no policy is affected"] * 2
+    told = server.all_lines("policy file broken")
+    assert [(Path(one["file"]).name, one["level"]) for one in told] == [
+        ("_cluster.yml", "warning"),
+        ("_default.YAML", "warning"),
+    ]

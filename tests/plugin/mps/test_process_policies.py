@@ -1,6 +1,7 @@
 """`gpu-share mps` and policy files that are broken, or changed while it runs."""
 
 import signal
+from pathlib import Path
 
 from plugin.shares.parts_file import FILE
 from tests.plugin.mps.bench import A, B, Bench, Start
@@ -36,6 +37,31 @@ def test_a_broken_cluster_file_at_its_start_is_one_line_and_2(bench: Bench, star
     assert (code, log) == (2, [])
     assert other.startswith(f"gpu-share mps: {bench.policies}/_cluster.yaml:2: vgpusPerGpu: ")
     assert "\n" not in other
+
+
+@needs_mounts
+def test_a_twin_of_the_cluster_file_is_told_and_neither_stops_a_start_nor_freezes_the_good_one(
+    bench: Bench, start: Start
+) -> None:
+    for twin in ("_cluster.yml", "_CLUSTER.yaml", "_default.yml"):
+        (bench.policies / twin).write_text("")
+    running = start()
+    bench.is_now("ready", A, B)
+    bench.cluster("nodes: [{node: '*', indexes: [7], offer: whole}]\n")
+    looks = len(bench.standin.commands())
+    wait_until(lambda: len(bench.standin.commands()) > looks + 8)
+    _, log, _ = running.ends(by=signal.SIGTERM)
+    assert [line["changed"] for line in log if line["message"] == "restart needed"] == [["nodes"]]
+    told = {
+        Path(line["file"]).name: (line["level"], line["effect"])
+        for line in log
+        if line["message"] == "policy file broken"
+    }
+    assert told == {
+        "_cluster.yml": ("warning", "no policy is affected"),
+        "_CLUSTER.yaml": ("warning", "no policy is affected"),
+        "_default.yml": ("error", "ceilings count the last good policy, or a whole GPU where none is known"),
+    }
 
 
 @needs_mounts
