@@ -20,6 +20,10 @@ LARGEST_BYTES = 1024 * 1024  # a ConfigMap, with all its files, is at most this
 DEEPEST = 32
 MOST_NODES = 50_000
 
+# libyaml compares each %TAG with all before it, and copies its prefix into each tag that uses it: 1 MB takes 10 s.
+_LINE_BEGINS = r"(?<![^\n\r\x85\u2028\u2029\ufeff])"
+_DIRECTIVE = re.compile(f"{_LINE_BEGINS}%")
+_TAG_DIRECTIVE = re.compile(rf"{_LINE_BEGINS}%TAG\b")
 _PARSER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one where libyaml was at hand
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -54,8 +58,8 @@ def read(text: str) -> Node:
     Read one document.
 
     Raises:
-        DocumentError: If *text* is invalid YAML, is too large or too deep, holds more than one document, an alias, an
-            anchor, a tag or a duplicate key, or has a key that is not a string.
+        DocumentError: If *text* is invalid YAML, is too large or too deep, holds more than one document, a directive,
+            an alias, an anchor, a tag or a duplicate key, or has a key that is not a string.
     """
     root: Node | None = None
     open_nodes: list[Node] = []
@@ -79,15 +83,22 @@ def read(text: str) -> Node:
     return root if root is not None else Node(None, 1)
 
 
-def events(text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = MOST_NODES) -> Iterator[yaml.Event]:
+def events(
+    text: str, *, largest_bytes: int = LARGEST_BYTES, most_nodes: int = MOST_NODES, may_say_version: bool = False
+) -> Iterator[yaml.Event]:
     """
     Yield the events of a YAML stream, within the limits on size, depth and number of nodes.
 
     Raises:
-        DocumentError: If *text* is invalid YAML or is beyond a limit.
+        DocumentError: If *text* is invalid YAML, is beyond a limit, or has a %TAG directive, or any directive unless it
+            *may say* which version of YAML each document is of.
     """
     if len(text.encode(errors="surrogatepass")) > largest_bytes:
         raise DocumentError(1, f"larger than {largest_bytes // 1024} KiB: split it")
+    if directive := (_TAG_DIRECTIVE if may_say_version else _DIRECTIVE).search(text):
+        line = text.count("\n", 0, directive.start()) + 1
+        message = f"a line that begins with {directive[0]} is a directive: remove it, or indent it if it is text"
+        raise DocumentError(line, message)
     depth = nodes = 0
     try:
         for event in yaml.parse(text, Loader=_PARSER):

@@ -80,7 +80,7 @@ def child(node: yaml.Node, step: str | int) -> yaml.Node | None:
 
 def _nodes(text: str, file: str) -> list[yaml.Node]:
     try:
-        for _ in events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES):
+        for _ in events(text, largest_bytes=LARGEST_BYTES, most_nodes=MOST_NODES, may_say_version=True):
             pass
         return [*yaml.compose_all(text, Loader=_Loader)]
     except DocumentError as error:

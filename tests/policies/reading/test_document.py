@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.reading.document import DEEPEST, LARGEST_BYTES, MOST_NODES, DocumentError, read
+from policies.reading.document import DEEPEST, LARGEST_BYTES, MOST_NODES, DocumentError, events, read
 
 SHIPPED = sorted(Path("policies/files").glob("*.yaml"))
 
@@ -81,7 +81,12 @@ def test_every_value_knows_its_line_and_that_of_its_key() -> None:
         ("a: [", 2, "invalid YAML"),
         ("a: b: c", 1, "invalid YAML"),
         ("a:\n\tb: 1", 2, "invalid YAML"),
-        ("%FOO\n", 2, "invalid YAML"),
+        ("%FOO\n", 1, "begins with % is a directive: remove it, or indent it"),
+        ("%YAML 1.2\n--- {}", 1, "a directive"),
+        ("\ufeff%TAG !a! x\n--- {}", 1, "a directive"),
+        ("a: 1\n...\n%TAG !a! x\n--- {}", 3, "a directive"),
+        ("a: 1\r\n...\r\n%TAG !a! x\r\n--- {}", 3, "a directive"),
+        ("a: 1\u2028...\x85%TAG !a! x\u2029--- {}", 1, "a directive"),
         ("a: 'x", 1, "invalid YAML"),
         ("a: \x00", 1, "invalid YAML"),
         ("a: \x07", 1, "invalid YAML"),
@@ -115,6 +120,26 @@ def test_brackets_by_the_thousand_are_denied_at_once(text: str) -> None:
     with pytest.raises(DocumentError, match=f"more than {DEEPEST} levels|a key must be a string"):
         read(text)
     assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("directives", "value"),
+    [
+        ("".join(f"%TAG !{number}! x\n" for number in range(62_000)), " {}"),
+        (f"%TAG !a! {'x' * 500_000}\n", "\n" + "- !a!b c\n" * 40_000),
+    ],
+    ids=["compared with each other", "copied into each tag"],
+)
+@pytest.mark.parametrize("may_say_version", [False, True])
+def test_directives_of_tags_cost_nothing(directives: str, value: str, *, may_say_version: bool) -> None:
+    start = time.monotonic()
+    with pytest.raises(DocumentError, match="a directive"):
+        list(events(f"{directives}---{value}", may_say_version=may_say_version))
+    assert time.monotonic() - start < 1
+
+
+def test_what_only_looks_like_a_directive_is_text() -> None:
+    assert read("a: |\n  %TAG !a! x\nb: 5%").value == {"a": "%TAG !a! x\n", "b": "5%"}
 
 
 def test_depth_ends_at_the_limit() -> None:

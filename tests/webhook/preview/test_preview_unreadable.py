@@ -39,6 +39,8 @@ def test_a_text_needs_no_quotes(value: str) -> None:
         ("a: b: c", ":1", "invalid YAML"),
         ("kind: Pod\nspec: *x\n", ":2", "invalid YAML"),
         ("\x00", ":1", "invalid YAML"),
+        ("kind: Pod\n...\n%TAG !a! x\n---\n", ":3", "a line that begins with %TAG is a directive: remove it"),
+        ("%YAML 1.1\n%YAML 1.1\n---\n", ":2", "duplicate %YAML directive"),
         ("kind: Pod\nspec: {containers: [{name: !foo a}]}", ":2", "invalid YAML"),
         ("? [a]\n: b", ":1", "invalid YAML"),
         ("[" * 60_000, ":1", "levels"),
@@ -124,6 +126,15 @@ def test_a_helm_template_is_said_to_be_one(text: str, line: int) -> None:
     said = unreadable(text)
     assert said.startswith(f'gpu-share: standard input:{line}: "{{{{')
     assert said.endswith('}}" is of a Helm template: give what helm template prints of the chart')
+
+
+def test_each_document_may_say_its_version_of_yaml() -> None:
+    text = f"%YAML 1.1\n---\n{POD}...\n%YAML 1.1\n---\n{POD.replace('name: ', 'name: other-', 1)}"
+    assert preview(text).stdout.count(": granted") == 2
+
+
+def test_lines_of_a_text_may_begin_with_a_percent_sign() -> None:
+    assert "granted" in preview(POD.replace("name: main", 'name: main\n    args: ["a\n%d b"]')).stdout
 
 
 def test_braces_in_a_text_are_none() -> None:
