@@ -16,7 +16,8 @@ LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
 
 _INVALID = "invalid YAML: "
-_HELM = re.compile(r"\{\{.*\}\}")  # of a template; Argo has it too, in texts that are valid YAML
+# Of a template; Argo has it too, in texts that are valid YAML. Up to the next {{, so that each is looked at once.
+_HELM = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}")
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 

@@ -128,6 +128,13 @@ def test_a_helm_template_is_said_to_be_one(text: str, line: int) -> None:
     assert said.endswith('}}" is of a Helm template: give what helm template prints of the chart')
 
 
+@pytest.mark.parametrize("opening", ["{{ ", "{"])
+def test_braces_that_nothing_closes_cost_little(opening: str) -> None:
+    start = time.monotonic()
+    assert "a quote is not closed" in unreadable('kind: "' + opening * (900_000 // len(opening)))
+    assert time.monotonic() - start < 5
+
+
 def test_each_document_may_say_its_version_of_yaml() -> None:
     text = f"%YAML 1.1\n---\n{POD}...\n%YAML 1.1\n---\n{POD.replace('name: ', 'name: other-', 1)}"
     assert preview(text).stdout.count(": granted") == 2
