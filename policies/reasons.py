@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from policies.contract import DRA, MILLI_PER_GPU, MPS, PARTITION, WHOLE
 from policies.device_names import device_name, is_instance, profile_of_device
+from policies.errors import quoted
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Untouched
 from policies.kind import Kind
 from policies.policy import EffectivePolicy
@@ -39,25 +40,25 @@ def _policy(policy: EffectivePolicy) -> str:
 
 
 def _container(granted: ContainerGrant, grant: Grant) -> Iterator[str]:
-    name, per_gpu, vgpus = granted.slot.name, grant.vgpus_per_gpu, granted.vgpus
-    rules = grant.policy.policy.share
+    name, per_gpu, vgpus = quoted(granted.slot.name, 63), grant.vgpus_per_gpu, granted.vgpus
+    by, rules = quoted(granted.asked_by, 100)[1:-1], grant.policy.policy.share
     allowed = f"{rules.minimum} ({grant.policy.source('share.minimum')}) to {rules.maximum} "
     allowed += f"({grant.policy.source('share.maximum')}) is allowed"
     if granted.share is None:
         asked = Kind(grant.strategy, grant.resource, per_gpu, device=grant.device).counted(vgpus)
         share = "" if grant.strategy in (WHOLE, PARTITION) else f", that is {granted.share_text} of a GPU"
-        yield f'Container "{name}" asks for {asked} by its limit {granted.asked_by}{share}; {allowed}.'
+        yield f"Container {name} asks for {asked} by its limit {by}{share}; {allowed}."
     elif grant.strategy == WHOLE:
-        yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
+        yield f"Container {name} asks for {granted.share} of a GPU by {by}; {allowed}."
         yield f"  {'A MIG instance' if is_instance(grant.device) else 'Whole GPUs'}: {_in_limits(granted)}."
     elif grant.strategy == PARTITION:
-        yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
+        yield f"Container {name} asks for {granted.share} of a GPU by {by}; {allowed}."
         held = "Whole devices" if vgpus > MILLI_PER_GPU else f"The smallest that holds it, {milli_text(vgpus)} of a GPU"
         yield f"  {held}: {_in_limits(granted)}."
     else:
         exact = milli_text(granted.share * per_gpu)
         rounding = "" if granted.share.is_exact(per_gpu) else f", rounded up to {vgpus}"
-        yield f'Container "{name}" asks for {granted.share} of a GPU by {granted.asked_by}; {allowed}.'
+        yield f"Container {name} asks for {granted.share} of a GPU by {by}; {allowed}."
         of = "MIG instance" if is_instance(grant.device) else "GPU"
         yield f"  {granted.share} x {per_gpu} vGPUs per {of} = {exact}{rounding}: {_in_limits(granted)}."
     yield from (f"  {line}" for line in _memory(granted, grant))
@@ -135,7 +136,7 @@ def _pod(grant: Grant) -> Iterator[str]:
     else:
         yield "The GPU is time-sliced: no MPS, and no limit on memory but the framework's own."
     if grant.hidden:
-        names = ", ".join(f'"{one.slot.name}"' for one in grant.hidden)
+        names = ", ".join(quoted(one.slot.name, 63) for one in grant.hidden)
         yield f"Without a share, so no GPU is visible in: {names}."
 
 

@@ -26,8 +26,9 @@ def _value(value: object) -> str:
         case bool():
             return str(value).lower()
         case dict():
-            return "{" + ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) + "}"
+            return "{" + ", ".join(f"{_value(key)}: {_value(inner)}" for key, inner in value.items()) + "}"
         case list():
             return "[" + ", ".join(_value(inner) for inner in value) + "]"
         case _:
-            return str(value)
+            text = str(value)
+            return text if text.isprintable() else ascii(text)[1:-1]

@@ -44,7 +44,7 @@ def near_misses(document: dict[str, Any]) -> Iterator[str]:
         known = meant(key)
         if known is not None:
             kind = "label" if is_label else "annotation"
-            yield f"the {kind} {_shown(key)} means nothing to gpu-share: did you mean the annotation {known}?"
+            yield f"the {kind} {_shown(key)} means nothing to gpu-share: did you mean the annotation {_shown(known)}?"
 
 
 def meant(key: str) -> str | None:
@@ -75,4 +75,4 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _shown(key: str) -> str:
-    return quoted(key, 80)[1:-1]
+    return quoted(key, 200)[1:-1]

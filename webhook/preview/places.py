@@ -38,13 +38,17 @@ class Found(msgspec.Struct, frozen=True):
 
 def written(steps: tuple[Step, ...]) -> str:
     """Write steps as a path."""
-    parts = (f"[{step}]" if isinstance(step, int) else f".{quoted(step, 80)[1:-1]}" for step in steps)
+    parts = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in steps)
     return "".join(parts).removeprefix(".")
 
 
 def pattern(steps: tuple[Step, ...]) -> str:
     """Write steps as a path with `*` for each item of a list, as `--pod-path` takes it."""
-    return ".".join("*" if isinstance(step, int) else step for step in steps)
+    return ".".join("*" if isinstance(step, int) else _shown(step) for step in steps)
+
+
+def _shown(key: str) -> str:
+    return quoted(key, 80)[1:-1]
 
 
 def mappings_at(document: dict[str, Any], node: yaml.Node, path: str) -> Iterator[Found]:

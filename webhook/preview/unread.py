@@ -15,7 +15,11 @@ def misplaced(document: Fields, read: Sequence[Fields], place: str) -> Iterator[
     mappings = {id(source.get("annotations")) for source in read}
     for steps, annotations, key in requests_in(document):
         if id(annotations) not in mappings:
-            where = f"on the {document['kind']}" if steps == ("metadata", "annotations") else f"at {written(steps)}"
+            where = (
+                f"on the {quoted(document['kind'], 63)[1:-1]}"
+                if steps == ("metadata", "annotations")
+                else f"at {written(steps)}"
+            )
             yield f"{quoted(key, 80)[1:-1]} is {where}; move it to {place}"
 
 

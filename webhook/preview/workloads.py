@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Part)
 class Workload(msgspec.Struct):
     """One pod in an object."""
 
-    kind: str
+    kind: str  # printable
     name: str
     namespace: str | None  # as written
     document: Fields  # the whole object, changed in place by `replace_pod`
@@ -137,7 +137,7 @@ def _workload(found: Found, document: Fields, node: yaml.Node, file: str, known:
         return None
     _fill_empty(pod)
     return Workload(
-        kind=document["kind"],
+        kind=quoted(document["kind"], 63)[1:-1],
         name=metadata.name or metadata.generate_name or "(no name)",
         namespace=metadata.namespace or None,
         document=document,
@@ -187,10 +187,10 @@ def _check_annotations(source: Fields, document: Fields, node: yaml.Node, file: 
         if value is None or isinstance(value, str):
             continue
         steps = (*steps_to(document, annotations), str(key))
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        shown = quoted(str(value).lower() if isinstance(value, bool) else str(value), 80)
         raise UnreadableError(
-            f"{file}:{line_of(node, [*steps])}: {'.'.join(map(str, steps))}: expected a string, got {shown} without "
-            f'quotes, which the API server rejects: write {key}: "{shown}"'
+            f"{file}:{line_of(node, [*steps])}: {written(steps)}: expected a string, got {shown[1:-1]} without "
+            f"quotes, which the API server rejects: write {quoted(str(key), 80)[1:-1]}: {shown}"
         )
 
 
@@ -236,4 +236,4 @@ def _parse(pod: Fields, found: Found, file: str) -> Pod:
 def shown_name(workload: Workload, namespace: str) -> str:
     """How messages call it: `Deployment team-vision/detector`."""
     at = f", {workload.path}" if workload.path else ""
-    return f"{workload.kind} {namespace}/{quoted(workload.name, 253)[1:-1]}{at}"
+    return f"{workload.kind} {quoted(namespace, 63)[1:-1]}/{quoted(workload.name, 253)[1:-1]}{at}"
