@@ -29,7 +29,14 @@ _KINDS: Final = {
     "job": ("batch/v1", "jobs"),
     "cronjob": ("batch/v1", "cronjobs"),
 }
-_SHORT: Final = {"deploy": "deployment", "sts": "statefulset", "ds": "daemonset", "rs": "replicaset", "cj": "cronjob"}
+_SHORT: Final = {  # as kubectl has them
+    "po": "pod",
+    "deploy": "deployment",
+    "sts": "statefulset",
+    "ds": "daemonset",
+    "rs": "replicaset",
+    "cj": "cronjob",
+}
 _NOT_FOUND: Final = 404
 
 
@@ -81,7 +88,7 @@ def _named(name: str) -> tuple[str, str]:
     kind, slash, rest = name.partition("/")
     if not slash and name:
         return "", name
-    kind = _SHORT.get(kind.lower().rstrip("s"), kind.lower().rstrip("s"))
+    kind = _SHORT.get(kind.lower(), kind.lower().removesuffix("s"))
     if kind not in (*_KINDS, "pod") or not rest:
         raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {', '.join(_KINDS)} with / and its name")
     return kind, rest

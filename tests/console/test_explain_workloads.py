@@ -36,6 +36,10 @@ def made_by(path: str, **said: Any) -> StandIn:
         ("resnet", "apps/v1/namespaces/team-vision/deployments/resnet", ("ReplicaSet", "resnet-5d")),
         ("job/train", "batch/v1/namespaces/team-vision/jobs/train", ("Job", "train")),
         ("statefulsets/db", "apps/v1/namespaces/team-vision/statefulsets/db", ("StatefulSet", "db")),
+        ("sts/db", "apps/v1/namespaces/team-vision/statefulsets/db", ("StatefulSet", "db")),
+        ("ds/agent", "apps/v1/namespaces/team-vision/daemonsets/agent", ("DaemonSet", "agent")),
+        ("rs/resnet-5d", "apps/v1/namespaces/team-vision/replicasets/resnet-5d", ("ReplicaSet", "resnet-5d")),
+        ("cj/train", "batch/v1/namespaces/team-vision/cronjobs/train", ("Job", "train-1")),
     ],
 )
 def test_what_makes_pods_stands_for_them(asked: Asked, name: str, path: str, owner: tuple[str, str]) -> None:
@@ -46,6 +50,11 @@ def test_what_makes_pods_stands_for_them(asked: Asked, name: str, path: str, own
     assert [line for line in text.splitlines() if line.startswith("Pod ")] == [
         f"Pod team-vision/{one}: Running on gpu-a for 5 min" for one in ("resnet-0", "resnet-1")
     ]
+
+
+@pytest.mark.parametrize("name", ["po/resnet-0", "pod/resnet-0", "pods/resnet-0"])
+def test_a_pod_has_the_names_that_kubectl_takes(asked: Asked, name: str) -> None:
+    assert explain(asked, known(pod("resnet-0")), name).startswith("Pod team-vision/resnet-0: Running")
 
 
 def test_without_pods_there_is_the_denial(asked: Asked) -> None:
