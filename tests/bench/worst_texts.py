@@ -126,6 +126,10 @@ def shell_texts(size: int) -> Iterator[Worst]:
         ("brackets that close nothing", ["sh", "-c", f"x ${{A[{filled(']a', size)}}}"]),
     ):
         yield name, pod("0.2", container(command=words, env=env(1)))
+    for tool in ("basename", "date", "mktemp", "printf", "seq", "stat -c %s", "sed"):
+        for unit in ("1", "1-", "%d", "a/", "0."):
+            text = f"x $({tool} {filled(unit, min(size, 44_000))}{'/' * (unit != 'a/')})"  # longer ones are not read
+            yield f"{tool} of {unit!a}", pod("0.2", container(command=["bash", "-c", text]))
     for unit in ("a;", "`a`", "eval a;", "'a' "):
         text = f"$A;{filled(unit, size // 100)}"
         many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(100)]

@@ -36,15 +36,19 @@ _PRINTED: Final = r"%(?:0[0-9]{1,3})?d|%x|%\.[0-9]f"  # never empty
 _SIGN: Final = rf"[\w./:]|{_PRINTED}"
 # A dash stands behind what is never empty: in each line, since the words that are left begin the format anew. And a
 # digit or a dash is in it behind all directories, so that it names neither a variable of a setting nor `sudo`.
-_FORMAT = re.compile(rf"(?=.*(?:[0-9-]|%d)[^/]*\Z)(?:(?:{_SIGN})(?:{_SIGN}|-|%s)*+|(?:{_SIGN}|%s)++)(?:\\n)?", re.ASCII)
+_HAS_NUMBER: Final = r"(?:[^/]*+/)*+(?:[^/0-9%-]|%(?!d))*+(?:[0-9-]|%d)"
+_FORMAT = re.compile(rf"(?={_HAS_NUMBER})(?:(?:{_SIGN})(?:{_SIGN}|-|%s)*+|(?:{_SIGN}|%s)++)(?:\\n)?", re.ASCII)
 _FORMATTED = re.compile(rf"{_NUMBER}|(?!.*[/=]){_PATH}", re.ASCII)
 _OF_FILE = re.compile(_PATH, re.ASCII)
+_LONGEST: Final = 256  # characters of an operand
 _COUNTED: Final = 3  # -c, a pattern and a file; of several, grep writes the names
 
 
 def writes_a_value(words: Sequence[str]) -> bool:
     """Whether what a tool writes cannot begin an option and has no space."""
     name, operands = words[0].rpartition("/")[2], words[1:]
+    if any(len(one) > _LONGEST for one in operands):
+        return False
     if form := _OPERANDS.get(name):
         is_range = name != "shuf" or any(one.startswith("-i") for one in operands)  # else of the lines that it reads
         return is_range and all(map(form.fullmatch, operands))

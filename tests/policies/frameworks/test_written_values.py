@@ -35,6 +35,7 @@ OTHERS = [
     ["printf", "%s", "a b"], ["printf", "%s%s", "XLA_PYTHON_CLIENT_", "MEM_FRACTION=0.95"], ["printf", "%d", "-1"],
     ["printf", "%s=%s", "A", "0.95"], ["printf", "su%s", "do"], ["printf", "/usr-1/bin/%s", "sudo"],
     ["printf", "r-%s", "/sudo"], ["printf", "su%xo", "13"], ["printf", "s%02xo", "13"],
+    ["printf", "1" * 257], ["mktemp", "-u", "a" * 257],
 ]  # fmt: skip
 
 
