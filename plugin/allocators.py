@@ -1,6 +1,7 @@
 """Who allocates each GPU of a node: the kubelet with the device plugin, or the scheduler by DRA. One of the two."""
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +13,17 @@ from plugin.shares.handover import HandoverSettings
 from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from policies.contract import DRA, Allocation
+from policies.contract import DEVICE_PLUGIN, DRA, Allocation
 
 if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
 
+_log = logging.getLogger(__name__)
+
 AllocationOf = Callable[[Gpu], Allocation]
 Publish = Callable[[Sequence[SharedGpu]], None]
 LookForDevices = Callable[[Sequence[SharedGpu], str], str]
+Held = Callable[[], Mapping[Allocation, Collection[str]]]  # the GPUs, by UUID, of which containers hold something
 ReadTenants = Callable[[], tuple[Tenant, ...]]
 
 
@@ -94,6 +98,11 @@ def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenan
     return located
 
 
+def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver | None") -> Held:
+    """Make the function that says of which GPUs containers hold something, and from whom they have it."""
+    return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: driver.held_gpus() if driver is not None else ()}
+
+
 def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Callable[[int], None]:
     """Make the function that has all GPUs divided by another number; it raises PluginError where one cannot be."""
 
@@ -106,17 +115,24 @@ def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Ca
 
 
 class Allocators:
-    """Gives each GPU to the one who allocates it; that stays, though its number can become another's."""
+    """
+    Gives each GPU to the one who allocates it; that stays, though its number can become another's.
 
-    def __init__(self, allocation_of: AllocationOf, *, to_device_plugin: Publish, to_dra: Publish) -> None:
+    A plugin that starts knows numbers alone. So while containers hold something of a GPU, it is with whom they have it
+    from, whatever is said of its number.
+    """
+
+    def __init__(self, allocation_of: AllocationOf, *, held: Held, to_device_plugin: Publish, to_dra: Publish) -> None:
         self._allocation_of = allocation_of
+        self._held = held
         self._to_device_plugin = to_device_plugin
         self._to_dra = to_dra
-        self._allocations: dict[str, Allocation] = {}
+        self._allocations: dict[str, Allocation] = {}  # as `nodes` says
+        self._kept: dict[str, Allocation] = {}  # otherwise
 
     def by_plugin(self, gpu: Gpu) -> bool:
         """Whether the kubelet allocates a GPU, with the device plugin."""
-        return (self._allocations.get(gpu.uuid) or self._allocation_of(gpu)) != DRA
+        return (self._kept.get(gpu.uuid) or self._allocations.get(gpu.uuid) or self._allocation_of(gpu)) != DRA
 
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
@@ -125,8 +141,19 @@ class Allocators:
         Raises:
             PluginError: If one that is new cannot be advertised; it is tried again the next time.
         """
+        held = self._held()
         for one in gpus:
             if one.gpu.uuid not in self._allocations:
                 self._allocations[one.gpu.uuid] = self._allocation_of(one.gpu)
-        self._to_dra([one for one in gpus if self._allocations[one.gpu.uuid] == DRA])
-        self._to_device_plugin([one for one in gpus if self._allocations[one.gpu.uuid] != DRA])
+            self._keep(one.gpu.uuid, [by for by, uuids in held.items() if one.gpu.uuid in uuids])
+        self._to_dra([one for one in gpus if not self.by_plugin(one.gpu)])
+        self._to_device_plugin([one for one in gpus if self.by_plugin(one.gpu)])
+
+    def _keep(self, uuid: str, held_by: Sequence[Allocation]) -> None:
+        wanted = self._allocations[uuid]
+        if not held_by or wanted in held_by:
+            self._kept.pop(uuid, None)
+        elif uuid not in self._kept:
+            self._kept[uuid] = held_by[0]
+            reason = f"containers hold shares of it by {held_by[0]}, and by `nodes` it is one of {wanted} now"
+            _log.warning("a GPU stays with who has allocated it", extra={"gpu": uuid, "reason": reason})

@@ -10,7 +10,16 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from plugin.allocators import Allocators, DraPlaces, allocations, dividing, dra_driver, located_with_dra, told_with_dra
+from plugin.allocators import (
+    Allocators,
+    DraPlaces,
+    allocations,
+    dividing,
+    dra_driver,
+    held_of,
+    located_with_dra,
+    told_with_dra,
+)
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.health.inventory import GpuInventory
@@ -148,6 +157,7 @@ def _reconciler(
     inventory = restored_inventory(settings, node.strategy_of)
     allocators = Allocators(
         allocations(node.cluster, node_name=settings.node_name, default=settings.allocation),
+        held=held_of(node.held.gpus, driver),
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
     )

@@ -74,6 +74,10 @@ class HeldVgpus:
         # What nobody has said of a vGPU can be anything.
         return HeldGrids(grids, is_complete and all(one.gpu and one.of for one in holdings.held().values()))
 
+    def gpus(self) -> frozenset[str]:
+        """Name the GPUs of which containers hold something, by UUID."""
+        return frozenset(self._holdings.by_gpu())
+
     @property
     def unwritten(self) -> str:
         """Why nothing can be allocated: it cannot be written what is held. Empty if it can."""
