@@ -125,7 +125,7 @@ def wanted_devices(allocated: Sequence[Allocated], devices: Mapping[str, Device]
     Find what was allocated among this node's *devices*, by name.
 
     Raises:
-        ClaimError: If a device is gone, is of another class by now, or is void.
+        ClaimError: If a device is gone, is of another class by now, is void, or one of its GPUs is gone.
     """
     return tuple(_wanted(one, devices) for one in allocated)
 
@@ -164,6 +164,9 @@ def _wanted(allocated: Allocated, devices: Mapping[str, Device]) -> Wanted:
             f"it asks for the class {allocated.device_class!r} and has a device of {device.size.device_class}: the GPU "
             "is another device in _cluster.yaml by now: delete the pod, it is scheduled again"
         )
+    if device.missing:
+        gone = " and ".join(device.missing)
+        raise ClaimError(f"{gone} is gone from this node: delete the pod, it is scheduled again")
     if device.is_void:
         raise ClaimError(
             f"its device is of {device.size.device_class}, and the GPU is shared otherwise, or is another device, in "

@@ -18,6 +18,7 @@ from plugin.shares.strategy import SharedGpu
 from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SharingStrategy
 from policies.sizes import Size, size_of
 
+_GONE = "NVML does not list it"
 _LONGEST_NAME = 63  # of a device: a label of DNS
 _MOST_GROUPS = 70  # of one number of GPUs: 4 of 8, in every combination
 
@@ -32,11 +33,17 @@ class Device:
     part: Fraction  # that it takes of each of its GPUs: a size is rounded down to thousandths
     is_earlier: bool = False  # it would not be made by now: somebody holds it, or may have been allocated it
     is_void: bool = False  # nobody is given it any more: its GPU is shared in another way, or another device, by now
+    missing: tuple[str, ...] = ()  # UUIDs of those of its GPUs that nobody lists any more
 
     @property
     def milli_of_each(self) -> int:
         """What it takes of each of its GPUs, in thousandths for people."""
         return min(self.size.milli, MILLI_PER_GPU)
+
+    def fault(self, faults: Mapping[str, str]) -> str:
+        """Say what is wrong with its GPUs, of which *faults* says it by UUID; empty if nothing is."""
+        of_gpus = {gpu.uuid: faults[gpu.uuid] for gpu in self.gpus if gpu.uuid in faults}
+        return "; ".join(f"{uuid}: {why}" for uuid, why in (of_gpus | dict.fromkeys(self.missing, _GONE)).items())
 
 
 def devices_of(
@@ -63,12 +70,17 @@ def devices_of(
         size = device.size
         is_void = any((gpu.uuid, size.strategy, size.device) not in ways for gpu in device.gpus)
         by_name.setdefault(device.name, replace(device, is_earlier=True, is_void=is_void))
+    strategies = {grid.gpu: grid.strategy for grid in now}
     for name, (size, part, uuids) in sorted(kept.items()):
         made = by_name.get(name)
-        is_made = made is not None and (made.size, made.part) == (size, part)
+        is_made = made is not None and not made.is_earlier and (made.size, made.part) == (size, part)
         known = tuple(by_uuid[uuid] for uuid in uuids if uuid in by_uuid)
         if not is_made and known:
-            by_name[name] = Device(name=name, size=size, gpus=known, part=part, is_earlier=True)
+            missing = tuple(uuid for uuid in uuids if uuid not in by_uuid)
+            is_void = any(strategies[gpu.uuid] != size.strategy for gpu in known)
+            by_name[name] = Device(
+                name=name, size=size, gpus=known, part=part, is_earlier=True, is_void=is_void, missing=missing
+            )
     return tuple(by_name.values())
 
 

@@ -117,6 +117,10 @@ class DraDriver:
             found = self._devices.get(device)
         return {gpu.uuid: found.milli_of_each for gpu in found.gpus} if found else {}
 
+    def held_gpus(self) -> frozenset[str]:
+        """Name the GPUs of which claims hold something, by UUID."""
+        return frozenset(uuid for _, _, uuids in self._preparations.kept().values() for uuid in uuids)
+
     @staticmethod
     def check_grid(vgpus_per_gpu: int) -> None:
         """
@@ -148,7 +152,7 @@ class DraDriver:
         with self._lock:
             self._devices = {device.name: device for device in devices}
             self._shared = shared
-        self._health.set_states([DeviceState(name=one.name, why=_fault(one, faults)) for one in devices])
+        self._health.set_states([DeviceState(name=one.name, why=one.fault(faults)) for one in devices])
         self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
         self._published = state
 
@@ -243,7 +247,3 @@ class DraDriver:
             return bool(self._api.get(path)["metadata"]["uid"] != uid)
         except ApiError:
             return True
-
-
-def _fault(device: Device, faults: dict[str, str]) -> str:
-    return "; ".join(f"{gpu.uuid}: {faults[gpu.uuid]}" for gpu in device.gpus if gpu.uuid in faults)

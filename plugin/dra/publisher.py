@@ -107,6 +107,7 @@ class Publisher:
                 self._say(error)
         else:
             self.problem, self._retry_seconds, self._is_published = "", _FIRST_RETRY_SECONDS, True
+            self._not_before = 0.0
             return _LOOK_SECONDS
         seconds, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
         self._not_before = monotonic() + seconds

@@ -51,7 +51,9 @@ def slice_specs(
     Where there is no device, one slice says so: with none at all the node would look as if it had no driver.
     """
     gpus = sorted((one.gpu for one in shared), key=lambda gpu: gpu.index)
-    sets = {gpu.label: f"gpus-{number // _MOST_COUNTERS}" for number, gpu in enumerate(gpus)}
+    # A device is in one set. MIG instances, which are in none with others, come last.
+    in_order = sorted(gpus, key=lambda gpu: gpu.instance is not None)
+    sets = {gpu.label: f"gpus-{number // _MOST_COUNTERS}" for number, gpu in enumerate(in_order)}
     written = [
         _device(device, sets, {one.gpu.uuid: one.why for one in shared}, driver_version)
         for device in devices
@@ -110,7 +112,7 @@ def _device(device: Device, sets: Mapping[str, str], faults: Mapping[str, str], 
         "consumesCounters": [{"counterSet": sets[device.gpus[0].label], "counters": counters}],
     }
     taints = [EARLIER_TAINT] if device.is_earlier else []
-    if any(faults.get(gpu.uuid) for gpu in device.gpus):
+    if device.missing or any(faults.get(gpu.uuid) for gpu in device.gpus):
         taints.append(UNHEALTHY_TAINT)
     if taints:
         made["taints"] = [{"key": key, "effect": "NoSchedule"} for key in taints]

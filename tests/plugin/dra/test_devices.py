@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugin.dra.claims import Allocated, wanted_devices
 from plugin.dra.devices import devices_of
+from plugin.dra.grids import Grid
 from plugin.dra.slices import slice_specs
+from plugin.errors import ClaimError
 from plugin.gpus.gpu import Gpu
 from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.gpus import simulated_node
@@ -83,8 +86,22 @@ def test_what_is_held_of_several_gpus_of_which_one_is_gone_still_counts_for_the_
     kept = {pair.name: (pair.size, pair.part, tuple(gpu.uuid for gpu in pair.gpus))}
     (left, held) = devices_of(shared(1, "whole"), division=divided(), kept=kept)
     assert left.size.milli == 1000
-    assert held == replace(pair, gpus=left.gpus, is_earlier=True)
+    assert held == replace(pair, gpus=left.gpus, is_earlier=True, missing=("GPU-00000001",))
+    assert held.fault({"GPU-00000000": "XID 79"}) == "GPU-00000000: XID 79; GPU-00000001: NVML does not list it"
+    with pytest.raises(ClaimError, match=r"GPU-00000001 is gone from this node: delete the pod"):
+        wanted_devices([Allocated(request="r", name=pair.name, device_class=pair.size.device_class)], {pair.name: held})
     assert pair in devices_of(shared(2, "whole"), division=divided(), kept=kept)
+
+
+@pytest.mark.parametrize(("strategy", "is_void"), [("mps", False), ("time-slicing", True)])
+def test_what_is_held_is_prepared_anew_where_its_gpu_has_its_strategy_still(
+    strategy: SharingStrategy, *, is_void: bool
+) -> None:
+    kept = {"gpu-00000000-300m-0": (Size("mps", 300, "model-t4"), Fraction(3, 10), ("GPU-00000000",))}
+    before = Grid(gpu="GPU-00000000", strategy="mps", device="model-t4", parts=10)
+    for earlier in ([], [before]):
+        devices = devices_of(shared(1, strategy), division=divided(4), kept=kept, earlier=earlier)
+        assert [one.is_void for one in devices if one.name in kept] == [is_void]
 
 
 @pytest.mark.parametrize("strategy", ["mps", "time-slicing", "whole"])

@@ -29,7 +29,7 @@ NUMBERS = (3, 7, 10, 24)
 LOST = f"{gpu(1).label}-"
 RULE = NodeRule(indexes=(0,), device="big", vgpus_per_gpu=4)
 OF_PODS = ["allocate", "allocate", "prepare", "end", "delete", "delete by force"]
-OF_NODES = ["divide", "restart", "name", "share otherwise", "lose a gpu"]
+OF_NODES = ["divide", "restart", "reboot", "name", "share otherwise", "lose a gpu"]
 STEPS = st.lists(st.tuples(st.sampled_from([*OF_PODS, *OF_NODES]), st.integers(0, 30)), max_size=40)
 
 
@@ -57,6 +57,7 @@ class Walk:
         self.store = Store()
         self.number = 10
         self.gpus = 2
+        self.boot = 0
         self.rules: tuple[NodeRule, ...] = ()
         self.strategy: Literal["mps", "time-slicing"] = "mps"
         self.allocated: list[Object] = []
@@ -73,7 +74,7 @@ class Walk:
         self.division = divided(self.number, *self.rules)
         cluster = Cluster(vgpus_per_gpu=self.number, nodes=self.rules)
         api: Any = Api(self.store)
-        self.driver = DraDriver(places, cluster, self.division, api, boot_id="boot")
+        self.driver = DraDriver(places, cluster, self.division, api, boot_id=f"boot {self.boot}")
 
     def publish(self) -> None:
         self.division.set_vgpus_per_gpu(self.number)
@@ -102,7 +103,7 @@ class Walk:
                 self.scheduler.release(self.prepared.pop(number % len(self.prepared)))
             case "divide":
                 self.number = NUMBERS[number % len(NUMBERS)]
-            case "restart" | "name" | "share otherwise" | "lose a gpu":
+            case "restart" | "reboot" | "name" | "share otherwise" | "lose a gpu":
                 self.start_otherwise(what)
         self.publish()
 
@@ -111,6 +112,10 @@ class Walk:
             self.rules = () if self.rules else (RULE,)
         if what == "share otherwise":
             self.strategy = "mps" if self.strategy == "time-slicing" else "time-slicing"
+        if what == "reboot":  # the kubelet has all claims prepared again
+            self.boot += 1
+            self.allocated += self.prepared
+            self.prepared.clear()
         if what == "lose a gpu":  # or find it again
             for claim in [one for one in self.allocated if device_of(one).startswith("gpus-")]:
                 self.allocated.remove(claim)
@@ -129,11 +134,12 @@ class Walk:
         place = {"uid": metadata["uid"], "namespace": metadata["namespace"], "name": metadata["name"]}
         with Calls().begin(lambda: True) as call:
             try:
-                self.driver.prepare(call, **place, wait_seconds=0)
+                (given,) = self.driver.prepare(call, **place, wait_seconds=0).devices
             except ClaimError as error:
                 assert EXPECTED.search(str(error))  # noqa: PT017
                 self.allocated.append(claim)
             else:
+                assert len(given.gpus) == (2 if device_of(claim).startswith("gpus-") else 1)
                 self.prepared.append(claim)
 
     def unprepare(self, claim: Object) -> None:

@@ -120,11 +120,14 @@ def test_a_generation_that_was_begun_with_something_else_is_not(api: Api) -> Non
 
 def test_what_has_failed_is_tried_again_when_its_time_comes_and_at_once_when_there_is_something_new(api: Api) -> None:
     tried: list[Any] = []
+    is_full = [True]
 
     class Full(Api):
         def create(self, path: str, body: Any) -> Any:
             tried.append((path, body))
-            raise ApiError("no room", status=507)
+            if is_full:
+                raise ApiError("no room", status=507)
+            return super().create(path, body)
 
     publisher = Publisher(Full(api.store), node=NODE)
     thread = Thread(target=publisher.run)
@@ -140,6 +143,13 @@ def test_what_has_failed_is_tried_again_when_its_time_comes_and_at_once_when_the
         publisher.publish(specs(2))
         wait_until(lambda: len(tried) == 2)
         wait_until(lambda: len(tried) == 3)
+        is_full.clear()
+        publisher.publish(specs(3))
+        wait_until(lambda: len(api.store.below(SLICES)) == len(specs(3)))
+        api.store.remove(f"{SLICES}/{slice_name(NODE, 1)}")
+        tried.clear()
+        publisher.look()
+        wait_until(lambda: len(tried) == 1, timeout_seconds=1)
     finally:
         publisher.stop()
         thread.join()

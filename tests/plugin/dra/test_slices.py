@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from plugin.dra.devices import devices_of
 from plugin.dra.slices import Spec, is_same, slice_name, slice_specs
 from plugin.simulated.api_server import Store
+from plugin.simulated.gpus import simulated_node
 from policies.contract import SharingStrategy
 from policies.sizes import Size, size_of
-from tests.plugin.dra.gpus import divided, shared
+from tests.plugin.dra.gpus import Shared, divided, gpu, shared
 from tests.plugin.dra.prepared import device as prepared_device
 
 
@@ -122,3 +123,12 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, list):  # the first and the last stand for all
         return [place for key in {0, len(value) - 1} for place in _places(value[key], (*path, key))]
     return [path]
+
+
+def test_several_gpus_are_offered_together_however_many_mig_instances_their_node_has() -> None:
+    instances = [Shared(one) for one in simulated_node("12xH100:7x1g.10gb").instances]
+    whole = [Shared(gpu(index), "whole") for index in (0, 90)]
+    devices = devices_of([*whole, *instances], division=divided(1), kept={})
+    (pair,) = (one.name for one in devices if len(one.gpus) > 1)
+    specs = slice_specs(devices, [*whole, *instances], node="n", driver_version="1")
+    assert pair in {one["name"] for spec in specs for one in spec.get("devices", ())}
