@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.installation import Installation
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.test_kinds import has_a_share
@@ -36,6 +36,9 @@ def place_of(installed: Installation, cluster: Cluster, level: str) -> Iterator[
         made.append(place)
         labels = {"metadata": {"labels": {ENFORCE: level}}}
         assert cluster.api.ask("PATCH", f"/api/v1/namespaces/{name}", labels).ok
+        # Which of the two webhooks is called follows what the API server has heard of the namespace.
+        forbidden = pod(None, container(securityContext={"privileged": True}))
+        eventually(lambda: not place.create(forbidden, dry_run=True).ok, what="the API server knows the level")
         return place
 
     yield make
