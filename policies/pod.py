@@ -215,6 +215,11 @@ class Pod(Part, frozen=True, gc=False):
     metadata: Metadata = NO_METADATA
 
 
+def unbound(pod: Pod) -> Pod:
+    """Give a pod of a cluster as it was before the scheduler chose its node."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=None))
+
+
 class Slot(msgspec.Struct, frozen=True, gc=False):
     """A container and where it stands in its pod."""
 

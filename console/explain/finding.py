@@ -159,8 +159,8 @@ def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision 
         pod = decoder(rules.Pod).decode(content)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return None, Unseen(what="a decision", why=Shown(f"the pod cannot be read: {error}"))
-    pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=None))  # the scheduler's word
-    return decide(pod, namespace, policies, restricted=labels.get(POD_SECURITY_LABEL) in RESTRICTED_LEVELS), None
+    is_restricted = labels.get(POD_SECURITY_LABEL) in RESTRICTED_LEVELS
+    return decide(rules.unbound(pod), namespace, policies, restricted=is_restricted), None
 
 
 def _asked(pod: Pod) -> tuple[str, ...]:

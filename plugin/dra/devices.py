@@ -65,19 +65,18 @@ def devices_of(
     by_uuid = {one.gpu.uuid: one.gpu for one in sorted(shared, key=lambda one: one.gpu.index)}
     now = grids_of(shared, division)
     by_name = {device.name: device for device in _of_grids(now, by_uuid)}
-    ways = {(grid.gpu, grid.strategy, grid.device) for grid in now}
+    ways = {grid.gpu: (grid.strategy, grid.device) for grid in now}
     for device in _of_grids((*now, *(grid for grid in earlier if grid.gpu in by_uuid)), by_uuid):
         size = device.size
-        is_void = any((gpu.uuid, size.strategy, size.device) not in ways for gpu in device.gpus)
+        is_void = any(ways[gpu.uuid] != (size.strategy, size.device) for gpu in device.gpus)
         by_name.setdefault(device.name, replace(device, is_earlier=True, is_void=is_void))
-    strategies = {grid.gpu: grid.strategy for grid in now}
     for name, (size, part, uuids) in sorted(kept.items()):
         made = by_name.get(name)
         is_made = made is not None and not made.is_earlier and (made.size, made.part) == (size, part)
         known = tuple(by_uuid[uuid] for uuid in uuids if uuid in by_uuid)
         if not is_made and known:
             missing = tuple(uuid for uuid in uuids if uuid not in by_uuid)
-            is_void = any(strategies[gpu.uuid] != size.strategy for gpu in known)
+            is_void = any(ways[gpu.uuid][0] != size.strategy for gpu in known)
             by_name[name] = Device(
                 name=name, size=size, gpus=known, part=part, is_earlier=True, is_void=is_void, missing=missing
             )

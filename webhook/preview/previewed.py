@@ -9,7 +9,7 @@ import msgspec
 
 from policies.decision import decide
 from policies.grant import Decision, Denied, Grant
-from policies.pod import Pod
+from policies.pod import unbound
 from policies.policy_set import PolicySet
 from policies.reasons import reasons
 from webhook.patch import Operation, operations
@@ -60,19 +60,12 @@ def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
 
 def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> Previewed:
     place = namespace or workload.namespace or "default"
-    decision = decide(_as_created(workload), place, policies)
+    is_of_cluster = bool((workload.pod.get("metadata") or {}).get("uid"))
+    decision = decide(unbound(workload.parsed) if is_of_cluster else workload.parsed, place, policies)
     made = operations(workload.parsed, decision) if isinstance(decision, Grant) else []
     before = workload.pod if isinstance(decision, Denied) else workload.sent
     earlier = tuple(earlier_grants(workload.pod, policies.cluster))
     return Previewed(workload, place, decision, made, patch_pod(before, made), earlier)
-
-
-def _as_created(workload: Workload) -> Pod:
-    """Give the pod without its node where a cluster has it already: that is the scheduler's word."""
-    pod = workload.parsed
-    if not (workload.pod.get("metadata") or {}).get("uid"):
-        return pod
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=None))
 
 
 def examples(directory: Path, policies: PolicySet) -> Iterator[SentExample]:
