@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import NumberOf
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
@@ -27,11 +28,11 @@ Held = Callable[[], Mapping[Allocation, Collection[str]]]  # the GPUs, by UUID, 
 ReadTenants = Callable[[], tuple[Tenant, ...]]
 
 
-def allocations(cluster: Cluster, *, node_name: str, default: Allocation) -> AllocationOf:
+def allocations(cluster: Cluster, *, node_name: str, number_of: NumberOf, default: Allocation) -> AllocationOf:
     """Make the function that says who allocates a GPU; *default* holds where no entry of `nodes` says."""
 
     def allocation_of(gpu: Gpu) -> Allocation:
-        return cluster.allocation(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
+        return cluster.allocation(node=node_name, model=gpu.model, index=number_of(gpu), otherwise=default)
 
     return allocation_of
 
@@ -116,10 +117,10 @@ def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Ca
 
 class Allocators:
     """
-    Gives each GPU to the one who allocates it; that stays, though its number can become another's.
+    Gives each GPU to the one who allocates it.
 
-    A plugin that starts knows numbers alone. So while containers hold something of a GPU, it is with whom they have it
-    from, whatever is said of its number.
+    A plugin that starts can find other entries in `nodes`. So while containers hold something of a GPU, it is with whom
+    they have it from, whatever these say.
     """
 
     def __init__(self, allocation_of: AllocationOf, *, held: Held, to_device_plugin: Publish, to_dra: Publish) -> None:

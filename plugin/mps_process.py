@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from threading import Event, Thread
 from plugin.errors import PluginError, StateDirectoryError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import GpuNumbers
 from plugin.gpus.nvml import load_nvml
 from plugin.gpus.reading import Check
 from plugin.lifecycle import Ending
@@ -52,6 +53,7 @@ class MpsSettings:
 
     policies: Path  # directory of policy files
     state_dir: Path  # directory in which this node's parts publish their state
+    lib_dir: Path  # directory of what outlives a restart of the machine
     log_dir: Path  # directory of the logs that NVIDIA's programs write; not in memory, as the former can be
     pod_resources: Path  # the kubelet's socket that says who holds what
     pod_name: str  # of the pod that this runs in, "" if in none: the kubelet is believed once it lists that
@@ -90,15 +92,17 @@ class _Process:
         self._settings = settings
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it
-        self._strategy_of = strategies(self._cluster, node_name=settings.node_name, default=settings.strategy)
-        division = Division(self._cluster, node_name=settings.node_name)
+        name, cluster = settings.node_name, self._cluster
+        number_of = GpuNumbers(settings.lib_dir, cluster.nodes_of(name)).of
+        self._strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
+        division = Division(cluster, node_name=name, number_of=number_of)
         self.check = check_of(self._strategy_of, division.parts)
         self._timing = timing
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
         self._restart = RestartNeeded(self._cluster, node_name=settings.node_name)
         self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
-        self._supervisor = Supervisor(_context(settings, self._cluster, timing))
+        self._supervisor = Supervisor(_context(settings, cluster, division.device, timing))
 
     def serve(self, found: Discovered, ending: Ending, presence: Presence) -> int:
         """Supervise daemons on the GPUs found, and on those that come, until the process is told to end."""
@@ -174,7 +178,9 @@ class _Process:
             _log.info("no GPU of this node is shared by MPS: there is nothing to do until one comes")
 
 
-def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> SupervisorContext:
+def _context(
+    settings: MpsSettings, cluster: Cluster, device_of: Callable[[Gpu], str], timing: Timing
+) -> SupervisorContext:
     boot, parts = boot_id(), LastParts(settings.state_dir)
     return SupervisorContext(
         place=Place(
@@ -194,7 +200,7 @@ def _context(settings: MpsSettings, cluster: Cluster, timing: Timing) -> Supervi
         ),
         parts=parts,
         timing=timing,
-        node_name=settings.node_name,
+        device_of=device_of,
     )
 
 

@@ -35,6 +35,13 @@ def node_options(command: F) -> F:
         ),
         state_dir_option,
         option(
+            "--lib-dir",
+            type=DIRECTORY,
+            default=Path("/var/lib/gpu-share"),
+            help="Directory of what outlives a restart of the machine: the numbers by which indexes of _cluster.yaml "
+            "count its GPUs.",
+        ),
+        option(
             "--pod-resources",
             type=FILE,
             default=Path("/var/lib/kubelet/pod-resources/kubelet.sock"),

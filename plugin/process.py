@@ -156,7 +156,7 @@ def _reconciler(
     settings, resources = node.settings, node.resources
     inventory = restored_inventory(settings, node.strategy_of)
     allocators = Allocators(
-        allocations(node.cluster, node_name=settings.node_name, default=settings.allocation),
+        allocations(node.cluster, node_name=settings.node_name, number_of=node.number_of, default=settings.allocation),
         held=held_of(node.held.gpus, driver),
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,

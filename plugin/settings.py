@@ -16,6 +16,7 @@ class Settings:
     simulate: str | None  # "2xH200" or a file; None advertises NVML's GPUs
     kubelet_dir: Path  # directory of the kubelet's socket and of ours
     state_dir: Path  # directory in which this node's parts publish their state
+    lib_dir: Path  # directory of what outlives a restart of the machine
     cdi_dir: Path  # directory of CDI specifications, ours among them
     cdi_static_dir: Path  # another one, in which nothing is written
     toolkit_config: Path  # file of the settings of NVIDIA's container toolkit

@@ -11,6 +11,7 @@ from plugin.device_plugin.resources import Resources, Servers
 from plugin.errors import SocketError
 from plugin.gpu_source import GpuSource, gpu_source
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import GpuNumbers, NumberOf
 from plugin.lifecycle import Threads
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.settings import Settings
@@ -29,6 +30,7 @@ class SharedNode:
 
     settings: Settings
     cluster: Cluster
+    number_of: NumberOf
     strategy_of: StrategyOf
     source: GpuSource
     handover: HandoverSettings
@@ -53,12 +55,13 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         PluginError: If GPUs cannot be asked for, or the kubelet's directory cannot be written to.
     """
     cluster = load_cluster(settings.policies)
-    strategy_of = strategies(cluster, node_name=settings.node_name, default=settings.strategy)
+    name, number_of = settings.node_name, _numbers(settings, cluster).of
+    strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
     source = gpu_source(settings.simulate, settings.state_dir)
     _check_kubelet_dir(settings.kubelet_dir)
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
-    division = Division(cluster, node_name=settings.node_name)
+    division = Division(cluster, node_name=name, number_of=number_of)
     held = held_vgpus(
         settings.kubelet_dir,
         settings.pod_resources,
@@ -78,6 +81,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
     return SharedNode(
         settings=settings,
         cluster=cluster,
+        number_of=number_of,
         strategy_of=strategy_of,
         source=source,
         handover=handover,
@@ -87,6 +91,12 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         resources=resources,
         tenants=held.located(_tenants_by_name(settings, held.resources)),
     )
+
+
+def _numbers(settings: Settings, cluster: Cluster) -> GpuNumbers:
+    """Count the GPUs for `indexes`; simulated ones are new each time."""
+    directory = settings.lib_dir if settings.simulate is None else None
+    return GpuNumbers(directory, cluster.nodes_of(settings.node_name))
 
 
 def _check_kubelet_dir(directory: Path) -> None:

@@ -41,6 +41,7 @@ NEVER_LISTED = (
     "/var/lib/crio",
     "/var/lib/docker",
     "/var/lib/etcd",
+    "/var/lib/gpu-share",
     "/var/lib/k0s",
     "/var/lib/kubelet",
     "/var/lib/rancher",

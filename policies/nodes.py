@@ -34,7 +34,10 @@ class NodeRule(Section, frozen=True, kw_only=True):
     ] = "*"
     indexes: Annotated[
         Annotated[tuple[Annotated[int, Meta(ge=0, le=1023, examples=[0])], ...], Meta(min_length=1)] | None,
-        Meta(description="Numbers of the GPUs on their node, as nvidia-smi counts them. null: all."),
+        Meta(
+            description="Numbers of the GPUs on their node, as nvidia-smi counts them when these are first read there. "
+            "null: all."
+        ),
     ] = None
     strategy: Annotated[
         Literal["mps", "time-slicing", "whole", "none"] | None,

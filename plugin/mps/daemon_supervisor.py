@@ -1,6 +1,7 @@
 """Keeps the MPS daemon of one GPU running, in a thread of its own, and says how it is."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -36,7 +37,7 @@ class SupervisorContext:
     tenancy: Tenancy
     parts: LastParts  # what is held, by the plugin's file
     timing: Timing
-    node_name: str  # as `nodes` in _cluster.yaml names it
+    device_of: Callable[[Gpu], str]  # names what shares of a GPU are of, by the `_cluster.yaml` of the start
 
 
 class DaemonSupervisor:

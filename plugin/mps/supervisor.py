@@ -4,7 +4,6 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 
@@ -20,7 +19,6 @@ from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
 from plugin.pod_resources.tenants import Tenant
-from plugin.shares.division import Division
 from plugin.shares.parts_file import Checkpoint, CheckpointError
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
@@ -43,7 +41,6 @@ class Supervisor:
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
-        self._division: Division | None = None
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
         """
@@ -93,7 +90,7 @@ class Supervisor:
         """Say what clients may take, by *policies* and by what tenants hold now."""
         held = self._held(policies.cluster)
         for supervisor in self._now():
-            device = self._device(policies.cluster, supervisor.gpu)
+            device = self._context.device_of(supervisor.gpu)
             per_gpu = policies.cluster.parts(MPS, device)
             supervisor.ceiling = next_ceiling(
                 supervisor.ceiling,
@@ -112,12 +109,7 @@ class Supervisor:
         if tenants is None:
             return None
         gpus = [one.gpu for one in self._now()]
-        return largest_held(gpus, tenants, checkpoint, cluster, partial(self._device, cluster))
-
-    def _device(self, cluster: Cluster, gpu: Gpu) -> str:
-        """Name what shares of a GPU are of, by the `_cluster.yaml` of the start: its number may be another's by now."""
-        self._division = self._division or Division(cluster, node_name=self._context.node_name)
-        return self._division.device(gpu)
+        return largest_held(gpus, tenants, checkpoint, cluster, self._context.device_of)
 
     def publish(self) -> None:
         """Write how the daemons are, if that changed or was written too long ago."""

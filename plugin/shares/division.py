@@ -3,6 +3,7 @@
 import msgspec
 
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import NumberOf
 from plugin.shares.strategy import SharedGpu
 from policies.cluster import Cluster
 from policies.contract import WHOLE, SharingStrategy
@@ -11,16 +12,12 @@ from policies.nodes import NodeRule
 
 
 class Division:
-    """
-    Answers for the GPUs of one node, by `_cluster.yaml`; from any thread.
+    """Answers for the GPUs of one node, by `_cluster.yaml`; from any thread."""
 
-    What an entry of `nodes` says of a GPU stays, though its number can become another's.
-    """
-
-    def __init__(self, cluster: Cluster, *, node_name: str) -> None:
+    def __init__(self, cluster: Cluster, *, node_name: str, number_of: NumberOf) -> None:
         self._cluster = cluster
         self._node_name = node_name
-        self._rules: dict[str, NodeRule | None] = {}  # by UUID
+        self._number_of = number_of
 
     @property
     def vgpus_per_gpu(self) -> int:
@@ -61,6 +58,4 @@ class Division:
         return None if rule is None else rule.vgpus_per_gpu
 
     def _rule(self, gpu: Gpu) -> NodeRule | None:
-        if gpu.uuid not in self._rules:
-            self._rules[gpu.uuid] = self._cluster.rule(node=self._node_name, model=gpu.model, index=gpu.index)
-        return self._rules[gpu.uuid]
+        return self._cluster.rule(node=self._node_name, model=gpu.model, index=self._number_of(gpu))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import NumberOf
 from plugin.gpus.reading import Check, NotShareableError
 from policies.cluster import Cluster
 from policies.contract import MOST_MPS_CLIENTS, MPS, SharingStrategy
@@ -45,26 +46,16 @@ class Whole:
 Sharing = Mps | TimeSlicing | Whole
 
 
-def strategies(cluster: Cluster, *, node_name: str, default: SharingStrategy) -> StrategyOf:
-    """
-    Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits.
-
-    What it says of a GPU stays, though its number can become another's.
-    """
-    said: dict[str, SharingStrategy | None] = {}  # by UUID
+def strategies(cluster: Cluster, *, node_name: str, number_of: NumberOf, default: SharingStrategy) -> StrategyOf:
+    """Make the function that says how a GPU of this node is shared; *default* holds where no entry of `nodes` fits."""
 
     def strategy_of(gpu: Gpu) -> SharingStrategy | None:
-        if gpu.uuid not in said:
-            said[gpu.uuid] = _strategy(cluster, node_name, gpu, default)
-        return said[gpu.uuid]
+        number = number_of(gpu)
+        if gpu.instance:
+            return cluster.strategy_of_instances(node=node_name, model=gpu.model, index=number)
+        return cluster.strategy(node=node_name, model=gpu.model, index=number, otherwise=default)
 
     return strategy_of
-
-
-def _strategy(cluster: Cluster, node_name: str, gpu: Gpu, default: SharingStrategy) -> SharingStrategy | None:
-    if gpu.instance:
-        return cluster.strategy_of_instances(node=node_name, model=gpu.model, index=gpu.index)
-    return cluster.strategy(node=node_name, model=gpu.model, index=gpu.index, otherwise=default)
 
 
 def check_of(strategy_of: StrategyOf, parts_of: PartsOf) -> Check:

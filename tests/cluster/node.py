@@ -15,7 +15,9 @@ from tests.cluster.pods import Place, container, pod
 
 _PIPES = "/tmp/nvidia-mps"
 # What gpu-share leaves on a node when it is uninstalled, by docs/operations.md
-_LEFT = f"/host{_PIPES} /host/run/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
+_LEFT = (
+    f"/host{_PIPES} /host/run/gpu-share /host/var/lib/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
+)
 
 # The first process of a container has the process ID 1 there.
 _KILL = """\

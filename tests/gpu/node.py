@@ -125,6 +125,8 @@ def running(gpu: Gpu, directory: Path, *more: str, policy: str = "") -> Iterator
         str(policies),
         "--state-dir",
         str(directory / "state"),
+        "--lib-dir",
+        str(directory),
         "--log-dir",
         str(directory / "log-dir"),
     ]

@@ -87,8 +87,8 @@ def test_every_container_has_a_read_only_root(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "writable"),
     [
-        (PLUGIN, {"/var/lib/kubelet/device-plugins", "/run/gpu-share", "/var/run/cdi"}),
-        (MPS, {"/tmp/nvidia-mps", "/run/gpu-share", "/var/log/gpu-share"}),
+        (PLUGIN, {"/var/lib/kubelet/device-plugins", "/run/gpu-share", "/var/lib/gpu-share", "/var/run/cdi"}),
+        (MPS, {"/tmp/nvidia-mps", "/run/gpu-share", "/var/lib/gpu-share", "/var/log/gpu-share"}),
     ],
 )
 def test_a_daemon_set_mounts_of_the_host_only_what_it_needs(name: tuple[str, str, str], writable: set[str]) -> None:

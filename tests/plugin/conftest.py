@@ -85,7 +85,7 @@ def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(*arguments: str, before: tuple[str, ...] = (), **variables: str) -> Plugin:
-            directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path))
+            directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path), "--lib-dir", str(tmp_path))
             cdi = ("--cdi-dir", str(tmp_path / "cdi"), "--cdi-static-dir", str(tmp_path / "etc-cdi"))
             toolkit = ("--toolkit-config", str(tmp_path / "config.toml"))
             kubelet = ("--pod-resources", str(directory / "pod-resources.sock"))

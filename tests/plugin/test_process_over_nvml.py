@@ -1,11 +1,13 @@
 """The plugin as a process of its own, over the bindings of NVML and a library that plays it."""
 
+import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from plugin.gpus.numbers import FILE
 from plugin.health.state import Fault, write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.presence import alone
@@ -165,6 +167,28 @@ def test_one_process_serves_a_node_that_shares_each_gpu_in_its_own_way(
         assert resources == [names[0], names[1], None, names[2]]
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
         assert [path.name for path in directory.iterdir()] == ["kubelet.sock"]
+
+
+def test_a_gpu_is_shared_as_in_the_run_before_though_nvml_counts_it_otherwise(
+    start: Start, nvml: str, tmp_path: Path
+) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text("nodes: [{indexes: [0], offer: whole, allocation: device-plugin}]\n")
+    (policies / "_default.yaml").write_text((ROOT / "policies/files/_default.yaml").read_text())
+    arguments = ("--policies", str(policies))
+
+    def resources() -> list[str]:
+        plugin = start(*arguments, LD_LIBRARY_PATH=nvml, FAKE_NVML="healthy")
+        gpus = plugin.logged("starting")["gpus"]
+        assert plugin.ends(by=signal.SIGTERM)[0] == 0
+        return [gpu["resource"] for gpu in gpus]
+
+    assert resources() == ["gpu-share.dev/gpu", NAME]
+    kept = tmp_path / FILE
+    assert json.loads(kept.read_text())["numbers"] == {FIRST: 0, SECOND: 1}
+    kept.write_text(json.dumps({"indexes": [[0]], "numbers": {FIRST: 1, SECOND: 0}}))  # NVML counted them so before
+    assert resources() == [NAME, "gpu-share.dev/gpu"]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])

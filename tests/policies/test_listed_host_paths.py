@@ -25,7 +25,18 @@ def problems(tmp_path: Path, *, cluster: str = "", **files: str) -> list[str]:
 @pytest.mark.parametrize(
     "path",
     [
-        *("/dev", "/dev/nvidia0", "/proc/1/root", "/sys", "/run/gpu-share", "/var/run", "/var", "/etc", "/etc/cdi"),
+        *(
+            "/dev",
+            "/dev/nvidia0",
+            "/proc/1/root",
+            "/sys",
+            "/run/gpu-share",
+            "/var/lib/gpu-share",
+            "/var/run",
+            "/var",
+            "/etc",
+            "/etc/cdi",
+        ),
         "/var/lib",
         "/var/lib/kubelet/pods",
         "/var/lib/containers/storage",

@@ -15,6 +15,7 @@ from plugin.device_plugin.resources import Resources
 from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import Gpu, VGpuId
+from plugin.gpus.numbers import GpuNumbers
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.handover import handover_settings
@@ -106,7 +107,7 @@ class ChangingNode:
         self.resources: dict[str, Resource] = {}
         resources = Resources(
             cluster,
-            Division(cluster, node_name="node"),
+            Division(cluster, node_name="node", number_of=GpuNumbers(None, ()).of),
             allocation_policy=self.random.choice(["pack", "spread"]),
             handover=handover_settings(("envvar",), cdi_dir=self.directory, static_dir=self.directory),
             serve=lambda one: self.resources.update({one.name: one}),

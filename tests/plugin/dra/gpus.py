@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import GpuNumbers
 from plugin.shares.division import Division
 from policies.cluster import Cluster
 from policies.contract import SharingStrategy
@@ -17,7 +18,9 @@ class Shared:
 
 
 def divided(vgpus_per_gpu: int = 10, *nodes: NodeRule) -> Division:
-    return Division(Cluster(vgpus_per_gpu=vgpus_per_gpu, nodes=nodes), node_name="node")
+    return Division(
+        Cluster(vgpus_per_gpu=vgpus_per_gpu, nodes=nodes), node_name="node", number_of=GpuNumbers(None, ()).of
+    )
 
 
 def gpu(index: int, *, numa: int | None = None, root: str = "", uuid: str = "") -> Gpu:

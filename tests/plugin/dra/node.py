@@ -56,6 +56,7 @@ class DraNode:
             "--kubelet-plugins-dir": "p",
             "--kubelet-registrar-dir": "r",
             "--state-dir": "state",
+            "--lib-dir": ".",
             "--cdi-dir": "cdi",
             "--service-account": "account",
             "--policies": "policies",

@@ -6,6 +6,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from plugin.device_plugin.service import Resource
+from plugin.gpus.numbers import GpuNumbers
 from plugin.health.inventory import GpuInventory
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.reports import Event, Look, Probe, Report
@@ -44,7 +45,7 @@ class Bench:
             mps_faults=lambda uuids: {uuid: why for uuid, why in self.mps.items() if uuid in uuids},
             tenants=self._tenants,
             publish=self.advertised.publish,
-            resource_of=Division(cluster, node_name=settings.node_name).resource_of,
+            resource_of=Division(cluster, node_name=settings.node_name, number_of=GpuNumbers(None, ()).of).resource_of,
             clock=lambda: self.seconds,
         )
         self.reconciler = Reconciler(inventory, self.reports, context)

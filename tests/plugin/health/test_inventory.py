@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugin.gpus.numbers import GpuNumbers
 from plugin.health.inventory import GpuInventory
 from plugin.health.reports import SILENT_SECONDS, Event, Look, NvmlFailure, Probe
 from plugin.health.rules import Moment
@@ -15,7 +16,7 @@ from policies.cluster import Cluster
 from policies.contract import MPS, TIME_SLICING, SharingStrategy
 
 GPUS = simulated_gpus("3xH200")
-RESOURCE_OF = Division(Cluster(), node_name="node").resource_of
+RESOURCE_OF = Division(Cluster(), node_name="node", number_of=GpuNumbers(None, ()).of).resource_of
 FIRST, SECOND, THIRD = (gpu.uuid for gpu in GPUS)
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
 GOOD = Look(recovery_action=0)

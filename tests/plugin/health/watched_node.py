@@ -13,6 +13,7 @@ import pytest
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.resources import Resources
 from plugin.device_plugin.service import Resource
+from plugin.gpus.numbers import GpuNumbers
 from plugin.gpus.nvml import Nvml
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
@@ -47,6 +48,7 @@ SETTINGS: dict[str, Any] = {
     "simulate": None,
     "kubelet_dir": Path("/nowhere"),
     "state_dir": Path("/nowhere"),
+    "lib_dir": Path("/nowhere"),
     "cdi_dir": Path("/nowhere"),
     "cdi_static_dir": Path("/nowhere"),
     "toolkit_config": Path("/nowhere"),
@@ -66,7 +68,8 @@ SETTINGS: dict[str, Any] = {
 
 
 def strategies_of(settings: Settings, cluster: Cluster) -> StrategyOf:
-    return strategies(cluster, node_name=settings.node_name, default=settings.strategy)
+    number_of = GpuNumbers(None, ()).of
+    return strategies(cluster, node_name=settings.node_name, number_of=number_of, default=settings.strategy)
 
 
 def resources_of(
@@ -75,7 +78,7 @@ def resources_of(
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     return Resources(
         cluster,
-        Division(cluster, node_name=settings.node_name),
+        Division(cluster, node_name=settings.node_name, number_of=GpuNumbers(None, ()).of),
         allocation_policy=settings.allocation_policy,
         handover=handover,
         serve=serve,
@@ -110,8 +113,9 @@ class WatchedNode:
         reports = SimpleQueue[Report | None]()
         settings = Settings(**{**SETTINGS, "strategy": self.strategy})
         cluster = Cluster(nodes=self.rules, vgpus_per_gpu=10, vgpus_per_instance=self.vgpus_per_instance)
-        strategy_of = strategies_of(settings, cluster)
-        division = Division(cluster, node_name=settings.node_name)
+        number_of = GpuNumbers(None, ()).of
+        strategy_of = strategies(cluster, node_name="node", number_of=number_of, default=settings.strategy)
+        division = Division(cluster, node_name=settings.node_name, number_of=number_of)
         check = check_of(strategy_of, division.parts)
         monitor = Monitor(self.nvml, reports.put, periods=self.periods, sysfs=self.sysfs, check=check)
         monitoring = Thread(target=monitor.run, daemon=True)

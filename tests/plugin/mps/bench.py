@@ -28,7 +28,8 @@ from plugin.mps_process import MpsSettings
 from plugin.mps.daemon import Timing
 policies, state, tenants, control, strategy = sys.argv[1:6]
 sys.exit(run(
-    MpsSettings(policies=Path(policies), state_dir=Path(state), log_dir=Path(state).parent / "log",
+    MpsSettings(policies=Path(policies), state_dir=Path(state), lib_dir=Path(state).parent,
+                log_dir=Path(state).parent / "log",
                 pod_resources=Path(tenants), strategy=strategy, container_logs=Path(state).parent / "containers",
                 pod_name="unlisted" if "unlisted" in sys.argv else "gpu-share-plugin",
                 node_name="here", control=control, multi_user="multi" in sys.argv, wait_for_gpus="wait" in sys.argv),

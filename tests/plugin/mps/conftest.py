@@ -14,6 +14,7 @@ from plugin.mps.daemon import Place, Timing
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.pod_resources.tenants import Tenancy
 from plugin.shares.last_parts import LastParts
+from policies.device_names import GPU_DEVICE
 from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
 from tests.plugin.mps.isolated import ISOLATED
@@ -82,7 +83,7 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         tenancy=Tenancy(root / "no-kubelet", lambda: ["gpu-share.dev/vgpu"]),
         parts=LastParts(root),
         timing=QUICK,
-        node_name="node",
+        device_of=lambda _gpu: GPU_DEVICE,
     )
 
 
