@@ -49,6 +49,8 @@ class Catalogue:
                     self._globs.append((_image_pattern(image), (rank, framework)))
             for program in framework.programs:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
+        programs = chain.from_iterable(self._programs.values())
+        self._by_last_word = [(program.rpartition(" ")[2], program, framework) for program, framework in programs]
 
         self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
@@ -91,8 +93,9 @@ class Catalogue:
             return None
         has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in words)
         texts = [one.replace("\\\n", " ") for one in words] if has_shell else [_in_one(words)]
-        for program, framework in chain.from_iterable(self._programs.values()):
-            if any(_starts(program, text) for text in texts):
+        together = "\n".join(texts)
+        for last, program, framework in self._by_last_word:
+            if last in together and any(_starts(program, text) for text in texts):
                 return framework
         return None
 

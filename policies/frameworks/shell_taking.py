@@ -17,11 +17,11 @@ from policies.frameworks.shell.script import Command, Literal, Reference, Script
 from policies.frameworks.shell.tools import is_python
 from policies.frameworks.shell_calls import ShellCalls
 from policies.frameworks.taken_variables import (
-    TAKING,
     commands_taking,
     is_harmless,
     is_taking_program,
     may_take,
+    names_taking,
     starts_shell,
 )
 
@@ -95,7 +95,7 @@ class ShellTaking(ShellCalls):
         if is_python(words[0].rpartition("/")[2]):
             return
         for before, one in pairwise(words):
-            if _BEFORE_TEXT.fullmatch(before) and TAKING.search(one):
+            if _BEFORE_TEXT.fullmatch(before) and names_taking(one):
                 self._run(one, is_text=False)
 
     def _starts_tools(self, started: CommandWords, texts: Sequence[str]) -> bool:

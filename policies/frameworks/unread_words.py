@@ -31,7 +31,7 @@ from policies.frameworks.shell.script import (
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell_commands import ShellCommands
 from policies.frameworks.shell_texts import COMPUTED
-from policies.frameworks.taken_variables import TAKING
+from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
@@ -46,8 +46,9 @@ class UnreadWords(ShellCommands):
     def look_at(self, words: Sequence[str], *, is_command: bool) -> None:
         """Look at what a container or a hook is started with; without a command the image's own program gets it."""
         together = " ".join(words)  # a setting may be made in other ways than by NAME=value
-        may_take = TAKING.search(together) is not None
-        is_looked_at = may_take or any(sign in together for sign in chain(_LOOKED_AT, self._index.variables))
+        is_looked_at = names_taking(together) or any(
+            sign in together for sign in chain(_LOOKED_AT, self._index.variables)
+        )
         if not is_looked_at and not (self._index.in_text.search(together) and any(" " in one for one in words)):
             return
         if not is_command:

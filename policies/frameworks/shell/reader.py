@@ -19,7 +19,8 @@ from policies.frameworks.shell.words import BLANK
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
 _BLANKS = re.compile(r" +")
-_COMMENT = re.compile(r"#[^\n]*")
+_SKIPPED = re.compile(rf"{BLANK.pattern}|#[^\n]*")
+_SKIPPING: Final = " \t\\#"  # with which that begins
 _OPERATOR = re.compile(r"\n|;;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\|")
 _ENDING: Final = "\n;&|"  # with which an operator begins
 _PIPES = frozenset({"|", "|&"})
@@ -98,9 +99,10 @@ class Reader(HereDocumentReader):
 
     def _list(self) -> None:
         """Read commands up to a parenthesis that closes more than was opened, or the end."""
-        while self._at < len(self._text) and not (self._text[self._at] == ")" and not self._open):
-            if blanks := _BLANKS.match(self._text, self._at):  # not counted, as what is between them is
-                self._at = blanks.end()
+        text = self._text
+        while self._at < len(text) and not (text[self._at] == ")" and not self._open):
+            if text[self._at] == " " and (blanks := _BLANKS.match(text, self._at)):
+                self._at = blanks.end()  # not counted, as what is between them is
                 continue
             self._count()
             self._token()
@@ -126,7 +128,7 @@ class Reader(HereDocumentReader):
 
     def _token(self) -> None:
         text, sign = self._text, self._text[self._at]
-        if match := BLANK.match(text, self._at) or _COMMENT.match(text, self._at):
+        if sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
             self._at = match.end()
         elif sign in _REDIRECTING and (match := _REDIRECTION.match(text, self._at)):
             self._redirect(match)
@@ -141,7 +143,7 @@ class Reader(HereDocumentReader):
             self._has_no_braces()
         elif sign in "()":
             self._parenthesis(sign)
-        elif (match := _ASSIGNMENT.match(text, self._at)) and self._may_assign(match):
+        elif sign.isidentifier() and (match := _ASSIGNMENT.match(text, self._at)) and self._may_assign(match):
             self._assign(match)
         elif not self._reserved():
             self._take_word()

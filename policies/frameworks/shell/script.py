@@ -107,8 +107,8 @@ class Command:
     @property
     def is_empty(self) -> bool:
         """Whether nothing stands there."""
-        parts = (self.words, self.sets, self.arrays, self.reads, self.beside)
-        return not (any(parts) or self.redirects or self.calculates or self.passes)
+        has_parts = self.words or self.sets or self.arrays or self.reads or self.beside
+        return not (has_parts or self.redirects or self.calculates or self.passes)
 
 
 @dataclass(slots=True, eq=False)  # each is another one, whatever stands in it

@@ -1,6 +1,7 @@
 """The words of a shell's text: quotes, escapes, and what is expanded in them."""
 
 import re
+from typing import Final
 
 from policies.frameworks.expansion import ANYTHING, UnreadableError
 from policies.frameworks.shell.expansions import DOLLAR, ExpansionReader
@@ -10,7 +11,8 @@ BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\n;&|()<>])")
 BLANK = re.compile(r"[ \t]+|\\\n")
 _BLANK_LINES = re.compile(r"[ \t\n]+|\\\n|#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-_PLAIN = re.compile(r"[^ \t\r\n;&|()<>\\'\"$`]+")
+_BEHIND_WORD: Final = " \t\r\n;&|()<>"
+_PLAIN = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`]+")
 _ANYTHING = Literal(ANYTHING, is_quoted=False)
 
 
@@ -47,6 +49,8 @@ class WordReader(ExpansionReader):
         while self._at < len(text):
             self._count()
             sign = text[self._at]
+            if sign in _BEHIND_WORD:
+                break
             if match := _PLAIN.match(text, self._at):
                 parts += [Literal(match[0], is_quoted=False)] if parts else self._at_home(match[0])
                 opens |= "{" in match[0] and match[0] != "{}"
@@ -64,10 +68,8 @@ class WordReader(ExpansionReader):
                 self._at = end + 1
             elif sign == '"':
                 parts += self._in_double_quotes()
-            elif sign in "$`":
-                parts += self._expansion()
             else:
-                break
+                parts += self._expansion()
         if DOLLAR in parts and not all(isinstance(one, Literal) for one in parts):  # bash splits no value beside it
             raise UnreadableError
         return [*parts, _ANYTHING] if opens and separates else parts  # braces: a word for each part of what is in them
