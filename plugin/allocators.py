@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plugin.dra.checkpoint import has_claims
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import NumberOf
+from plugin.gpus.reading import Check, NotShareableError
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
-from plugin.shares.strategy import SharedGpu
+from plugin.shares.strategy import PartsOf, SharedGpu, StrategyOf
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, DRA, Allocation
+from policies.contract import DEVICE_PLUGIN, DRA, DRIVER, Allocation
+from policies.sizes import is_too_fine, too_fine
 
 if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
@@ -37,6 +40,20 @@ def allocations(cluster: Cluster, *, node_name: str, number_of: NumberOf, defaul
     return allocation_of
 
 
+def check_of_grids(check: Check, allocation_of: AllocationOf, strategy_of: StrategyOf, parts_of: PartsOf) -> Check:
+    """Let *check* say too whether the scheduler can look through the parts of a MIG instance that it allocates."""
+
+    def check_grid(gpu: Gpu) -> None:
+        check(gpu)
+        strategy = strategy_of(gpu)
+        if gpu.instance and strategy is not None and allocation_of(gpu) == DRA:
+            parts = parts_of(gpu, strategy)
+            if is_too_fine(parts):
+                raise NotShareableError(too_fine(parts, setting=f"vgpusPerInstance: {gpu.profile}:"))
+
+    return check_grid
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraPlaces:
     """Where a driver of DRA meets its node."""
@@ -57,13 +74,13 @@ def dra_driver(
     environment: Mapping[str, str],
 ) -> "DraDriver | None":
     """
-    Make the driver of DRA, if a GPU of this node can be allocated by it.
+    Make the driver of DRA, if a GPU of this node can be allocated by it, or containers still hold what was.
 
     Raises:
         PluginError: If it cannot be served here, or nobody knows who holds what.
     """
-    rules = cluster.nodes_of(places.node)
-    if places.default != DRA and all(rule.allocation != DRA for rule in rules):
+    own = [rule for rule in cluster.nodes_of(places.node) if (rule.allocation or places.default) == DRA]
+    if not own and places.default != DRA and not has_claims(places.plugins_dir / DRIVER):
         return None
     from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
     from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415 - likewise
@@ -71,8 +88,7 @@ def dra_driver(
     settings = DraSettings(
         node=places.node, plugins_dir=places.plugins_dir, registrar_dir=places.registrar_dir, handover=handover
     )
-    own = [rule.vgpus_per_gpu for rule in rules if (rule.allocation or places.default) == DRA]
-    for number in (cluster.vgpus_per_gpu, *cluster.vgpus_per_instance.values(), *own):
+    for number in (None, *(rule.vgpus_per_gpu for rule in own)):
         DraDriver.check_grid(number or cluster.vgpus_per_gpu)
     api = ApiServer.from_environment(environment, credentials=places.service_account)
     return DraDriver(settings, cluster, division, api, boot_id=boot_id())
@@ -130,6 +146,7 @@ class Allocators:
         self._to_dra = to_dra
         self._allocations: dict[str, Allocation] = {}  # as `nodes` says
         self._kept: dict[str, Allocation] = {}  # otherwise
+        self._published: dict[str, Allocation] = {}  # as both were told last
 
     def by_plugin(self, gpu: Gpu) -> bool:
         """Whether the kubelet allocates a GPU, with the device plugin."""
@@ -142,11 +159,26 @@ class Allocators:
         Raises:
             PluginError: If one that is new cannot be advertised; it is tried again the next time.
         """
+        self._look(gpus)
+        if moved := {uuid for uuid, by in self._now(gpus).items() if self._published.get(uuid, by) != by}:
+            # Nobody gives them away then; what was given away until now counts before another one may.
+            self._tell([one for one in gpus if one.gpu.uuid not in moved])
+            self._look(gpus)
+        self._tell(gpus)
+        self._published = self._now(gpus)
+
+    def _look(self, gpus: Sequence[SharedGpu]) -> None:
+        """See who is to have each GPU, by `nodes` and by what containers hold."""
         held = self._held()
         for one in gpus:
             if one.gpu.uuid not in self._allocations:
                 self._allocations[one.gpu.uuid] = self._allocation_of(one.gpu)
             self._keep(one.gpu.uuid, [by for by, uuids in held.items() if one.gpu.uuid in uuids])
+
+    def _now(self, gpus: Sequence[SharedGpu]) -> dict[str, Allocation]:
+        return {one.gpu.uuid: DEVICE_PLUGIN if self.by_plugin(one.gpu) else DRA for one in gpus}
+
+    def _tell(self, gpus: Sequence[SharedGpu]) -> None:
         self._to_dra([one for one in gpus if not self.by_plugin(one.gpu)])
         self._to_device_plugin([one for one in gpus if self.by_plugin(one.gpu)])
 

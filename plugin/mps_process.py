@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from threading import Event, Thread
 from plugin.errors import PluginError, StateDirectoryError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.numbers import GpuNumbers
+from plugin.gpus.numbers import GpuNumbers, NumberOf
 from plugin.gpus.nvml import load_nvml
 from plugin.gpus.reading import Check
 from plugin.lifecycle import Ending
@@ -102,7 +102,7 @@ class _Process:
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
         self._restart = RestartNeeded(self._cluster, node_name=settings.node_name)
         self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
-        self._supervisor = Supervisor(_context(settings, cluster, division.device, timing))
+        self._supervisor = Supervisor(_context(settings, cluster, number_of, timing))
 
     def serve(self, found: Discovered, ending: Ending, presence: Presence) -> int:
         """Supervise daemons on the GPUs found, and on those that come, until the process is told to end."""
@@ -178,9 +178,7 @@ class _Process:
             _log.info("no GPU of this node is shared by MPS: there is nothing to do until one comes")
 
 
-def _context(
-    settings: MpsSettings, cluster: Cluster, device_of: Callable[[Gpu], str], timing: Timing
-) -> SupervisorContext:
+def _context(settings: MpsSettings, cluster: Cluster, number_of: NumberOf, timing: Timing) -> SupervisorContext:
     boot, parts = boot_id(), LastParts(settings.state_dir)
     return SupervisorContext(
         place=Place(
@@ -200,7 +198,7 @@ def _context(
         ),
         parts=parts,
         timing=timing,
-        device_of=device_of,
+        device_of=lambda newest, gpu: Division(newest, node_name=settings.node_name, number_of=number_of).device(gpu),
     )
 
 

@@ -11,9 +11,11 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from plugin.allocators import (
+    AllocationOf,
     Allocators,
     DraPlaces,
     allocations,
+    check_of_grids,
     dividing,
     dra_driver,
     held_of,
@@ -142,9 +144,18 @@ def _run(
 
 
 def _start_monitor(node: SharedNode, reports: "SimpleQueue[Report | None]", threads: Threads) -> None:
-    check = check_of(node.strategy_of, node.division.parts)
+    check = check_of_grids(
+        check_of(node.strategy_of, node.division.parts), _allocation_of(node), node.strategy_of, node.division.parts
+    )
     monitor = Monitor(node.source.nvml, reports.put, periods=Periods(), sysfs=node.source.sysfs, check=check)
     threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
+
+
+def _allocation_of(node: SharedNode) -> AllocationOf:
+    settings = node.settings
+    return allocations(
+        node.cluster, node_name=settings.node_name, number_of=node.number_of, default=settings.allocation
+    )
 
 
 def _reconciler(
@@ -156,7 +167,7 @@ def _reconciler(
     settings, resources = node.settings, node.resources
     inventory = restored_inventory(settings, node.strategy_of)
     allocators = Allocators(
-        allocations(node.cluster, node_name=settings.node_name, number_of=node.number_of, default=settings.allocation),
+        _allocation_of(node),
         held=held_of(node.held.gpus, driver),
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,

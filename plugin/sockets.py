@@ -3,12 +3,14 @@
 import re
 import socket
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
 from plugin.errors import SocketError
 
 KUBELET_SOCKET = "kubelet.sock"
+_LONGEST_NAME, _DIGEST_LENGTH = 64, 12
 _LONGEST_PATH_BYTES = 107  # sun_path is 108 with its final zero
 _PROBE_TIMEOUT_SECONDS = 0.2
 
@@ -52,10 +54,15 @@ def socket_path(directory: Path, resource_name: str) -> Path:
     """
     Name our socket for *resource_name*, one for each resource: a domain has no underscore.
 
+    A long name ends with a digest of it, so that each that the policies know fits into the kubelet's own directory.
+
     Raises:
         SocketError: If the path is too long for a socket.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]", "-", resource_name.replace("/", "_"))
+    if len(safe) > _LONGEST_NAME:
+        digest = sha256(resource_name.encode()).hexdigest()[:_DIGEST_LENGTH]
+        safe = f"{safe[: _LONGEST_NAME - _DIGEST_LENGTH - 1]}-{digest}"
     path = directory / f"{safe}.sock"
     check_length(path, fix="choose a shorter --kubelet-dir or resource name")
     return path

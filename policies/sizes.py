@@ -117,11 +117,11 @@ def is_too_fine(per_gpu: int) -> bool:
     return devices_per_gpu(per_gpu) > MOST_DEVICES_PER_GPU
 
 
-def too_fine(per_gpu: int) -> str:
-    """Say that a grid is too fine, and which are not."""
+def too_fine(per_gpu: int, *, setting: str = "vgpusPerGpu") -> str:
+    """Say that a grid, the number in *setting*, is too fine, and which are not."""
     near = [one for one in _fitting() if one >= DEFAULT_VGPUS_PER_GPU and MILLI_PER_GPU % one == 0]
     return (
-        f"vgpusPerGpu {per_gpu} needs {devices_per_gpu(per_gpu)} devices for each GPU by allocation: dra, where "
+        f"{setting} {per_gpu} needs {devices_per_gpu(per_gpu)} devices for each GPU by allocation: dra, where "
         f"{MOST_DEVICES_PER_GPU} are possible: at most {FINEST_GRID} fits, such as {', '.join(map(str, near))}"
     )
 

@@ -111,13 +111,13 @@ class Resources:
         kinds: dict[tuple[SharingStrategy, str], list[Gpu]] = {}
         for one in gpus:
             kinds.setdefault((one.strategy, self._division.device(one.gpu)), []).append(one.gpu)
-        for (strategy, device), of_kind in kinds.items():
-            self._advertise(strategy, device, tuple(of_kind))
+        for strategy, device in {**self._resources, **kinds}:  # a resource whose GPUs went to DRA has none
+            self._advertise(strategy, device, tuple(kinds.get((strategy, device), ())))
 
     def _advertise(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> None:
         resource = self._resources.get((strategy, device))
         if resource is None:
-            resource = self._made(self._cluster.resource(strategy, device), strategy, gpus)
+            resource = self._made(strategy, device, gpus)
             self._serve(resource)
             self._resources[strategy, device] = resource
         elif gpus != resource.devices.pool.gpus:
@@ -132,9 +132,9 @@ class Resources:
         Raises:
             PluginError: If that cannot be; the number stays as it was.
         """
-        for (strategy, _), resource in self._resources.items():
+        for (strategy, device), resource in self._resources.items():
             pool = resource.devices.pool
-            if self._division.follows(pool.gpus[0], strategy):
+            if self._division.follows(strategy, device):
                 # By both, since the kubelet may be allocating vGPUs of the number before.
                 self._prepare(resource.name, strategy, pool, replace(pool, vgpus_per_gpu=vgpus_per_gpu))
         if why := self._held.divide_by(vgpus_per_gpu):
@@ -144,15 +144,17 @@ class Resources:
             self._prepare(resource.name, strategy, resource.devices.pool)
 
     def _misfit(self, one: SharedGpu) -> str:
-        return misfit(one.gpu, one.strategy, vgpus_per_gpu=self._division.parts(one.gpu, one.strategy))
+        parts = self._division.parts_of_resource(one.strategy, self._division.device(one.gpu))
+        return misfit(one.gpu, one.strategy, vgpus_per_gpu=parts)
 
-    def _made(self, name: str, strategy: SharingStrategy, gpus: tuple[Gpu, ...]) -> Resource:
-        pool = Pool(gpus=gpus, vgpus_per_gpu=self._division.parts(gpus[0], strategy))
+    def _made(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> Resource:
+        name = self._cluster.resource(strategy, device)
+        pool = Pool(gpus=gpus, vgpus_per_gpu=self._division.parts_of_resource(strategy, device))
         devices = Devices(
             pool, resource=name, faults=self._faults, guard=self._guard(strategy), binds_late=strategy != WHOLE
         )
         self._prepare(name, strategy, pool)
-        self._held.follow(devices, are_divided=self._division.follows(gpus[0], strategy))
+        self._held.follow(devices, are_divided=self._division.follows(strategy, device))
         return Resource(
             name=name,
             devices=devices,

@@ -83,6 +83,17 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         ) from error
 
 
+def has_claims(directory: Path) -> bool:
+    """
+    Whether claims are prepared, or what they had is held back; the kubelet has them unprepared by a driver alone.
+
+    Raises:
+        DraError: If the file cannot be read.
+    """
+    checkpoint = read_checkpoint(directory)
+    return bool(checkpoint.claims or checkpoint.held_back)
+
+
 def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
     """
     Replace the file; a plugin that is killed meanwhile, or a machine that crashes, leaves the old one or the new one.

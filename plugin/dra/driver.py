@@ -119,7 +119,7 @@ class DraDriver:
 
     def held_gpus(self) -> frozenset[str]:
         """Name the GPUs of which claims hold something, by UUID."""
-        return frozenset(uuid for _, _, uuids in self._preparations.kept().values() for uuid in uuids)
+        return self._preparations.gpus()
 
     @staticmethod
     def check_grid(vgpus_per_gpu: int) -> None:

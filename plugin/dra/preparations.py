@@ -79,6 +79,12 @@ class Preparations:
                 for one in prepared.devices
             }
 
+    def gpus(self) -> frozenset[str]:
+        """Name the GPUs, by UUID, of which something is held, or held back."""
+        with self._changed:
+            held = (*self._claims.values(), *(one.prepared for one in self._still_held_back()))
+            return frozenset(uuid for prepared in held for one in prepared.devices for uuid in one.gpus)
+
     def set_faults(self, faults: Mapping[str, str]) -> None:
         """Take over why, by UUID, for each GPU on which no container may start; who waits for one looks again."""
         with self._changed:

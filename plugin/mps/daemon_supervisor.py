@@ -18,6 +18,7 @@ from plugin.mps.state import MpsGpu, StateName
 from plugin.pod_resources.tenants import Tenancy
 from plugin.shares.last_parts import LastParts
 from plugin.state_files import boot_seconds
+from policies.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class SupervisorContext:
     tenancy: Tenancy
     parts: LastParts  # what is held, by the plugin's file
     timing: Timing
-    device_of: Callable[[Gpu], str]  # names what shares of a GPU are of, by the `_cluster.yaml` of the start
+    device_of: Callable[[Cluster, Gpu], str]  # names what shares of a GPU are of
 
 
 class DaemonSupervisor:

@@ -4,6 +4,7 @@ import logging
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 
@@ -90,7 +91,7 @@ class Supervisor:
         """Say what clients may take, by *policies* and by what tenants hold now."""
         held = self._held(policies.cluster)
         for supervisor in self._now():
-            device = self._context.device_of(supervisor.gpu)
+            device = self._context.device_of(policies.cluster, supervisor.gpu)
             per_gpu = policies.cluster.parts(MPS, device)
             supervisor.ceiling = next_ceiling(
                 supervisor.ceiling,
@@ -109,7 +110,7 @@ class Supervisor:
         if tenants is None:
             return None
         gpus = [one.gpu for one in self._now()]
-        return largest_held(gpus, tenants, checkpoint, cluster, self._context.device_of)
+        return largest_held(gpus, tenants, checkpoint, cluster, partial(self._context.device_of, cluster))
 
     def publish(self) -> None:
         """Write how the daemons are, if that changed or was written too long ago."""

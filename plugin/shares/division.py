@@ -47,9 +47,13 @@ class Division:
         """Count the vGPUs that a GPU, or MIG instance, is divided into under a strategy."""
         return 1 if strategy == WHOLE else self._own_parts(gpu) or self._cluster.vgpus_per_gpu
 
-    def follows(self, gpu: Gpu, strategy: SharingStrategy) -> bool:
-        """Whether `vgpusPerGpu` is the number: of whole GPUs it is 1, and some have one of their own."""
-        return strategy != WHOLE and self._own_parts(gpu) is None
+    def parts_of_resource(self, strategy: SharingStrategy, device: str) -> int:
+        """Count the vGPUs of each GPU of a resource of the device plugin, whose unit is the same on all nodes."""
+        return self._cluster.parts(strategy, device)
+
+    def follows(self, strategy: SharingStrategy, device: str) -> bool:
+        """Whether that is `vgpusPerGpu`: of whole GPUs it is 1, and some devices have a number of their own."""
+        return strategy != WHOLE and self._cluster.own_parts(device) is None
 
     def _own_parts(self, gpu: Gpu) -> int | None:
         if device := self.device(gpu):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from plugin.gpus.nvml import ALL_FAIL, NvmlProcesses, count_of, number_of, text_of
+from plugin.gpus.nvml import NvmlProcesses, count_of, raise_if_nvml_failed, text_of
 
 _MOST_PERCENT: Final = 100
 _MICROSECONDS: Final = 1_000_000
@@ -46,9 +46,8 @@ def read_processes(nvml: NvmlProcesses, *, since_seconds: float) -> dict[str, On
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
             found[text_of(nvml.nvmlDeviceGetUUID(handle))] = _on_gpu(nvml, handle, since_seconds)
-        except nvml.NVMLError as error:
-            if number_of(error) in ALL_FAIL:
-                raise
+        except (nvml.NVMLError, UnicodeDecodeError) as error:  # the latter by a UUID that is no text
+            raise_if_nvml_failed(error)
     return found
 
 

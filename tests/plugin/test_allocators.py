@@ -1,11 +1,13 @@
 """Each GPU is with the kubelet or with the scheduler, and stays there while containers hold something of it."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import pytest
 
 from plugin.allocators import Allocators
+from plugin.shares.strategy import SharedGpu
 from policies.contract import Allocation
 from tests.plugin.dra.gpus import shared
 
@@ -17,13 +19,19 @@ class Node:
 
     def __init__(self) -> None:
         self.held: dict[Allocation, Collection[str]] = {"device-plugin": (), "dra": ()}
-        self.of: dict[Allocation, list[str]] = {}
+        self.of: dict[Allocation, list[str]] = {"device-plugin": [], "dra": []}
+        self.on_news: Callable[[], None] = lambda: None
         self.allocators = Allocators(
             lambda gpu: "dra" if gpu.index == 0 else "device-plugin",
             held=lambda: self.held,
-            to_device_plugin=lambda gpus: self.of.update({"device-plugin": [one.gpu.uuid for one in gpus]}),
-            to_dra=lambda gpus: self.of.update({"dra": [one.gpu.uuid for one in gpus]}),
+            to_device_plugin=partial(self.tell, "device-plugin"),
+            to_dra=partial(self.tell, "dra"),
         )
+
+    def tell(self, allocation: Allocation, gpus: Sequence[SharedGpu]) -> None:
+        self.of[allocation] = [one.gpu.uuid for one in gpus]
+        assert set(self.of["dra"]).isdisjoint(self.of["device-plugin"])
+        self.on_news()
 
     def publish(self, **held: Collection[str]) -> dict[Allocation, list[str]]:
         self.held = {"device-plugin": held.get("plugin", ()), "dra": held.get("dra", ())}
@@ -54,3 +62,17 @@ def test_so_does_one_that_a_claim_holds() -> None:
 
 def test_where_both_hold_something_the_number_says_it() -> None:
     assert Node().publish(plugin=[FIRST], dra=[FIRST]) == {"dra": [FIRST], "device-plugin": [SECOND]}
+
+
+def test_what_is_allocated_of_a_gpu_until_it_is_taken_back_keeps_it_there() -> None:
+    node = Node()
+    node.publish(plugin=[FIRST])
+
+    def allocate() -> None:
+        if FIRST not in node.of["device-plugin"]:
+            node.held["device-plugin"] = [FIRST]
+
+    node.on_news = allocate
+    assert node.publish() == {"dra": [], "device-plugin": [FIRST, SECOND]}
+    node.on_news = lambda: None
+    assert node.publish() == {"dra": [FIRST], "device-plugin": [SECOND]}

@@ -77,6 +77,12 @@ def test_a_path_too_long_for_a_socket_is_rejected_with_its_length() -> None:
     assert socket_path(Path("/" + "d" * 82), NAME).name == SOCKET
 
 
+def test_the_socket_of_each_resource_that_policies_may_name_fits_into_the_kubelets_directory() -> None:
+    longest = [f"{'a' * 60}.com/{'b' * (119 - 64 - len(end))}{end}" for end in ("x", "y")]
+    kubelet_dir = Path("/var/lib/kubelet/device-plugins")
+    assert len({socket_path(kubelet_dir, one).name for one in longest}) == 2
+
+
 def test_two_resources_never_share_a_socket() -> None:
     assert socket_path(Path("/"), "a.b/c-d") != socket_path(Path("/"), "a.b-c/d")
 

@@ -193,6 +193,28 @@ def test_a_gpu_whose_number_becomes_anothers_stays_the_device_that_it_was() -> N
     ]
 
 
+def test_a_resource_whose_gpus_have_gone_to_another_allocator_has_none(tmp_path: Path) -> None:
+    served: list[Resource] = []
+    known = advertising(served, "cdi", cdi_dir=tmp_path)
+    known.publish([*seen(GPUS[0]), *seen(GPUS[1], strategy="whole")])
+    known.publish(seen(GPUS[1], strategy="whole"))
+    known.divide_by(8)
+    assert [(healthy(one), one.devices.room()) for one in served] == [([False] * 4, {}), ([True], {GPUS[1].uuid: 1})]
+    assert [one.gpu for one in known.offers()] == [GPUS[1]]
+    known.publish([*seen(GPUS[0]), *seen(GPUS[1], strategy="whole")])
+    assert [sum(healthy(one)) for one in served] == [8, 1]
+
+
+def test_a_number_of_vgpus_by_dra_divides_no_gpu_that_the_kubelet_allocates_still() -> None:
+    served: list[Resource] = []
+    cluster = Cluster(nodes=(NodeRule(model="*", allocation="dra", vgpus_per_gpu=3),))
+    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
+    known.publish(seen(*GPUS[:2]))
+    assert len(healthy(served[0])) == 20
+    known.divide_by(5)
+    assert sum(healthy(served[0])) == 10
+
+
 def test_another_number_of_vgpus_divides_instances_but_for_those_with_a_number_of_their_own() -> None:
     served: list[Resource] = []
     small, large = (simulated_node(f"1xH100:1x{profile}").instances for profile in ("1g.10gb", "3g.40gb"))

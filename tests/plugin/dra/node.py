@@ -29,6 +29,7 @@ class DraNode:
     plugins: ExitStack
     kubelets: ExitStack
     policies: str = ""  # of _cluster.yaml
+    allocation: str = "dra"  # of GPUs for which they say nothing
     kubelet: SimulatedDraKubelet = field(init=False)
 
     @property
@@ -60,10 +61,11 @@ class DraNode:
             "--cdi-dir": "cdi",
             "--service-account": "account",
             "--policies": "policies",
+            "--pod-resources": "kubelet/pod-resources.sock",
         }
         options = [text for option, name in places.items() for text in (option, str(self.directory / name))]
         address = {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self.port)}
-        more = ("--simulate", simulate, "--node-name", NODE, "--allocation", "dra")
+        more = ("--simulate", simulate, "--node-name", NODE, "--allocation", self.allocation)
         plugin = Plugin(*options, *more, before=(), **address | variables)
         self.plugins.callback(plugin.close)
         return plugin

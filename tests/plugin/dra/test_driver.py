@@ -151,9 +151,10 @@ def test_who_has_several_whole_gpus_is_named_with_the_fault_of_each(node: DraNod
     script = node.directory / "failing.yaml"
     faults = "{at: 1, gpu: 0, xid: 31}, {at: 1, gpu: 1, xid: 31}"
     script.write_text(f"gpus: [{{model: H200}}, {{model: H200}}]\nfaults: [{faults}]\n")
-    socket = node.directory / "pod-resources.sock"
+    socket = node.directory / "kubelet" / "pod-resources.sock"
+    socket.parent.mkdir()
     with kubelet(socket, Claimed("team/large", name), held("team/other", "GPU-other", vgpus=1)):
-        plugin = node.start_unregistered(str(script), GPU_SHARE_STRATEGY="whole", GPU_SHARE_POD_RESOURCES=str(socket))
+        plugin = node.start_unregistered(str(script), GPU_SHARE_STRATEGY="whole")
         told = [plugin.logged("application fault on a GPU") for _ in both]
     assert {one["gpu"] for one in told} == {one.gpu.uuid for one in both}
     assert [one["tenants"] for one in told] == [["team/large/main"]] * 2

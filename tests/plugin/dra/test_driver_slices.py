@@ -198,3 +198,12 @@ def test_a_gpu_full_of_an_earlier_number_keeps_no_other_gpu_from_pods(directory:
         wait_until(lambda: "200m" in {attributes(one)["size"] for one in node.devices().values()})
         assert node.scheduler.schedule("fifth", {"c": share(200)}) is not None
         assert node.scheduler.schedule("whole", {"c": share(1000)}) is None
+
+
+def test_a_number_for_instances_that_the_scheduler_cannot_look_through_costs_these_alone(node: DraNode) -> None:
+    gpus = node.directory / "gpus.yaml"
+    gpus.write_text("gpus:\n- {model: H200}\n- {model: H100, mig: [3g.40gb]}\n")
+    node.policies = "nodes: [{offer: mps, mig: shared}]\nvgpusPerInstance: {3g.40gb: 40}\n"
+    plugin = node.start(str(gpus), devices=27)
+    assert "vgpusPerInstance: 3g.40gb: 40 needs 158 devices" in plugin.logged("GPU skipped")["reason"]
+    assert len(node.devices()) == 27

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import GpuNumbers
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Place, Timing
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.pod_resources.tenants import Tenancy
+from plugin.shares.division import Division
 from plugin.shares.last_parts import LastParts
-from policies.device_names import GPU_DEVICE
 from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start
 from tests.plugin.mps.fake_modes import FakeModes
 from tests.plugin.mps.isolated import ISOLATED
@@ -83,7 +84,7 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         tenancy=Tenancy(root / "no-kubelet", lambda: ["gpu-share.dev/vgpu"]),
         parts=LastParts(root),
         timing=QUICK,
-        device_of=lambda _gpu: GPU_DEVICE,
+        device_of=lambda by, gpu: Division(by, node_name="node", number_of=GpuNumbers(None, ()).of).device(gpu),
     )
 
 

@@ -90,6 +90,19 @@ def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, st
 
 
 @needs_mounts
+def test_the_ceiling_of_a_gpu_that_gets_a_name_is_that_of_whoever_may_ask_for_it_now(
+    bench: Bench, start: Start
+) -> None:
+    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    with kubelet(bench.root / "kubelet"):
+        start()
+        wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
+        (bench.policies / "team.yaml").write_text('share: {maximum: "0.7"}\ndevices: [big]\n')
+        bench.cluster("nodes: [{indexes: [0], device: big}]\n")
+        wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
+
+
+@needs_mounts
 def test_the_ceiling_is_not_below_what_an_init_container_holds(bench: Bench, start: Start) -> None:
     (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
     bench.holds(A, vgpus=5, named=False)

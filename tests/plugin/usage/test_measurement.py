@@ -148,6 +148,13 @@ def test_a_process_whose_container_is_not_known_leaves_it_open_who_takes_nothing
     assert node.measured(library)[A] == GpuUse(complete=False)
 
 
+def test_a_gpu_whose_uuid_is_no_text_hides_no_other_one(node: Node, library: Path) -> None:
+    (node.nvml / "gpus").write_bytes(b"\xff" + A.encode()[1:] + b"\n" + B.encode() + b"\n")
+    node.has("one", 7)
+    node.says("clients", B, "7 100")
+    assert set(node.measured(library)) == {B}
+
+
 def test_a_driver_that_fails_writes_nothing_and_is_logged(
     node: Node, library: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

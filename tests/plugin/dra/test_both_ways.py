@@ -1,0 +1,98 @@
+"""A GPU that goes from the device plugin to DRA, or back, while containers hold something of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
+from plugin.simulated.kubelet import SimulatedKubelet
+from tests.plugin.dra.node import DraNode, dra_node, share
+from tests.plugin.plugin_process import Plugin
+from tests.plugin.waiting import wait_until
+
+NAME = "gpu-share.dev/vgpu"
+BY_DRA = "nodes: [{offer: mps, allocation: dra}]\n"
+OF_TENTHS = 27  # devices by DRA
+
+
+@pytest.fixture
+def node(directory: Path) -> Iterator[DraNode]:
+    with dra_node(directory) as node:
+        node.allocation = "device-plugin"
+        (directory / "kubelet").mkdir()
+        yield node
+
+
+@pytest.fixture
+def kubelet(node: DraNode) -> Iterator[SimulatedKubelet]:
+    directory = node.directory / "kubelet"
+    with SimulatedKubelet(directory, pod_resources=directory / "pod-resources.sock") as kubelet:
+        yield kubelet
+
+
+def changed(node: DraNode, plugin: Plugin, policies: str) -> Plugin:
+    """Change `_cluster.yaml`, and start the plugin again once it has ended for that."""
+    node.policies = policies
+    (node.directory / "policies" / "_cluster.yaml").write_text(policies)
+    assert plugin.process.wait(30) == 0
+    return node.start_unregistered("1xH200")
+
+
+def asking(pod: str, count: int) -> Request:
+    return Request(pod=f"team/{pod}", container="main", resource=NAME, count=count)
+
+
+def test_the_last_gpu_of_a_resource_that_goes_to_dra_is_the_kubelets_no_more(
+    node: DraNode, kubelet: SimulatedKubelet
+) -> None:
+    plugin = node.start_unregistered("1xH200")
+    kubelet.wait_for(NAME)
+    kubelet.allocate(asking("stays", 2))
+    plugin = changed(node, plugin, BY_DRA)
+    assert plugin.logged("a GPU stays with who has allocated it")["level"] == "warning"
+    node.register()
+    kubelet.wait_for(NAME)
+    assert not node.devices()
+    kubelet.free("team/stays")
+    wait_until(lambda: len(node.devices()) == OF_TENTHS, timeout_seconds=60)
+    assert kubelet.allocatable(NAME) == 0
+    with pytest.raises(UnexpectedAdmissionError, match="Available: 0"):
+        kubelet.allocate(asking("next", 1))
+    assert node.run(node.schedule("by-dra", share(1000))).environment["GPU_SHARE_FRACTION"] == "1"
+
+
+def test_a_gpu_of_which_claims_hold_something_stays_with_dra_though_nothing_is_allocated_by_it_now(
+    node: DraNode, kubelet: SimulatedKubelet
+) -> None:
+    node.policies = BY_DRA
+    plugin = node.start("1xH200", devices=OF_TENTHS)
+    claim = node.schedule("stays", share(300))
+    received = node.run(claim)
+    plugin = changed(node, plugin, "")
+    assert "by dra" in plugin.logged("a GPU stays with who has allocated it")["reason"]
+    node.register()
+    assert node.run(claim).environment == received.environment
+    assert kubelet.allocatable(NAME) == 0
+    node.end(claim)
+    kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
+    wait_until(lambda: not node.devices())
+
+
+def test_of_a_gpu_that_a_claim_was_deleted_from_by_force_the_kubelet_hears_once_its_containers_have_ended(
+    node: DraNode, kubelet: SimulatedKubelet
+) -> None:
+    node.policies = BY_DRA
+    plugin = node.start("1xH200", devices=OF_TENTHS)
+    claim = node.schedule("forced", share(300))
+    node.run(claim)
+    plugin = changed(node, plugin, "")
+    plugin.logged("a GPU stays with who has allocated it")
+    node.register()
+    node.scheduler.release(claim)  # the claim is gone, and its containers are about to be
+    node.kubelet.unprepare(claim)
+    before_seconds = monotonic()
+    hold_seconds = plugin.logged("claim unprepared")["hold_seconds"]
+    kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
+    assert hold_seconds - 1 < monotonic() - before_seconds
