@@ -53,7 +53,7 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
         if not found.denials:
             return grant
     except DeniedError as error:
-        found.denials.append(error)
+        found.end(error)
     return denied_or_warned(Denied(policy, found.reasons()), containers, policies.cluster)
 
 

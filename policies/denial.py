@@ -78,7 +78,7 @@ class Findings:
 
     def __init__(self) -> None:
         self._changes = 0
-        self.denials: list[DeniedError] = []
+        self.denials: list[Deny] = []
         self.warnings: list[str] = []
 
     def deny(self, code: Code, what: str, fix: str, *, by: object = None) -> None:
@@ -93,8 +93,16 @@ class Findings:
             DeniedError: It is this one if there are enough of them: a pod that big is nobody's mistake.
         """
         if len(self.denials) == MOST_REASONS - 1:
-            raise error
-        self.denials.append(error)
+            try:
+                raise error
+            finally:
+                del error  # which holds this frame
+        self.end(error)
+
+    def end(self, error: DeniedError) -> None:
+        """Add the last reason, after which nothing could be checked."""
+        # Not the error: it holds the frames that it came through, and they hold these findings, the pod and its body.
+        self.denials.append(error.deny())
 
     def warn(self, text: str) -> None:
         """Tell the user something about a pod that is granted."""
@@ -116,7 +124,7 @@ class Findings:
 
     def reasons(self) -> tuple[Deny, ...]:
         """Build the denials, none of them twice."""
-        return tuple(dict.fromkeys(error.deny() for error in self.denials))
+        return tuple(dict.fromkeys(self.denials))
 
 
 def shorten(text: str, longest: int) -> str:

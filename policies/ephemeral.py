@@ -47,7 +47,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
             for slot in added
         )
     except DeniedError as error:
-        found.denials.append(error)
+        found.end(error)
     if found.denials:
         return Denied(policy, found.reasons())
     return Added(policy, hidden, read_only, tuple(found.warnings))

@@ -16,8 +16,9 @@ from policies.frameworks.memory import Advice, Wish, advise
 from policies.pod import Pod, Slot, named
 from policies.policy import EffectivePolicy
 
-_FIX = "Lower it to the share, or remove it and it is set for you"
-_FIXES = {"bytes": "Write a percentage within the share, or remove it and it is set for you"}
+_FIX = "Lower it to the share"
+_FIXES = {"bytes": "Write a percentage within the share"}
+_OR_REMOVE_IT = ", or remove it and it is set for you"  # not in the text of a shell, to which nothing is added
 _WHY = {
     "above": "more than the share",
     "boundless": "which some frameworks take for no limit",
@@ -71,7 +72,7 @@ class MemoryCheck:
         is_unread = one.verdict == "unread" or not one.is_certain
         sets = "sets" if one.is_certain else "may set"
         sets = f"{named(slot)} {sets} {one.name} to {one.value}, {_WHY[one.verdict]}"
-        lower_it = _FIXES.get(one.verdict, _FIX)
+        lower_it = _FIXES.get(one.verdict, _FIX) + _OR_REMOVE_IT * (one.change is not None)
         if self._policy.policy.frameworks.on_conflict == "deny" and one.framework is not None:
             self._deny(sets, lower_it, by=self._policy.source("frameworks.onConflict"))
         elif is_unread and not budget.is_held and self._policy.policy.frameworks.unread == "deny":

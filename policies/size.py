@@ -54,7 +54,7 @@ def check_size(pod: Pod, containers: Sequence[Slot]) -> None:
         raise _too_large(longest, "characters in one word or variable", LONGEST_TEXT)
 
 
-def check_separators(review: bytes) -> None:
+def check_separators(review: bytes | bytearray) -> None:
     """
     See that a review does not hold more, of whatever, than decoding it may take memory for.
 

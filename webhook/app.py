@@ -70,7 +70,7 @@ class Application:
 
 
 def answer_review(
-    body: bytes, store: PolicyStore, *, restricted: bool, count: Callable[[Labels, float], None]
+    body: bytes | bytearray, store: PolicyStore, *, restricted: bool, count: Callable[[Labels, float], None]
 ) -> Answer:
     """Review, log and count it."""
     began = time.perf_counter()

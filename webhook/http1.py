@@ -22,7 +22,7 @@ class Request(NamedTuple):
 
     method: str
     target: bytes
-    body: bytes
+    body: bytes | bytearray
     is_last: bool  # of its connection, because the caller says so, or because its end is not known by its length
 
     @property
@@ -192,7 +192,7 @@ class RequestParser:
             self.reject(400, f"More than {MAX_WAITING_REQUESTS} requests came before they could be answered.")
         if not self.is_over:
             method = self._parser.get_method().decode("ascii")
-            self.requests.append(Request(method, self._url, bytes(self._body), self._is_last))
+            self.requests.append(Request(method, self._url, self._body, self._is_last))
             self.is_over = self._is_last
         self._body = b""
 

@@ -11,7 +11,7 @@ _LARGEST_COUNTED = 1024 * 1024  # bytes
 _BRACKETS = re.compile(rb'(?:[^][{}"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+([][{}]++|\Z)', re.DOTALL)
 
 
-def is_too_deep(body: bytes) -> bool:
+def is_too_deep(body: bytes | bytearray) -> bool:
     """Whether the brackets in the first MiB of *body* nest deeper than DEEPEST."""
     depth = 0
     for brackets in _BRACKETS.finditer(body, 0, _LARGEST_COUNTED):

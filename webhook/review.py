@@ -40,7 +40,7 @@ _encode = msgspec.json.encode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def review(body: bytes, policies: PolicySet, *, restricted: bool = False) -> Reviewed:
+def review(body: bytes | bytearray, policies: PolicySet, *, restricted: bool = False) -> Reviewed:
     """
     Answer one call; *restricted*: Pod Security forbids hostIPC and hostPath volumes in the namespace.
 
@@ -76,14 +76,14 @@ def _is_passed_over(request: Request) -> bool:
     return request.operation != "CREATE"
 
 
-def _before(body: bytes) -> Pod:
+def _before(body: bytes | bytearray) -> Pod:
     try:
         return _decode_change(body).request.old_object
     except _UNREADABLE as error:
         raise BadCall(f"the oldObject is not a pod: {_plain(error)}") from None
 
 
-def _without_pod(body: bytes, reason: Exception) -> Reviewed:
+def _without_pod(body: bytes | bytearray, reason: Exception) -> Reviewed:
     """Say what is wrong with a call that holds no readable pod, unless it need not hold one."""
     called = _envelope(body)
     if _is_passed_over(called.request):
@@ -91,7 +91,7 @@ def _without_pod(body: bytes, reason: Exception) -> Reviewed:
     raise BadCall(f"the object is not a pod: {_plain(reason)}")
 
 
-def _undecoded(body: bytes, reason: DeniedError, policies: PolicySet) -> Reviewed:
+def _undecoded(body: bytes | bytearray, reason: DeniedError, policies: PolicySet) -> Reviewed:
     """Decide on a pod without looking at it; `mode: warn` says no more of it than this."""
     called = _envelope(body)
     if _is_passed_over(called.request):
@@ -99,7 +99,7 @@ def _undecoded(body: bytes, reason: DeniedError, policies: PolicySet) -> Reviewe
     return _answer(called.request, None, decide_on_unread(reason, called.request.namespace or "default", policies))
 
 
-def _envelope(body: bytes) -> AdmissionReview:
+def _envelope(body: bytes | bytearray) -> AdmissionReview:
     """
     Decode all but the pod.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 MAX_BODY_BYTES = 8 * 1024 * 1024  # the API server itself takes 3 MiB, and sends an object at most twice
 MAX_DRAIN_BYTES = 64 * 1024 * 1024  # read and thrown away, so that the sender of too much sees its 413
 MAX_HEAD_BYTES = 16 * 1024  # of a request; the API server's are below 1 KiB
-MAX_HELD_BYTES = 32 * 1024 * 1024  # of bodies that one worker has not got in whole yet, and answers nobody takes
+MAX_HELD_BYTES = 16 * 1024 * 1024  # of bodies that one worker has not got in whole yet, and answers nobody takes
 MAX_EMPTY_BYTES = 32 * 1024  # of TLS in which nothing is for us; a record has 16 KiB, a handshake takes less
 RECEIVE_BUFFER_BYTES = 64 * 1024  # of the kernel, for each connection; it takes twice as much, and counts it as ours
 SEND_BUFFER_BYTES = 16 * 1024  # likewise; a usual answer has 2 KiB

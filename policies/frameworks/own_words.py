@@ -54,24 +54,31 @@ class Words:
         kept = self._index.texts_in(env)
         if texts or hooks or kept:
             unread = UnreadWords(self._variables, self._index)
-            for position in kept:
-                yield from self._in_variable(position, env[position], unread)
-            self._look_at(words, hooks, unread)
-            read = str if self._line.runs_through_shell else _unescaped
-            of_words = (unread.plain(read(text)) for text in dict.fromkeys(texts))
-            of_hooks = (" ".join([unread.plain(word) for word in hook]) for hook in hooks)
-            plain = joined(chain(of_words, of_hooks))
-            # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
-            yield from self._texts.settings(plain, is_run=self._line.runs_through_shell)
-            if unread.start is not None:
-                name, what = f"an option {unread.start}…" if unread.start else "a word of its command line", _FIX
-                if self._variables.is_spent:
-                    name, what = "a word of a shell's text (the pod's together are too long to be read)", _SHORTEN
-                yield OwnValue("unread", name, shown(UNREAD), fix=what)
-            if unread.taking:
-                yield from self._taken(unread)
-            self._lists.update(unread.lists)
+            try:
+                for position in kept:
+                    yield from self._in_variable(position, env[position], unread)
+                self._look_at(words, hooks, unread)
+                yield from self._in_texts(texts, hooks, unread)
+            finally:
+                unread.end()
         yield from self._replaced_lists()
+
+    def _in_texts(self, texts: list[str], hooks: list[list[str]], unread: UnreadWords) -> Iterator[OwnValue]:
+        """Yield what the texts set, and what in them cannot be read."""
+        read = str if self._line.runs_through_shell else _unescaped
+        of_words = (unread.plain(read(text)) for text in dict.fromkeys(texts))
+        of_hooks = (" ".join([unread.plain(word) for word in hook]) for hook in hooks)
+        plain = joined(chain(of_words, of_hooks))
+        # Elsewhere a text may be anything, a prompt even, and then the program was told nothing.
+        yield from self._texts.settings(plain, is_run=self._line.runs_through_shell)
+        if unread.start is not None:
+            name, what = f"an option {unread.start}…" if unread.start else "a word of its command line", _FIX
+            if self._variables.is_spent:
+                name, what = "a word of a shell's text (the pod's together are too long to be read)", _SHORTEN
+            yield OwnValue("unread", name, shown(UNREAD), fix=what)
+        if unread.taking:
+            yield from self._taken(unread)
+        self._lists.update(unread.lists)
 
     def _in_words(self, words: list[str], texts: list[str]) -> Iterator[OwnValue]:
         """Yield what the words set, which are expanded in *words*; those that may be texts come to *texts*."""

@@ -60,6 +60,10 @@ class ShellTexts:
         self.start: str | None = None  # how an option begins that nobody can read: "" may be any
         self._again()
 
+    def end(self) -> None:
+        """Read nothing more: this and what puts values into words hold each other, and the texts that were read."""
+        del self._values
+
     def _again(self) -> None:
         """Begin to read a command line, or to read it once more."""
         self._ran: set[tuple[str, bool, str]] = set()  # texts, whether a shell runs them for certain, and contexts
@@ -101,12 +105,7 @@ class ShellTexts:
             self.start = start
 
     def _say(self, text: str, *, is_certain: bool = True) -> None:
-        """
-        Take note of words that stand behind each other; else they are one of several that may, or a tool's.
-
-        Raises:
-            UnreadableError: If they are more than in any real text.
-        """
+        """Take note of words behind each other, or one of several that may be; raises UnreadableError for too many."""
         self._of_container.work(_STEPS_OF_RUN + len(text) // CHARACTERS_OF_STEP)
         self._said.add(text, is_certain=is_certain)
 

@@ -50,6 +50,15 @@ def test_a_number_of_bytes_in_a_text_is_denied_where_nothing_else_limits_it() ->
     assert any(one.endswith(f"{BYTES}; MPS limits it") for one in granted(on, MPS).warnings)
 
 
+def test_nobody_is_told_to_remove_what_is_not_set_for_them_then() -> None:
+    image, setting = "vllm/vllm-openai:v0.11.0", "--gpu-memory-utilization 0.95"
+    deny = denied(pod("0.2", container(image=image, args=setting.split())), policies("frameworks: {onConflict: deny}"))
+    assert "Lower it to the share, or remove it and it is set for you." in deny.message
+    text = container(image=image, command=["sh", "-c", f"vllm serve m {setting}"])
+    deny = denied(pod("0.2", text), MPS)
+    assert deny.message.endswith("where it cannot be lowered. Lower it to the share.")
+
+
 @pytest.mark.parametrize("by", [MPS, SLICED])
 def test_no_bytes_are_no_limit(by: Any) -> None:
     on = with_variable(LIMIT, "0")

@@ -1,0 +1,64 @@
+"""A review that is over leaves nothing of its pod behind: reference counts free it, and no collector is waited for."""
+
+import gc
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from types import FrameType, TracebackType
+from typing import Any
+
+import pytest
+
+from tests.bench.worst_cases import POLICIES as WORST
+from tests.bench.worst_pods import at_the_limits, worst_pods
+from tests.bypass.corpus import corpus
+from tests.policies.pods import policies
+from tests.webhook.reviews import call, debugged
+from webhook.review import BadCall, review
+
+SIZE = 16 * 1024
+
+
+@contextmanager
+def collected() -> Iterator[list[object]]:
+    """Give what only the garbage collector finds, once the block is over."""
+    found: list[object] = []
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield found
+        gc.collect()
+        found += gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+def reviewed(on: dict[str, Any], by: Any) -> None:
+    for one in (call(on), debugged(on)):
+        with suppress(BadCall):
+            review(json.dumps(one).encode(), by)
+
+
+def frames(found: list[object]) -> list[object]:
+    return [one for one in found if isinstance(one, FrameType | TracebackType | BaseException)]
+
+
+def test_of_no_attempt_at_more_than_a_share_is_anything_left() -> None:
+    attempts = corpus()
+    by = {rules: policies(rules) for rules in {one.rules for one in attempts}}
+    with collected() as found:
+        for one in attempts:
+            reviewed(one.pod, by[one.rules])
+    assert found == []
+
+
+@pytest.mark.parametrize("by", [pytest.param(by, id=name or "mps") for name, by in WORST.items()])
+def test_of_none_of_the_dearest_pods_is_anything_left(by: Any) -> None:
+    with collected() as found:
+        for _, on in chain(worst_pods(SIZE), at_the_limits(SIZE)):
+            reviewed(on, by)
+    assert found == []
