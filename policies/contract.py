@@ -74,7 +74,8 @@ SIZE_RESOURCE_PREFIX: Final = "gpu-share.dev/share-"
 SIZE_CLASS_PREFIX: Final = "share-"
 SIZE_CLASS_SUFFIX: Final = f".{DRIVER}"
 IMPLICIT_RESOURCE_PREFIX: Final = "deviceclass.resource.kubernetes.io/"  # Kubernetes makes one of each DeviceClass
-MOST_MPS_CLIENTS: Final = 60  # CUDA contexts on one GPU under MPS, from CUDA 13.1 on; older drivers serve fewer
+MOST_MPS_CLIENTS: Final = 60  # CUDA contexts on one GPU under MPS, from CUDA 13.1 on
+MPS_CLIENTS_BEFORE_CUDA_13_1: Final = 48  # which any driver serves
 MOST_GPUS_TOGETHER: Final = 8  # whole GPUs in one device: those of one machine, as most are built
 
 # A device ID is `<GPU UUID>::<n>`: NVIDIA's plugin writes it so, and dcgm-exporter splits at `::`.

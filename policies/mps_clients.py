@@ -1,6 +1,6 @@
 """How many vGPUs a GPU can have under MPS: each tenant is at least one client of its server."""
 
-from policies.contract import MOST_MPS_CLIENTS
+from policies.contract import MOST_MPS_CLIENTS, MPS_CLIENTS_BEFORE_CUDA_13_1
 
 
 def too_many_clients(vgpus_per_gpu: int) -> str:
@@ -11,3 +11,8 @@ def too_many_clients(vgpus_per_gpu: int) -> str:
         f"vgpusPerGpu {vgpus_per_gpu} is more than the {MOST_MPS_CLIENTS} clients that MPS has on one GPU: "
         f"at most {MOST_MPS_CLIENTS} under mps, or share by time-slicing"
     )
+
+
+def needs_newer_driver(vgpus_per_gpu: int) -> bool:
+    """Whether MPS serves a client in each vGPU with drivers from CUDA 13.1 on alone."""
+    return MPS_CLIENTS_BEFORE_CUDA_13_1 < vgpus_per_gpu <= MOST_MPS_CLIENTS

@@ -3,11 +3,10 @@
 from typing import Any
 
 from plugin.gpus.nvml import NvmlGpus, if_answered
-from policies.contract import MOST_MPS_CLIENTS
+from policies.contract import MOST_MPS_CLIENTS, MPS_CLIENTS_BEFORE_CUDA_13_1
 
 _VOLTA = (7, 0)  # compute capability
 _CUDA_OF_MOST_CLIENTS = 13010  # 13.1, as NVML writes it
-_FEWER_CLIENTS = 48  # before that
 
 
 def mps_clients_of(nvml: NvmlGpus, handle: Any) -> int | None:
@@ -22,4 +21,4 @@ def mps_clients_of(nvml: NvmlGpus, handle: Any) -> int | None:
     cuda = if_answered(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2)
     if cuda is None:
         return None
-    return MOST_MPS_CLIENTS if cuda >= _CUDA_OF_MOST_CLIENTS else _FEWER_CLIENTS
+    return MOST_MPS_CLIENTS if cuda >= _CUDA_OF_MOST_CLIENTS else MPS_CLIENTS_BEFORE_CUDA_13_1

@@ -4,13 +4,21 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from policies.contract import MILLI_PER_GPU, MOST_MPS_CLIENTS, MPS, Handover, VgpuStrategy
+from policies.contract import (
+    MILLI_PER_GPU,
+    MOST_MPS_CLIENTS,
+    MPS,
+    MPS_CLIENTS_BEFORE_CUDA_13_1,
+    Handover,
+    VgpuStrategy,
+)
 from policies.migration.findings import Finding
 from policies.migration.nodes import COLUMNS, CONFIG_LABEL
 from policies.migration.nvidia_file import Configuration
 from policies.migration.nvidia_keys import handover, plugin_options
 from policies.migration.nvidia_sharing import findings_of
 from policies.migration.units import MOST_VGPUS_PER_GPU, Unit, unit, vgpus_per_gpu
+from policies.mps_clients import needs_newer_driver
 from policies.share import Share
 
 _PRESENT = "nvidia.com/gpu.present=true"
@@ -87,6 +95,7 @@ def translate(configurations: Sequence[Configuration], known: Known) -> Imported
         findings=tuple(_findings(configurations, per_gpu)),
         questions=(
             *_about_units(groups, per_gpu, most),
+            *([_about_drivers(configurations, per_gpu)] if by_mps and needs_newer_driver(per_gpu) else []),
             *_about_default(known, shared),
             *unknown,
             *_about_namespaces(groups, main),
@@ -149,6 +158,21 @@ def _about_units(groups: Sequence[Group], per_gpu: int, most: int) -> Iterator[s
     yield (
         f"vgpusPerGpu is one number for the cluster, at most {most}, and there are {why}: {per_gpu} "
         "comes nearest. Take it, write another one, or leave the nodes of one configuration to NVIDIA's plugin"
+    )
+
+
+def _about_drivers(configurations: Sequence[Configuration], per_gpu: int) -> str:
+    fewer = vgpus_per_gpu([one.replicas for one in configurations if one.replicas], MPS_CLIENTS_BEFORE_CUDA_13_1)
+    rules = dict.fromkeys(made for one in configurations if (made := _rules(one, fewer)))
+    told = "; ".join(
+        f'one of {one.unit.replicas} replicas is then {one.unit.vgpus}, share.minimum "{one.minimum}" and '
+        f'share.maximum "{one.maximum}"'
+        for one in rules
+    )
+    return (
+        "have all nodes drivers with CUDA 13.1 or newer, as nvidia-smi shows? MPS serves "
+        f"{MPS_CLIENTS_BEFORE_CUDA_13_1} clients on a GPU with older ones, and a GPU with vgpusPerGpu {per_gpu} is not "
+        f"shared there. Else {fewer} comes nearest: {told}"
     )
 
 

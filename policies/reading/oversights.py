@@ -4,10 +4,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from policies.cluster import Cluster
-from policies.contract import DRA, HOST_PATHS_ANNOTATION, MILLI_PER_GPU, MODE_LABEL, MPS, PARTITION
-from policies.device_names import device_name, is_instance, is_model
+from policies.contract import (
+    DRA,
+    HOST_PATHS_ANNOTATION,
+    MILLI_PER_GPU,
+    MODE_LABEL,
+    MPS,
+    MPS_CLIENTS_BEFORE_CUDA_13_1,
+    PARTITION,
+)
+from policies.device_names import GPU_DEVICE, device_name, is_instance, is_model, of_profile
 from policies.errors import Problem
-from policies.mps_clients import too_many_clients
+from policies.mps_clients import needs_newer_driver, too_many_clients
 from policies.own_grids import never_granted
 from policies.partitions import choices
 from policies.policy import EffectivePolicy
@@ -39,7 +47,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     yield from _instances_without_mps(policies.default, DEFAULT_FILE)
     yield from _without_classes(policies.default, policies.cluster, DEFAULT_FILE)
-    yield from _too_many_for_mps(policies)
+    yield from _many_for_mps(policies)
     yield from (Problem(CLUSTER_FILE, 0, "nodes", message) for message in never_granted(policies.cluster))
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
@@ -149,14 +157,36 @@ def _without_classes(policy: EffectivePolicy, cluster: Cluster, file: str) -> It
             )
 
 
-def _too_many_for_mps(policies: PolicySet) -> Iterator[Problem]:
-    used = (policies.default, *(one for name, one in policies.namespaces.items() if not policies.is_exempt(name)))
-    under_mps = (one for one in used if one.policy.enabled and one.policy.strategy == MPS)
-    numbers = dict(found for one in under_mps for found in _divided(one, policies.cluster))
-    for device, per_gpu in numbers.items():
+def _many_for_mps(policies: PolicySet) -> Iterator[Problem]:
+    """Yield the numbers of vGPUs that MPS serves with no driver, or not with all of them, each once."""
+    cluster = policies.cluster
+    for device in dict.fromkeys(one if cluster.own_parts(one) else GPU_DEVICE for one in _under_mps(policies)):
+        per_gpu, field = cluster.parts(MPS, device), "vgpusPerGpu"
+        if device:
+            field = "nodes" if is_model(device) else "vgpusPerInstance"
         if too_many := too_many_clients(per_gpu):
-            field = "nodes" if is_model(device) else "vgpusPerGpu"
             yield Problem(CLUSTER_FILE, 0, field, f"pods under mps are denied: {too_many}")
+        elif needs_newer_driver(per_gpu):
+            of = f" of the device {device_name(device)}" if device else ""
+            message = (
+                f"{per_gpu} vGPUs{of} are more than the {MPS_CLIENTS_BEFORE_CUDA_13_1} clients that MPS serves with "
+                "drivers before CUDA 13.1, and a GPU with such a driver is not shared: see that nvidia-smi shows CUDA "
+                f"13.1 or newer on all nodes, or write at most {MPS_CLIENTS_BEFORE_CUDA_13_1}"
+            )
+            yield Problem(CLUSTER_FILE, 0, field, message)
+
+
+def _under_mps(policies: PolicySet) -> Iterator[str]:
+    """Yield the devices that pods may have under MPS, and those that `nodes` shares by it."""
+    used = (policies.default, *(one for name, one in policies.namespaces.items() if not policies.is_exempt(name)))
+    for one in used:
+        if one.policy.enabled and one.policy.strategy == MPS:
+            yield from one.policy.shared_devices
+    for rule in policies.cluster.nodes:
+        if rule.strategy == MPS:
+            yield rule.of_device
+        if rule.mig == "shared":
+            yield from map(of_profile, policies.cluster.vgpus_per_instance)
 
 
 def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:

@@ -73,6 +73,53 @@ def test_more_vgpus_than_mps_has_clients_mean_that_its_pods_are_denied(tmp_path:
     assert warnings(tmp_path, **{"team.yaml": "enabled: true\nstrategy: time-slicing"}) == []
 
 
+CLIENTS_OF_OLDER_DRIVERS = (
+    "are more than the 48 clients that MPS serves with drivers before CUDA 13.1, and a GPU with such a driver is not "
+    "shared: see that nvidia-smi shows CUDA 13.1 or newer on all nodes, or write at most 48"
+)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "default", "told"),
+    [
+        ("vgpusPerGpu: 49", "", "vgpusPerGpu: 49 vGPUs"),
+        ("vgpusPerGpu: 60\nnodes: [{device: t4}]", "devices: [gpu, t4]", "vgpusPerGpu: 60 vGPUs"),
+        ("vgpusPerGpu: 60\nnodes: [{offer: mps}]", "strategy: time-slicing", "vgpusPerGpu: 60 vGPUs"),
+        ("nodes: [{device: t4, vgpusPerGpu: 50}]", "devices: [t4]", "nodes: 50 vGPUs of the device t4"),
+        (
+            "nodes: [{device: t4, offer: mps, vgpusPerGpu: 50}]",
+            "enabled: false",
+            "nodes: 50 vGPUs of the device t4",
+        ),
+        (
+            "nodes: [{mig: shared}]\nvgpusPerInstance: {7g.80gb: 56}",
+            "",
+            "vgpusPerInstance: 56 vGPUs of the device mig-7g.80gb",
+        ),
+    ],
+)
+def test_more_vgpus_than_mps_has_clients_with_an_older_driver_are_a_matter_of_the_drivers(
+    tmp_path: Path, cluster: str, default: str, told: str
+) -> None:
+    assert warnings(tmp_path, **{"_cluster.yaml": cluster, "_default.yaml": default}) == [
+        f"/_cluster.yaml: warning: {told} {CLIENTS_OF_OLDER_DRIVERS}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "default"),
+    [
+        ("vgpusPerGpu: 48", ""),
+        ("vgpusPerGpu: 60", "strategy: time-slicing"),
+        ("vgpusPerGpu: 60", "enabled: false"),
+        ("nodes: [{device: t4, offer: time-slicing, vgpusPerGpu: 50}]", ""),
+        ("vgpusPerInstance: {7g.80gb: 56}", ""),
+    ],
+)
+def test_every_driver_serves_what_is_less_or_not_under_mps(tmp_path: Path, cluster: str, default: str) -> None:
+    assert warnings(tmp_path, **{"_cluster.yaml": cluster, "_default.yaml": default}) == []
+
+
 SEVERAL = "share: {maximum: '4'}"
 
 

@@ -47,6 +47,29 @@ def test_under_mps_there_are_no_more_vgpus_than_clients() -> None:
     )
 
 
+@pytest.mark.parametrize(("replicas", "asked"), [("48", False), ("49", True), ("60", True)])
+def test_more_vgpus_than_older_drivers_have_clients_are_a_question_under_mps(replicas: str, asked: bool) -> None:  # noqa: FBT001 - what is expected
+    made = imported(MPS.replace("10", replicas))
+    assert made.vgpus_per_gpu == int(replicas)
+    assert bool(made.questions) == asked
+    assert imported(TIME_SLICED.replace("4", replicas)).questions == ()
+
+
+def test_the_question_about_drivers_says_what_to_write_for_older_ones() -> None:
+    (question,) = imported(MPS.replace("10", "60")).questions
+    assert question == (
+        "have all nodes drivers with CUDA 13.1 or newer, as nvidia-smi shows? MPS serves 48 clients on a GPU with "
+        "older ones, and a GPU with vgpusPerGpu 60 is not shared there. Else 48 comes nearest: one of 60 replicas is "
+        'then 1, share.minimum "0.02" and share.maximum "0.021"'
+    )
+    made = imported(config_map(a=MPS, b=TIME_SLICED.replace("4", "25")), default="a", nodes=("nodes", "n a\n"))
+    assert made.vgpus_per_gpu == 50
+    assert made.questions[0].endswith(
+        'Else 22 comes nearest: one of 10 replicas is then 2, share.minimum "0.09" and share.maximum "0.091"; '
+        'one of 25 replicas is then 1, share.minimum "0.045" and share.maximum "1"'
+    )
+
+
 def test_more_than_100_replicas_are_a_question_too() -> None:
     made = imported(TIME_SLICED.replace("4", "1000"))
     assert made.vgpus_per_gpu == 100
