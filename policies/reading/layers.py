@@ -17,6 +17,7 @@ from policies.policy import EffectivePolicy, Policy, Source
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.faults import decode_share, faults, is_section, is_valid
 from policies.reading.told import MOST_OF_A_FILE, first_of
+from policies.share import Headroom, Share
 
 CLUSTER_FILE = "_cluster.yaml"
 DEFAULT_FILE = "_default.yaml"
@@ -125,12 +126,12 @@ def effective(  # noqa: PLR0913 - all that _cluster.yaml says of a policy
 def _conflicts(made: EffectivePolicy) -> Iterator[Problem]:
     share, headroom = made.policy.share, made.policy.memory.headroom
     if share.minimum > share.maximum:
-        yield _conflict(made, "share.minimum", f"{share.minimum} is above share.maximum", "share.maximum")
+        yield _conflict(made, ("share.minimum", share.minimum), "is above", ("share.maximum", share.maximum))
     if share.pod_maximum is not None and share.pod_maximum < share.minimum:
-        yield _conflict(made, "share.podMaximum", f"{share.pod_maximum} is below share.minimum", "share.minimum")
+        yield _conflict(made, ("share.podMaximum", share.pod_maximum), "is below", ("share.minimum", share.minimum))
     if headroom >= share.minimum and made.source("share.minimum").file:
-        message = f"{headroom} leaves nothing of the smallest share, share.minimum {share.minimum}"
-        yield _conflict(made, "memory.headroom", message, "share.minimum")
+        relation = "leaves nothing of the smallest share,"
+        yield _conflict(made, ("memory.headroom", headroom), relation, ("share.minimum", share.minimum))
 
 
 def _conflicts_of_paths(made: EffectivePolicy, pipe_directory: str) -> Iterator[Problem]:
@@ -169,12 +170,16 @@ def _blamed(made: EffectivePolicy, field: str, message: str) -> Problem:
     return Problem(source.file or made.file, source.line, field, message)
 
 
-def _conflict(made: EffectivePolicy, field: str, message: str, other: str) -> Problem:
-    """Blame the field that was written last, in the file on top."""
-    first, second = made.source(field), made.source(other)
-    blamed = field if first.file == made.file or second.file != made.file else other
-    source = made.source(blamed)
-    return Problem(source.file, source.line, blamed, f"{message} ({second}): change one of the two")
+def _conflict(
+    made: EffectivePolicy, one: tuple[str, Share | Headroom], relation: str, other: tuple[str, Share | Headroom]
+) -> Problem:
+    """Blame the field that was written last, in the file on top, and say of the other one which it is, and where."""
+    first, second = made.source(one[0]), made.source(other[0])
+    if first.file == made.file or second.file != made.file:
+        source, blamed, said = first, one[0], f"{one[1]} {relation} {other[0]} {other[1]} ({second})"
+    else:
+        source, blamed, said = second, other[0], f"{one[0]} {one[1]} ({first}) {relation} {other[1]}"
+    return Problem(source.file, source.line, blamed, f"{said}: change one of the two")
 
 
 def _lines(root: Node) -> dict[str, int]:

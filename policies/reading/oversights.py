@@ -190,22 +190,29 @@ def _under_mps(policies: PolicySet) -> Iterator[str]:
 
 
 def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
-    rules, source = policy.policy, policy.source("share.maximum")
+    rules, fields = policy.policy, ("share.maximum", "strategy", "share.whole")
     above = rules.strategy == MPS and rules.share.whole == "vgpus" and rules.share.maximum > MILLI_PER_GPU
-    if above and file in (source.file, policy.source("strategy").file, policy.source("share.whole").file):
-        message = "a share above 1 is denied under mps, where a process reaches one GPU: write share: {whole: gpus} too"
-        yield Problem(file, source.line if source.file == file else 0, "share.maximum", message)
+    blamed = next((one for one in fields if policy.source(one).file == file), None)
+    if above and blamed is not None:
+        source, most = policy.source(blamed), policy.source("share.maximum")
+        what = (
+            "a share" if blamed == "share.maximum" else f"share.maximum is {rules.share.maximum} ({most}), and a share"
+        )
+        fix = "where a process reaches one GPU: write share: {whole: gpus} too"
+        yield Problem(file, source.line, blamed, f"{what} above 1 is denied under mps, {fix}")
 
 
 def _instances_without_mps(policy: EffectivePolicy, file: str) -> Iterator[Problem]:
     """Yield MIG instances in a policy whose shares they cannot be: all, or all that are less than one of them."""
-    rules, source = policy.policy, policy.source("devices")
+    rules = policy.policy
     has_instances = any(map(is_instance, rules.shared_devices))
-    if rules.strategy == MPS or not has_instances or file not in (source.file, policy.source("strategy").file):
+    blamed = next((one for one in ("devices", "strategy") if policy.source(one).file == file), None)
+    if rules.strategy == MPS or not has_instances or blamed is None:
         return
+    which = "MIG instances" if blamed == "devices" else f"the MIG instances of devices ({policy.source('devices')})"
     what = "no share is of them" if rules.strategy == PARTITION else "a share below 1 of them is denied"
-    message = f"MIG instances are shared by mps or given whole, and under {rules.strategy} {what}: write strategy: mps"
-    yield Problem(file, source.line if source.file == file else 0, "devices", message)
+    message = f"{which} are shared by mps or given whole, and under {rules.strategy} {what}: write strategy: mps"
+    yield Problem(file, policy.source(blamed).line, blamed, message)
 
 
 def _unlisted(name: str, text: str, files: Sequence[str]) -> Iterator[Problem]:

@@ -124,18 +124,50 @@ SEVERAL = "share: {maximum: '4'}"
 
 
 @pytest.mark.parametrize(
-    ("files", "line"),
+    ("files", "told"),
     [
-        ({"_default.yaml": SEVERAL, "team.yaml": ""}, "/_default.yaml:1"),
-        ({"_default.yaml": "", "team.yaml": f"mode: enforce\n{SEVERAL}"}, "/team.yaml:2"),
-        ({"_default.yaml": f"strategy: time-slicing\n{SEVERAL}", "team.yaml": "strategy: mps"}, "/team.yaml"),
+        ({"_default.yaml": SEVERAL, "team.yaml": ""}, "/_default.yaml:1: warning: share.maximum: a share"),
+        (
+            {"_default.yaml": "", "team.yaml": f"mode: enforce\n{SEVERAL}"},
+            "/team.yaml:2: warning: share.maximum: a share",
+        ),
+        (
+            {"_default.yaml": f"strategy: time-slicing\n{SEVERAL}", "team.yaml": "strategy: mps"},
+            "/team.yaml:1: warning: strategy: share.maximum is 4 (_default.yaml:2), and a share",
+        ),
+        (
+            {"_default.yaml": "share: {maximum: '4', whole: gpus}", "team.yaml": "share: {whole: vgpus}"},
+            "/team.yaml:1: warning: share.whole: share.maximum is 4 (_default.yaml:1), and a share",
+        ),
     ],
 )
-def test_a_maximum_of_several_gpus_is_one_under_mps(tmp_path: Path, files: dict[str, str], line: str) -> None:
+def test_a_maximum_of_several_gpus_is_one_under_mps(tmp_path: Path, files: dict[str, str], told: str) -> None:
     (warning,) = warnings(tmp_path, **files)
     assert warning == (
-        f"{line}: warning: share.maximum: a share above 1 is denied under mps, where a process reaches one GPU: "
-        "write share: {whole: gpus} too"
+        f"{told} above 1 is denied under mps, where a process reaches one GPU: write share: {{whole: gpus}} too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (
+            {"_default.yaml": "\ndevices: [mig-1g.10gb]\nstrategy: time-slicing"},
+            "/_default.yaml:2: warning: devices: MIG instances",
+        ),
+        (
+            {"_default.yaml": "\ndevices: [mig-1g.10gb]", "team.yaml": "strategy: time-slicing"},
+            "/team.yaml:1: warning: strategy: the MIG instances of devices (_default.yaml:2)",
+        ),
+    ],
+)
+def test_mig_instances_that_no_share_below_one_can_be_of_are_named_with_their_line(
+    tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    (warning,) = warnings(tmp_path, **files)
+    assert warning == (
+        f"{told} are shared by mps or given whole, and under time-slicing a share below 1 of them is denied: "
+        "write strategy: mps"
     )
 
 

@@ -200,23 +200,26 @@ def test_a_namespace_takes_a_value_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("default", "own", "place", "words"),
+    ("default", "own", "told"),
     [
-        ("share: {minimum: '0.5'}", "share: {maximum: '0.2'}", ("team.yaml", "share.maximum"), "0.5 is above"),
-        ("share: {maximum: '0.2'}", "share: {minimum: '0.5'}", ("team.yaml", "share.minimum"), "_default.yaml:1"),
-        ("share: {podMaximum: '0.2'}", "share: {minimum: '0.5'}", ("team.yaml", "share.minimum"), "is below"),
-        ("memory: {headroom: '0.1'}\nshare: {minimum: '0.2'}", "share: {minimum: '0.1'}",
-         ("team.yaml", "share.minimum"), "leaves nothing"),
-        ("share: {minimum: '0.1'}", "memory: {headroom: '0.1'}", ("team.yaml", "memory.headroom"), "_default.yaml:1"),
+        ("share: {minimum: '0.5'}", "share: {maximum: '0.2'}",
+         "share.maximum: share.minimum 0.5 (_default.yaml:2) is above 0.2"),
+        ("share: {maximum: '0.2'}", "share: {minimum: '0.5'}",
+         "share.minimum: 0.5 is above share.maximum 0.2 (_default.yaml:2)"),
+        ("share: {podMaximum: '0.2'}", "share: {minimum: '0.5'}",
+         "share.minimum: share.podMaximum 0.2 (_default.yaml:2) is below 0.5"),
+        ("share: {minimum: '0.5'}", "share: {podMaximum: '0.2'}",
+         "share.podMaximum: 0.2 is below share.minimum 0.5 (_default.yaml:2)"),
+        ("memory: {headroom: '0.05'}", "share: {minimum: '0.01'}",
+         "share.minimum: memory.headroom 0.05 (_default.yaml:2) leaves nothing of the smallest share, 0.01"),
+        ("", "share: {minimum: '2'}", "share.minimum: 2 is above share.maximum 1 (built-in default)"),
+        ("share: {minimum: '0.1'}", "memory: {headroom: '0.1'}",
+         "memory.headroom: 0.1 leaves nothing of the smallest share, share.minimum 0.1 (_default.yaml:2)"),
     ],
 )  # fmt: skip
-def test_a_conflict_between_files_blames_the_one_on_top(
-    default: str, own: str, place: tuple[str, str], words: str
-) -> None:
-    _, problems = in_force(("_default.yaml", default), ("team.yaml", own))
-    assert [(problem.file, problem.field) for problem in problems] == [place]
-    assert problems[0].line == 1
-    assert words in problems[0].message
+def test_a_conflict_between_files_blames_the_one_on_top_and_names_the_other(default: str, own: str, told: str) -> None:
+    _, problems = in_force(("_default.yaml", f"\n{default}"), ("team.yaml", own))
+    assert [str(problem) for problem in problems] == [f"team.yaml:1: {told}: change one of the two"]
 
 
 def test_the_schema_knows_every_field_and_its_default() -> None:
