@@ -4,8 +4,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from policies.contract import DEFAULT_RESOURCE_NAMES, MPS
+from policies.reading.store import load_cluster
 from tests.manifests.config_maps import references
 from tests.manifests.installations import each_installation, policy_files
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, render, templates
@@ -63,6 +66,24 @@ def test_an_overlay_with_another_cluster_file_has_it_where_running_pods_look() -
         used.setdefault(policy_files(objects, plugin)[CLUSTER], set()).add(names)
     assert len(used) == 3  # aws-resource and envvar have one of their own
     assert set.union(*used.values()) == {("gpu-share-policies", "gpu-share-cluster")}
+
+
+@pytest.mark.parametrize(
+    ("overlay", "fields"),
+    [
+        ("envvar", {"handover": ("envvar",)}),
+        ("aws-resource", {"resource_names": DEFAULT_RESOURCE_NAMES | {MPS: "k8s.amazonaws.com/vgpu"}}),
+    ],
+)
+def test_the_cluster_file_of_an_overlay_differs_in_what_it_is_for_alone(
+    overlay: str, fields: dict[str, object]
+) -> None:
+    shipped, own = (msgspec.structs.asdict(load_cluster(one)) for one in (SHIPPED, MANIFESTS / "overlays" / overlay))
+    assert {name: value for name, value in own.items() if value != shipped[name]} == fields
+
+
+def test_every_cluster_file_of_an_overlay_is_compared_with_the_shipped_one() -> None:
+    assert {path.parent.name for path in MANIFESTS.rglob(CLUSTER)} == {"aws-resource", "envvar"}
 
 
 def test_a_leftover_cluster_file_in_the_other_config_map_counts_for_nothing() -> None:
