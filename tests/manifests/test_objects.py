@@ -14,6 +14,7 @@ from policies.reading.store import load
 from tests.command_line import options
 from tests.manifests.admission import BASE, webhooks
 from tests.manifests.installations import each_installation, named
+from tests.manifests.quantities import kept
 from tests.manifests.render import MANIFESTS, OVERLAYS, ROOT, Object, containers, identity, render, templates
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -63,6 +64,24 @@ def test_no_object_says_what_the_api_server_leaves_out(directory: Path) -> None:
     # It stores no empty list, so that each `kubectl diff` would show one, and each apply would be a change.
     for one in render(directory):
         assert [] not in list(values(one)), identity(one)
+
+
+@each_installation
+def test_every_quantity_is_written_as_the_api_server_keeps_it(directory: Path) -> None:
+    objects = render(directory)
+    found = [quantity for one in objects for quantity in quantities(one)]
+    assert len(found) > len(templates(objects))
+    assert [str(one) for one in found if kept(one) != str(one)] == []
+
+
+def quantities(node: object) -> Iterator[Any]:
+    for name, child in node.items() if isinstance(node, dict) else ():
+        if name in {"requests", "limits", "hard"}:
+            yield from child.values()
+        elif name == "sizeLimit":
+            yield child
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from quantities(child)
 
 
 def values(node: object) -> Iterator[object]:
