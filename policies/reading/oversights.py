@@ -119,9 +119,7 @@ def _nothing_within(policy: EffectivePolicy, cluster: Cluster, file: str) -> Ite
         table = cluster.partitions.get(rules.partition or "", ())
         has_whole = any(one.share == MILLI_PER_GPU for one in table) and _is_whole_within(least, most)
         if not has_whole and not any(least <= one.share <= most for one in table):
-            message = (
-                f"no partition is from {least} to {milli_text(most)}: widen share, so that it has {choices(table)}"
-            )
+            message = f"no partition is {_from_to(policy)}: widen share, so that it has {choices(table)}"
             yield Problem(file, lines[0], "share", f"every share is denied: {message}")
         return
     for device, per_gpu in _divided(policy, cluster):
@@ -130,8 +128,16 @@ def _nothing_within(policy: EffectivePolicy, cluster: Cluster, file: str) -> Ite
             continue
         reaches_several = not is_instance(device) and (rules.strategy != MPS or rules.share.whole == "gpus")
         if not (reaches_several and _is_whole_within(least, most)):
-            message = f"no number of {per_gpu} vGPUs is from {least} to {milli_text(most)}: widen share"
+            message = f"no number of {per_gpu} vGPUs is {_from_to(policy)}: widen share"
             yield Problem(file, lines[0], "share", f"{_every_share(policy, device)} is denied: {message}")
+
+
+def _from_to(policy: EffectivePolicy) -> str:
+    """Say what the bounds of a share are, and where they stand, which may be two files."""
+    rules = policy.policy.share
+    most, upper = min((rules.maximum, "share.maximum"), (rules.largest_pod, "share.podMaximum"))
+    least_at, most_at = policy.source("share.minimum"), policy.source(upper)
+    return f"from share.minimum {rules.minimum} ({least_at}) to {upper} {most} ({most_at})"
 
 
 def _every_share(policy: EffectivePolicy, device: str) -> str:

@@ -73,6 +73,15 @@ def test_more_vgpus_than_mps_has_clients_mean_that_its_pods_are_denied(tmp_path:
     assert warnings(tmp_path, **{"team.yaml": "enabled: true\nstrategy: time-slicing"}) == []
 
 
+def test_bounds_of_two_files_that_no_share_lies_between_are_both_named(tmp_path: Path) -> None:
+    files = {"_default.yaml": "\nshare: {minimum: '0.31'}", "team.yaml": "share: {maximum: '0.39'}"}
+    (line,) = [one for one in warnings(tmp_path, **files) if "every share" in one]
+    assert line == (
+        "/team.yaml:1: warning: share: every share is denied: no number of 10 vGPUs is from share.minimum 0.31 "
+        "(_default.yaml:2) to share.maximum 0.39 (team.yaml:1): widen share"
+    )
+
+
 CLIENTS_OF_OLDER_DRIVERS = (
     "are more than the 48 clients that MPS serves with drivers before CUDA 13.1, and a GPU with such a driver is not "
     "shared: see that nvidia-smi shows CUDA 13.1 or newer on all nodes, or write at most 48"

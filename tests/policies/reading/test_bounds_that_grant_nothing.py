@@ -41,22 +41,42 @@ def test_partitions_are_no_number_of_vgpus(rules: str) -> None:
         (
             PARTITIONED + "share: {minimum: '0.3', maximum: '0.5'}",
             CLUSTER,
-            'no partition is from 0.3 to 0.5: widen share, so that it has "0.125" or "0.25" or "1"',
+            (
+                "no partition is from share.minimum 0.3 (_default.yaml:3) to share.maximum 0.5 (_default.yaml:3): "
+                'widen share, so that it has "0.125" or "0.25" or "1"'
+            ),
         ),
         (
             "strategy: partition\npartition: small\nshare: {minimum: '1', maximum: '2'}",
             CLUSTER,
-            'no partition is from 1 to 2: widen share, so that it has "0.125"',
+            (
+                "no partition is from share.minimum 1 (_default.yaml:3) to share.maximum 2 (_default.yaml:3): "
+                'widen share, so that it has "0.125"'
+            ),
         ),
         (
             "share: {minimum: '0.201', maximum: '0.299'}",
             "",
-            "no number of 10 vGPUs is from 0.201 to 0.299: widen share",
+            (
+                "no number of 10 vGPUs is from share.minimum 0.201 (_default.yaml:1) to share.maximum 0.299 "
+                "(_default.yaml:1): widen share"
+            ),
+        ),
+        (
+            "share: {minimum: '0.201', podMaximum: '0.299'}",
+            "",
+            (
+                "no number of 10 vGPUs is from share.minimum 0.201 (_default.yaml:1) to share.podMaximum 0.299 "
+                "(_default.yaml:1): widen share"
+            ),
         ),
         (
             "strategy: time-slicing\nshare: {minimum: '0.95', maximum: '0.99'}\ndevices: [t4, gpu]",
             "nodes: [{device: t4, vgpusPerGpu: 4}]",
-            "every share of the device t4 is denied: no number of 4 vGPUs is from 0.95 to 0.99: widen share",
+            (
+                "every share of the device t4 is denied: no number of 4 vGPUs is from share.minimum 0.95 "
+                "(_default.yaml:2) to share.maximum 0.99 (_default.yaml:2): widen share"
+            ),
         ),
     ],
 )
