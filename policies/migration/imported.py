@@ -170,7 +170,7 @@ def _about_drivers(configurations: Sequence[Configuration], per_gpu: int) -> str
         for one in rules
     )
     return (
-        "have all nodes drivers with CUDA 13.1 or newer, as nvidia-smi shows? MPS serves "
+        "do all nodes have a driver with CUDA 13.1 or newer, as nvidia-smi shows it? MPS serves "
         f"{MPS_CLIENTS_BEFORE_CUDA_13_1} clients on a GPU with older ones, and a GPU with vgpusPerGpu {per_gpu} is not "
         f"shared there. Else {fewer} comes nearest: {told}"
     )

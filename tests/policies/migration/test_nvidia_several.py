@@ -58,9 +58,9 @@ def test_more_vgpus_than_older_drivers_have_clients_are_a_question_under_mps(rep
 def test_the_question_about_drivers_says_what_to_write_for_older_ones() -> None:
     (question,) = imported(MPS.replace("10", "60")).questions
     assert question == (
-        "have all nodes drivers with CUDA 13.1 or newer, as nvidia-smi shows? MPS serves 48 clients on a GPU with "
-        "older ones, and a GPU with vgpusPerGpu 60 is not shared there. Else 48 comes nearest: one of 60 replicas is "
-        'then 1, share.minimum "0.02" and share.maximum "0.021"'
+        "do all nodes have a driver with CUDA 13.1 or newer, as nvidia-smi shows it? MPS serves 48 clients on a GPU "
+        "with older ones, and a GPU with vgpusPerGpu 60 is not shared there. Else 48 comes nearest: one of 60 replicas "
+        'is then 1, share.minimum "0.02" and share.maximum "0.021"'
     )
     made = imported(config_map(a=MPS, b=TIME_SLICED.replace("4", "25")), default="a", nodes=("nodes", "n a\n"))
     assert made.vgpus_per_gpu == 50
