@@ -1,5 +1,7 @@
 """What is done about the memory settings of a container with a share: made, lowered, warned of or denied."""
 
+from collections.abc import Mapping
+
 from policies.contract import (
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
@@ -28,6 +30,12 @@ _WHY = {
 }
 
 
+def wish_for(container: str, annotations: Mapping[str, str], *, detects: bool) -> Wish:
+    """Read what the annotations of a pod say of the framework in one container."""
+    name = annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{container}", annotations.get(FRAMEWORK_ANNOTATION))
+    return Wish(name, adds=name != NO_FRAMEWORK, detects=detects)
+
+
 class MemoryCheck:
     """The check of one pod: what users have set is judged in every container with a share, whatever runs there."""
 
@@ -43,7 +51,7 @@ class MemoryCheck:
 
     def of(self, slot: Slot, budget: Budget) -> Advice:
         """Say what the container's framework needs, and warn of or deny what is above the share."""
-        wish = self._wish(slot)
+        wish = wish_for(slot.name, self._annotations, detects=self._policy.policy.frameworks.detect)
         advice = advise(slot.container, wish, budget, self._catalogue, self._allowance)
         lowered: set[str] = set()
         for one in advice.own:
@@ -61,11 +69,6 @@ class MemoryCheck:
         elif advice.warning:
             self._found.warn(advice.warning)
         return advice
-
-    def _wish(self, slot: Slot) -> Wish:
-        of_pod = self._annotations.get(FRAMEWORK_ANNOTATION)
-        name = self._annotations.get(f"{FRAMEWORK_ANNOTATION_PREFIX}{slot.name}", of_pod)
-        return Wish(name, adds=name != NO_FRAMEWORK, detects=self._policy.policy.frameworks.detect)
 
     def _check_value(self, slot: Slot, one: OwnValue, budget: Budget, lowered: set[str]) -> None:
         """Lower the value, warn of it or deny it; each setting that is *lowered* is warned of once."""

@@ -6,8 +6,8 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.cluster_policies import RIGHT, read_policies
+from console.explain.asked import asked
 from console.explain.beside import Beside
-from console.explain.quotas import names_shares
 from console.explain.subject import Answer, Subject
 from console.explain.workload import Workload, own_words
 from console.look import look, seen_pod, unseen
@@ -15,7 +15,8 @@ from console.objects import Object, Pod
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
-from policies.contract import DRIVER, GRANT_ANNOTATION, POD_SECURITY_LABEL, RESTRICTED_LEVELS, SHARE_ANNOTATION
+from policies.as_written import as_written
+from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
 from policies.decision import decide
 from policies.errors import GpuShareError
 from policies.grant import Decision
@@ -131,7 +132,7 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
     return Subject(
         pod=found,
         seen=seen,
-        asked=_asked(pod),
+        asked=asked(pod, content),
         decision=decision,
         undecided=undecided,
         selector=wants.nodeSelector,
@@ -144,7 +145,7 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
 
 
 def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision | None, Unseen | None]:
-    """Decide on a pod by the policies of now."""
+    """Decide on a pod as its owner wrote it, by the policies of now."""
     try:
         policies, problems = read_policies(api)
         labels = api.one(Object, path_of("api", "v1", "namespaces", namespace)).metadata.labels
@@ -156,24 +157,10 @@ def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision 
         kept = "a webhook keeps the policy that it had, and one that has started since denies"
         return None, Unseen(what="the policy of the namespace", why=f"{'; '.join(problems)}: {kept}")
     try:
-        pod = decoder(rules.Pod).decode(content)
+        read = decoder(rules.Pod).decode(content)
+        written = as_written(msgspec.json.decode(content), read, namespace, policies)
+        pod = rules.unbound(msgspec.convert(written, rules.Pod))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         return None, Unseen(what="a decision", why=Shown(f"the pod cannot be read: {error}"))
     is_restricted = labels.get(POD_SECURITY_LABEL) in RESTRICTED_LEVELS
-    return decide(rules.unbound(pod), namespace, policies, restricted=is_restricted), None
-
-
-def _asked(pod: Pod) -> tuple[str, ...]:
-    """Say by what a pod asks for a share, and what it says of frameworks."""
-    asked = [
-        Shown(f"annotation {key}: {value}")
-        for key, value in sorted(pod.metadata.annotations.items())
-        if (key == SHARE_ANNOTATION or DRIVER in key) and key != GRANT_ANNOTATION
-    ]
-    asked += [
-        Shown(f"limit of {container.name}: {amount} x {resource}")
-        for container in (*pod.spec.init_containers, *pod.spec.containers)
-        for resource, amount in sorted(container.resources.limits.items())
-        if names_shares(resource)
-    ]
-    return tuple(asked)
+    return decide(pod, namespace, policies, restricted=is_restricted), None

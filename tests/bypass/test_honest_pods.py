@@ -19,7 +19,7 @@ HONEST = {
 }
 
 
-def _pod(one: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
+def honest_pod(one: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
     spec = one["spec"]
     joined = {field: [*spec.get(field, ()), *beside.get(field, ())] for field in ("initContainers", "volumes")}
     containers = [*spec["containers"], *beside.get("containers", ())]
@@ -35,7 +35,7 @@ def test_there_are_enough_of_them() -> None:
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_pod_is_granted(name: str, strategy: str, sidecar: str) -> None:
     by = policies(f"strategy: {strategy}", "handover: [cdi]")
-    decision = decided(_pod(HONEST[name], _SIDECARS.get(sidecar, {})), by)
+    decision = decided(honest_pod(HONEST[name], _SIDECARS.get(sidecar, {})), by)
     code = decision.deny.code if isinstance(decision, Denied) else None
     assert code == HONEST[name].get("denied", {}).get(strategy), decision
     if code == "MemoryArgumentAboveShare":

@@ -1,10 +1,14 @@
 """`gpu-share explain` against a stand-in for an API server."""
 
+from typing import Any
+
 import pytest
 
 from policies.node_state import ApplicationFault
 from tests.console.explained import OURS, Asked, explain, known, only
 from tests.console.objects import gpu, node, pending, pod, state, tenant
+from tests.policies.pods import limited, mutated
+from tests.policies.pods import pod as shared_pod
 
 
 def test_a_pod_that_runs_is_explained_from_its_request_to_its_neighbours(asked: Asked) -> None:
@@ -62,6 +66,47 @@ def test_policies_that_would_deny_a_pod_by_now_are_told(asked: Asked) -> None:
     assert "    They would deny the pod, were it created now:" in text
     assert "The pod is denied with ShareAboveMaximum" in text
     assert "(team-vision.yaml:2)" in text
+
+
+def admitted(name: str, one: dict[str, Any]) -> dict[str, Any]:
+    """A pod that runs since the webhook admitted it by the built-in policy."""
+    runs = pod(name)
+    one["metadata"] = {**runs["metadata"], "annotations": one["metadata"]["annotations"]}
+    made = mutated(one)
+    made["spec"]["nodeName"] = "gpu-a"
+    return {**made, "status": runs["status"]}
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("team-vision", "strategy: time-slicing"),
+        ("team-vision", "allocation: dra"),
+        ("team-vision", "mps: {attach: node}"),
+        ("team-vision", "placement: {schedulerName: volcano}"),
+        ("_cluster", "vgpusPerGpu: 20"),
+        ("_cluster", "resourceNames: {mps: example.com/vgpu}"),
+    ],
+)
+def test_what_the_webhook_wrote_into_a_pod_is_not_held_against_it(asked: Asked, file: str, change: str) -> None:
+    on = known(admitted("resnet-0", shared_pod("0.25")))
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"] = {"_default.yaml": "", f"{file}.yaml": change}
+    text = explain(asked, on, "resnet-0")
+    assert "would deny" not in text
+    assert 'Container "main" asks for 0.25 of a GPU by gpu-share' in text
+    assert "    annotation gpu-share: 0.25" in text
+    assert "limit of main" not in text
+
+
+def test_a_limit_that_its_owner_wrote_is_held_against_a_pod(asked: Asked) -> None:
+    on = known(admitted("resnet-0", shared_pod(None, limited())))
+    files = {"_default.yaml": "", "team-vision.yaml": "strategy: time-slicing"}
+    on.lists["/api/v1/namespaces/gpu-share/configmaps"][0]["data"] = files
+    text = explain(asked, on, "resnet-0")
+    assert "    limit of main: 2 x gpu-share.dev/vgpu" in text
+    assert "They would deny the pod, were it created now:" in text
+    assert "this namespace's strategy allocates gpu-share.dev/vgpu-timesliced" in text
+    assert "hostIPC" not in text
 
 
 def test_a_fault_that_may_have_hit_a_container_is_told(asked: Asked) -> None:

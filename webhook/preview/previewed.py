@@ -7,9 +7,10 @@ from typing import Any
 import jsonpatch
 import msgspec
 
+from policies.as_written import as_written
 from policies.decision import decide
 from policies.grant import Decision, Denied, Grant
-from policies.pod import unbound
+from policies.pod import Pod, unbound
 from policies.policy_set import PolicySet
 from policies.reasons import reasons
 from webhook.patch import Operation, operations
@@ -60,12 +61,29 @@ def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
 
 def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> Previewed:
     place = namespace or workload.namespace or "default"
-    is_of_cluster = bool((workload.pod.get("metadata") or {}).get("uid"))
-    decision = decide(unbound(workload.parsed) if is_of_cluster else workload.parsed, place, policies)
-    made = operations(workload.parsed, decision) if isinstance(decision, Grant) else []
-    before = workload.pod if isinstance(decision, Denied) else workload.sent
+    sent, parsed = workload.sent, workload.parsed
+    if (workload.pod.get("metadata") or {}).get("uid"):  # it is one of a cluster
+        sent = as_written(sent, parsed, place, policies)
+        parsed = unbound(msgspec.convert(sent, Pod))
+    decision = decide(parsed, place, policies)
+    made = operations(parsed, decision) if isinstance(decision, Grant) else []
+    before = workload.pod if isinstance(decision, Denied) else sent
+    patched = patch_pod(before, made)
+    if sent is not workload.sent:
+        patched = _in_order_of(workload.pod, patched)
+        made = made if patched != workload.pod else []
     earlier = tuple(earlier_grants(workload.pod, policies.cluster))
-    return Previewed(workload, place, decision, made, patch_pod(before, made), earlier)
+    return Previewed(workload, place, decision, made, patched, earlier)
+
+
+def _in_order_of(before: Any, after: Any) -> Any:
+    """Write what is equal in the same order, so that a difference shows what differs."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = [*(key for key in before if key in after), *(key for key in after if key not in before)]
+        return {key: _in_order_of(before.get(key), after[key]) for key in keys}
+    if isinstance(before, list) and isinstance(after, list):
+        return [_in_order_of(*pair) for pair in zip(before, after, strict=False)] + after[len(before) :]
+    return after
 
 
 def examples(directory: Path, policies: PolicySet) -> Iterator[SentExample]:

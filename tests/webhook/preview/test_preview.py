@@ -62,6 +62,30 @@ def test_a_node_that_the_pod_names_is_denied_and_one_that_a_cluster_has_given_it
     assert "names its node" not in preview(json.dumps(written)).stdout
 
 
+def running(text: str) -> str:
+    """The pod of *text* as a cluster has it, granted by the built-in policy."""
+    granted = yaml.safe_load(preview(text, "-o", "yaml").stdout)
+    granted["metadata"]["uid"] = "0a"
+    granted["spec"]["nodeName"] = "node-1"
+    return json.dumps(granted)
+
+
+def test_what_the_webhook_wrote_into_a_pod_of_a_cluster_is_not_held_against_it(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("strategy: time-slicing\n")
+    (tmp_path / "_cluster.yaml").write_text("vgpusPerGpu: 20\n")
+    lines = preview(running(POD), "--policies", tmp_path, "-o", "diff").stdout.splitlines()
+    changed = [line for line in lines if line.startswith(("+", "-")) and "annotations" not in line]
+    assert any("gpu-share.dev/vgpu-timesliced: '4'" in line for line in changed)
+    assert "-  hostIPC: true" in changed
+    assert not any("nodeName" in line or "args" in line for line in changed)
+
+
+def test_of_a_pod_of_a_cluster_that_is_as_it_would_be_now_nothing_changes() -> None:
+    assert "Nothing is left to change" in preview(running(POD)).stdout
+    assert preview(running(POD), "-o", "diff").stdout == ""
+    assert preview(running(POD), "-o", "patch").stdout == "[]\n"
+
+
 def test_patch_is_a_json_array_that_makes_the_yaml() -> None:
     patched = jsonpatch.apply_patch(yaml.safe_load(POD), patch(POD))
     assert yaml.safe_load(preview(POD, "-o", "yaml").stdout) == patched

@@ -1,0 +1,81 @@
+"""What a grant has set for a framework, and the container without it: so that it is decided on as it was written."""
+
+from typing import Any
+
+import msgspec
+
+from policies.changes import AddVariable, AppendArgument, ReplaceVariable
+from policies.denial import DeniedError
+from policies.frameworks.budget import Budget, Wanted
+from policies.frameworks.command_line import characters_of
+from policies.frameworks.detection import Catalogue
+from policies.frameworks.expansion import Allowance
+from policies.frameworks.framework import Framework
+from policies.frameworks.memory import Wish, advise
+from policies.pod import Container
+
+Fields = dict[str, Any]
+
+
+def without_settings(one: Fields, wish: Wish, budget: Budget, catalogue: Catalogue) -> Fields:
+    """
+    Leave out of a container what is set for its framework under *budget*, if all of that would be set again.
+
+    An owner who has written the very same is not told from the grant.
+    """
+    made = one
+    for framework in catalogue.frameworks.values():
+        made = _without(made, framework, budget)
+    return made if made is one or _is_made_again(one, made, wish, budget, catalogue) else one
+
+
+def _without(one: Fields, framework: Framework, budget: Budget) -> Fields:
+    env = [*(one.get("env") or ())]
+    kept = [left for variable in env if (left := _left(variable, framework, budget)) is not None]
+    if kept != env:
+        one = {**one, "env": kept}
+    args = one.get("args") or ()
+    if args and args[-1] in _arguments(framework, budget):
+        one = {**one, "args": [*args[:-1]]}
+    return one
+
+
+def _arguments(framework: Framework, budget: Budget) -> list[str]:
+    if framework.memory is None:
+        return []
+    wanted = Wanted(framework.memory, budget)
+    return [f"{one.argument}={wanted.text(one)}" for one in framework.memory.spellings if one.argument]
+
+
+def _left(variable: Fields, framework: Framework, budget: Budget) -> Fields | None:
+    """Return what was there of a variable: all of it, what the setting was joined to, or nothing."""
+    name, value = variable["name"], variable.get("value") or ""
+    if any((name, value) == (one.variable, one.value) for one in framework.constants):
+        return None
+    if framework.memory is None:
+        return variable
+    for spelling in framework.memory.spellings:
+        if spelling.variable != name:
+            continue
+        text = Wanted(framework.memory, budget).text(spelling)
+        if value == text:
+            return None
+        if spelling.separator and value.endswith(f"{spelling.separator}{text}"):
+            return {**variable, "value": value.removesuffix(f"{spelling.separator}{text}")}
+    return variable
+
+
+def _is_made_again(one: Fields, made: Fields, wish: Wish, budget: Budget, catalogue: Catalogue) -> bool:
+    """Whether the changes that *made* needs under *budget* have all in them that *one* has more."""
+    container = msgspec.convert(made, Container)
+    try:
+        changes = advise(container, wish, budget, catalogue, Allowance(characters_of(container))).changes
+    except DeniedError:
+        return False
+    arguments = [change.text for change in changes if isinstance(change, AppendArgument)]
+    told = {(change.name, change.value) for change in changes if isinstance(change, AddVariable | ReplaceVariable)}
+    kept = made.get("env") or ()
+    variables = [variable for variable in one.get("env") or () if variable not in kept]
+    return [*(made.get("args") or ()), *arguments] == [*(one.get("args") or ())] and all(
+        (variable["name"], variable.get("value")) in told for variable in variables
+    )
