@@ -165,6 +165,7 @@ def _offered(offer: Offer, **counted: object) -> GpuOccupancy:
         device=device_name(offer.device),
         vgpus_per_gpu=offer.vgpus_per_gpu if offer.allocation == DEVICE_PLUGIN else None,
         parts=offer.parts,
+        advertised=offer.advertised,
         **counted,  # type: ignore[arg-type] # the fields of what is counted
     )
 

@@ -67,19 +67,27 @@ def registered(on: Installation) -> Verdict:
     for node in on.seen.nodes:
         if not node.capacity or not node.state or node.state.waiting:
             continue
-        wanted: dict[str, int] = {}
+        by_resource: dict[str, list[int | None]] = {}
         for gpu in node.gpus:
             if gpu.allocation == DEVICE_PLUGIN and gpu.resource:
-                parts = gpu.parts - (gpu.hidden or 0) if gpu.healthy else 0
-                wanted[gpu.resource] = wanted.get(gpu.resource, 0) + parts
-        for resource, parts in sorted(wanted.items()):
+                by_resource.setdefault(gpu.resource, []).append(_advertised(gpu))
+        for resource, counts in sorted(by_resource.items()):
+            known = [count for count in counts if count is not None]
             has = whole(node.allocatable.get(resource, "0"))
-            if has != parts:
-                found.append(f"{node.name} advertises {has} {resource}, and its plugin has {parts}")
+            if len(known) == len(counts) and has != sum(known):
+                found.append(f"{node.name} advertises {has} {resource}, and its plugin has {sum(known)}")
     return warn(
         *found,
         hint="wait for half a minute; if it stays, look at the log of gpu-share-plugin and at the node's kubelet",
     )
+
+
+def _advertised(gpu: Gpu) -> int | None:
+    """Count the vGPUs that the plugin has of a GPU for the kubelet; None where it does not say so."""
+    if gpu.advertised is not None or not gpu.healthy:
+        return gpu.advertised or 0
+    # Of an earlier version: where it counts in thousandths, nobody knows how many vGPUs are held.
+    return gpu.parts - (gpu.hidden or 0) if gpu.vgpus_per_gpu in (None, gpu.parts) else None
 
 
 def shared(on: Installation) -> Verdict:

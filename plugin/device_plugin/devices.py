@@ -94,6 +94,11 @@ class Devices:
             free, shown = self._rooms.get(gpu.uuid, (0, 0))
             return self.free(gpu, vgpus_per_gpu=self._pool.vgpus_per_gpu), free - shown
 
+    def advertised(self, gpu: Gpu) -> int:
+        """Count the vGPUs that name a GPU and that the kubelet is told are healthy."""
+        with self._changed:
+            return sum(device.healthy for device in self._devices if device.gpu_uuid == gpu.uuid)
+
     def numbers(self, gpu: Gpu) -> dict[str, int]:
         """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""
         with self._changed:

@@ -63,6 +63,7 @@ class Resources:
                     device=device,
                     vgpus_per_gpu=per_gpu,
                     left=devices.left(gpu),
+                    advertised=devices.advertised(gpu),
                     numbers=devices.numbers(gpu),
                 )
                 for gpu in devices.pool.gpus

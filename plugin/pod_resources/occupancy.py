@@ -36,6 +36,7 @@ class GpuOccupancy(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""  # that shares of it are of, as policies name it
     vgpus_per_gpu: int | None = None  # that it is divided into now; None by DRA
     parts: int
+    advertised: int | None = None  # vGPUs, whatever their number, that the kubelet is told are healthy; None by DRA
     granted: int | None = None  # None if the kubelet has never said who holds what
     hidden: int | None = None
     free: int | None = None  # that would be allocated if the GPU is healthy

@@ -26,6 +26,7 @@ class Offer:
     device: str  # that shares of it are of
     vgpus_per_gpu: int  # by DRA the grid, of which each share is a multiple
     left: tuple[int, int] = (0, 0)  # vGPUs that are free, and those of them that are hidden; not by DRA
+    advertised: int | None = None  # vGPUs that the kubelet is told are healthy; None by DRA
     numbers: Mapping[str, int] = field(default_factory=dict)  # by ID: how many to the GPU, of each held vGPU
 
     @property

@@ -163,6 +163,7 @@ def _shared(gpu: Gpu, shared: GpuOccupancy, used: usage.GpuUse | None) -> Gpu:
         limits_enforced_by=MPS if shared.strategy == MPS else "",
         vgpus_per_gpu=shared.vgpus_per_gpu,
         parts=shared.parts,
+        advertised=shared.advertised,
         granted=shared.granted,
         hidden=shared.hidden,
         free=shared.free if gpu.healthy or shared.free is None else 0,

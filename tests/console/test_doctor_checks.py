@@ -1,15 +1,16 @@
 """Each check of `gpu-share doctor` in a cluster in which it fails, and all of them in one in which all is well."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
-from policies.node_state import Fault
+from policies.node_state import Fault, Gpu
 from tests.console.installations import dra, installation, seen, with_node
-from tests.console.objects import gpu
+from tests.console.objects import gpu, tenant
 from tests.console.wrong import (
     of_kubernetes,
     of_nodes,
@@ -32,6 +33,11 @@ WRONG = [
     *of_workloads.WRONG,
 ]
 FINE = ("ok", "not-applicable")
+
+
+def of_earlier_number(**more: Any) -> Gpu:
+    """A GPU that is divided into 15 by now, and of which something has 2 of 10."""
+    return gpu(tenant("a", 200), parts=1000, vgpus_per_gpu=15, **more)
 
 
 @pytest.mark.parametrize(("check", "status", "told", "made"), WRONG)
@@ -107,6 +113,24 @@ def test_where_nothing_was_seen_no_check_is_in_order() -> None:
 def test_under_time_slicing_a_framework_that_was_told_its_share_keeps_to_it(argument: str, status: str) -> None:
     (found,) = (one for one in findings(of_workloads.sliced(argument), AFTER) if one.check == "within-share")
     assert found.status == status
+
+
+@pytest.mark.parametrize(
+    ("gpus", "told"),
+    [
+        ((gpu(advertised=10), gpu(index=1, advertised=10)), ()),
+        ((of_earlier_number(advertised=14), gpu(index=1, parts=15, vgpus_per_gpu=15, advertised=6)), ()),
+        ((of_earlier_number(advertised=13), gpu(index=1, parts=15, advertised=6)), (19,)),
+        ((of_earlier_number(), gpu(index=1, parts=15, vgpus_per_gpu=15)), ()),  # an earlier version, which cannot know
+        ((gpu(healthy=False, advertised=0), gpu(index=1, advertised=20)), ()),
+        ((gpu(healthy=False), gpu(index=1, vgpus_per_gpu=10, hidden=2)), (8,)),
+    ],
+)
+def test_vgpus_of_the_kubelet_are_compared_with_those_that_it_was_told_of(
+    gpus: tuple[Gpu, ...], told: tuple[int, ...]
+) -> None:
+    (found,) = (one for one in findings(with_node(*gpus), AFTER) if one.check == "registered")
+    assert found.found == tuple(f"gpu-0 advertises 20 gpu-share.dev/vgpu, and its plugin has {count}" for count in told)
 
 
 def test_an_expired_certificate_is_no_fault_of_the_policies() -> None:

@@ -86,9 +86,9 @@ def test_what_is_left_of_a_gpu_is_free_or_hidden_and_the_rest_is_granted() -> No
 
 def test_vgpus_of_an_earlier_number_are_counted_in_thousandths_and_keep_their_limits() -> None:
     numbers = {str(one): 10 for one in ids(0, 1, 2)}
-    offer = replace(BY_KUBELET, vgpus_per_gpu=7, left=(4, 1), numbers=numbers)
+    offer = replace(BY_KUBELET, vgpus_per_gpu=7, left=(4, 1), advertised=6, numbers=numbers)
     found = of_gpu(offer, tenant("a", ids(0, 1, 2)))
-    assert (found.parts, found.vgpus_per_gpu) == (1000, 7)
+    assert (found.parts, found.vgpus_per_gpu, found.advertised) == (1000, 7, 6)
     assert (found.hidden, found.free, found.largest_free) == (142, 429, 428)
     assert [(one.parts, one.thread_percentage) for one in found.occupants] == [(300, 30)]
 
@@ -101,6 +101,7 @@ def test_what_is_free_and_what_is_hidden_is_what_the_devices_say() -> None:
     held |= {str(one): Holder(container="a/b/c", since_seconds=0, of=5, gpu=GPU.uuid) for one in ids(0)}
     devices.set_held(Occupied(by_gpu={GPU.uuid: held}))
     assert (devices.left(GPU), devices.left(OTHER)) == ((6, 0), (10, 0))
+    assert (devices.advertised(GPU), devices.advertised(OTHER)) == (7, 1)
     assert devices.numbers(GPU) == {f"{GPU.uuid}::0": 5, f"{OTHER.uuid}::1": 5}
 
 

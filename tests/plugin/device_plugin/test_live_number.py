@@ -20,6 +20,7 @@ def test_changes_pods_faults_and_restarts_in_any_order_break_no_promise(tmp_path
         node.step()
         if number % 50 == 49:
             node.settle()
+            assert sum(map(node.devices.advertised, node.gpus)) == node.allocatable
             if not node._faults:
                 assert node.allocatable - node.requested == sum(node.room().values())
     assert min(node.steps[kind] for kind in ("allocated", "several numbers", "rejected", "pending", "kill")) > 5
@@ -35,6 +36,7 @@ def test_beside_the_guard_the_scheduler_sees_no_more_than_is_free_and_all_that_f
         if number % 50 == 49:
             node.settle()
             node.settle()  # what is hidden takes effect after a second
+            assert sum(map(node.devices.advertised, node.gpus)) == node.allocatable
             if not node._faults:
                 room = node.room().values()
                 assert max(room) <= node.allocatable - node.requested <= sum(room)

@@ -21,7 +21,7 @@ GPU = healthy(0, since=MOMENT, memory_mib=1000)
 LOST = Fault(source="lost", why="the GPU is lost", since=MOMENT, comes_back="once it answers")
 HEALTH = node(GPU, boot_id="one", heartbeat_seconds=99)
 A, B = (occupant(pod, 3, memory_limit_mib=300, thread_percentage=30) for pod in ("a", "b"))
-OCCUPANCY = occupancy(occupied(A, B, hidden=1, free=3, largest_free=3), boot_id="one", looked_seconds=98)
+OCCUPANCY = occupancy(occupied(A, B, advertised=9, hidden=1, free=3, largest_free=3), boot_id="one", looked_seconds=98)
 READY = MpsState(boot_id="one", gpus={GPU.uuid: MpsGpu(state="ready", since=MOMENT, checked_seconds=97)})
 OF_A = taken(A, processes=2, sm_ratio=0.5)
 USE = use(GpuUse(containers=(OF_A,), complete=True), boot_id="one", measured_seconds=96)
@@ -41,6 +41,7 @@ def test_what_each_part_has_written_is_one_document_with_the_age_of_each() -> No
     state = told()
     (gpu,) = state.gpus
     assert (state.ages.health, state.ages.tenants, state.ages.mps, state.ages.use) == (1, 2, 3, 4)
+    assert gpu.advertised == 9
     assert (gpu.granted, gpu.hidden, gpu.free, gpu.largest_free, gpu.limits_enforced_by) == (6, 1, 3, 3, "mps")
     assert gpu.mps_daemon is not None
     assert (gpu.mps_daemon.state, gpu.mps_daemon.why) == ("ready", "")
