@@ -8,6 +8,7 @@ from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.cluster_policies import RIGHT, read_policies
 from console.explain.asked import asked
 from console.explain.beside import Beside
+from console.explain.room import together
 from console.explain.subject import Answer, Subject
 from console.explain.workload import Workload, own_words
 from console.look import look, seen_pod, unseen
@@ -127,6 +128,10 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
         wants = decoded(_Wants, content).spec
     except UnseenError:
         wants = _WantsSpec()
+    try:
+        containers = rules.slots(decoded(rules.Pod, content))
+    except UnseenError:
+        containers = []
     found = seen_pod(pod)
     waits = found.phase == "Pending" and not found.node
     return Subject(
@@ -135,6 +140,7 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
         asked=asked(pod, content),
         decision=decision,
         undecided=undecided,
+        together=together(found.grant, containers),
         selector=wants.nodeSelector,
         tolerates=frozenset(one.key for one in wants.tolerations),
         events=beside.events(str(pod.metadata.uid)),

@@ -14,6 +14,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[str, ...]  # annotations and limits by which it asks, as written
     decision: Decision | None = None  # by the policies of now
     undecided: Unseen | None = None  # why there is none
+    together: int | None = None  # vGPUs or GPUs of all its containers, by DRA thousandths; None where it is not counted
     selector: dict[str, str] = {}  # labels that its node must have
     tolerates: frozenset[str] = frozenset()  # keys of taints; "" is all
     events: tuple[str, ...] = ()  # what was said of it, the newest last

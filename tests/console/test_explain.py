@@ -46,9 +46,9 @@ def test_a_pod_that_waits_is_told_of_each_node_why(asked: Asked) -> None:
         assert line in text, text
 
 
-def test_a_node_with_room_is_not_blamed(asked: Asked) -> None:
+def test_a_node_with_room_is_not_blamed_and_nothing_else_is_said_of_it(asked: Asked) -> None:
     text = explain(asked, known(pending("late", "0.2", "no")), "late")
-    assert "gpu-a: it has room for it: wait for the scheduler" in text
+    assert "    gpu-a: nothing seen of its GPUs keeps the pod off: the scheduler's own words are above, or in" in text
 
 
 def test_a_pod_that_failed_is_told_what_happened_and_what_to_do(asked: Asked) -> None:

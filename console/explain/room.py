@@ -1,0 +1,129 @@
+"""Whether the GPUs of a node have room for a pod that waits, as far as the node says: each share, and all together."""
+
+from collections.abc import Iterator, Sequence
+
+from console.explain.subject import Subject
+from console.grant import Grant
+from console.seen import SeenNode
+from policies.contract import DEVICE_PLUGIN, DRA, MILLI_PER_GPU, MPS, PARTITION
+from policies.device_names import device_name
+from policies.errors import ShareError
+from policies.kind import Kind
+from policies.node_state import Gpu
+from policies.peak import peak
+from policies.pod import Slot
+from policies.quantity import whole
+from policies.share import Share, milli_text
+from policies.sizes import read_size
+
+
+def together(grant: Grant | None, containers: Sequence[Slot]) -> int | None:
+    """Add up what a pod asks for as the scheduler does: vGPUs or GPUs, by DRA thousandths; None of partitions."""
+    if grant is None or grant.strategy == PARTITION:
+        return None
+    by_dra = grant.allocation == DRA
+    sizes = {
+        (slot.group, slot.index): (_milli(one) if by_dra else one.vgpus) or 0
+        for slot in containers
+        if (one := grant.containers.get(slot.name)) is not None
+    }
+    # Of a kind that is no partition, who allocates it is all that counts.
+    return peak(containers, sizes, Kind(MPS, "", MILLI_PER_GPU, allocation=DRA if by_dra else DEVICE_PLUGIN))
+
+
+def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
+    """Say what of its GPUs keeps a node from taking the pod; nothing where that cannot be seen."""
+    grant = subject.pod.grant
+    if grant is not None and grant.strategy == PARTITION:
+        yield from _without_partitions(node, grant)
+        return
+    if node.state is None or node.state.waiting or not node.gpus:
+        why = (node.state.waiting or "none was found") if node.state else node.silence
+        yield f"it has no GPU to share: {why}"
+        return
+    if grant is None:
+        return
+    kind, offered = _offered(node, grant)
+    if not offered:
+        yield f"none of its GPUs is shared as {kind}"
+    elif any(gpu.largest_free is None or gpu.free is None for gpu in offered):
+        yield "it does not say what is free"
+    else:
+        needed = max((_needed(one, offered[0]) for one in grant.containers.values()), default=0)
+        if max(map(_largest, offered)) < min(needed, MILLI_PER_GPU):
+            yield f"no GPU has {milli_text(needed)} free: {', '.join(map(_told, offered))}"
+        elif subject.together is not None:
+            yield from _too_little(node, offered, subject.together)
+
+
+def _without_partitions(node: SeenNode, grant: Grant) -> Iterator[str]:
+    for resource in sorted({str(one.resource) for one in grant.containers.values()}):
+        if node.allocatable and not whole(node.allocatable.get(resource, "0")):
+            yield f"it advertises no {resource}"
+
+
+def _offered(node: SeenNode, grant: Grant) -> tuple[str, list[Gpu]]:
+    """Return what the pod asks for, for people, and the GPUs that are shared so."""
+    if grant.allocation != DRA:
+        return grant.resource or grant.strategy, [
+            gpu for gpu in node.gpus if gpu.resource and gpu.resource == grant.resource
+        ]
+    sizes = (read_size(one.resource) for one in grant.containers.values())
+    devices = {device_name(size.device) for size in sizes if size is not None}
+    gpus = [gpu for gpu in node.gpus if gpu.allocation == DRA and gpu.device in ("", *devices)]
+    return f"{' and '.join(sorted(devices))} by {DRA}", gpus
+
+
+def _too_little(node: SeenNode, offered: Sequence[Gpu], needed: int) -> Iterator[str]:
+    if not offered[0].resource:
+        left = sum(gpu.milli(gpu.free or 0) for gpu in offered)
+        if left < needed:
+            yield f"its GPUs have {milli_text(left)} left in all, and the pod asks for {milli_text(needed)}"
+        return
+    resource = offered[0].resource
+    left = sum(_vgpus(gpu, gpu.free or 0) for gpu in offered)
+    has = whole(node.allocatable.get(resource, "0")) if node.allocatable else None
+    if has is not None and all(gpu.advertised is not None for gpu in offered):
+        held = sum(gpu.advertised or 0 for gpu in offered) - left
+        left = max(0, min(left, has - held))  # what its kubelet does not know of, no scheduler does
+    if left < needed:
+        yield f"it has {left} {resource} left in all, and the pod asks for {needed}"
+
+
+def _needed(one: Grant.Container, gpu: Gpu) -> int:
+    """Count what a container asks for in thousandths of a GPU: vGPUs as the node divides its GPUs now."""
+    if not gpu.resource or one.vgpus is None:
+        return _milli(one)
+    return one.vgpus * MILLI_PER_GPU // _per_gpu(gpu)
+
+
+def _milli(one: Grant.Container) -> int:
+    size = read_size(one.resource)
+    if size is not None:
+        return size.milli
+    try:
+        return int(Share.parse(one.share))
+    except ShareError:
+        return 0
+
+
+def _per_gpu(gpu: Gpu) -> int:
+    return gpu.vgpus_per_gpu or gpu.parts
+
+
+def _vgpus(gpu: Gpu, parts: int) -> int:
+    """Count the vGPUs that so many parts are; thousandths were rounded, to less than half a vGPU."""
+    return (parts * _per_gpu(gpu) + gpu.parts // 2) // gpu.parts
+
+
+def _largest(gpu: Gpu) -> int:
+    """Return the largest share that is free of a GPU, in thousandths."""
+    largest = gpu.largest_free or 0
+    return _vgpus(gpu, largest) * MILLI_PER_GPU // _per_gpu(gpu) if gpu.resource else gpu.milli(largest)
+
+
+def _told(gpu: Gpu) -> str:
+    if not gpu.healthy:
+        return f"GPU {gpu.index} is unhealthy"
+    hidden = f", {milli_text(gpu.milli(gpu.hidden))} hidden" if gpu.hidden else ""
+    return f"GPU {gpu.index} has {milli_text(_largest(gpu))}{hidden}"
