@@ -9,9 +9,11 @@ from typing import Final, TypeVar
 import msgspec
 
 from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
+from console.denials import denials
 from console.events import Event
 from console.grant import Grant
 from console.objects import Node, Pod
+from console.owners import wants_pods
 from console.seen import (
     ALL_NODES,
     COMPONENT_LABEL,
@@ -35,8 +37,8 @@ T = TypeVar("T")
 STATE_PORT: Final = 9407  # where a pod does not name its port `state`
 PARTS: Final = ("plugin", "mps")  # of a node, in the order in which they are asked
 PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
-_OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of whoever denies a pod with a share
 _FORBIDDEN: Final = (401, 403)
+_MOST_ASKED: Final = 32  # controllers whose pods were denied; the rest are shown in any case
 _ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all nodes
 
 
@@ -89,13 +91,14 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
             lambda: api.all(Event, path_of("api", "v1", *place, "events"), **events_of),
         )
         states = _states(api, parts.result(), threads)
+        denied = _standing(api, denials(events.result(), pods.result(), now), threads)
     return Seen(
         context=api.context or api.address,
         at=now.isoformat(timespec="seconds"),
         namespace=namespace,
         nodes=seen_nodes(nodes.result(), states),
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
-        denials=denials(events.result(), now),
+        denials=denied,
         parts=tuple(parts.result()),
         unseen=tuple(looks.unseen),
     )
@@ -126,25 +129,14 @@ def seen_nodes(nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen]) 
     return tuple(seen[name] for name in sorted(seen))
 
 
-def denials(events: Iterable[Event], now: datetime) -> tuple[Denial, ...]:
-    """Find the controllers whose pods with a share were denied lately, each with the last denial."""
-    found: dict[tuple[str, str, str], Denial] = {}
-    for event in events:
-        if not event.is_recent(now) or not any(word in event.message for word in _OF_OURS):
-            continue
-        on = event.involved_object
-        made = Denial(
-            namespace=on.namespace,
-            kind=on.kind,
-            name=on.name,
-            message=event.said,
-            count=event.count or 1,
-            last=event.at,
-        )
-        key = (made.namespace, made.kind, made.name)
-        if key not in found or (made.last or "") > (found[key].last or ""):
-            found[key] = made
-    return tuple(found[key] for key in sorted(found))
+def _standing(api: ApiServer, found: Sequence[Denial], threads: ThreadPoolExecutor) -> tuple[Denial, ...]:
+    """Leave out those whose controller is gone or wants no pods, as far as the user may see it."""
+    asked = [
+        threads.submit(wants_pods, api, one.kind, one.namespace, one.name, uid=one.uid) for one in found[:_MOST_ASKED]
+    ]
+    wait(asked, timeout=_ALL_SECONDS)
+    stands = [not answer.done() or answer.result() for answer in asked]
+    return (*(one for one, is_there in zip(found, stands, strict=False) if is_there), *found[_MOST_ASKED:])
 
 
 def state_path(part: Pod) -> str:

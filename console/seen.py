@@ -126,6 +126,7 @@ class Denial(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     count: int
     last: Shown | None  # when it was denied last
+    uid: str = ""  # of the controller
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,15 +1,19 @@
 """Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 from console.api_server import ApiServer, UnseenError, decoded, path_of
+from console.denials import is_over, newest
 from console.dra_objects import DeviceClass
-from console.events import Event
+from console.events import Event, Involved
 from console.explain.claims import Claim, PodClaims, waiting, without_class
 from console.explain.quotas import Quota, of_shares
 from console.explain.workload import failures
 from console.look import Looks
+from console.objects import Pod
+from console.owners import wants_pods
 from console.seen import SeenPod, Unseen
 from policies.contract import DRA
 
@@ -40,9 +44,18 @@ class Beside:
             self._quotas = tuple(of_shares(found))
         return self._quotas
 
-    def failures(self, name: str) -> tuple[str, ...]:
-        """Say why pods of an object were not created; nothing where events may not be read, which is said elsewhere."""
-        return tuple(failures(self._events("reason=FailedCreate"), name, datetime.now(UTC)))
+    def failures(self, name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
+        """
+        Say why pods of an object were not created; nothing where events may not be read, which is said elsewhere.
+
+        Nor is what is over: it is where one of its *pods* was created since, and where the object wants none any more.
+        """
+        created = newest(pods)
+        found = [one for one in self._events("reason=FailedCreate") if not is_over(one, created)]
+        return tuple(failures(found, name, datetime.now(UTC), wants_pods=self._wants_pods))
+
+    def _wants_pods(self, on: Involved) -> bool:
+        return wants_pods(self._api, on.kind, self._namespace, on.name, uid=on.uid)
 
     def events(self, uid: str) -> tuple[str, ...]:
         """Say what was said of a pod last, the newest at the end; likewise."""

@@ -13,6 +13,7 @@ from console.explain.subject import Answer, Subject
 from console.explain.workload import Workload, own_words
 from console.look import look, seen_pod, unseen
 from console.objects import Object, Pod
+from console.owners import KINDS, NOT_FOUND, owner
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
@@ -23,14 +24,6 @@ from policies.errors import GpuShareError
 from policies.grant import Decision
 from program.structs import decoder
 
-_KINDS: Final = {
-    "deployment": ("apps/v1", "deployments"),
-    "statefulset": ("apps/v1", "statefulsets"),
-    "daemonset": ("apps/v1", "daemonsets"),
-    "replicaset": ("apps/v1", "replicasets"),
-    "job": ("batch/v1", "jobs"),
-    "cronjob": ("batch/v1", "cronjobs"),
-}
 _SHORT: Final = {  # as kubectl has them
     "po": "pod",
     "deploy": "deployment",
@@ -39,7 +32,6 @@ _SHORT: Final = {  # as kubectl has them
     "rs": "replicaset",
     "cj": "cronjob",
 }
-_NOT_FOUND: Final = 404
 
 
 class _Toleration(msgspec.Struct, frozen=True):
@@ -76,7 +68,7 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
     if not chosen:
         made, workload = _maker(api, kind, plain, beside, namespace)
         title = f"{made.title()} {namespace}/{plain}"
-        failures = beside.failures(plain)
+        failures = beside.failures(plain, [one for one, _ in pods])
         trouble = (*failures, *own_words(workload, failures))
         chosen = [one for one in pods if _is_of(one[0], plain, made)]
     seen = seen or look(api, namespace=namespace)
@@ -91,20 +83,18 @@ def _named(name: str) -> tuple[str, str]:
     if not slash and name:
         return "", name
     kind = _SHORT.get(kind.lower(), kind.lower().removesuffix("s"))
-    if kind not in (*_KINDS, "pod") or not rest:
-        raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {', '.join(_KINDS)} with / and its name")
+    if kind not in (*KINDS, "pod") or not rest:
+        raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {', '.join(KINDS)} with / and its name")
     return kind, rest
 
 
 def _maker(api: ApiServer, kind: str, name: str, beside: Beside, namespace: str) -> tuple[str, Workload]:
     """Find which kind of object has the name, and read it."""
-    for one in {"": tuple(_KINDS), "pod": ()}.get(kind, (kind,)):
-        version, resource = _KINDS[one]
+    for one in {"": tuple(KINDS), "pod": ()}.get(kind, (kind,)):
         try:
-            path = path_of("apis", *version.split("/"), "namespaces", namespace, resource, name)
-            return one, api.one(Workload, path)
+            return one, owner(api, one, namespace, name)
         except UnseenError as error:
-            if error.status != _NOT_FOUND:
+            if error.status != NOT_FOUND:
                 raise
     what = f"there is no {kind.title() or 'pod, nor a workload,'} {namespace}/{Shown(name)}"
     denied = "one that was denied left nothing behind, and whoever created it was told why"
@@ -113,10 +103,10 @@ def _maker(api: ApiServer, kind: str, name: str, beside: Beside, namespace: str)
 
 def _is_of(pod: Pod, name: str, kind: str) -> bool:
     """Whether a pod was made by an object, or by what that has made."""
-    for owner in pod.metadata.owner_references:
-        is_direct = owner.kind.lower() == kind and owner.name == name
+    for one in pod.metadata.owner_references:
+        is_direct = one.kind.lower() == kind and one.name == name
         through = {"deployment": "ReplicaSet", "cronjob": "Job"}.get(kind)
-        is_through = owner.kind == through and owner.name.rpartition("-")[0] == name
+        is_through = one.kind == through and one.name.rpartition("-")[0] == name
         if is_direct or is_through:
             return True
     return False

@@ -1,12 +1,12 @@
 """An object that makes pods, and what it or its controllers say of pods that were never created."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from console.events import Event
+from console.events import Event, Involved
 from console.objects import Condition, Metadata
 from console.words import several
 
@@ -56,8 +56,14 @@ def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
             yield f"{one.type}: {': '.join(filter(None, (one.reason, one.message)))}"
 
 
-def failures(events: Iterable[Event], name: str, now: datetime) -> Iterator[str]:
-    """Say why pods of the object with this *name*, or of what it has made, were not created lately: once each."""
+def failures(
+    events: Iterable[Event], name: str, now: datetime, *, wants_pods: Callable[[Involved], bool]
+) -> Iterator[str]:
+    """
+    Say why pods of the object with this *name*, or of what it has made, were not created lately: once each.
+
+    *wants_pods* says of an object whether it still wants any.
+    """
     newest: dict[tuple[str, str], Event] = {}
     for event in events:
         on = event.involved_object
@@ -65,7 +71,8 @@ def failures(events: Iterable[Event], name: str, now: datetime) -> Iterator[str]
             before = newest.get((on.kind, on.name), event)
             newest[on.kind, on.name] = max(before, event, key=lambda one: one.at or "")
     for (kind, of), event in sorted(newest.items(), key=lambda one: one[0]):
-        yield f"{kind} {of}, {several(event.count or 1, 'time')}: {event.said}"
+        if wants_pods(event.involved_object):
+            yield f"{kind} {of}, {several(event.count or 1, 'time')}: {event.said}"
 
 
 def _is_of(name: str, maker: str) -> bool:

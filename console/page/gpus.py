@@ -48,6 +48,7 @@ class NodesView(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes in view."""
 
     nodes: tuple["NodeView", ...]
+    are_seen: bool  # False where nobody knows whether there are any
     are_linked: bool  # whether the segments lead to their pods
 
 
@@ -69,6 +70,7 @@ def nodes_view(shown: Top, filters: Filters, now: datetime) -> NodesView:
     nodes = [one for one in shown.nodes if not filters.node or one.name == filters.node]
     return NodesView(
         nodes=tuple(_node(one, numbers, filters, now) for one in nodes),
+        are_seen=bool(shown.nodes) or shown.has_no_nodes,
         are_linked=sum(len(one.gpus) for one in nodes) <= _MOST_LINKED,
     )
 

@@ -36,6 +36,7 @@ class PodsView(msgspec.Struct, frozen=True, kw_only=True):
     """A page of them."""
 
     rows: tuple[PodView, ...]
+    are_seen: bool  # False where nobody knows whether there are any
     first: int  # the number of the first one
     total: int  # in view
     page: int
@@ -50,7 +51,14 @@ def pods_view(shown: Top, filters: Filters, now: datetime) -> PodsView:
     begin = (page - 1) * MOST
     numbers = owners(shown.nodes)
     rows = tuple(_view(row, numbers.get((row.namespace, row.pod)), now) for row in found[begin : begin + MOST])
-    return PodsView(rows=rows, first=begin + 1, total=len(found), page=page, pages=pages)
+    return PodsView(
+        rows=rows,
+        are_seen=bool(shown.pods) or shown.has_no_pods,
+        first=begin + 1,
+        total=len(found),
+        page=page,
+        pages=pages,
+    )
 
 
 def _view(row: PodRow, number: int | None, now: datetime) -> PodView:

@@ -35,7 +35,7 @@ def draw(shown: Top, *, wide: bool) -> RenderableType:
     now = moment(shown.at) or datetime.now().astimezone()
     return Group(
         *_head(shown),
-        *_nodes(shown.nodes, numbers, now, wide=wide),
+        *_nodes(shown, numbers, now, wide=wide),
         *_pods(shown, numbers, now, wide=wide),
         *_denied(shown.denied, now),
         *_unseen(shown.unseen),
@@ -105,10 +105,10 @@ def _head(shown: Top) -> Iterator[RenderableType]:
     yield Text.assemble((Shown(shown.context), "bold"), f"  {told}  {shown.at[11:19]} UTC")
 
 
-def _nodes(nodes: Sequence[NodeRow], numbers: Owners, now: datetime, *, wide: bool) -> Iterator[RenderableType]:
-    if not nodes:
+def _nodes(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator[RenderableType]:
+    if shown.has_no_nodes:
         yield Text(f"no node has a part of gpu-share, or the label {NODE_LABEL}=true", "yellow")
-    for node in nodes:
+    for node in shown.nodes:
         yield Text()
         yield _node_title(node)
         if node.trouble:
@@ -167,7 +167,10 @@ def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
         table.add_column(head, no_wrap=head not in _MAY_BE_CUT, overflow="ellipsis")
     for row in shown.pods:
         table.add_row(*_pod(row, numbers, now, wide=wide))
-    yield _AtLeast(table, _NARROWEST[wide]) if shown.pods else Text("no pod with a share", "dim")
+    if shown.pods:
+        yield _AtLeast(table, _NARROWEST[wide])
+    elif shown.has_no_pods:
+        yield Text("no pod with a share", "dim")
     for row in shown.pods:
         if told := pod_trouble(row):
             yield Text(f"! {told}", "yellow")

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from console.seen import STALE_SECONDS, Denial, Seen, SeenNode, SeenPod, Unseen
+from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, STALE_SECONDS, Denial, Seen, SeenNode, SeenPod, Unseen
 from policies.node_state import Ages, Gpu, Tenant
 
 T = TypeVar("T", int, float)
@@ -62,6 +62,19 @@ class Top(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[PodRow, ...]
     denied: tuple[Denial, ...]
     unseen: tuple[Unseen, ...]
+
+    @property
+    def has_no_nodes(self) -> bool:
+        """Whether there are none: where they cannot be seen nobody knows."""
+        return not self.nodes and not self._hides(ALL_NODES, OUR_PODS)
+
+    @property
+    def has_no_pods(self) -> bool:
+        """Whether there are none with a share; likewise."""
+        return not self.pods and not self._hides(SHARED_PODS)
+
+    def _hides(self, *what: str) -> bool:
+        return any(one.what.startswith(what) for one in self.unseen)
 
 
 def top(seen: Seen, *, node: str = "") -> Top:

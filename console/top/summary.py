@@ -10,11 +10,11 @@ from policies.share import milli_text
 
 
 def summary(shown: Top) -> tuple[str, ...]:
-    """Count nodes and GPUs, and say what still fits."""
+    """Count nodes and GPUs, and say what still fits; nothing where none can be seen."""
     gpus = [gpu for node in shown.nodes for gpu in node.gpus]
     unhealthy = sum(not gpu.healthy for node in shown.nodes if node.health_known for gpu in node.gpus)
     largest = max((gpu.milli(gpu.largest_free) for gpu in gpus if gpu.largest_free is not None), default=None)
-    told = [several(len(shown.nodes), "node"), several(len(gpus), "GPU")]
+    told = [several(len(shown.nodes), "node"), several(len(gpus), "GPU")] if shown.nodes or shown.has_no_nodes else []
     told += [f"{unhealthy} unhealthy"] if unhealthy else []
     told += [f"largest share that fits: {milli_text(largest)}"] if largest is not None else []
     return tuple(told)

@@ -57,6 +57,17 @@ def test_a_pod_has_the_names_that_kubectl_takes(asked: Asked, name: str) -> None
     assert explain(asked, known(pod("resnet-0")), name).startswith("Pod team-vision/resnet-0: Running")
 
 
+def test_a_denial_before_the_pods_is_over(asked: Asked) -> None:
+    on = known(owned(pod("resnet-0"), "ReplicaSet", "resnet-5d"))
+    only(on, DEPLOYMENT)
+    on.lists[f"{OURS}/events"] = [denial("too much", at=ago(minutes=6))]
+    assert "Not created" not in explain(asked, on, "deploy/resnet")
+    on.lists[f"{OURS}/events"] = [denial("too much", at=ago(minutes=4))]
+    assert "too much" in explain(asked, on, "deploy/resnet")
+    on.raw["/apis/apps/v1/namespaces/team-vision/replicasets/resnet-5d"] = status_of(404, "not found")
+    assert "too much" not in explain(asked, on, "deploy/resnet")
+
+
 def test_without_pods_there_is_the_denial(asked: Asked) -> None:
     on = known()
     only(on, "apps/v1/namespaces/team-vision/deployments/resnet")

@@ -21,6 +21,18 @@ def test_missing_rights_are_said_in_the_words_of_top(visited: Visited) -> None:
     assert "the right to list configmaps" in words(pasted.data.decode())
 
 
+def test_nothing_is_said_to_be_missing_that_may_not_be_seen(visited: Visited) -> None:
+    known = lively()
+    known.forbidden = {"nodes", "pods"}
+    text = words(visited(known).text("/"))
+    assert "No node" not in text
+    assert "No pod" not in text
+    assert "0 nodes" not in text
+    nothing = words(visited(cluster()).text("/"))
+    assert "No node has a part of gpu-share" in nothing
+    assert "No pod with a share" in nothing
+
+
 @pytest.mark.parametrize("path", ["/", "/explain?name=x", "/policies", "/changes"])
 def test_an_api_server_that_is_away_is_no_traceback(visited: Visited, path: str) -> None:
     text = words(visited(lively(), context="nowhere").text(path))

@@ -1,0 +1,56 @@
+"""Pods that were denied lately, by the controllers that make them, as long as none of theirs was created since."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from console.events import Event
+from console.objects import Pod
+from console.seen import Denial
+from console.words import moment
+
+Created = Mapping[tuple[str, str, str], datetime]  # by namespace, kind and name of an owner: when its newest pod was
+
+_OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of whoever denies a pod with a share
+
+
+def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> tuple[Denial, ...]:
+    """Find the controllers whose pods with a share were denied lately, each with the last denial."""
+    created = newest(pods)
+    found: dict[tuple[str, str, str], Denial] = {}
+    for event in events:
+        is_ours = any(word in event.message for word in _OF_OURS)
+        if not is_ours or not event.is_recent(now) or is_over(event, created):
+            continue
+        on = event.involved_object
+        made = Denial(
+            namespace=on.namespace,
+            kind=on.kind,
+            name=on.name,
+            message=event.said,
+            count=event.count or 1,
+            last=event.at,
+            uid=on.uid,
+        )
+        key = (made.namespace, made.kind, made.name)
+        if key not in found or (made.last or "") > (found[key].last or ""):
+            found[key] = made
+    return tuple(found[key] for key in sorted(found))
+
+
+def newest(pods: Iterable[Pod]) -> Created:
+    """Say when each owner has created a pod last, of those that are still there."""
+    created: dict[tuple[str, str, str], datetime] = {}
+    for pod in pods:
+        at = moment(pod.metadata.creation_timestamp)
+        for owner in pod.metadata.owner_references if at else ():
+            key = (pod.metadata.namespace, owner.kind, owner.name)
+            created[key] = max(at, created.get(key, at)) if at else created[key]
+    return created
+
+
+def is_over(event: Event, created: Created) -> bool:
+    """Whether a controller whose pod was not created has created one since; in the same second it may be another."""
+    on, at = event.involved_object, moment(event.at)
+    since = created.get((on.namespace, on.kind, on.name))
+    return at is not None and since is not None and since > at
