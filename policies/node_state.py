@@ -125,9 +125,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     limits_enforced_by: Word = ""  # mps, ...; empty where nothing holds a container to its share
     vgpus_per_gpu: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None  # that it is divided into; None by DRA
     parts: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    advertised: Count | None = (
-        None  # vGPUs of any number that the kubelet is told of; None by DRA, and of older plugins
-    )
+    advertised: Count | None = None  # vGPUs that the kubelet is told are healthy; None by DRA, and of older plugins
     granted: Part | None = None
     hidden: Part | None = None
     free: Part | None = None
