@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plugin.dra.checkpoint import has_claims
+from plugin.dra.checkpoint import FILE, claimed_gpus
+from plugin.errors import DraError
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import NumberOf
 from plugin.gpus.reading import Check, NotShareableError
@@ -80,7 +81,8 @@ def dra_driver(
         PluginError: If it cannot be served here, or nobody knows who holds what.
     """
     own = [rule for rule in cluster.nodes_of(places.node) if (rule.allocation or places.default) == DRA]
-    if not own and places.default != DRA and not has_claims(places.plugins_dir / DRIVER):
+    is_asked_for = bool(own) or places.default == DRA
+    if not is_asked_for and not left_claimed(places):
         return None
     from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
     from plugin.dra.driver import DraDriver, DraSettings  # noqa: PLC0415 - likewise
@@ -90,7 +92,15 @@ def dra_driver(
     )
     for number in (None, *(rule.vgpus_per_gpu for rule in own)):
         DraDriver.check_grid(number or cluster.vgpus_per_gpu)
-    api = ApiServer.from_environment(environment, credentials=places.service_account)
+    try:
+        api = ApiServer.from_environment(environment, credentials=places.service_account)
+    except DraError as error:
+        if is_asked_for:
+            raise
+        fix = f"or drain the node of pods with a share, and remove {places.plugins_dir / DRIVER / FILE}"
+        fields = {"gpus": sorted(left_claimed(places)), "reason": f"{error}; {fix}"}
+        _log.warning("GPUs of which claims hold something are shared by nobody", extra=fields)
+        return None
     return DraDriver(settings, cluster, division, api, boot_id=boot_id())
 
 
@@ -115,9 +125,27 @@ def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenan
     return located
 
 
-def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver | None") -> Held:
-    """Make the function that says of which GPUs containers hold something, and from whom they have it."""
-    return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: driver.held_gpus() if driver is not None else ()}
+def left_claimed(places: DraPlaces) -> frozenset[str]:
+    """
+    Name the GPUs of which claims hold something, by UUID, as far as a file says it.
+
+    Raises:
+        DraError: If there is one that cannot be read.
+    """
+    return claimed_gpus(places.plugins_dir / DRIVER)
+
+
+def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver | None", places: DraPlaces) -> Held:
+    """
+    Make the function that says of which GPUs containers hold something, and from whom they have it.
+
+    Raises:
+        DraError: If there is no driver, and a file of one that cannot be read.
+    """
+    if driver is not None:
+        return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: driver.held_gpus()}
+    left = left_claimed(places)
+    return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: left}
 
 
 def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Callable[[int], None]:

@@ -168,7 +168,7 @@ def _reconciler(
     inventory = restored_inventory(settings, node.strategy_of)
     allocators = Allocators(
         _allocation_of(node),
-        held=held_of(node.held.gpus, driver),
+        held=held_of(node.held.gpus, driver, _dra_places(settings)),
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
     )

@@ -83,15 +83,16 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         ) from error
 
 
-def has_claims(directory: Path) -> bool:
+def claimed_gpus(directory: Path) -> frozenset[str]:
     """
-    Whether claims are prepared, or what they had is held back; the kubelet has them unprepared by a driver alone.
+    Name the GPUs, by UUID, of which claims are given something, or it is held back: a driver alone takes that back.
 
     Raises:
         DraError: If the file cannot be read.
     """
     checkpoint = read_checkpoint(directory)
-    return bool(checkpoint.claims or checkpoint.held_back)
+    held = (*checkpoint.claims.values(), *(one.prepared for one in checkpoint.held_back))
+    return frozenset(uuid for prepared in held for device in prepared.devices for uuid in device.gpus)
 
 
 def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:

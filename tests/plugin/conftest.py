@@ -86,10 +86,11 @@ def start(directory: Path, tmp_path: Path) -> Iterator[Start]:
 
         def start(*arguments: str, before: tuple[str, ...] = (), **variables: str) -> Plugin:
             directories = ("--kubelet-dir", str(directory), "--state-dir", str(tmp_path), "--lib-dir", str(tmp_path))
+            plugins = ("--kubelet-plugins-dir", str(tmp_path / "plugins"))
             cdi = ("--cdi-dir", str(tmp_path / "cdi"), "--cdi-static-dir", str(tmp_path / "etc-cdi"))
             toolkit = ("--toolkit-config", str(tmp_path / "config.toml"))
             kubelet = ("--pod-resources", str(directory / "pod-resources.sock"))
-            plugin = Plugin(*directories, *cdi, *toolkit, *kubelet, *arguments, before=before, **variables)
+            plugin = Plugin(*directories, *cdi, *toolkit, *kubelet, *plugins, *arguments, before=before, **variables)
             stack.callback(plugin.close)
             return plugin
 

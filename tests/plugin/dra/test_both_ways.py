@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGTERM
 from time import monotonic
 
 import pytest
@@ -32,12 +33,12 @@ def kubelet(node: DraNode) -> Iterator[SimulatedKubelet]:
         yield kubelet
 
 
-def changed(node: DraNode, plugin: Plugin, policies: str) -> Plugin:
+def changed(node: DraNode, plugin: Plugin, policies: str, **variables: str) -> Plugin:
     """Change `_cluster.yaml`, and start the plugin again once it has ended for that."""
     node.policies = policies
     (node.directory / "policies" / "_cluster.yaml").write_text(policies)
     assert plugin.process.wait(30) == 0
-    return node.start_unregistered("1xH200")
+    return node.start_unregistered("1xH200", **variables)
 
 
 def asking(pod: str, count: int) -> Request:
@@ -78,6 +79,19 @@ def test_a_gpu_of_which_claims_hold_something_stays_with_dra_though_nothing_is_a
     node.end(claim)
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
     wait_until(lambda: not node.devices())
+
+
+def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu(node: DraNode, kubelet: SimulatedKubelet) -> None:
+    node.policies = BY_DRA
+    plugin = node.start("1xH200", devices=OF_TENTHS)
+    node.run(node.schedule("stays", share(300)))
+    plugin = changed(node, plugin, "", KUBERNETES_SERVICE_HOST="")
+    told = plugin.logged("GPUs of which claims hold something are shared by nobody")
+    assert told["reason"].endswith(f"remove {node.directory}/p/gpu-share.dev/checkpoint.json")
+    plugin.logged("a GPU stays with who has allocated it")
+    plugin.logged("starting")
+    assert kubelet.allocatable(NAME) == 0
+    assert plugin.ends(by=SIGTERM)[0] == 0
 
 
 def test_of_a_gpu_that_a_claim_was_deleted_from_by_force_the_kubelet_hears_once_its_containers_have_ended(
