@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,9 +36,19 @@ class Cluster:
     def attempt(
         self, command: str, *, cwd: Path | None = None, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command that may fail."""
+        """Run a command that may fail; `gpu-share` is that of the environment that runs the tests."""
         words = shlex.split(command)
-        return subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, text=True, check=False, timeout=180)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            words,
+            cwd=cwd,
+            input=stdin,
+            env=os.environ | {"PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+        )
 
 
 def eventually(look: Callable[[], T | None], *, seconds: float = 60, what: str = "") -> T:
