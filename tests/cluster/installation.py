@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from plugin.dra.slices import EARLIER_TAINT
 from plugin.simulated.gpus import simulated_node
 from tests.cluster.cluster import Cluster, eventually
 from tests.cluster.image import NAME, ROOT
@@ -107,9 +108,10 @@ class Installation:
         self.run(f"kubectl delete --ignore-not-found {names}")
 
     def devices(self) -> list[dict[str, Any]]:
-        """Give the devices in the slices of all nodes."""
+        """Give the devices of all nodes that pods can get: those of an earlier number stay for a while."""
         listed = self.cluster.api.get("/apis/resource.k8s.io/v1/resourceslices")["items"]
-        return [one for part in listed for one in part["spec"].get("devices", ())]
+        devices = (one for part in listed for one in part["spec"].get("devices", ()))
+        return [one for one in devices if all(taint["key"] != EARLIER_TAINT for taint in one.get("taints", ()))]
 
     def apply(self, overlay: str) -> str:
         """Do what the page says for *overlay*, a directory; gives what kubectl printed."""

@@ -17,6 +17,7 @@ _PIPES = "/tmp/nvidia-mps"
 # What gpu-share leaves on a node when it is uninstalled, by docs/operations.md
 _LEFT = (
     f"/host{_PIPES} /host/run/gpu-share /host/var/lib/gpu-share /host/var/log/gpu-share /host/run/cdi/gpu-share_*.json"
+    " /host/var/lib/kubelet/plugins/gpu-share.dev"
 )
 
 # The first process of a container has the process ID 1 there.
