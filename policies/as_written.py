@@ -16,7 +16,7 @@ from policies.contract import (
     MPS_VOLUME,
     SHARED_LABEL,
 )
-from policies.frameworks.budget import Budget
+from policies.frameworks.detection import Catalogue
 from policies.frameworks.granted_settings import Fields, without_settings
 from policies.memory_settings import wish_for
 from policies.paths import normal
@@ -34,7 +34,7 @@ def as_written(fields: Fields, pod: Pod, namespace: str, policies: PolicySet) ->
     if grant is None:
         return fields
     by_annotation, bare = asking(pod, containers, grant)
-    taken = _Taken(grant, by_annotation, pod.metadata.annotations or {}, policies, namespace)
+    taken = _Taken(grant, by_annotation, pod.metadata.annotations or {}, policies.catalogue)
     spec = fields["spec"]
     for group in _CONTAINERS:
         spec = _changed(spec, group, [taken.off_container(one) for one in spec.get(group) or ()])
@@ -52,14 +52,12 @@ class _Taken:
         grant: CarriedGrant,
         asking: frozenset[str],
         annotations: Mapping[str, str],
-        policies: PolicySet,
-        namespace: str,
+        catalogue: Catalogue,
     ) -> None:
         self._grant = grant
         self._asking = asking
         self._annotations = annotations
-        self._headroom = policies.of(namespace).policy.memory.headroom
-        self._catalogue = policies.catalogue
+        self._catalogue = catalogue
 
     def off_container(self, one: Fields) -> Fields:
         """Take off what stands in a container."""
@@ -70,8 +68,7 @@ class _Taken:
         if name in self._asking:
             one = {**one, "resources": _without(one["resources"], self._grant.limit(granted)[0])}
         wish = wish_for(name, self._annotations, detects=True)
-        budgets = map(self._budget, self._grant.milli(granted))
-        made = (without_settings(one, wish, budget, self._catalogue) for budget in budgets)
+        made = (without_settings(one, wish, budget, self._catalogue) for budget in self._grant.budgets(granted))
         left = next((other for other in made if other is not one), one)
         return _changed(_changed(one, "args", left.get("args") or []), "env", left.get("env") or [])
 
@@ -90,10 +87,6 @@ class _Taken:
         if one["name"] not in self._grant.containers:
             return one
         return _changed(one, "volumeMounts", [mount for mount in _mounts(one) if mount != ours])
-
-    def _budget(self, share: int) -> Budget:
-        target = share - self._headroom
-        return Budget(share=share, target=target if target > 0 else share, strategy=self._grant.strategy, granted=share)
 
 
 def _hides(variable: Fields) -> bool:

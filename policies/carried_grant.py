@@ -9,12 +9,14 @@ from policies.contract import (
     DRA,
     GRANT_ANNOTATION,
     MILLI_PER_GPU,
+    PARTITION,
     SHARE_ANNOTATION,
     SHARE_ANNOTATION_ALIAS,
     GrantStrategy,
 )
 from policies.default_container import default_container
 from policies.errors import ShareError
+from policies.frameworks.budget import Budget
 from policies.pod import Pod, Slot
 from policies.quantity import whole
 from policies.share import Share
@@ -29,6 +31,7 @@ class Granted(msgspec.Struct, frozen=True, gc=False):
     of: int | None = None
     resource: str = ""  # by DRA, and of partitions
     count: int = 1
+    memory: str = ""  # what its framework was told, where that is not the share
 
 
 class CarriedGrant(msgspec.Struct, frozen=True, gc=False):
@@ -44,18 +47,30 @@ class CarriedGrant(msgspec.Struct, frozen=True, gc=False):
         """Return the resource of a container, and how many of it are in its limits."""
         return (self.resource, one.vgpus) if self.resource else (one.resource, one.count)
 
-    def milli(self, one: Granted) -> tuple[int, ...]:
-        """List by how much of one GPU a framework may have been told its memory: as granted, and as asked."""
+    def budgets(self, one: Granted) -> tuple[Budget, ...]:
+        """List how much of one GPU the framework in a container may have had: as much as it asked for, or as it got."""
+        if self.strategy == PARTITION:  # a GPU of its own
+            return (self._budget(MILLI_PER_GPU, MILLI_PER_GPU),)
         if self.allocation == DRA:
             size = read_size(one.resource)
             granted = size.milli if size else 0
         else:
             granted = one.vgpus * MILLI_PER_GPU // one.of if one.vgpus and one.of else 0
-        try:
-            asked = Share.parse(one.share).milli
-        except ShareError:
-            asked = 0
-        return tuple({min(milli, MILLI_PER_GPU) for milli in (granted, asked) if milli > 0})
+        asked = _milli(one.share) or granted
+        target = _milli(one.memory) or asked
+        return tuple(self._budget(share, target) for share in sorted({asked, granted}) if share >= target > 0)
+
+    def _budget(self, share: int, target: int) -> Budget:
+        share = min(share, MILLI_PER_GPU)
+        return Budget(share=share, target=min(target, MILLI_PER_GPU), strategy=self.strategy, granted=share)
+
+
+def _milli(text: str) -> int:
+    """Read a share; 0 if it is none."""
+    try:
+        return Share.parse(text).milli
+    except ShareError:
+        return 0
 
 
 _decode = msgspec.json.Decoder(CarriedGrant).decode

@@ -186,6 +186,7 @@ class _Containers:
         budget = _budget(ask, policy, found)
         advice = self._memory.of(ask.slot, budget)
         resource, quantity = ask.kind.asked(ask.vgpus)
+        share = ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share
         return ContainerGrant(
             slot=ask.slot,
             vgpus=ask.vgpus,
@@ -193,9 +194,10 @@ class _Containers:
             quantity=quantity,
             replaced=ask.limit if ask.limit != resource else "",
             share=ask.share,
-            share_text=milli_text(ask.vgpus * MILLI_PER_GPU // per_gpu if ask.share is None else ask.share),
+            share_text=milli_text(share),
             asked_by=ask.key,
             fraction_milli=budget.target,
+            tells_its_share=budget.target == min(share, MILLI_PER_GPU),
             advice=advice,
             removed=reserved(ask.slot, policy, found, shares=ask.kind.strategy),
             literals=self._literals(ask, budget),

@@ -24,6 +24,7 @@ class ContainerGrant(msgspec.Struct, frozen=True, gc=False):
     share_text: str  # as asked, or the vGPUs as a share, cut to thousandths
     asked_by: str  # the annotation or the resource
     fraction_milli: int  # what its framework is told, in thousandths of one GPU
+    tells_its_share: bool  # whether that is the share, or of several GPUs all of one
     advice: Advice
     removed: tuple[RemoveVariable, ...] = ()
     replaced: str = ""  # the resource by which it asked, where the limits have another one instead

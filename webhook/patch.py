@@ -27,6 +27,7 @@ from policies.paths import normal
 from policies.placement import missing_tolerations
 from policies.pod import NO_METADATA, Container, Pod, Slot
 from policies.quantity import whole
+from policies.share import milli_text
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -74,7 +75,8 @@ def grant_text(grant: Grant) -> str:
 
     `"<container>":{"vgpus":<n>,` stands in it once for each container that holds a share and for no other, so that a
     policy that cannot parse JSON can compare it with the limits; by DRA `"<container>":{"resource":"<resource>",`, and
-    with partitions `"<container>":{"resource":"<resource>","count":<n>,`.
+    with partitions `"<container>":{"resource":"<resource>","count":<n>,`. What a framework is told comes last, where it
+    is not the share.
     """
     if grant.strategy == PARTITION:
         return _partition_text(grant)
@@ -84,6 +86,7 @@ def grant_text(grant: Grant) -> str:
             **({"resource": one.resource} if by_dra else {"vgpus": one.vgpus}),
             "share": one.share_text,
             **({} if by_dra else {"of": grant.vgpus_per_gpu}),
+            **({} if one.tells_its_share else {"memory": milli_text(one.fraction_milli)}),
         }
         for one in grant.containers
     }

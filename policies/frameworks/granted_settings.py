@@ -23,10 +23,9 @@ def without_settings(one: Fields, wish: Wish, budget: Budget, catalogue: Catalog
 
     An owner who has written the very same is not told from the grant.
     """
-    made = one
-    for framework in catalogue.frameworks.values():
-        made = _without(made, framework, budget)
-    return made if made is one or _is_made_again(one, made, wish, budget, catalogue) else one
+    made = (_without(one, framework, budget) for framework in catalogue.frameworks.values())
+    left = (other for other in made if other is not one and _is_made_again(one, other, wish, budget, catalogue))
+    return next(left, one)
 
 
 def _without(one: Fields, framework: Framework, budget: Budget) -> Fields:
@@ -50,7 +49,8 @@ def _arguments(framework: Framework, budget: Budget) -> list[str]:
 def _left(variable: Fields, framework: Framework, budget: Budget) -> Fields | None:
     """Return what was there of a variable: all of it, what the setting was joined to, or nothing."""
     name, value = variable["name"], variable.get("value") or ""
-    if any((name, value) == (one.variable, one.value) for one in framework.constants):
+    constants = (one for one in framework.constants if budget.strategy in one.strategies)
+    if any((name, value) == (one.variable, one.value) for one in constants):
         return None
     if framework.memory is None:
         return variable

@@ -15,6 +15,7 @@ from tests.policies.pods import GPU, container, decided, limited, mutated, pod, 
 from webhook.preview.workloads import read_input
 
 SHIPPED = load(ROOT / "policies" / "files")
+_HEADROOM = "memory: {headroom: '0.02'}"
 NODE = policies("mps: {attach: node}")
 SLICED = policies("strategy: time-slicing")
 GPUS = policies("share: {whole: gpus, maximum: '8', podMaximum: '8'}")
@@ -98,6 +99,9 @@ WRITTEN: dict[str, tuple[Object, PolicySet]] = {
     "two containers": (pod("0.2", container("a"), container("b")), policies()),
     "two shares": (pod("0.2", container("a"), container("b"), annotations={"container.gpu-share.dev/b": "0.3"}), NODE),
     "names that begin alike": (pod("0.2", container("b"), limited("a-b", 3)), NODE),
+    "told less": (pod("0.2", container("a"), container("b")), policies(_HEADROOM)),
+    "told less by DRA": (pod("0.2"), policies(f"allocation: dra\n{_HEADROOM}")),
+    "told more": (pod("0.25"), policies("memory: {basis: granted}")),
     "init container": (pod("0.2", initContainers=[container("i")]), policies()),
     "sharing init container": (pod(None, initContainers=[limited("i")]), policies()),
     "sharing sidecar": (pod("0.1", initContainers=[limited("i", restartPolicy="Always")]), NODE),

@@ -31,6 +31,8 @@ CHANGES = {
     "node": policies("mps: {attach: node}\nframeworks: {onConflict: deny}"),
     "renamed": policies("", "resourceNames: {mps: example.com/vgpu}"),
     "granted": policies("memory: {basis: granted}\nframeworks: {onConflict: deny}"),
+    "headroom": policies("memory: {headroom: '0.02'}"),
+    "granted headroom": policies("memory: {headroom: '0.01', basis: granted}\nframeworks: {onConflict: deny}"),
     "gpus": policies(WHOLE),
     "dra": policies("allocation: dra"),
     "dra-gpus": policies(f"allocation: dra\n{WHOLE}"),
@@ -83,8 +85,10 @@ def told(grant: Grant) -> bool:
     return not gone and any(one.advice.changes for one in grant.containers)
 
 
-@pytest.mark.parametrize("now", ["plain", "twenty", "sliced", "granted", "partitions"])
-@pytest.mark.parametrize("then", ["plain", "sliced", "granted"])
+@pytest.mark.parametrize(
+    "now", ["plain", "twenty", "sliced", "granted", "partitions", "headroom", "granted headroom", "dra"]
+)
+@pytest.mark.parametrize("then", ["plain", "sliced", "granted", "headroom", "granted headroom", "dra"])
 def test_what_a_framework_was_told_is_taken_off_as_well(then: str, now: str) -> None:
     compared = 0
     for name, one in HONEST.items():
@@ -104,6 +108,14 @@ def test_a_setting_that_is_joined_to_the_owners_is_taken_out_again() -> None:
     after, _ = patch(before, CHANGES["plain"])
     assert after["spec"]["containers"][0]["env"] != [own]
     assert written(after, CHANGES["plain"])["spec"]["containers"][0]["env"] == [own]
+
+
+def test_a_constant_of_another_framework_is_its_owners() -> None:
+    own = {"name": "TF_FORCE_GPU_ALLOW_GROWTH", "value": "true"}
+    before = pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=["--model", "m"], env=[own]))
+    after, _ = patch(before, CHANGES["headroom"])
+    (made,) = written(after, CHANGES["plain"])["spec"]["containers"]
+    assert (made["args"], made["env"]) == (["--model", "m"], [own])
 
 
 def test_a_setting_of_the_owner_that_no_grant_makes_stays() -> None:
