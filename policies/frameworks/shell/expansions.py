@@ -9,7 +9,8 @@ import re
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
-from policies.frameworks.shell.arithmetic import DEEPEST, ArithmeticReader
+from policies.frameworks.shell.arithmetic import DEEPEST
+from policies.frameworks.shell.quotes import QuoteReader
 from policies.frameworks.shell.script import (
     ALL,
     POSITIONAL,
@@ -25,17 +26,14 @@ from policies.frameworks.shell.script import (
 )
 from policies.frameworks.shell.signs import is_index, is_odd, unescaped
 
-_IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_HERE = re.compile(r"[^\\$`]+")
-_IN_BRACES = re.compile(r"[^\\'\"$`}]+")
-_QUOTED = re.compile(r"'[^'\"\\$`}]*+'")  # which ends the same whether a shell sees quotes in double quotes or not
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*)|([0-9@*])|[#?$!-])", re.ASCII)
 _BRACED = re.compile(r"\$\{(#?)(?:([A-Za-z_]\w*)|([0-9]+|[@*])|[#?$!-])(\[[@*]\])?(:?[-=+?]|(?=\}))?", re.ASCII)
 _OF_SHELL: Final = Literal(A_VALUE)
 DOLLAR: Final = Literal("$", is_quoted=False)  # which nothing follows that could be expanded
 
 
-class ExpansionReader(ArithmeticReader):
+class ExpansionReader(QuoteReader):
     """Reads what a shell expands in one text."""
 
     def _inside(self) -> Script:
@@ -50,35 +48,6 @@ class ExpansionReader(ArithmeticReader):
         """Read all of the text as the body of a here-document whose delimiter is not quoted."""
         self._count_characters()
         return tuple(self._quoted(_IN_HERE, "", "$`\\\n"))
-
-    def _in_double_quotes(self) -> list[Part]:
-        self._at += 1
-        parts = self._quoted(_IN_QUOTES, '"', '$`"\\\n')
-        self._at += 1
-        return parts or [Literal("")]
-
-    def _quoted(self, plain: re.Pattern[str], end: str, escaped: str) -> list[Part]:
-        """Read up to *end*, where a backslash counts only before one of *escaped*."""
-        parts: list[Part] = []
-        text = self._text
-        while self._at < len(text):
-            self._count()
-            sign = text[self._at]
-            if match := plain.match(text, self._at):
-                parts.append(Literal(match[0]))
-                self._at = match.end()
-            elif sign == end:
-                return parts
-            elif sign == "\\":
-                following = text[self._at + 1 : self._at + 2]
-                kept = following if following and following in escaped else f"\\{following}"
-                parts.append(Literal("" if following == "\n" else kept))
-                self._at += 2
-            else:
-                parts += self._expansion(is_quoted=True)
-        if end:
-            raise UnreadableError
-        return parts
 
     def _expansion(self, *, is_quoted: bool = False) -> list[Part]:
         """Read what begins with a dollar or a backquote."""
@@ -156,7 +125,7 @@ class ExpansionReader(ArithmeticReader):
         if self._depth > DEEPEST:
             raise UnreadableError
         begin = self._at
-        operand = self._up_to_brace(is_quoted=is_quoted)
+        operand = self._up_to_brace(is_quoted=is_quoted, is_pattern=not operator)
         written = self._text[begin : self._at - 1]
         self._depth -= 1
         if operator is None:
@@ -194,43 +163,3 @@ class ExpansionReader(ArithmeticReader):
         name = name or (ZERO if sign == ZERO else POSITIONAL)
         place = int(sign) if sign.isdigit() else 0
         return [Reference(name, is_quoted, operator, operand, is_all=sign in ("@", "*"), place=place)]
-
-    def _up_to_brace(self, *, is_quoted: bool) -> tuple[Part, ...]:
-        parts: list[Part] = []
-        text = self._text
-        while self._at < len(text):
-            self._count()
-            sign = text[self._at]
-            if match := _IN_BRACES.match(text, self._at):
-                parts += [Literal(match[0], is_quoted)] if parts or is_quoted else self._at_home(match[0])
-                self._at = match.end()
-            elif sign == "}":
-                self._at += 1
-                return tuple(parts)
-            elif sign == "\\":
-                parts.append(Literal(text[self._at + 1 : self._at + 2], is_quoted))
-                self._at += 2
-            elif sign == '"':
-                parts += self._in_double_quotes()
-            elif sign == "'" and not is_quoted:
-                end = text.find("'", self._at + 1)
-                if end < 0:
-                    raise UnreadableError
-                parts.append(Literal(text[self._at + 1 : end], is_quoted))
-                self._at = end + 1
-            elif sign == "'" and (match := _QUOTED.match(text, self._at)):
-                parts.append(Literal(match[0], is_quoted))
-                self._at = match.end()
-            elif sign == "'":
-                raise UnreadableError
-            else:
-                parts += self._expansion(is_quoted=is_quoted)
-        raise UnreadableError
-
-    def _at_home(self, text: str) -> list[Part]:
-        """Read HOME at the beginning of a word that is not quoted."""
-        if text[:2] in ("~+", "~-"):
-            return [Literal(ANYTHING, is_quoted=False)]
-        if text[:1] != "~" or text[1:2] not in ("", "/", ":"):
-            return [Literal(text, is_quoted=False)]
-        return [Reference("HOME", is_quoted=True), Literal(text[1:], is_quoted=False)]

@@ -241,7 +241,7 @@ def _has_quotes(part: Part) -> bool:
     """Whether a part that is split has quotes in its default, of which nobody knows what they keep together."""
     if not isinstance(part, Reference) or part.is_quoted:
         return False
-    return any(isinstance(one, Literal) and one.is_quoted for one in part.operand)
+    return any(not isinstance(one, Number) and one.is_quoted for one in part.operand)
 
 
 def _is_several(part: Part) -> bool:

@@ -160,6 +160,31 @@ def test_each_word_that_is_put_to_others_in_a_variable_is_read(shell: str, text:
     assert all(any(re.fullmatch(_pattern((word,)), f"{one}\1") for word in words) for one in line)
 
 
+ODD = ["a\\xb", "a\\}b", "a\\\\b", "a\\$b", 'a\\"b', "a\\`b", "a\\'b", "a\\\n b", "a\\~", "a'x'", "$A", "$"]
+IN_BRACES = [
+    'p "${{A+{}}}"', "p ${{A+{}}}", 'p "${{NONE-{}}}"', 'p "${{A+${{NONE-{}}}}}"', 'p "${{A#{}}}"',
+    'p ${{A+"${{NONE-{}}}"}}', 'read -r V <<E\n${{A+{}}}\nE\np "$V"',
+]  # fmt: skip
+IN_QUOTES_IN_BRACES = [
+    'p "${{A+"{}"}}"', 'p ${{A+"{}"}}', 'p "${{A+"{}"b}}"', 'p "${{A+b"{}"}}"', 'p "${{A+"$A"{}}}"', 'p "${{A+{}"b"}}"',
+    'p "${{A+"a" {} "b"}}"', 'p "${{A+"$A/"{}}}"', 'p "${{NONE-"{}"}}"', 'p "${{A+"${{NONE-"{}"}}"}}"',
+    'p "${{A%"{}"}}"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("text", [form.format(one) for form in IN_BRACES + IN_QUOTES_IN_BRACES for one in ODD])
+def test_a_backslash_and_quotes_in_braces_are_what_a_shell_makes_of_them(shell: str, text: str, tmp_path: Path) -> None:
+    if is_readable(text) and (as_read := recorded(text)).start is None:
+        (line,) = run(shell, text, tmp_path)
+        assert all(may_be(line, words) for words in as_read.commands), (line, as_read.commands)
+
+
+def test_what_both_shells_make_of_a_backslash_in_quoted_braces_is_read() -> None:
+    texts = ['p "${A+\\a}"', 'p "${A+\\}}"', 'p "${A+a\\\n b}"', "p ${A+a \\\n}", 'p "${A+"a\\$b" "$A"}"']
+    assert [words.line for text in texts for words in read(text)] == [["\\a"], ["}"], ["a b"], ["a"], ["a$b a"]]
+
+
 @pytest.mark.skipif("bash" not in SHELLS, reason="needs bash")
 @pytest.mark.parametrize(
     "text",
