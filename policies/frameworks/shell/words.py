@@ -7,10 +7,11 @@ from policies.frameworks.expansion import ANYTHING, UnreadableError
 from policies.frameworks.shell.expansions import DOLLAR, ExpansionReader
 from policies.frameworks.shell.script import Literal, Part, Script, Word
 
-BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\n;&|()<>])")
+BARE = re.compile(r"(?:\[\[|[a-z{}!]+)(?=$|[ \t\n;&|()]|[<>](?!\())")
 BLANK = re.compile(r"[ \t]+|\\\n")
 _BLANK_LINES = re.compile(r"[ \t\n]+|\\\n|#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+_SUBSTITUTION: Final = ("<(", ">(")  # of a process
 _BEHIND_WORD: Final = " \t\r\n;&|()<>"
 _PLAIN = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`]+")
 _ANYTHING = Literal(ANYTHING, is_quoted=False)
@@ -39,13 +40,9 @@ class WordReader(ExpansionReader):
         return tuple(parts)
 
     def _parts(self) -> list[Part]:
-        parts: list[Part] = []
+        text, begin = self._text, self._at
+        parts = self._file_of_process()
         opens = separates = False
-        text = self._text
-        if text.startswith(("<(", ">("), self._at):
-            self._at += 1
-            self._absorb(self._inside())
-            return [Literal("/dev/fd/63")]
         while self._at < len(text):
             self._count()
             sign = text[self._at]
@@ -70,9 +67,19 @@ class WordReader(ExpansionReader):
                 parts += self._in_double_quotes()
             else:
                 parts += self._expansion()
+        if self._at > begin and text.startswith(_SUBSTITUTION, self._at):  # of its file bash makes one word with these
+            raise UnreadableError
         if DOLLAR in parts and not all(isinstance(one, Literal) for one in parts):  # bash splits no value beside it
             raise UnreadableError
         return [*parts, _ANYTHING] if opens and separates else parts  # braces: a word for each part of what is in them
+
+    def _file_of_process(self) -> list[Part]:
+        """Read the commands whose output or input a word is, if it begins with them."""
+        if not self._text.startswith(_SUBSTITUTION, self._at):
+            return []
+        self._at += 1
+        self._absorb(self._inside())
+        return [Literal("/dev/fd/63")]
 
     def _blank(self, *, lines: bool = False) -> None:
         blank = _BLANK_LINES if lines else BLANK

@@ -189,7 +189,8 @@ def test_what_both_shells_make_of_a_backslash_in_quoted_braces_is_read() -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "[[ $A == a && -n $B ]] && p y", "p a <<< $B", "p a &>/dev/null", "function g { p z; }; g", "p a |& cat",
+        "[[ $A == a && -n $B ]] && p y", "p a <<< $B", "p a &>/dev/null", "p <(:) x", "p <(:)x", "p '<(p)'",
+        "function g { p z; }; g", "p a |& cat",
         "for i in 1; { p $A; }", "C=(a 'b c'); C+=(d); p \"${C[@]:0:2}\"", "C=(a 'b c'); p \"${C[@]}\"",
         "C=x; C+=y; p $C", "declare C=$B; p $C", "export C=$B; p $C",
     ],
@@ -205,12 +206,18 @@ def test_what_bash_adds_is_read_as_bash_reads_it(text: str, tmp_path: Path) -> N
         "p '", 'p "', "p `a", "p $(a", "p ${A", "p )", "(p",
         "case a in", "case a in b) p", "esac", "for", "p <<X\na", "p a(b",
         "(('1'))", "coproc p", 'p $"a"', "p ;;", "[[ a", "[[ $(a ]]", "p $(" * 20, "p ${A:-" * 20, "p `" * 3,
+        "for i in 1; do<(p); done", "!<(p)", "{<(p)\n}", "do''<(p in)", "p x<(a)", "p --x=>(a)",
+        'p "a"<(a)', "p $A<(a)", "p <(a)<(a)", "A=x<(a)", "p \\\n''>(a)",
         "$A\\\nB", "<\\\n<E", "a=(", "a=(b;", "<<$A", "<<", "p $'a'", "exec {A}>/x", "p $A$/",
         "((n>0)) p", "((n>0)) A=x", "[[ -n $D ]] p", "[[ -n $D ]] A+=(x)",
     ],
 )  # fmt: skip
 def test_what_is_not_of_the_grammar_is_not_read(text: str) -> None:
     assert not is_readable(text)
+
+
+def test_what_looks_like_the_file_of_a_process_is_text_in_double_quotes() -> None:
+    assert [words.line for words in read('p "a<(b)" ">(b)"')] == [["a<(b)", ">(b)"]]
 
 
 def test_what_a_shell_computes_is_a_mark() -> None:
