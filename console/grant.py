@@ -3,7 +3,7 @@
 import msgspec
 
 from console.words import Shown
-from policies.node_state import Name
+from policies.node_state import Count, Name
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,8 +13,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         """What one container was granted."""
 
         share: Shown = Shown("")
-        vgpus: int | None = None
-        of: int | None = None
+        vgpus: Count | None = None
+        of: Count | None = None
         resource: Shown = Shown("")  # by DRA, and of partitions
 
     policy: Shown = Shown("")

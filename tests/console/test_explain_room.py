@@ -95,3 +95,11 @@ def test_of_partitions_it_is_told_where_their_plugin_advertises_none(asked: Aske
     for allocatable, told in (({SLICED: "7"}, NOTHING), ({"cpu": "1"}, f"it advertises no {SLICED}")):
         dra = gpu(parts=1000, allocation="dra", resource="")
         assert f"    gpu-a: {told}" in explain(asked, of_gpus(one, dra, allocatable=allocatable), "late")
+
+
+@pytest.mark.parametrize("vgpus", ["-1", "9" * 20, "9" * 4300], ids=["negative", "long", "longer"])
+def test_a_grant_of_a_number_that_no_webhook_grants_is_read_as_none(asked: Asked, vgpus: str) -> None:
+    late = waits(1, 1)
+    annotations = late["metadata"]["annotations"]
+    annotations["gpu-share.dev/grant"] = annotations["gpu-share.dev/grant"].replace('"vgpus": 1', f'"vgpus": {vgpus}')
+    assert "no grant: gpu-share gave it nothing" in explain(asked, of_gpus(late, gpu(), gpu(index=1)), "late")

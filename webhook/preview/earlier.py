@@ -8,12 +8,13 @@ import msgspec
 from policies.cluster import Cluster
 from policies.contract import GRANT_ANNOTATION
 from policies.errors import quoted
+from policies.node_state import Count
 from program.structs import decoder
 
 
 class _Container(msgspec.Struct):
-    vgpus: int
-    of: int
+    vgpus: Count
+    of: Count
 
 
 class _Grant(msgspec.Struct):

@@ -57,7 +57,16 @@ def test_a_device_with_a_number_of_its_own_is_judged_by_that(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "grant", ["", "{", "[]", GRANT.replace("10", '"10"'), GRANT.replace("dev/vgpu", "dev/gpu"), "[" * 9999]
+    "grant",
+    [
+        "",
+        "{",
+        "[]",
+        GRANT.replace("10", '"10"'),
+        GRANT.replace(":2,", f":{'9' * 4000},"),
+        GRANT.replace("dev/vgpu", "dev/gpu"),
+        "[" * 9999,
+    ],
 )
 def test_what_no_webhook_has_granted_is_not_believed(twenty: Path, grant: str) -> None:
     assert "was granted" not in preview(granted(grant), "--policies", twenty, code=1).stdout
