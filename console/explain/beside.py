@@ -44,7 +44,7 @@ class Beside:
             self._quotas = tuple(of_shares(found))
         return self._quotas
 
-    def failures(self, name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
+    def failures(self, kind: str, name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
         """
         Say why pods of an object were not created; nothing where events may not be read, which is said elsewhere.
 
@@ -52,7 +52,7 @@ class Beside:
         """
         created = newest(pods)
         found = [one for one in self._events("reason=FailedCreate") if not is_over(one, created)]
-        return tuple(failures(found, name, datetime.now(UTC), wants_pods=self._wants_pods))
+        return tuple(failures(found, kind, name, datetime.now(UTC), wants_pods=self._wants_pods))
 
     def _wants_pods(self, on: Involved) -> bool:
         return wants_pods(self._api, on.kind, self._namespace, on.name, uid=on.uid)

@@ -10,7 +10,7 @@ from console.explain.asked import asked
 from console.explain.beside import Beside
 from console.explain.room import together
 from console.explain.subject import Answer, Subject
-from console.explain.workload import Workload, own_words
+from console.explain.workload import Workload, is_of, own_words
 from console.look import look, seen_pod, unseen
 from console.objects import Object, Pod
 from console.owners import KINDS, NOT_FOUND, owner
@@ -68,9 +68,9 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
     if not chosen:
         made, workload = _maker(api, kind, plain, beside, namespace)
         title = f"{made.title()} {namespace}/{plain}"
-        failures = beside.failures(plain, [one for one, _ in pods])
+        failures = beside.failures(made, plain, [one for one, _ in pods])
         trouble = (*failures, *own_words(workload, failures))
-        chosen = [one for one in pods if _is_of(one[0], plain, made)]
+        chosen = [one for one in pods if any(is_of(by, made, plain) for by in one[0].metadata.owner_references)]
     seen = seen or look(api, namespace=namespace)
     subjects = tuple(_subject(api, pod, content, seen, beside) for pod, content in chosen)
     quotas = beside.quotas() if not subjects else ()
@@ -99,17 +99,6 @@ def _maker(api: ApiServer, kind: str, name: str, beside: Beside, namespace: str)
     what = f"there is no {kind.title() or 'pod, nor a workload,'} {namespace}/{Shown(name)}"
     denied = "one that was denied left nothing behind, and whoever created it was told why"
     raise NotFoundError("; ".join((what, denied, *beside.quotas())))
-
-
-def _is_of(pod: Pod, name: str, kind: str) -> bool:
-    """Whether a pod was made by an object, or by what that has made."""
-    for one in pod.metadata.owner_references:
-        is_direct = one.kind.lower() == kind and one.name == name
-        through = {"deployment": "ReplicaSet", "cronjob": "Job"}.get(kind)
-        is_through = one.kind == through and one.name.rpartition("-")[0] == name
-        if is_direct or is_through:
-            return True
-    return False
 
 
 def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Beside) -> Subject:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from console.events import Event, Involved
-from console.objects import Condition, Metadata
+from console.objects import Condition, Metadata, Owner
 from console.words import several
 
 # Conditions by which a workload says that it has no pods, with the status that says so.
@@ -18,6 +18,8 @@ _TROUBLES: Final = {
     "Suspended": "True",
     "Progressing": "False",
 }
+
+_MADE: Final = {"deployment": "ReplicaSet", "cronjob": "Job"}  # whose names are the maker's and a hash
 
 
 class WorkloadSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,24 +59,26 @@ def own_words(workload: Workload, told: Collection[str]) -> Iterator[str]:
 
 
 def failures(
-    events: Iterable[Event], name: str, now: datetime, *, wants_pods: Callable[[Involved], bool]
+    events: Iterable[Event], kind: str, name: str, now: datetime, *, wants_pods: Callable[[Involved], bool]
 ) -> Iterator[str]:
     """
-    Say why pods of the object with this *name*, or of what it has made, were not created lately: once each.
+    Say why pods of the object of this *kind* and *name*, or of what it has made, were not created lately: once each.
 
     *wants_pods* says of an object whether it still wants any.
     """
     newest: dict[tuple[str, str], Event] = {}
     for event in events:
         on = event.involved_object
-        if _is_of(on.name, name) and event.is_recent(now):
+        if is_of(on, kind, name) and event.is_recent(now):
             before = newest.get((on.kind, on.name), event)
             newest[on.kind, on.name] = max(before, event, key=lambda one: one.at or "")
-    for (kind, of), event in sorted(newest.items(), key=lambda one: one[0]):
+    for (by, of), event in sorted(newest.items(), key=lambda one: one[0]):
         if wants_pods(event.involved_object):
-            yield f"{kind} {of}, {several(event.count or 1, 'time')}: {event.said}"
+            yield f"{by} {of}, {several(event.count or 1, 'time')}: {event.said}"
 
 
-def _is_of(name: str, maker: str) -> bool:
-    """Whether an object has this name, or one that its maker has given it: the maker's and a hash."""
-    return maker in (name, name.rpartition("-")[0])
+def is_of(owner: Owner | Involved, kind: str, name: str) -> bool:
+    """Whether *owner* is the object of this *kind*, in small letters, and *name*, or one that it has made."""
+    if owner.kind.lower() == kind:
+        return owner.name == name
+    return owner.kind == _MADE.get(kind) and owner.name.rpartition("-")[0] == name

@@ -145,6 +145,27 @@ def test_a_controller_of_its_own_name_is_found_and_one_with_a_longer_name_is_not
     assert "long ago" not in text
 
 
+@pytest.mark.parametrize(
+    ("path", "kind", "name", "is_told"),
+    [
+        (DEPLOYMENT, "ReplicaSet", "resnet-5d", True), (DEPLOYMENT, "Deployment", "resnet", True),
+        (DEPLOYMENT, "StatefulSet", "resnet-db", False), (DEPLOYMENT, "StatefulSet", "resnet", False),
+        (DEPLOYMENT, "ReplicaSet", "resnet", False), (DEPLOYMENT, "Job", "resnet-1", False),
+        ("batch/v1/namespaces/team-vision/cronjobs/train", "Job", "train-1", True),
+        ("batch/v1/namespaces/team-vision/jobs/train", "Job", "train-1", False),
+        ("apps/v1/namespaces/team-vision/statefulsets/db", "StatefulSet", "db-big", False),
+    ],
+)  # fmt: skip
+def test_a_denial_is_told_of_what_made_the_pods_and_of_no_other_kind(
+    asked: Asked, path: str, kind: str, name: str, *, is_told: bool
+) -> None:
+    on = made_by(path)
+    on.lists[f"{OURS}/events"] = [denial("too much", kind=kind, name=name)]
+    *_, plural, of = path.split("/")
+    text = explain(asked, on, f"{plural}/{of}")
+    assert (f"{kind} {name}, 9 times: too much" in text) is is_told, text
+
+
 def test_pods_that_are_missing_beside_others_are_told(asked: Asked) -> None:
     on = known(owned(pod("resnet-0"), "ReplicaSet", "resnet-5d"))
     only(on, DEPLOYMENT)
