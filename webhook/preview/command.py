@@ -28,8 +28,8 @@ def run(  # noqa: PLR0913 - what the command line says
     Where they have a *source*, the pods are translated first.
 
     Returns:
-        The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input cannot be read or the pods of an object
-        were not found, or cannot be translated.
+        The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input or an object in a list cannot be read,
+        or the pods of an object were not found, or cannot be translated.
     """
     try:
         read = [read_input(text, name, pod_paths) for name, text in inputs]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import yaml
 
 from policies.errors import GpuShareError, quoted
@@ -20,9 +21,22 @@ _INVALID = "invalid YAML: "
 _HELM = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}")
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
+# Characters that JSON has in its texts as they are, and YAML not at all, or as the end of a line.
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_KEY = re.compile(r'"(?:[^"\\]|\\.)*+"(\s*:)?')  # or another text, without the colon
+_LONGEST_KEY = 1000  # characters; YAML takes 1024 without a question mark
+
 
 class UnreadableError(GpuShareError):
     """An input that cannot be read; the message names file, line, field and fix."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        self._file, self._line, self._problem = file, line, problem
+        super().__init__(f"{file}:{line}: {problem}")
+
+    def of(self, name: str) -> str:
+        """Say whose field it is, too: of an object in a list, of which the others can be read."""
+        return f"{self._file}:{self._line}: {name}: {self._problem}"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # which one depends on the machine
@@ -48,8 +62,8 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
     Raises:
         UnreadableError: If *text* is invalid YAML or JSON; *file* is its name there.
     """
-    if text.lstrip()[:1] in ("{", "["):  # JSON writes some characters as a pair of escapes, which YAML does not know
-        text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
+    if text.lstrip()[:1] in ("{", "["):
+        text = _as_yaml(text)
     for node in _nodes(text, file):
         try:
             document = plain_value(node, most=MOST_NODES)
@@ -57,6 +71,18 @@ def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:
             raise _unreadable(text, file, error.line, error.message) from None
         if document is not None:
             yield document, node
+
+
+def _as_yaml(text: str) -> str:
+    """Write JSON so that YAML reads the same in it; its parts stay in their lines."""
+    # Some characters are a pair of escapes there, which YAML does not know.
+    text = _SURROGATES.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), text)
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return text
+    text = _NOT_IN_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+    return _KEY.sub(lambda one: f"? {one[0]}" if one[1] and len(one[0]) > _LONGEST_KEY else one[0], text)
 
 
 def line_of(node: yaml.Node, steps: list[Any]) -> int:
@@ -94,4 +120,4 @@ def _unreadable(text: str, file: str, line: int, problem: str) -> UnreadableErro
     if problem.startswith(_INVALID) and (template := _HELM.search(text)):
         line = text.count("\n", 0, template.start()) + 1
         problem = f"{quoted(template[0])} is of a Helm template: give what helm template prints of the chart"
-    return UnreadableError(f"{file}:{line}: {problem}")
+    return UnreadableError(file, line, problem)

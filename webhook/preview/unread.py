@@ -41,6 +41,14 @@ def unknown(document: Fields, node: yaml.Node, file: str) -> Iterator[str]:
         return
 
 
+def name_in_list(item: Fields) -> str:
+    """How messages call an object of which nothing but its kind is known to be valid: `Pod team-vision/detector`."""
+    metadata = item.get("metadata")
+    names = [metadata.get(key) if isinstance(metadata, dict) else None for key in ("namespace", "name")]
+    namespace, name = (quoted(one, 253)[1:-1] if isinstance(one, str) else "" for one in names)
+    return f"{quoted(item['kind'], 63)[1:-1]} {f'{namespace}/' if namespace else ''}{name or '(no name)'}"
+
+
 def _pod_of(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Return the place of the pod template, or of the fields of a pod, with these containers."""
     *outer, last = steps[:-1]

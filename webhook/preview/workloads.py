@@ -17,7 +17,7 @@ from webhook.preview.object_fields import OwnMetadata
 from webhook.preview.objects import UnreadableError, child, line_of, read_objects
 from webhook.preview.places import Found, mappings_at, steps_to, written
 from webhook.preview.shapes import Fields, Inline, Shape, Template
-from webhook.preview.unread import misplaced, unknown
+from webhook.preview.unread import misplaced, name_in_list, unknown
 
 T = TypeVar("T", bound=Part)
 
@@ -57,7 +57,8 @@ class Input(msgspec.Struct):
 
     documents: list[Any]
     workloads: list[Workload]
-    # Sentences about objects whose pods were not found, though they ask for a share or hold containers.
+    # Sentences about objects whose pods were not found, though they ask for a share or hold containers, and about those
+    # in lists that cannot be read.
     unknown: list[str]
     used_paths: set[str]  # where pods were found
 
@@ -67,13 +68,18 @@ def read_input(text: str, file: str, pod_paths: Sequence[str] = ()) -> Input:
     Read a stream of documents; *file* is its name for messages, *pod_paths* say where pods are in other kinds.
 
     Raises:
-        UnreadableError: If it is invalid YAML or JSON, or a pod in it has a field of the wrong type.
+        UnreadableError: If it is invalid YAML or JSON, or a pod in it has a field of the wrong type and is in no list.
     """
     read = Input([], [], [], set())
     for document, node in read_objects(text, file):
         read.documents.append(document)
         for one, at in _objects(document, node, file):
-            _read_object(one, at, file, pod_paths, read)
+            try:
+                _read_object(one, at, file, pod_paths, read)
+            except UnreadableError as error:
+                if one is document:
+                    raise
+                read.unknown.append(error.of(name_in_list(one)))
     return read
 
 
@@ -81,7 +87,7 @@ def _objects(document: Any, node: yaml.Node, file: str) -> Iterator[tuple[Fields
     """Yield the object, or those of a list."""
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
         line = node.start_mark.line + 1
-        raise UnreadableError(f"{file}:{line}: kind: expected a Kubernetes object, got none: add apiVersion and kind")
+        raise UnreadableError(file, line, "kind: expected a Kubernetes object, got none: add apiVersion and kind")
     kind = document["kind"]
     if kind != "List" and not (kind.endswith("List") and isinstance(document.get("items"), list)):
         yield document, node
@@ -90,7 +96,7 @@ def _objects(document: Any, node: yaml.Node, file: str) -> Iterator[tuple[Fields
     items = document.get("items") or []
     if not isinstance(items, list):
         line = (inner or node).start_mark.line + 1
-        raise UnreadableError(f"{file}:{line}: items: expected a list of objects: correct it")
+        raise UnreadableError(file, line, "items: expected a list of objects: correct it")
     for index, item in enumerate(items):
         found = child(inner, index) if inner else None
         yield from _objects(item, found or node, file)
@@ -167,9 +173,7 @@ def _no_template(path: str, document: Fields, node: yaml.Node, file: str) -> Unr
             break
         value, node = value[step], child(node, step) or node
     line = node.start_mark.line + 1
-    return UnreadableError(
-        f"{file}:{line}: {path}: expected the pod template of a {document['kind']}, got none: add it"
-    )
+    return UnreadableError(file, line, f"{path}: expected the pod template of a {document['kind']}, got none: add it")
 
 
 def _drop_empty_metadata(holder: Fields) -> None:
@@ -189,8 +193,10 @@ def _check_annotations(source: Fields, document: Fields, node: yaml.Node, file: 
         steps = (*steps_to(document, annotations), str(key))
         shown = quoted(str(value).lower() if isinstance(value, bool) else str(value), 80)
         raise UnreadableError(
-            f"{file}:{line_of(node, [*steps])}: {written(steps)}: expected a string, got {shown[1:-1]} without "
-            f"quotes, which the API server rejects: write {quoted(str(key), 80)[1:-1]}: {shown}"
+            file,
+            line_of(node, [*steps]),
+            f"{written(steps)}: expected a string, got {shown[1:-1]} without quotes, which the API server rejects: "
+            f"write {quoted(str(key), 80)[1:-1]}: {shown}",
         )
 
 
@@ -220,7 +226,7 @@ def _typed(value: Fields, to: type[T], found: Found, file: str) -> T:
     except msgspec.ValidationError as error:
         place, message = fault_of(error, value)
         at = written((*found.steps, *place)) or "object"
-        raise UnreadableError(f"{file}:{line_of(found.node, place)}: {at}: {message}") from None
+        raise UnreadableError(file, line_of(found.node, place), f"{at}: {message}") from None
 
 
 def _parse(pod: Fields, found: Found, file: str) -> Pod:
@@ -230,7 +236,7 @@ def _parse(pod: Fields, found: Found, file: str) -> Pod:
     except msgspec.ValidationError as error:
         place, message = fault_of(error, pod)
         line = line_of(found.node, place if "spec" in found.value else place[1:])
-        raise UnreadableError(f"{file}:{line}: {written(tuple(place)) or 'pod'}: {message}") from None
+        raise UnreadableError(file, line, f"{written(tuple(place)) or 'pod'}: {message}") from None
 
 
 def shown_name(workload: Workload, namespace: str) -> str:

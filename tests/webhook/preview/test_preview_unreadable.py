@@ -1,7 +1,10 @@
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.webhook.commands import POD, preview, run, unreadable
 from tests.webhook.preview.previewed import made
@@ -146,6 +149,46 @@ def test_lines_of_a_text_may_begin_with_a_percent_sign() -> None:
 
 def test_braces_in_a_text_are_none() -> None:
     assert "granted" in preview(POD.replace("name: main", "name: main\n    args: ['{{ inputs.parameters.x }}']")).stdout
+
+
+@pytest.mark.parametrize("sign", ["\x7f", "\x80", "\x85", "\u2028", "\ufeff", "\uffff", "\U0001f600", "'", "\u2028% "])
+def test_json_is_read_as_json(sign: str) -> None:
+    pod = yaml.safe_load(POD)
+    pod["metadata"]["annotations"]["note"] = f"a {sign} b"
+    pod["metadata"]["annotations"]["f:" + sign * 2000] = ""
+    assert made(json.dumps(pod, ensure_ascii=False))["metadata"]["annotations"].items() >= {
+        "note": f"a {sign} b", "f:" + sign * 2000: ""
+    }.items()  # fmt: skip
+
+
+def test_what_is_no_json_is_no_yaml_either_where_it_has_control_characters() -> None:
+    assert "invalid YAML" in unreadable("{kind: Pod, more: a\x7f}")
+
+
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump], ids=["json", "yaml"])
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("metadata", {"name": "bad", "namespace": "elsewhere", "annotations": {"gpu-share": 1}}, "Pod elsewhere/bad"),
+        ("metadata", {"name": 5}, "Pod (no name)"),
+        ("metadata", 5, "Pod (no name)"),
+        ("spec", {"containers": [{"name": "a", "args": "b"}]}, "Pod elsewhere/bad"),
+        ("spec", 5, "Pod elsewhere/bad"),
+    ],
+)
+def test_an_object_of_a_list_that_cannot_be_read_is_named_beside_what_the_others_get(
+    write: Callable[[object], str], path: str, value: object, said: str
+) -> None:
+    good = yaml.safe_load(POD)
+    bad = {**good, "metadata": {"name": "bad", "namespace": "elsewhere"}, path: value}
+    other = {**good, "metadata": {**good["metadata"], "name": "other"}}
+    ran = preview(write({"apiVersion": "v1", "kind": "List", "items": [good, bad, other]}), code=2)
+    assert [line for line in ran.stdout.splitlines() if line.startswith("Pod")] == [
+        "Pod default/web: granted", "Pod default/other: granted"
+    ]  # fmt: skip
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("gpu-share: standard input:")
+    assert f": {said}: {path}" in line
 
 
 def test_json_objects_one_after_the_other_are_told_apart() -> None:
