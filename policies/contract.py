@@ -126,6 +126,20 @@ def is_reserved(variable: str, *, partitioned: bool = False) -> bool:
 DRIVER_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
 COMPUTE_CAPABILITIES: Final = ("compat32", "compute", "utility", "video")
 
+
+def is_denied(variable: str, value: str | None, *, under: GrantStrategy) -> bool:
+    """
+    Whether a container with a share *under* a strategy is denied for a *variable* that somebody sets in it.
+
+    The API server's policy denies the same, whoever sets it. *value* is None where it cannot be read.
+    """
+    if is_reserved(variable, partitioned=under == PARTITION):
+        return True
+    if under != MPS or variable != DRIVER_CAPABILITIES:
+        return False
+    return value is None or any(part.strip() not in ("", *COMPUTE_CAPABILITIES) for part in set(value.split(",")))
+
+
 # Whole GPUs of the vendors' own device plugins, which cannot be ours too.
 WHOLE_GPU_RESOURCE_PREFIXES: Final = (
     "nvidia.com/gpu",

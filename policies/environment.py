@@ -8,13 +8,12 @@ from policies.contract import (
     COMPUTE_CAPABILITIES,
     DRIVER_CAPABILITIES,
     HIDES,
-    MPS,
-    PARTITION,
     PARTITION_VARIABLES,
     RESERVED_VARIABLE_PREFIXES,
     RESERVED_VARIABLES,
     VISIBLE_DEVICES,
     GrantStrategy,
+    is_denied,
     is_reserved,
 )
 from policies.denial import Findings
@@ -50,8 +49,7 @@ def reserved(
     variables = [
         RemoveVariable(index, variable.name)
         for index, variable in enumerate(slot.container.env)
-        if variable.name.startswith(_FIRST_LETTERS)
-        and (_decides(variable, shares, partitioned=partitioned or shares == PARTITION) or _draws(variable, shares))
+        if variable.name.startswith(_FIRST_LETTERS) and _is_denied(variable, shares, partitioned=partitioned)
     ]
     hidden = False
     for one in variables:
@@ -88,18 +86,12 @@ def _why(name: str, shares: GrantStrategy | None) -> tuple[str, str]:
     return ", which is reserved: it sets the limits of a share", fix
 
 
-def _decides(variable: Variable, shares: GrantStrategy | None, *, partitioned: bool) -> bool:
+def _is_denied(variable: Variable, shares: GrantStrategy | None, *, partitioned: bool) -> bool:
     """Whether a variable decides about limits, and is not what hides the GPUs from a container without a share."""
-    is_ours = shares is None and HIDES.get(variable.name, ...) == variable.value
-    return is_reserved(variable.name, partitioned=partitioned) and not is_ours
-
-
-def _draws(variable: Variable, shares: GrantStrategy | None) -> bool:
-    """Whether a container with a share under MPS gets what draws as well, or may: a reference cannot be read."""
-    if shares != MPS or variable.name != DRIVER_CAPABILITIES:
-        return False
-    parts = set((variable.value or "").split(","))
-    return bool(variable.value_from) or any(part.strip() not in ("", *COMPUTE_CAPABILITIES) for part in parts)
+    if shares is not None:
+        value = None if variable.value_from is not None else variable.value or ""
+        return is_denied(variable.name, value, under=shares)
+    return is_reserved(variable.name, partitioned=partitioned) and HIDES.get(variable.name, ...) != variable.value
 
 
 def check_env_from(slot: Slot, policy: EffectivePolicy, found: Findings, *, overridden: bool) -> None:

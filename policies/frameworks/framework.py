@@ -5,7 +5,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from policies.contract import NO_FRAMEWORK, VgpuStrategy, is_reserved
+from policies.contract import (
+    COMPUTE_CAPABILITIES,
+    DRIVER_CAPABILITIES,
+    NO_FRAMEWORK,
+    VgpuStrategy,
+    is_denied,
+    is_reserved,
+)
 from policies.form import Section, form
 
 VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
@@ -37,7 +44,7 @@ class Spelling(Section, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
             raise ValueError("expected one of argument and variable: give exactly one")
-        _deny_reserved(self.variable or "")
+        _check_memory_variable(self.variable or "")
 
     @property
     def name(self) -> str:
@@ -61,7 +68,13 @@ class Spelling(Section, frozen=True, kw_only=True):
         return f"{before}{number}{after}"
 
 
-def _deny_reserved(variable: str) -> None:
+def _check_memory_variable(variable: str) -> None:
+    _check_reserved(variable)
+    if variable == DRIVER_CAPABILITIES:
+        raise ValueError(f"{variable} says nothing of memory, and pods under MPS are denied for it: name another")
+
+
+def _check_reserved(variable: str) -> None:
     if is_reserved(variable):
         raise ValueError(f"{variable} is set by the device plugin and reserved: name another")
 
@@ -107,7 +120,7 @@ class Override(Section, frozen=True, kw_only=True):
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
             raise ValueError("expected one of argument and variable: give exactly one")
-        _deny_reserved(self.variable or "")
+        _check_memory_variable(self.variable or "")
 
     @property
     def name(self) -> str:
@@ -170,7 +183,13 @@ class Constant(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
-        _deny_reserved(self.variable)
+        _check_reserved(self.variable)
+        if any(is_denied(self.variable, self.value, under=one) for one in self.strategies):
+            most = ", ".join(COMPUTE_CAPABILITIES)
+            raise ValueError(
+                f"value has more than {most}: MPS limits no graphics, so pods under it are denied for that: "
+                "write no more than these, or strategies: [time-slicing]"
+            )
 
 
 class Framework(Section, frozen=True, kw_only=True):

@@ -1,0 +1,44 @@
+"""What the frameworks of `_cluster.yaml` cannot do to variables: pods would be denied for what they were given."""
+
+import pytest
+
+from policies.errors import Problem
+from policies.reading.layers import read_layer
+
+ENTRY = "frameworks:\n- name: x\n  source: s\n"
+
+
+def problems_of(text: str) -> list[Problem]:
+    problems: list[Problem] = []
+    read_layer("_cluster.yaml", ENTRY + text, problems)
+    return problems
+
+
+def constant(variable: str, value: str, strategies: str = "[mps, time-slicing]") -> str:
+    return f"  constants:\n  - variable: {variable}\n    value: '{value}'\n    strategies: {strategies}\n"
+
+
+@pytest.mark.parametrize("value", ["all", "compute,graphics", "Compute", "$(A)"])
+def test_a_constant_gives_pods_under_mps_nothing_that_draws(value: str) -> None:
+    (problem,) = problems_of(constant("NVIDIA_DRIVER_CAPABILITIES", value))
+    assert (problem.line, problem.field) == (6, "frameworks[0].constants[0].value")
+    assert problem.message.startswith("has more than compat32, compute, utility, video: MPS limits no graphics")
+    assert problem.message.endswith("write no more than these, or strategies: [time-slicing]")
+    assert problems_of(constant("NVIDIA_DRIVER_CAPABILITIES", value, "[time-slicing]")) == []
+
+
+@pytest.mark.parametrize("value", ["", "compute, utility", "compat32,video,compute,utility"])
+def test_a_constant_may_give_pods_what_computes(value: str) -> None:
+    assert problems_of(constant("NVIDIA_DRIVER_CAPABILITIES", value)) == []
+
+
+def test_what_pods_have_of_the_driver_is_no_memory_setting() -> None:
+    name = "variable: NVIDIA_DRIVER_CAPABILITIES"
+    override = f"overriddenBy: [{{{name}, source: s}}]"
+    (spelled,) = problems_of(f"  memory:\n    spellings:\n    - {name}\n")
+    (overriding,) = problems_of(f"  memory:\n    spellings: [{{variable: A}}]\n    {override}\n")
+    assert [one.field for one in (spelled, overriding)] == [
+        "frameworks[0].memory.spellings[0]",
+        "frameworks[0].memory.overriddenBy[0]",
+    ]
+    assert all(one.message.endswith("under MPS are denied for it: name another") for one in (spelled, overriding))
