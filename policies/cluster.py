@@ -16,14 +16,20 @@ from policies.contract import (
     DRA,
     MOST_MPS_CLIENTS,
     MPS,
-    SIZE_RESOURCE_PREFIX,
     WHOLE,
-    WHOLE_GPU_RESOURCE_PREFIXES,
     Allocation,
     Handover,
     SharingStrategy,
 )
-from policies.device_names import GPU_DEVICE, device_in, fault_of_names, is_instance, profile_of_device, resource_of
+from policies.device_names import (
+    GPU_DEVICE,
+    ResourceName,
+    device_in,
+    fault_of_names,
+    is_instance,
+    profile_of_device,
+    resource_of,
+)
 from policies.form import Section, form
 from policies.frameworks.framework import Framework
 from policies.host_paths import fault_of_pipes
@@ -56,22 +62,6 @@ class ClusterMps(Section, frozen=True, kw_only=True):
         """Check that pods may write where the pipes are."""
         if fault := fault_of_pipes(self.pipe_directory):
             raise ValueError(f"pipeDirectory {fault}")
-
-
-# A pod with one of these beside a share is denied, so a share cannot be one of them; nor can it be a size of DRA's.
-_VENDORS = "|".join(prefix.replace(".", r"\.") for prefix in (*WHOLE_GPU_RESOURCE_PREFIXES, SIZE_RESOURCE_PREFIX))
-
-ResourceName = Annotated[
-    str,
-    form(
-        "a resource outside kubernetes.io that is none of a vendor's own plugin and no gpu-share.dev/share-...",
-        "example.com/vgpu",
-        pattern=rf"(?!{_VENDORS})"
-        r"(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?",
-        max_length=120,
-    ),
-]
 
 
 class Cluster(Section, frozen=True, kw_only=True):

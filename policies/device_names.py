@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Final
 
-from policies.contract import SharingStrategy
+from policies.contract import SIZE_RESOURCE_PREFIX, WHOLE_GPU_RESOURCE_PREFIXES, SharingStrategy
 from policies.form import form
 from policies.mig import LONGEST_PROFILE, PROFILE_PATTERN, WRITTEN_PROFILE_PATTERN, profile_of
 
@@ -42,6 +42,26 @@ DeviceName = Annotated[
         "mig-1g.10gb",
         pattern=rf"{_MIG}{WRITTEN_PROFILE_PATTERN}|{_MODEL_PATTERN}",
         max_length=len(_MIG) + LONGEST_PROFILE,
+    ),
+]
+
+# A pod with one of these beside a share is denied, so a share cannot be one of them; nor can it be a size of DRA's. The
+# resource of a device begins with the name and a dash.
+_OF_OTHERS: Final = "|".join(
+    re.sub("-$", "(-|$)", prefix.replace(".", r"\.")) for prefix in (*WHOLE_GPU_RESOURCE_PREFIXES, SIZE_RESOURCE_PREFIX)
+)
+
+# What `resourceNames` gives a strategy.
+ResourceName = Annotated[
+    str,
+    form(
+        "a resource outside kubernetes.io that is none of a vendor's own plugin and no gpu-share.dev/share or "
+        "gpu-share.dev/share-...",
+        "example.com/vgpu",
+        pattern=rf"(?!{_OF_OTHERS})"
+        r"(?!requests\.)(?!.*kubernetes\.io/)([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z0-9]([-a-z0-9]*[a-z0-9])?/"
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,53}[A-Za-z0-9])?",
+        max_length=120,
     ),
 ]
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.cluster import Cluster
-from policies.contract import SharingStrategy
+from policies.contract import SIZE_RESOURCE_PREFIX, WHOLE_GPU_RESOURCE_PREFIXES, SharingStrategy
+from policies.device_names import resource_of
 from policies.sizes import Size, devices_per_gpu, grid, is_sized, is_too_fine, read_size, size_of
 from tests.policies.test_nodes import problems_of
 
@@ -90,6 +91,16 @@ def test_nodes_by_dra_with_a_grid_too_fine_are_told_which_grid_fits() -> None:
     assert problems_of("vgpusPerGpu: 60\nnodes: [{offer: mps}]") == []
 
 
-def test_a_resource_of_the_device_plugin_cannot_be_named_like_a_size() -> None:
-    (problem,) = problems_of("resourceNames: {mps: gpu-share.dev/share-200m}")
-    assert "no gpu-share.dev/share-" in problem.message
+@pytest.mark.parametrize("name", ["gpu-share.dev/share-200m", "gpu-share.dev/share"])
+def test_a_resource_of_the_device_plugin_cannot_be_named_like_a_size(name: str) -> None:
+    (problem,) = problems_of(f"resourceNames: {{mps: {name}}}")
+    assert "no gpu-share.dev/share or gpu-share.dev/share-..." in problem.message
+
+
+@pytest.mark.parametrize("reserved", [*WHOLE_GPU_RESOURCE_PREFIXES, SIZE_RESOURCE_PREFIX])
+@pytest.mark.parametrize("device", ["", "mig-1g.10gb", "model-t4"])
+def test_the_resource_of_no_device_begins_like_one_of_others(reserved: str, device: str) -> None:
+    for name in (reserved.rstrip("-/"), f"{reserved.rstrip('-/')}d", f"{reserved}x"):
+        is_other = resource_of(name, device).startswith(reserved)
+        assert not is_other or problems_of(f"resourceNames: {{mps: {name}}}") != []
+    assert problems_of("resourceNames: {mps: gpu-share.dev/shared, whole: nvidia.com/migs}") == []
