@@ -83,10 +83,20 @@ def read_layer(file: str, text: str, problems: list[Problem], *, most: int = MOS
     if not (model is Policy and is_valid(root.value)):
         found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
         problems.extend(first_of(found, most))
+    if len(problems) == before and any("constants" in one.fields for one in _frameworks(root)):
+        from policies.reading.constants import faults_of_constants  # noqa: PLC0415 - 1 MiB that most nodes do not need
+
+        found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults_of_constants(root))
+        problems.extend(first_of(found, most))
     if len(problems) == before:
         layer.values.update(root.value)
         layer.lines.update(_lines(root))
     return layer
+
+
+def _frameworks(root: Node) -> list[Node]:
+    """Return the additions to the catalogue; in a namespace's file there are none."""
+    return root.fields["frameworks"].items if "frameworks" in root.fields else []
 
 
 def effective(  # noqa: PLR0913 - all that _cluster.yaml says of a policy

@@ -18,8 +18,11 @@ from webhook.patch import operations
 from webhook.preview.previewed import patch_pod
 
 POLICY = policy(BASE)
-VARIABLES = ("A", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES")
-VALUES = ("", "1", "compute", " utility,video", "compute,graphics", "all", "$(A)")
+VARIABLES = (
+    *("A", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"),
+    *("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_CLIENT_MEM_FRACTION", "CUPY_GPU_MEMORY_LIMIT", "MXNET_GPU_MEM_POOL_RESERVE"),
+)
+VALUES = ("", "1", "compute", " utility,video", "compute,graphics", "all", "$(A)", "platform", "90%", "--tf-g 0.9")
 CONSTANTS = st.fixed_dictionaries(
     {"variable": st.sampled_from(VARIABLES), "value": st.sampled_from(VALUES)},
     optional={"strategies": st.lists(st.sampled_from(["mps", "time-slicing"]), unique=True)},

@@ -42,3 +42,35 @@ def test_what_pods_have_of_the_driver_is_no_memory_setting() -> None:
         "frameworks[0].memory.overriddenBy[0]",
     ]
     assert all(one.message.endswith("under MPS are denied for it: name another") for one in (spelled, overriding))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("CUPY_GPU_MEMORY_LIMIT", "90%", 'sets "CUPY_GPU_MEMORY_LIMIT", a memory setting'),
+        ("ARGS", "--gpu-memory-utilization 0.9", 'sets "--gpu-memory-utilization", a memory setting'),
+        ("XLA_CLIENT_MEM_FRACTION", "$(A)", 'sets "XLA_CLIENT_MEM_FRACTION", a memory setting'),
+        pytest.param("ARGS", "$(A)" * 3000, "ARGS is longer than what is read of a pod", id="long"),
+    ],
+)
+def test_a_constant_makes_no_memory_setting(variable: str, value: str, told: str) -> None:
+    (problem,) = problems_of(constant(variable, value, "[time-slicing]"))
+    assert (problem.line, problem.field) == (5, "frameworks[0].constants[0]")
+    assert problem.message.startswith(told)
+
+
+def test_a_constant_overrides_no_share_where_nothing_else_limits_memory() -> None:
+    platform = ("XLA_PYTHON_CLIENT_ALLOCATOR", "platform")
+    (problem,) = problems_of(constant(*platform))
+    assert problem.message.startswith('with "XLA_PYTHON_CLIENT_ALLOCATOR" jax takes memory whatever its share is')
+    assert problem.message.endswith("remove it, or write strategies: [mps]")
+    assert problems_of(constant(*platform, "[mps]")) == []
+    assert problems_of(constant("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc")) == []
+
+
+def test_each_constant_is_a_problem_of_its_own() -> None:
+    text = constant("A", "1") + "  - {variable: CUPY_GPU_MEMORY_LIMIT, value: 90%}\n" * 2
+    assert [(one.line, one.field) for one in problems_of(text)] == [
+        (8, "frameworks[0].constants[1]"),
+        (9, "frameworks[0].constants[2]"),
+    ]
