@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from console.doctor import of_dra
 from console.doctor.admission import MatchCondition, Selector
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.words import Shown
 from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, NAMESPACE, WEBHOOK_NAMES
 from policies.policy import EffectivePolicy
@@ -15,23 +16,46 @@ from policies.policy_set import PolicySet
 _PAGE: Final = "install.md#2-the-policies"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _CREATED, _CHANGED = NAMESPACE, f"{NAMESPACE}-changes"  # the admission policies, by what they validate
+_OF_PODS: Final = "what users forge, or add later, is admitted"
+_BASE: Final = "manifests/base/admission-policy"
+_DRIVER: Final = "manifests/overlays/dra/driver/admission-policy"
+# Their files, and what is so without each of them.
+_POLICIES: Final = {
+    _CREATED: (f"{_BASE}.yaml", _OF_PODS),
+    _CHANGED: (f"{_BASE}-changes.yaml", _OF_PODS),
+}
+_POLICIES_OF_DRA: Final = {
+    f"{NAMESPACE}-claims": (
+        f"{_DRIVER}-claims.yaml",
+        "who may create pods can use the claim, and so the GPU, of others",
+    ),
+    f"{NAMESPACE}-claim-templates": (f"{_DRIVER}-claims.yaml", "who may write templates of claims gets any share"),
+    f"{NAMESPACE}-slices": (f"{_DRIVER}-slices.yaml", "the plugin of one node can publish the GPUs of another"),
+}
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
 # How the variable `pipes` writes slashes and dots, and what they mean.
 _WRITTEN: Final = (("^([.]?/+)*", "/"), ("(/+[.])*/+", "/"), ("[.]", "."), ("\\.", "."))
 
 
 def policed(on: Installation) -> Verdict:
-    """See that the API server validates pods with a share itself."""
+    """See that the API server validates pods with a share itself, and by DRA their claims."""
     if missing := not_seen(on, "admission_policies", "bindings"):
         return missing
+    by_dra = of_dra.is_used(on)
     denying = {one.spec.policy_name for one in on.bindings or () if "Deny" in one.spec.validation_actions}
-    found = []
-    for name in (_CREATED, _CHANGED):
+    found, files = [], []
+    for name, (file, without) in {**_POLICIES, **(_POLICIES_OF_DRA if by_dra else {})}.items():
         if name not in (on.admission_policies or {}):
-            found.append(f"there is no ValidatingAdmissionPolicy {name}: what users forge, or add later, is admitted")
+            found.append(f"there is no ValidatingAdmissionPolicy {name}: {without}")
         elif name not in denying:
-            found.append(f"no binding has the ValidatingAdmissionPolicy {name} deny anything")
-    return fail(*found, hint="kubectl apply -k manifests")
+            found.append(f"no binding has the ValidatingAdmissionPolicy {name} deny anything: {without}")
+        else:
+            continue
+        files.append(file)
+    apply = f"-f {' -f '.join(dict.fromkeys(files))}" if by_dra else "-k manifests"
+    if not found and not by_dra:
+        return not_seen(on, "policies") or OK  # which say whether DRA is used
+    return fail(*found, hint=f"kubectl apply {apply}")
 
 
 def exempt(on: Installation) -> Verdict:

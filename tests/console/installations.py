@@ -21,6 +21,7 @@ from policies.node_state import Gpu, NodeState
 from tests.console.objects import gpu, node, part, pending, state, tenant
 from tests.console.stand_in import Object
 from tests.manifests.admission import BASE
+from tests.manifests.render import MANIFESTS, render
 
 # The name of a check, the status that it comes to, a part of what it finds, and in which installation.
 Wrong = tuple[str, str, str, Callable[[], Installation]]
@@ -28,6 +29,7 @@ Wrong = tuple[str, str, str, Callable[[], Installation]]
 _WAITS = "0/1 nodes are available: 1 Insufficient gpu-share.dev/vgpu."
 DENIED = 'admission webhook "pods.gpu-share.dev" denied the request: "doctor" is no share'
 PARTS = ("plugin", "mps", "webhook", "certs")
+BY_DRA = render(MANIFESTS / "overlays" / "dra")
 CLUSTER = "exemptNamespaces: [kube-system]\n"
 
 
@@ -46,10 +48,10 @@ def webhook(**changes: Any) -> WebhookConfiguration:
     return msgspec.convert({"metadata": made["metadata"], "webhooks": hooks}, WebhookConfiguration, dec_hook=as_shown)
 
 
-def admission_policies() -> dict[str, Any]:
+def admission_policies(objects: list[Object] = BASE) -> dict[str, Any]:
     """The admission policies of the manifests, and their bindings."""
-    made = [parsed(one, AdmissionPolicy) for one in BASE if one["kind"] == "ValidatingAdmissionPolicy"]
-    bindings = tuple(parsed(one, Binding) for one in BASE if one["kind"] == "ValidatingAdmissionPolicyBinding")
+    made = [parsed(one, AdmissionPolicy) for one in objects if one["kind"] == "ValidatingAdmissionPolicy"]
+    bindings = tuple(parsed(one, Binding) for one in objects if one["kind"] == "ValidatingAdmissionPolicyBinding")
     return {"admission_policies": {one.metadata.name: one for one in made}, "bindings": bindings}
 
 
@@ -60,12 +62,13 @@ def namespace(name: str, *, labels: dict[str, str] | None = None, **annotations:
 
 
 def dra(**changes: Any) -> dict[str, Any]:
-    """What is there for DRA: the classes of the sizes, and a slice of gpu-0, with *changes*."""
+    """What is there for DRA: policies, the classes of the sizes, and a slice of gpu-0, with *changes*."""
     spec = {"driver": "gpu-share.dev", "nodeName": "gpu-0", "sharedCounters": [{"name": "0"}], **changes}
     made = policies(x="allocation: dra\n")
     return {
         "classes": tuple(parsed(one, DeviceClass) for one in device_classes(made["policies"].cluster)),
         "slices": (parsed({"spec": spec}, ResourceSlice),),
+        **admission_policies(BY_DRA),
         **made,
     }
 

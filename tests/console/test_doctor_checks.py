@@ -61,6 +61,25 @@ def test_where_the_scheduler_allocates_and_has_all_it_needs_nothing_is_found() -
     assert [one for one in found if one.status not in FINE] == []
 
 
+@pytest.mark.parametrize("of", ["admission_policies", "bindings"])
+@pytest.mark.parametrize(("name", "file"), [("claims", "claims"), ("claim-templates", "claims"), ("slices", "slices")])
+def test_by_dra_each_policy_of_claims_and_slices_is_needed(name: str, file: str, of: str) -> None:
+    made, policy = dra(), f"gpu-share-{name}"
+    if of == "bindings":
+        made[of] = tuple(one for one in made[of] if one.spec.policy_name != policy)
+    else:
+        del made[of][policy]
+    found, unused = (
+        next(one for one in findings(installation(**on), AFTER) if one.check == "admission-policies")
+        for on in (made, {of: made[of]})
+    )
+    (told,) = found.found
+    assert (found.status, f"ValidatingAdmissionPolicy {policy}" in told) == ("failure", True)
+    assert found.hint == f"kubectl apply -f manifests/overlays/dra/driver/admission-policy-{file}.yaml"
+    assert (ROOT / found.hint.rpartition(" ")[2]).is_file()
+    assert unused.status == "ok"
+
+
 def test_before_an_installation_a_disabled_gate_is_told_and_no_failure() -> None:
     found = {one.check: one for one in findings(installation(gates={"DRAExtendedResource": False}), BEFORE)}
     assert (found["feature-gates"].status, found["feature-gates"].found) == (

@@ -10,6 +10,7 @@ from tests.console.installations import (
     CLUSTER,
     Wrong,
     admission_policies,
+    dra,
     installation,
     namespace,
     parsed,
@@ -86,6 +87,12 @@ WRONG: list[Wrong] = [
         "failure",
         "no binding has the ValidatingAdmissionPolicy gpu-share",
         without_denying,
+    ),
+    (
+        "admission-policies",
+        "failure",
+        "no ValidatingAdmissionPolicy gpu-share-claims: who may create pods can use the claim, and so the GPU,",
+        lambda: installation(**{**dra(), **admission_policies()}),
     ),
     (
         "exempt-namespaces",
