@@ -103,7 +103,7 @@ def arguments() -> Iterator[Attempt]:
 def grants() -> Iterator[Attempt]:
     yield by_policy("a forged grant with a limit above it", "not what gpu-share.dev/grant says", _tampered("main", "8"))
     yield by_policy("a forged grant without a limit", "No container of the pod has a limit", _grant_alone())
-    yield by_policy("a forged label", "granted it none", _label_alone())
+    yield by_policy("a forged label", "and asks for none: remove the label", _label_alone())
     yield by_policy("a grant that names another container", "not what gpu-share.dev/grant says", _renamed())
     longer = forged()
     longer["spec"]["containers"].append(limited("second", "8"))

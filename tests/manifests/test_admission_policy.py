@@ -208,7 +208,7 @@ def test_a_forged_grant_or_label_is_denied() -> None:
     assert said.startswith(f"No container of the pod has a limit of {VGPU}, so it has no GPU share: ask for one")
     del forged["metadata"]["annotations"]
     (said_of_label,) = POLICY.denials(stored(forged))
-    assert said_of_label.startswith("The pod asks for a GPU share or claims one, but gpu-share granted it none")
+    assert said_of_label.startswith("The pod has the label gpu-share.dev/shared")
 
 
 def test_every_denial_says_in_one_sentence_what_is_wrong_and_what_to_do() -> None:

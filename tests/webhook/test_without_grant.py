@@ -94,3 +94,16 @@ def test_a_later_webhook_that_removes_the_grant() -> None:
     on = one("one, attached by the node")
     del on["metadata"]["annotations"][contract.GRANT_ANNOTATION]
     only(on)
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_the_owner_of_a_pod_with_the_label_alone_is_told_to_remove_it(value: str) -> None:
+    on = pod(None, annotations={"example.com/other": "x"})
+    on["metadata"]["labels"] = {contract.SHARED_LABEL: value}
+    (said,) = POLICY.denials(stored(on))
+    assert said.endswith("asks for none: remove the label, or ask for a share with the annotation gpu-share.")
+    asking = ("gpu-share", "gpu-share.dev/share", "container.gpu-share.dev/main")
+    for annotations in ({key: "0.2"} for key in asking):
+        only(on | {"metadata": on["metadata"] | {"annotations": annotations}})
+    only(on | {"metadata": on["metadata"] | {"annotations": {contract.GRANT_ANNOTATION: ""}}})
+    only(on | {"spec": pod(None, limited())["spec"]})
