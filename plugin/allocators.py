@@ -10,22 +10,20 @@ from plugin.dra.checkpoint import FILE, claimed_gpus
 from plugin.errors import DraError
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import NumberOf
-from plugin.gpus.reading import Check, NotShareableError
+from plugin.grid_checks import AllocationOf
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
-from plugin.shares.strategy import PartsOf, SharedGpu, StrategyOf
+from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
 from policies.contract import DEVICE_PLUGIN, DRA, DRIVER, Allocation
-from policies.sizes import is_too_fine, too_fine
 
 if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
 
 _log = logging.getLogger(__name__)
 
-AllocationOf = Callable[[Gpu], Allocation]
 Publish = Callable[[Sequence[SharedGpu]], None]
 LookForDevices = Callable[[Sequence[SharedGpu], str], str]
 Held = Callable[[], Mapping[Allocation, Collection[str]]]  # the GPUs, by UUID, of which containers hold something
@@ -39,20 +37,6 @@ def allocations(cluster: Cluster, *, node_name: str, number_of: NumberOf, defaul
         return cluster.allocation(node=node_name, model=gpu.model, index=number_of(gpu), otherwise=default)
 
     return allocation_of
-
-
-def check_of_grids(check: Check, allocation_of: AllocationOf, strategy_of: StrategyOf, parts_of: PartsOf) -> Check:
-    """Let *check* say too whether the scheduler can look through the parts of a MIG instance that it allocates."""
-
-    def check_grid(gpu: Gpu) -> None:
-        check(gpu)
-        strategy = strategy_of(gpu)
-        if gpu.instance and strategy is not None and allocation_of(gpu) == DRA:
-            parts = parts_of(gpu, strategy)
-            if is_too_fine(parts):
-                raise NotShareableError(too_fine(parts, setting=f"vgpusPerInstance: {gpu.profile}:"))
-
-    return check_grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +64,7 @@ def dra_driver(
     Raises:
         PluginError: If it cannot be served here, or nobody knows who holds what.
     """
-    own = [rule for rule in cluster.nodes_of(places.node) if (rule.allocation or places.default) == DRA]
-    is_asked_for = bool(own) or places.default == DRA
+    is_asked_for = DRA in (places.default, *(rule.allocation for rule in cluster.nodes_of(places.node)))
     if not is_asked_for and not left_claimed(places):
         return None
     from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
@@ -90,8 +73,6 @@ def dra_driver(
     settings = DraSettings(
         node=places.node, plugins_dir=places.plugins_dir, registrar_dir=places.registrar_dir, handover=handover
     )
-    for number in (None, *(rule.vgpus_per_gpu for rule in own)):
-        DraDriver.check_grid(number or cluster.vgpus_per_gpu)
     try:
         api = ApiServer.from_environment(environment, credentials=places.service_account)
     except DraError as error:
@@ -132,7 +113,7 @@ def left_claimed(places: DraPlaces) -> frozenset[str]:
     Raises:
         DraError: If there is one that cannot be read.
     """
-    return claimed_gpus(places.plugins_dir / DRIVER)
+    return claimed_gpus(places.plugins_dir / DRIVER, boot_id=boot_id())
 
 
 def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver | None", places: DraPlaces) -> Held:
@@ -146,17 +127,6 @@ def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver 
         return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: driver.held_gpus()}
     left = left_claimed(places)
     return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: left}
-
-
-def dividing(divide_by: Callable[[int], None], driver: "DraDriver | None") -> Callable[[int], None]:
-    """Make the function that has all GPUs divided by another number; it raises PluginError where one cannot be."""
-
-    def divide(vgpus_per_gpu: int) -> None:
-        if driver is not None:
-            driver.check_grid(vgpus_per_gpu)
-        divide_by(vgpus_per_gpu)
-
-    return divide
 
 
 class Allocators:
@@ -176,9 +146,13 @@ class Allocators:
         self._kept: dict[str, Allocation] = {}  # otherwise
         self._published: dict[str, Allocation] = {}  # as both were told last
 
+    def by_nodes(self, gpu: Gpu) -> Allocation:
+        """Say who is to allocate a GPU, once nobody else holds anything of it."""
+        return self._allocations.get(gpu.uuid) or self._allocation_of(gpu)
+
     def by_plugin(self, gpu: Gpu) -> bool:
         """Whether the kubelet allocates a GPU, with the device plugin."""
-        return (self._kept.get(gpu.uuid) or self._allocations.get(gpu.uuid) or self._allocation_of(gpu)) != DRA
+        return (self._kept.get(gpu.uuid) or self.by_nodes(gpu)) != DRA
 
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """

@@ -11,12 +11,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from plugin.allocators import (
-    AllocationOf,
     Allocators,
     DraPlaces,
     allocations,
-    check_of_grids,
-    dividing,
     dra_driver,
     held_of,
     located_with_dra,
@@ -24,6 +21,7 @@ from plugin.allocators import (
 )
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
+from plugin.grid_checks import AllocationOf, check_of_grids, dividing
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
@@ -182,7 +180,7 @@ def _reconciler(
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
         toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
-        restart_needed=_changes(node, driver).look,
+        restart_needed=_changes(node, allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
@@ -190,12 +188,12 @@ def _reconciler(
     return Reconciler(inventory, reports, context)
 
 
-def _changes(node: SharedNode, driver: "DraDriver | None") -> ClusterChanges:
+def _changes(node: SharedNode, allocators: Allocators, inventory: GpuInventory) -> ClusterChanges:
     return ClusterChanges(
         node.settings.policies,
         RestartNeeded(node.cluster, node_name=node.settings.node_name, hands_over=True),
         vgpus_per_gpu=node.cluster.vgpus_per_gpu,
-        divide_by=dividing(node.resources.divide_by, driver),
+        divide_by=dividing(node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.entries),
         restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
 

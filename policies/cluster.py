@@ -139,9 +139,10 @@ class Cluster(Section, frozen=True, kw_only=True):
     def _fault_of_numbers(self, per_instance: Mapping[str, int]) -> str:
         if len(per_instance) < len(self.vgpus_per_instance):
             return "vgpusPerInstance has a profile twice, once with + and once with a dot: remove one"
-        if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in self.nodes):
+        divided = [rule for rule in self.nodes if rule.vgpus_per_gpu is None and rule.strategy not in ("none", WHOLE)]
+        if is_too_fine(self.vgpus_per_gpu) and any(rule.allocation == DRA for rule in divided):
             return too_fine(self.vgpus_per_gpu)
-        is_under_mps = any(rule.strategy == MPS and rule.vgpus_per_gpu is None for rule in self.nodes)
+        is_under_mps = any(rule.strategy == MPS for rule in divided)
         return too_many_clients(self.vgpus_per_gpu) if is_under_mps else ""
 
     def _fault_of_partitions(self, names: Mapping[SharingStrategy, str]) -> str:

@@ -5,6 +5,7 @@ The kubelet never asks again what a container got, and unprepares a claim by its
 was given stands here, word for word.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import msgspec
 
 from plugin.errors import DraError
 from plugin.shares.parts import part_of_size
-from plugin.state_files import write_atomically
+from plugin.state_files import boot_seconds, write_atomically
 from policies.contract import MILLI_PER_GPU, SharingStrategy
 from program.files import read_file
 
@@ -83,15 +84,22 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         ) from error
 
 
-def claimed_gpus(directory: Path) -> frozenset[str]:
+def claimed_gpus(directory: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds) -> frozenset[str]:
     """
-    Name the GPUs, by UUID, of which claims are given something, or it is held back: a driver alone takes that back.
+    Name the GPUs, by UUID, of which claims are given something, or it is held back still.
+
+    A driver alone takes back what is given. What is held back ends by itself, at the latest with the machine.
 
     Raises:
         DraError: If the file cannot be read.
     """
-    checkpoint = read_checkpoint(directory)
-    held = (*checkpoint.claims.values(), *(one.prepared for one in checkpoint.held_back))
+    checkpoint, now_seconds = read_checkpoint(directory), clock()
+    held_back = (
+        one.prepared
+        for one in checkpoint.held_back
+        if one.until_seconds > now_seconds and one.prepared.boot_id == boot_id
+    )
+    held = (*checkpoint.claims.values(), *held_back)
     return frozenset(uuid for prepared in held for device in prepared.devices for uuid in device.gpus)
 
 

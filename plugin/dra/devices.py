@@ -16,7 +16,7 @@ from plugin.gpus.gpu import Gpu, weight
 from plugin.shares.division import Division
 from plugin.shares.strategy import SharedGpu
 from policies.contract import MILLI_PER_GPU, MOST_GPUS_TOGETHER, MPS, SharingStrategy
-from policies.sizes import Size, size_of
+from policies.sizes import Size, is_too_fine, size_of
 
 _GONE = "NVML does not list it"
 _LONGEST_NAME = 63  # of a device: a label of DNS
@@ -65,7 +65,7 @@ def devices_of(
     by_uuid = {one.gpu.uuid: one.gpu for one in sorted(shared, key=lambda one: one.gpu.index)}
     now = grids_of(shared, division)
     by_name = {device.name: device for device in _of_grids(now, by_uuid)}
-    ways = {grid.gpu: (grid.strategy, grid.device) for grid in now}
+    ways = {one.gpu.uuid: (one.strategy, division.device(one.gpu)) for one in shared}
     for device in _of_grids((*now, *(grid for grid in earlier if grid.gpu in by_uuid)), by_uuid):
         size = device.size
         is_void = any(ways[gpu.uuid] != (size.strategy, size.device) for gpu in device.gpus)
@@ -84,8 +84,12 @@ def devices_of(
 
 
 def grids_of(shared: Sequence[SharedGpu], division: Division) -> tuple[Grid, ...]:
-    """Say how each GPU and MIG instance is divided, by its index."""
-    return tuple(
+    """
+    Say how each GPU and MIG instance is divided, by its index.
+
+    One that is too fine is not there: its GPU is not the scheduler's by `nodes`, and stays with it for what is held.
+    """
+    grids = (
         Grid(
             gpu=one.gpu.uuid,
             strategy=one.strategy,
@@ -94,6 +98,7 @@ def grids_of(shared: Sequence[SharedGpu], division: Division) -> tuple[Grid, ...
         )
         for one in sorted(shared, key=lambda one: one.gpu.index)
     )
+    return tuple(one for one in grids if not is_too_fine(one.parts))
 
 
 def _of_grids(grids: Iterable[Grid], by_uuid: Mapping[str, Gpu]) -> Iterator[Device]:

@@ -21,7 +21,7 @@ from plugin.dra.publisher import Publisher, SliceWatch
 from plugin.dra.server import DraServer
 from plugin.dra.service import DeviceState, DraService, HealthService
 from plugin.dra.slices import slice_specs
-from plugin.errors import ClaimError, DraError, SocketError
+from plugin.errors import ClaimError, SocketError
 from plugin.lifecycle import Threads
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings
@@ -29,7 +29,6 @@ from plugin.shares.offer import Offer
 from plugin.shares.strategy import SharedGpu
 from policies.cluster import Cluster
 from policies.contract import DRA, DRIVER
-from policies.sizes import is_too_fine, too_fine
 
 _log = logging.getLogger(__name__)
 
@@ -120,17 +119,6 @@ class DraDriver:
     def held_gpus(self) -> frozenset[str]:
         """Name the GPUs of which claims hold something, by UUID."""
         return self._preparations.gpus()
-
-    @staticmethod
-    def check_grid(vgpus_per_gpu: int) -> None:
-        """
-        See that the scheduler can look through the devices of GPUs that are divided so.
-
-        Raises:
-            DraError: If it cannot.
-        """
-        if is_too_fine(vgpus_per_gpu):
-            raise DraError(too_fine(vgpus_per_gpu))
 
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""

@@ -28,6 +28,11 @@ class Division:
         """Divide GPUs by another number from now on, but for those that have one of their own."""
         self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
 
+    def by(self, vgpus_per_gpu: int) -> "Division":
+        """Return what would be said with another number for all GPUs that have none of their own."""
+        cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+        return Division(cluster, node_name=self._node_name, number_of=self._number_of)
+
     def device(self, gpu: Gpu) -> str:
         """Name what shares of a GPU, or MIG instance, are of."""
         if gpu.instance:

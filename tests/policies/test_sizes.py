@@ -91,6 +91,11 @@ def test_nodes_by_dra_with_a_grid_too_fine_are_told_which_grid_fits() -> None:
     assert problems_of("vgpusPerGpu: 60\nnodes: [{offer: mps}]") == []
 
 
+@pytest.mark.parametrize("entry", ["offer: mps, vgpusPerGpu: 20", "offer: whole", "device: t4, vgpusPerGpu: 20"])
+def test_a_grid_that_is_too_fine_counts_for_nodes_that_are_divided_by_it(entry: str) -> None:
+    assert problems_of(f"vgpusPerGpu: 40\nnodes: [{{{entry}, allocation: dra}}]") == []
+
+
 @pytest.mark.parametrize("name", ["gpu-share.dev/share-200m", "gpu-share.dev/share"])
 def test_a_resource_of_the_device_plugin_cannot_be_named_like_a_size(name: str) -> None:
     (problem,) = problems_of(f"resourceNames: {{mps: {name}}}")

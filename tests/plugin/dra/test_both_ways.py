@@ -81,6 +81,25 @@ def test_a_gpu_of_which_claims_hold_something_stays_with_dra_though_nothing_is_a
     wait_until(lambda: not node.devices())
 
 
+def test_a_node_that_is_back_can_be_divided_more_finely_than_by_dra(node: DraNode, kubelet: SimulatedKubelet) -> None:
+    node.policies = BY_DRA
+    plugin = node.start("1xH200", devices=OF_TENTHS)
+    claim = node.schedule("stays", share(300))
+    received = node.run(claim)
+    plugin = changed(node, plugin, "")
+    node.register()
+    node.policies = "vgpusPerGpu: 40\n"
+    (node.directory / "policies" / "_cluster.yaml").write_text(node.policies)
+    for _ in ("while it runs", "when it starts"):
+        wait_until(lambda: all("taints" in one for one in node.devices().values()))  # nobody gets anything new by DRA
+        assert plugin.ends(by=SIGTERM)[0] == 0
+        plugin = node.start_unregistered("1xH200")
+        node.register()
+    assert node.run(claim).environment == received.environment
+    node.end(claim)
+    kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 40, timeout_seconds=30)
+
+
 def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu(node: DraNode, kubelet: SimulatedKubelet) -> None:
     node.policies = BY_DRA
     plugin = node.start("1xH200", devices=OF_TENTHS)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin.dra.claims import Allocated, wanted_devices
-from plugin.dra.devices import devices_of
+from plugin.dra.devices import devices_of, grids_of
 from plugin.dra.grids import Grid
 from plugin.dra.slices import slice_specs
 from plugin.errors import ClaimError
@@ -49,6 +49,16 @@ def test_one_gpu_is_filled_before_the_next_and_several_come_last() -> None:
     devices = devices_of([*reversed(shared(3, "time-slicing"))], division=divided(4), kept={})
     assert [one.gpus[0].index for one in devices if one.size.milli == 250] == [0] * 4 + [1] * 4 + [2] * 4
     assert [len(one.gpus) for one in devices] == sorted(len(one.gpus) for one in devices)
+
+
+def test_a_gpu_that_is_divided_too_finely_has_what_is_held_and_what_an_earlier_grid_had() -> None:
+    two = shared(2)
+    (before,) = grids_of(two[:1], divided(2))
+    assert grids_of(two, divided(40)) == ()
+    held = {"gpu-held": (Size("mps", 300), Fraction(3, 10), (two[1].gpu.uuid,))}
+    devices = devices_of(two, division=divided(40), kept=held, earlier=[before])
+    assert [(one.gpus[0].index, one.size.milli) for one in devices] == [(0, 500), (0, 500), (0, 1000), (1, 300)]
+    assert all(one.is_earlier and not one.is_void for one in devices)
 
 
 def test_under_mps_no_device_has_several_gpus() -> None:

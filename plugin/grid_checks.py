@@ -1,0 +1,53 @@
+"""Whether the scheduler can look through the parts of the GPUs that it allocates by `nodes`; of all others any do."""
+
+from collections.abc import Callable, Sequence
+
+from plugin.errors import DraError
+from plugin.gpus.gpu import Gpu
+from plugin.gpus.reading import Check, NotShareableError
+from plugin.shares.division import Division
+from plugin.shares.strategy import PartsOf, SharedGpu, StrategyOf
+from policies.contract import DRA, Allocation
+from policies.sizes import is_too_fine, too_fine
+
+AllocationOf = Callable[[Gpu], Allocation]
+
+
+def check_of_grids(check: Check, allocation_of: AllocationOf, strategy_of: StrategyOf, parts_of: PartsOf) -> Check:
+    """Let *check* say too whether the scheduler can look through the parts of a GPU that it allocates."""
+
+    def check_grid(gpu: Gpu) -> None:
+        check(gpu)
+        strategy = strategy_of(gpu)
+        if strategy is not None and allocation_of(gpu) == DRA and (why := _misfit(gpu, parts_of(gpu, strategy))):
+            raise NotShareableError(why)
+
+    return check_grid
+
+
+def dividing(
+    divide_by: Callable[[int], None],
+    division: Division,
+    allocation_of: AllocationOf,
+    shared: Callable[[], Sequence[SharedGpu]],
+) -> Callable[[int], None]:
+    """
+    Make the function that has all of the *shared* GPUs divided by another number.
+
+    It raises PluginError, and nothing has changed, where one cannot be.
+    """
+
+    def divide(vgpus_per_gpu: int) -> None:
+        new = division.by(vgpus_per_gpu)
+        for one in shared():
+            if allocation_of(one.gpu) == DRA and (why := _misfit(one.gpu, new.parts(one.gpu, one.strategy))):
+                raise DraError(why)
+        divide_by(vgpus_per_gpu)
+
+    return divide
+
+
+def _misfit(gpu: Gpu, parts: int) -> str:
+    """Say why a GPU cannot be divided into so many parts by DRA; empty if it can be."""
+    setting = f"vgpusPerInstance: {gpu.profile}:" if gpu.instance else "vgpusPerGpu"
+    return too_fine(parts, setting=setting) if is_too_fine(parts) else ""

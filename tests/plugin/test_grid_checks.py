@@ -1,0 +1,87 @@
+"""A number of vGPUs that is too fine for DRA counts for the GPUs that it allocates, and for no others."""
+
+import pytest
+
+from plugin.allocators import allocations
+from plugin.errors import DraError
+from plugin.gpus.gpu import Gpu
+from plugin.gpus.numbers import GpuNumbers
+from plugin.gpus.reading import NotShareableError, any_gpu
+from plugin.grid_checks import check_of_grids, dividing
+from plugin.shares.division import Division
+from plugin.shares.strategy import strategies
+from policies.cluster import Cluster
+from policies.contract import Allocation
+from policies.nodes import NodeRule
+from tests.plugin.dra.gpus import Shared, shared
+
+FINE, COARSE = 40, 20
+DRA_FIRST = NodeRule(indexes=(0,), allocation="dra", vgpus_per_gpu=COARSE)
+KUBELET_ALL = NodeRule(allocation="device-plugin")
+
+
+class Node:
+    """Two GPUs, each allocated as `nodes` or the default says."""
+
+    def __init__(self, vgpus_per_gpu: int, *nodes: NodeRule, default: Allocation) -> None:
+        cluster, number_of = Cluster(vgpus_per_gpu=vgpus_per_gpu, nodes=nodes), GpuNumbers(None, ()).of
+        self.division = Division(cluster, node_name="node", number_of=number_of)
+        self.allocation_of = allocations(cluster, node_name="node", number_of=number_of, default=default)
+        self.strategy_of = strategies(cluster, node_name="node", number_of=number_of, default="mps")
+
+    def is_shared(self, gpu: Gpu) -> bool:
+        try:
+            check_of_grids(any_gpu, self.allocation_of, self.strategy_of, self.division.parts)(gpu)
+        except NotShareableError as error:
+            assert "at most 34 fits" in str(error)  # noqa: PT017 - what it says where it is raised
+            return False
+        return True
+
+
+@pytest.mark.parametrize(
+    ("nodes", "default", "are_shared"),
+    [
+        ((), "device-plugin", [True, True]),
+        ((), "dra", [False, False]),
+        ((KUBELET_ALL,), "dra", [True, True]),
+        ((NodeRule(indexes=(1,), allocation="device-plugin"),), "dra", [False, True]),
+        ((NodeRule(strategy="whole"),), "dra", [True, True]),
+        ((NodeRule(strategy="none"),), "dra", [True, True]),
+        ((DRA_FIRST,), "device-plugin", [True, True]),
+        ((DRA_FIRST,), "dra", [True, False]),
+        ((NodeRule(indexes=(0,), device="t4", vgpus_per_gpu=FINE),), "dra", [False, False]),
+    ],
+)
+def test_a_gpu_whose_number_is_too_fine_costs_itself_alone(
+    nodes: tuple[NodeRule, ...], default: Allocation, are_shared: list[bool]
+) -> None:
+    node = Node(FINE, *nodes, default=default)
+    assert [node.is_shared(one.gpu) for one in shared(2)] == are_shared
+
+
+@pytest.mark.parametrize(
+    ("nodes", "default", "is_divided"),
+    [
+        ((), "device-plugin", True),
+        ((KUBELET_ALL,), "dra", True),
+        ((DRA_FIRST,), "device-plugin", True),
+        ((DRA_FIRST,), "dra", False),
+        ((), "dra", False),
+    ],
+)
+def test_a_number_is_taken_up_where_each_gpu_of_dra_can_be_divided_by_it(
+    nodes: tuple[NodeRule, ...], default: Allocation, *, is_divided: bool
+) -> None:
+    node = Node(10, *nodes, default=default)
+    gpus: list[Shared] = []
+    numbers: list[int] = []
+    divide = dividing(numbers.append, node.division, node.allocation_of, lambda: gpus)
+    divide(FINE)
+    gpus += shared(2)
+    if is_divided:
+        divide(FINE)
+    else:
+        with pytest.raises(DraError, match="vgpusPerGpu 40 needs 158 devices"):
+            divide(FINE)
+    divide(COARSE)
+    assert numbers == [FINE, *([FINE] if is_divided else []), COARSE]
