@@ -18,6 +18,7 @@ from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_id
 from policies.cluster import Cluster
 from policies.contract import DEVICE_PLUGIN, DRA, DRIVER, Allocation
+from program.log import WarnOnce
 
 if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
@@ -78,7 +79,10 @@ def dra_driver(
     except DraError as error:
         if is_asked_for:
             raise
-        fix = f"or drain the node of pods with a share, and remove {places.plugins_dir / DRIVER / FILE}"
+        fix = (
+            "or drain the node of pods with a share, delete by force those that stay Terminating since nobody takes "
+            f"their claims back, and once none of their containers runs, remove {places.plugins_dir / DRIVER / FILE}"
+        )
         fields = {"gpus": sorted(left_claimed(places)), "reason": f"{error}; {fix}"}
         _log.warning("GPUs of which claims hold something are shared by nobody", extra=fields)
         return None
@@ -120,13 +124,24 @@ def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver 
     """
     Make the function that says of which GPUs containers hold something, and from whom they have it.
 
+    Without a driver it reads what was held before: that ends when the time is over, or an administrator removes it.
+
     Raises:
         DraError: If there is no driver, and a file of one that cannot be read.
     """
     if driver is not None:
         return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: driver.held_gpus()}
-    left = left_claimed(places)
-    return lambda: {DEVICE_PLUGIN: of_device_plugin(), DRA: left}
+    left, warn = left_claimed(places), WarnOnce(_log)
+
+    def held() -> Mapping[Allocation, Collection[str]]:
+        nonlocal left
+        try:
+            left = left_claimed(places)
+        except DraError as error:
+            warn("what claims held before counts still", str(error))
+        return {DEVICE_PLUGIN: of_device_plugin(), DRA: left}
+
+    return held
 
 
 class Allocators:

@@ -3,13 +3,16 @@
 import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from plugin.allocators import Allocators
+from plugin.allocators import Allocators, DraPlaces, held_of
+from plugin.dra.checkpoint import FILE, Checkpoint, Prepared, write_checkpoint
 from plugin.shares.strategy import SharedGpu
-from policies.contract import Allocation
+from policies.contract import DRIVER, Allocation
 from tests.plugin.dra.gpus import shared
+from tests.plugin.dra.prepared import device
 
 FIRST, SECOND = (one.gpu.uuid for one in shared(2))
 
@@ -58,6 +61,25 @@ def test_so_does_one_that_a_claim_holds() -> None:
     node = Node()
     assert node.publish(dra=[FIRST, SECOND]) == {"dra": [FIRST, SECOND], "device-plugin": []}
     assert node.publish(dra=[FIRST]) == {"dra": [FIRST], "device-plugin": [SECOND]}
+
+
+def test_without_a_driver_what_claims_held_counts_as_the_file_says(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = tmp_path / DRIVER
+    own.mkdir()
+    claims = {"uid": Prepared(namespace="ns", name="claim", boot_id="earlier", devices=(device(300, FIRST),))}
+    places = DraPlaces(
+        node="node", default="device-plugin", plugins_dir=tmp_path, registrar_dir=tmp_path, service_account=tmp_path
+    )
+    write_checkpoint(own, Checkpoint(claims=claims))
+    held = held_of(lambda: {SECOND}, None, places)
+    assert held() == {"device-plugin": {SECOND}, "dra": {FIRST}}
+    (own / FILE).write_text("{")
+    assert [held()["dra"], held()["dra"]] == [{FIRST}, {FIRST}]
+    assert [one.message for one in caplog.records] == ["what claims held before counts still"]
+    (own / FILE).unlink()
+    assert held() == {"device-plugin": {SECOND}, "dra": set()}
 
 
 def test_where_both_hold_something_the_number_says_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
+from policies.contract import DRIVER
 from tests.plugin.dra.node import DraNode, dra_node, share
 from tests.plugin.plugin_process import Plugin
 from tests.plugin.waiting import wait_until
@@ -100,17 +101,21 @@ def test_a_node_that_is_back_can_be_divided_more_finely_than_by_dra(node: DraNod
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 40, timeout_seconds=30)
 
 
-def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu(node: DraNode, kubelet: SimulatedKubelet) -> None:
+def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu_until_their_file_is_removed(
+    node: DraNode, kubelet: SimulatedKubelet
+) -> None:
     node.policies = BY_DRA
     plugin = node.start("1xH200", devices=OF_TENTHS)
     node.run(node.schedule("stays", share(300)))
     plugin = changed(node, plugin, "", KUBERNETES_SERVICE_HOST="")
     told = plugin.logged("GPUs of which claims hold something are shared by nobody")
-    assert told["reason"].endswith(f"remove {node.directory}/p/gpu-share.dev/checkpoint.json")
+    checkpoint = node.directory / "p" / DRIVER / "checkpoint.json"
+    assert told["reason"].endswith(f"remove {checkpoint}")
     plugin.logged("a GPU stays with who has allocated it")
     plugin.logged("starting")
     assert kubelet.allocatable(NAME) == 0
-    assert plugin.ends(by=SIGTERM)[0] == 0
+    checkpoint.unlink()
+    kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
 
 
 def test_of_a_gpu_that_a_claim_was_deleted_from_by_force_the_kubelet_hears_once_its_containers_have_ended(
