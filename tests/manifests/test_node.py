@@ -84,6 +84,20 @@ def test_a_directory_of_the_node_is_mounted_where_the_option_expects_it(
 
 
 @each_installation
+def test_what_claims_hold_is_mounted_where_the_plugin_expects_it_and_written_to_by_dra_alone(directory: Path) -> None:
+    template = templates(render(directory))[PLUGIN]
+    own = str(PurePosixPath(default("plugin", "kubelet_plugins_dir")) / contract.DRIVER)
+    paths = host_paths(template)
+    assert paths[own] == own
+    (volume,) = (one for one in template["spec"]["volumes"] if one.get("hostPath", {}).get("path") == own)
+    assert volume["hostPath"]["type"] == "DirectoryOrCreate"  # where nothing was ever allocated by DRA, too
+    (mount,) = (one for one in template["spec"]["containers"][0]["volumeMounts"] if one["mountPath"] == own)
+    registrar = default("plugin", "kubelet_registrar_dir")
+    is_by_dra = directory.name.startswith("dra")
+    assert ("readOnly" in mount, registrar in paths) == (not is_by_dra, is_by_dra)
+
+
+@each_installation
 def test_the_pipe_directory_is_mounted_where_the_policies_say(directory: Path) -> None:
     objects = render(directory)
     pipes = pipe_directory(objects)
