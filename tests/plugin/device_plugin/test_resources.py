@@ -5,7 +5,7 @@ import pytest
 
 from plugin.device_plugin.resources import Resources, Servers
 from plugin.device_plugin.service import Resource
-from plugin.errors import HandoverError, SocketError
+from plugin.errors import AllocationError, HandoverError, SocketError
 from plugin.gpus.gpu import Gpu
 from plugin.lifecycle import Threads
 from plugin.settings import Settings
@@ -203,6 +203,15 @@ def test_a_resource_whose_gpus_have_gone_to_another_allocator_has_none(tmp_path:
     assert [one.gpu for one in known.offers()] == [GPUS[1]]
     known.publish([*seen(GPUS[0]), *seen(GPUS[1], strategy="whole")])
     assert [sum(healthy(one)) for one in served] == [8, 1]
+
+
+def test_a_pod_that_comes_too_late_for_the_last_gpu_of_a_resource_is_told_so() -> None:
+    served: list[Resource] = []
+    known = advertising(served)
+    known.publish(seen(GPUS[0]))
+    known.publish([])
+    with pytest.raises(AllocationError, match=r"gpu-share\.dev/vgpu must have a GPU on this node"):
+        served[0].held.allocate([f"{GPUS[0].uuid}::0"], served[0].devices, "pack")
 
 
 def test_a_number_of_vgpus_by_dra_divides_no_gpu_that_the_kubelet_allocates_still() -> None:
