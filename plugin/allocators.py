@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 Publish = Callable[[Sequence[SharedGpu]], None]
 LookForDevices = Callable[[Sequence[SharedGpu], str], str]
+Withdraw = Callable[[Collection[str]], Collection[str]]  # of these GPUs, by UUID, those that are free
 Held = Callable[[], Mapping[Allocation, Collection[str]]]  # the GPUs, by UUID, of which containers hold something
 ReadTenants = Callable[[], tuple[Tenant, ...]]
 
@@ -144,30 +145,45 @@ def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver 
     return held
 
 
+def withdrawing(of_device_plugin: Withdraw, driver: "DraDriver | None") -> Mapping[Allocation, Withdraw]:
+    """Make the functions that take GPUs back; without a driver nobody gives one away by DRA."""
+    return {DEVICE_PLUGIN: of_device_plugin, DRA: driver.withdraw if driver is not None else lambda gpus: gpus}
+
+
 class Allocators:
     """
     Gives each GPU to the one who allocates it.
 
     A plugin that starts can find other entries in `nodes`. So while containers hold something of a GPU, it is with whom
-    they have it from, whatever these say.
+    they have it from, whatever these say. To see that they hold nothing, and to give nothing away from then on, is one
+    step of whoever loses it: the other one is told of it after that.
     """
 
-    def __init__(self, allocation_of: AllocationOf, *, held: Held, to_device_plugin: Publish, to_dra: Publish) -> None:
+    def __init__(
+        self,
+        allocation_of: AllocationOf,
+        *,
+        held: Held,
+        withdraw: Mapping[Allocation, Withdraw],
+        to_device_plugin: Publish,
+        to_dra: Publish,
+    ) -> None:
         self._allocation_of = allocation_of
         self._held = held
+        self._withdraw = withdraw
         self._to_device_plugin = to_device_plugin
         self._to_dra = to_dra
-        self._allocations: dict[str, Allocation] = {}  # as `nodes` says
-        self._kept: dict[str, Allocation] = {}  # otherwise
-        self._published: dict[str, Allocation] = {}  # as both were told last
+        self._wanted: dict[str, Allocation] = {}  # as `nodes` says
+        self._by: dict[str, Allocation] = {}  # who has each
+        self._staying: frozenset[str] = frozenset()  # with whom `nodes` says no more
 
     def by_nodes(self, gpu: Gpu) -> Allocation:
         """Say who is to allocate a GPU, once nobody else holds anything of it."""
-        return self._allocations.get(gpu.uuid) or self._allocation_of(gpu)
+        return self._wanted.get(gpu.uuid) or self._allocation_of(gpu)
 
     def by_plugin(self, gpu: Gpu) -> bool:
         """Whether the kubelet allocates a GPU, with the device plugin."""
-        return (self._kept.get(gpu.uuid) or self.by_nodes(gpu)) != DRA
+        return (self._by.get(gpu.uuid) or self.by_nodes(gpu)) != DRA
 
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
@@ -176,34 +192,33 @@ class Allocators:
         Raises:
             PluginError: If one that is new cannot be advertised; it is tried again the next time.
         """
-        self._look(gpus)
-        if moved := {uuid for uuid, by in self._now(gpus).items() if self._published.get(uuid, by) != by}:
-            # Nobody gives them away then; what was given away until now counts before another one may.
-            self._tell([one for one in gpus if one.gpu.uuid not in moved])
-            self._look(gpus)
-        self._tell(gpus)
-        self._published = self._now(gpus)
-
-    def _look(self, gpus: Sequence[SharedGpu]) -> None:
-        """See who is to have each GPU, by `nodes` and by what containers hold."""
-        held = self._held()
-        for one in gpus:
-            if one.gpu.uuid not in self._allocations:
-                self._allocations[one.gpu.uuid] = self._allocation_of(one.gpu)
-            self._keep(one.gpu.uuid, [by for by, uuids in held.items() if one.gpu.uuid in uuids])
-
-    def _now(self, gpus: Sequence[SharedGpu]) -> dict[str, Allocation]:
-        return {one.gpu.uuid: DEVICE_PLUGIN if self.by_plugin(one.gpu) else DRA for one in gpus}
-
-    def _tell(self, gpus: Sequence[SharedGpu]) -> None:
+        self._assign(gpus)
         self._to_dra([one for one in gpus if not self.by_plugin(one.gpu)])
         self._to_device_plugin([one for one in gpus if self.by_plugin(one.gpu)])
 
-    def _keep(self, uuid: str, held_by: Sequence[Allocation]) -> None:
-        wanted = self._allocations[uuid]
-        if not held_by or wanted in held_by:
-            self._kept.pop(uuid, None)
-        elif uuid not in self._kept:
-            self._kept[uuid] = held_by[0]
-            reason = f"containers hold shares of it by {held_by[0]}, and by `nodes` it is one of {wanted} now"
+    def _assign(self, gpus: Sequence[SharedGpu]) -> None:
+        """See who is to have each GPU, and take it from who has it, where nobody holds anything of it."""
+        held = self._held()
+        next_by: dict[str, Allocation] = {}
+        for gpu in (one.gpu for one in gpus):
+            if gpu.uuid not in self._wanted:
+                self._wanted[gpu.uuid] = self._allocation_of(gpu)
+            held_by = [by for by, uuids in held.items() if gpu.uuid in uuids]
+            next_by[gpu.uuid] = _allocator(self._wanted[gpu.uuid], held_by)
+        self._tell_of_staying({uuid: by for uuid, by in next_by.items() if by != self._wanted[uuid]})
+        for by, withdraw in self._withdraw.items():
+            if leaving := [uuid for uuid, other in next_by.items() if self._by.get(uuid, other) == by != other]:
+                self._by |= {uuid: next_by[uuid] for uuid in withdraw(leaving)}
+        self._by = next_by | self._by  # of those that are new nobody has given anything away
+
+    def _tell_of_staying(self, staying: Mapping[str, Allocation]) -> None:
+        for uuid in staying.keys() - self._staying:
+            by, wanted = staying[uuid], self._wanted[uuid]
+            reason = f"containers hold shares of it by {by}, and by `nodes` it is one of {wanted} now"
             _log.warning("a GPU stays with who has allocated it", extra={"gpu": uuid, "reason": reason})
+        self._staying = frozenset(staying)
+
+
+def _allocator(wanted: Allocation, held_by: Sequence[Allocation]) -> Allocation:
+    """Say who is to allocate a GPU: who has allocated what is held of it; *wanted* where that is both, or nobody."""
+    return wanted if not held_by or wanted in held_by else held_by[0]

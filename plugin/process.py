@@ -18,6 +18,7 @@ from plugin.allocators import (
     held_of,
     located_with_dra,
     told_with_dra,
+    withdrawing,
 )
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
@@ -167,6 +168,7 @@ def _reconciler(
     allocators = Allocators(
         _allocation_of(node),
         held=held_of(node.held.gpus, driver, _dra_places(settings)),
+        withdraw=withdrawing(resources.withdraw, driver),
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
     )

@@ -5,7 +5,7 @@ One lock for all of it. Where the number of vGPUs changes while the kubelet allo
 number before or by the one after, and what is free is counted with it or without it, never half.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.placement import distributed, is_askable, place
 from plugin.errors import AllocationError
+from plugin.gpus.gpu import Gpu
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.shares.allocation import Allocation
 from plugin.shares.preference import AllocationPolicy, preferred_ids
@@ -133,6 +134,19 @@ class HeldVgpus:
             )
             devices.alignment.answered(chosen)
             return chosen
+
+    def set_gpus(self, devices: Devices, gpus: tuple[Gpu, ...]) -> None:
+        """Advertise *gpus* as *devices* from now on."""
+        with self._lock:
+            devices.set_gpus(gpus)
+
+    def withdraw(self, gpus: Collection[str]) -> frozenset[str]:
+        """Advertise no more those of *gpus*, by UUID, of which containers hold nothing, and name them."""
+        with self._lock:
+            left = frozenset(gpus) - self.gpus()
+            for devices, _ in self._followers:
+                devices.set_gpus(tuple(gpu for gpu in devices.pool.gpus if gpu.uuid not in left))
+        return left
 
     def divide_by(self, vgpus_per_gpu: int) -> str:
         """Divide what is free by another number from now on; why that cannot be, or nothing."""

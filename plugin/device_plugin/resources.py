@@ -1,6 +1,6 @@
 """The extended resources of this node, each from its first GPU on, and the servers that advertise them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class Resources:
         self._handover = handover
         self._serve = serve
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
+        self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
         self._specifications = Specifications(handover, self._held.grids)
         self._faults: Mapping[str, str] = {}
 
@@ -97,6 +98,11 @@ class Resources:
         """
         self._specifications.restore()
 
+    def withdraw(self, gpus: Collection[str]) -> frozenset[str]:
+        """Allocate nothing more of those of *gpus*, by UUID, of which containers hold nothing, and name them."""
+        self._told.clear()
+        return self._held.withdraw(gpus)
+
     def publish(self, gpus: Sequence[SharedGpu]) -> None:
         """
         Tell the kubelet the health of the GPUs; those that are new are advertised from now on.
@@ -121,10 +127,11 @@ class Resources:
             resource = self._made(strategy, device, gpus)
             self._serve(resource)
             self._resources[strategy, device] = resource
-        elif gpus != resource.devices.pool.gpus:
+        elif gpus != self._told.get((strategy, device)):
             # Before the kubelet hears of those that are new: it may allocate one at once.
             self._prepare(resource.name, strategy, replace(resource.devices.pool, gpus=gpus))
-            resource.devices.set_gpus(gpus)
+            self._held.set_gpus(resource.devices, gpus)
+        self._told[strategy, device] = gpus
 
     def divide_by(self, vgpus_per_gpu: int) -> None:
         """

@@ -176,6 +176,14 @@ def path_of_claim(namespace: str, name: str) -> str:
     return f"/apis/resource.k8s.io/v1/namespaces/{quote(namespace, safe='')}/resourceclaims/{quote(name, safe='')}"
 
 
+def is_gone(api: ApiServer, path: str, uid: str) -> bool:
+    """Whether the object with that UID is gone already, or nobody says that it is not."""
+    try:
+        return bool(api.get(path)["metadata"]["uid"] != uid)
+    except ApiError:
+        return True
+
+
 def path_of_node(name: str) -> str:
     """Write the path of a node."""
     return f"/api/v1/nodes/{quote(name, safe='')}"

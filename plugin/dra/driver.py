@@ -1,7 +1,7 @@
 """The driver of one node: from its GPUs to slices, and from a claim to what its containers receive."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
-from plugin.dra.api_server import ApiError, ApiServer, path_of_claim
+from plugin.dra.api_server import ApiError, ApiServer, is_gone, path_of_claim
 from plugin.dra.calls import Call, Calls
 from plugin.dra.checkpoint import HeldDevice, Prepared
 from plugin.dra.claims import Allocated, allocated_devices, wanted_devices
@@ -120,6 +120,10 @@ class DraDriver:
         """Name the GPUs of which claims hold something, by UUID."""
         return self._preparations.gpus()
 
+    def withdraw(self, gpus: Collection[str]) -> frozenset[str]:
+        """Prepare no claims any more on those of *gpus*, by UUID, of which claims hold nothing, and name them."""
+        return self._preparations.withdraw(gpus)
+
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""
         threads.start("dra", self._server.run, stop=self._stop_serving)
@@ -129,7 +133,7 @@ class DraDriver:
     def publish(self, shared: Sequence[SharedGpu], *, driver_version: str) -> None:
         """Tell scheduler and kubelet which GPUs there are, and how they are."""
         faults = {one.gpu.uuid: one.why for one in shared if one.why}
-        self._preparations.set_faults(faults)
+        self._preparations.follow({one.gpu.uuid: one.why for one in shared})
         kept = self._preparations.kept()
         grids = grids_of(shared, self._division)
         earlier = self._grids.follow(grids)
@@ -205,7 +209,7 @@ class DraDriver:
         self._preparations.look_again()
         if not self._preparations.has(uid):
             return
-        hold_seconds = _HOLD_SECONDS if self._is_gone(path_of_claim(namespace, name), uid) else 0.0
+        hold_seconds = _HOLD_SECONDS if is_gone(self._api, path_of_claim(namespace, name), uid) else 0.0
         if self._preparations.unprepare(uid, hold_seconds=hold_seconds):
             fields = {"claim": f"{namespace}/{name}", "uid": uid, "hold_seconds": hold_seconds}
             _log.info("claim unprepared", extra=fields)
@@ -228,10 +232,3 @@ class DraDriver:
                     raise
                 if self._ending.wait(_ASK_AGAIN_SECONDS):
                     raise
-
-    def _is_gone(self, path: str, uid: str) -> bool:
-        """Whether the claim is gone already, or nobody says that it is not."""
-        try:
-            return bool(self._api.get(path)["metadata"]["uid"] != uid)
-        except ApiError:
-            return True

@@ -5,7 +5,7 @@ A pod that is deleted by force frees its claim at once, while its container stil
 given is added up here until the kubelet says that it has ended, and who comes too early waits within the call.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
@@ -47,7 +47,7 @@ class Preparations:
         self._boot_id = boot_id
         self._clock = clock
         self._changed = Condition()
-        self._faults: Mapping[str, str] = {}
+        self._gpus: Mapping[str, str] = {}  # see `follow`
         self._closed = False
         checkpoint = read_checkpoint(directory)
         self._claims = checkpoint.claims
@@ -85,12 +85,19 @@ class Preparations:
             held = (*self._claims.values(), *(one.prepared for one in self._still_held_back()))
             return frozenset(uuid for prepared in held for one in prepared.devices for uuid in one.gpus)
 
-    def set_faults(self, faults: Mapping[str, str]) -> None:
-        """Take over why, by UUID, for each GPU on which no container may start; who waits for one looks again."""
+    def follow(self, gpus: Mapping[str, str]) -> None:
+        """Give away *gpus* and no others: they have by UUID why no container may start there now, empty if it may."""
         with self._changed:
-            if faults != self._faults:
-                self._faults = dict(faults)
+            if gpus != self._gpus:
+                self._gpus = dict(gpus)
                 self._changed.notify_all()
+
+    def withdraw(self, gpus: Collection[str]) -> frozenset[str]:
+        """Give away nothing more of those of *gpus* of which nothing is held, or held back, and name them."""
+        with self._changed:
+            left = frozenset(gpus) - self.gpus()
+            self.follow({uuid: why for uuid, why in self._gpus.items() if uuid not in left})
+        return left
 
     def look_again(self) -> None:
         """Let who waits see whether anybody still wants what it waits for."""
@@ -120,7 +127,8 @@ class Preparations:
 
         Raises:
             ClaimError: If that takes longer than *wait_seconds*, or too many calls wait: the sentence says what is in
-                the way. Or if the kubelet has given *call* up; nothing of it is left then.
+                the way. At once if others give a GPU away now. Or if the kubelet has given *call* up; nothing of it is
+                left then.
             HandoverError: If the CDI specification cannot be written.
             OSError: If the checkpoint cannot be written.
         """
@@ -139,7 +147,7 @@ class Preparations:
                 namespace=namespace,
                 name=name,
                 boot_id=self._boot_id,
-                devices=self.given(uid, [(one.request, one.name) for one in devices]) or tuple(devices),
+                devices=self.given(uid, _requests(devices)) or tuple(devices),
             )
             if self._claims.get(uid) != prepared:
                 self._save({**self._claims, uid: prepared}, self._still_held_back())
@@ -154,7 +162,7 @@ class Preparations:
         """
         with self._changed:
             before = self._of_this_boot().get(uid)
-        if before is None or [(one.request, one.name) for one in before.devices] != [*requests]:
+        if before is None or _requests(before.devices) != [*requests]:
             return ()
         return before.devices
 
@@ -200,13 +208,15 @@ class Preparations:
         return {uid: prepared for uid, prepared in self._claims.items() if prepared.boot_id == self._boot_id}
 
     def _obstacle(self, uid: str, devices: Sequence[HeldDevice]) -> str | None:
-        """Say why a claim cannot have *devices* now."""
+        """Say why a claim cannot have *devices* now; ClaimError if it never can."""
         wanted: dict[str, Fraction] = {}
         for one in devices:
             for gpu in one.gpus:
                 wanted[gpu] = wanted.get(gpu, Fraction(0)) + one.part
+        if (left := wanted.keys() - self._gpus.keys()) and not self.given(uid, _requests(devices)):
+            raise ClaimError(f"{min(left)} is not allocated by DRA any more: delete the pod, it is scheduled again")
         for gpu, part in wanted.items():
-            if why := self._faults.get(gpu):
+            if why := self._gpus.get(gpu):
                 return f"{gpu} is unhealthy: {why}: see `gpu-share plugin status` on this node"
             holders = dict(self._holders(gpu, but=uid))
             free = 1 - sum(holders.values(), Fraction(0))
@@ -225,6 +235,10 @@ class Preparations:
             held = sum((one.part for one in prepared.devices if gpu in one.gpus), Fraction(0))
             if held and uid != but and prepared.boot_id == self._boot_id:
                 yield f"{prepared.namespace}/{prepared.name} ({uid})", held
+
+
+def _requests(devices: Sequence[HeldDevice]) -> list[tuple[str, str]]:
+    return [(one.request, one.name) for one in devices]
 
 
 def held(prepared: Prepared) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ import pytest
 
 from plugin.allocators import Allocators, DraPlaces, held_of
 from plugin.dra.checkpoint import FILE, Checkpoint, Prepared, write_checkpoint
+from plugin.errors import SocketError
 from plugin.shares.strategy import SharedGpu
 from policies.contract import DRIVER, Allocation
 from tests.plugin.dra.gpus import shared
@@ -23,13 +24,21 @@ class Node:
     def __init__(self) -> None:
         self.held: dict[Allocation, Collection[str]] = {"device-plugin": (), "dra": ()}
         self.of: dict[Allocation, list[str]] = {"device-plugin": [], "dra": []}
+        self.on_withdrawal: Callable[[], None] = lambda: None
         self.on_news: Callable[[], None] = lambda: None
         self.allocators = Allocators(
             lambda gpu: "dra" if gpu.index == 0 else "device-plugin",
-            held=lambda: self.held,
+            held=self.held.copy,
+            withdraw={"device-plugin": partial(self.take, "device-plugin"), "dra": partial(self.take, "dra")},
             to_device_plugin=partial(self.tell, "device-plugin"),
             to_dra=partial(self.tell, "dra"),
         )
+
+    def take(self, allocation: Allocation, gpus: Collection[str]) -> Collection[str]:
+        self.on_withdrawal()
+        free = {*gpus} - {*self.held[allocation]}
+        self.of[allocation] = [uuid for uuid in self.of[allocation] if uuid not in free]
+        return free
 
     def tell(self, allocation: Allocation, gpus: Sequence[SharedGpu]) -> None:
         self.of[allocation] = [one.gpu.uuid for one in gpus]
@@ -37,7 +46,7 @@ class Node:
         self.on_news()
 
     def publish(self, **held: Collection[str]) -> dict[Allocation, list[str]]:
-        self.held = {"device-plugin": held.get("plugin", ()), "dra": held.get("dra", ())}
+        self.held |= {"device-plugin": held.get("plugin", ()), "dra": held.get("dra", ())}
         self.allocators.publish(shared(2))
         for one in shared(2):
             assert self.allocators.by_plugin(one.gpu) == (one.gpu.uuid in self.of["device-plugin"])
@@ -91,10 +100,30 @@ def test_what_is_allocated_of_a_gpu_until_it_is_taken_back_keeps_it_there() -> N
     node.publish(plugin=[FIRST])
 
     def allocate() -> None:
-        if FIRST not in node.of["device-plugin"]:
-            node.held["device-plugin"] = [FIRST]
+        node.held["device-plugin"] = [FIRST]
 
-    node.on_news = allocate
+    node.on_withdrawal = allocate
     assert node.publish() == {"dra": [], "device-plugin": [FIRST, SECOND]}
+    node.on_withdrawal = lambda: None
+    assert node.publish() == {"dra": [FIRST], "device-plugin": [SECOND]}
+
+
+def test_a_gpu_of_which_the_kubelet_names_a_container_later_goes_to_the_kubelet() -> None:
+    node = Node()
+    assert node.publish() == {"dra": [FIRST], "device-plugin": [SECOND]}
+    assert node.publish(plugin=[FIRST]) == {"dra": [], "device-plugin": [FIRST, SECOND]}
+
+
+def test_a_gpu_that_was_taken_from_one_is_the_others_though_telling_of_it_failed() -> None:
+    node = Node()
+    node.publish(dra=[SECOND])
+
+    def fail() -> None:
+        if SECOND not in node.of["dra"]:
+            raise SocketError("too long")
+
+    node.on_news = fail
+    with pytest.raises(SocketError):
+        node.publish()
     node.on_news = lambda: None
     assert node.publish() == {"dra": [FIRST], "device-plugin": [SECOND]}

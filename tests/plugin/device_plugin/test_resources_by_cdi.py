@@ -53,3 +53,14 @@ def test_what_is_held_of_an_earlier_number_is_ready_until_it_ends_also_of_a_gpu_
     held.refresh()
     known.restore()
     assert numbers(tmp_path, gpu=1) == {5}
+
+
+def test_what_containers_would_need_of_a_gpu_goes_when_another_allocator_gets_it(tmp_path: Path) -> None:
+    held = HeldVgpus(Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock"))
+    held.refresh()
+    settings = Settings(**{**SETTINGS, "cdi_dir": tmp_path})
+    known = resources_of(settings, CLUSTER, serve=lambda _: None, held=held)
+    known.publish(seen(*GPUS[:2]))
+    assert known.withdraw([GPUS[1].uuid]) == {GPUS[1].uuid}
+    known.publish(seen(GPUS[0]))
+    assert (numbers(tmp_path, gpu=0), numbers(tmp_path, gpu=1)) == ({4}, set())

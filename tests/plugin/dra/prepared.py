@@ -1,10 +1,12 @@
 """Claims that are prepared without a kubelet."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from plugin.dra.calls import Call, Calls
 from plugin.dra.checkpoint import HeldDevice
 from plugin.dra.preparations import Preparations
+from plugin.state_files import boot_seconds
 
 
 def device(milli: int, *gpus: str, request: str = "r", of: int = 10) -> HeldDevice:
@@ -19,8 +21,11 @@ def device(milli: int, *gpus: str, request: str = "r", of: int = 10) -> HeldDevi
     )
 
 
-def made(directory: Path, boot_id: str = "boot") -> Preparations:
-    return Preparations(directory, directory / "cdi", boot_id=boot_id)
+def made(directory: Path, boot_id: str = "boot", clock: Callable[[], float] = boot_seconds) -> Preparations:
+    """Make those of a node with two GPUs, `GPU-0` and `GPU-1`."""
+    on = Preparations(directory, directory / "cdi", boot_id=boot_id, clock=clock)
+    on.follow({"GPU-0": "", "GPU-1": ""})
+    return on
 
 
 def prepare(

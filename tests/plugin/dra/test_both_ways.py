@@ -34,12 +34,12 @@ def kubelet(node: DraNode) -> Iterator[SimulatedKubelet]:
         yield kubelet
 
 
-def changed(node: DraNode, plugin: Plugin, policies: str, **variables: str) -> Plugin:
+def changed(node: DraNode, plugin: Plugin, policies: str, *, simulate: str = "1xH200", **variables: str) -> Plugin:
     """Change `_cluster.yaml`, and start the plugin again once it has ended for that."""
     node.policies = policies
     (node.directory / "policies" / "_cluster.yaml").write_text(policies)
     assert plugin.process.wait(30) == 0
-    return node.start_unregistered("1xH200", **variables)
+    return node.start_unregistered(simulate, **variables)
 
 
 def asking(pod: str, count: int) -> Request:
@@ -99,6 +99,27 @@ def test_a_node_that_is_back_can_be_divided_more_finely_than_by_dra(node: DraNod
     assert node.run(claim).environment == received.environment
     node.end(claim)
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 40, timeout_seconds=30)
+
+
+def test_a_claim_that_waits_for_a_gpu_that_leaves_dra_is_told_to_go(node: DraNode, kubelet: SimulatedKubelet) -> None:
+    node.policies = BY_DRA
+    plugin = node.start("1xH200", devices=OF_TENTHS)
+    runs, waits = (node.schedule(name, share(300)) for name in ("runs", "waits"))
+    node.run(runs)
+    uuid = plugin.logged("starting")["gpus"][0]["uuid"]
+    script = node.directory / "gpus.yaml"
+    script.write_text(
+        f"gpus: [{{model: H200, uuid: {uuid}}}]\nfaults: [{{at: 0, gpu: 0, mps: no daemon, recovers: 600}}]\n"
+    )
+    plugin = changed(node, plugin, "", simulate=str(script))
+    plugin.logged("GPU unhealthy")
+    node.register()
+    waiting = node.kubelet.begin_to_prepare(waits)
+    node.end(runs)
+    error = waiting.result().claims[waits["metadata"]["uid"]].error
+    assert "delete the pod, it is scheduled again" in error
+    kubelet.wait_until(lambda: kubelet.capacity(NAME), timeout_seconds=30)
+    assert kubelet.allocatable(NAME) == 0
 
 
 def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu_until_their_file_is_removed(

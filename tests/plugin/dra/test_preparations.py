@@ -65,7 +65,7 @@ def test_no_gpu_is_ever_given_away_twice(
 
 def test_what_is_held_back_is_free_when_the_time_is_over(tmp_path: Path) -> None:
     now = [0.0]
-    on = Preparations(tmp_path, tmp_path / "cdi", boot_id="boot", clock=lambda: now[0])
+    on = made(tmp_path, clock=lambda: now[0])
     prepare(on, "old", device(900, "GPU-0"))
     assert on.unprepare("old", hold_seconds=10)
     assert not on.has("old")
@@ -81,7 +81,7 @@ def test_what_is_held_back_stays_so_when_the_plugin_starts_anew(tmp_path: Path) 
     now = [100.0]
 
     def start() -> Preparations:
-        return Preparations(tmp_path, tmp_path / "cdi", boot_id="boot", clock=lambda: now[0])
+        return made(tmp_path, clock=lambda: now[0])
 
     on = start()
     prepare(on, "old", device(900, "GPU-0"))
@@ -135,13 +135,13 @@ def test_two_devices_of_one_claim_add_up(tmp_path: Path) -> None:
 
 def test_a_claim_waits_until_the_gpu_is_healthy(tmp_path: Path) -> None:
     on = made(tmp_path)
-    on.set_faults({"GPU-0": "MPS daemon starting"})
+    on.follow({"GPU-0": "MPS daemon starting", "GPU-1": ""})
     with pytest.raises(ClaimError, match="GPU-0 is unhealthy: MPS daemon starting"):
         prepare(on, "u", device(100, "GPU-0"))
     waiting = Thread(target=prepare, args=[on, "u", device(100, "GPU-0")], kwargs={"wait_seconds": 30})
     waiting.start()
     prepare(on, "other", device(100, "GPU-1"))
-    on.set_faults({})
+    on.follow({"GPU-0": "", "GPU-1": ""})
     waiting.join(timeout=10)
     assert len(on.kept()) == 2
 
@@ -151,7 +151,7 @@ def test_who_waits_for_a_gpu_is_idle_though_something_was_held_back_before(tmp_p
     prepare(on, "old", device(900, "GPU-0"))
     on.unprepare("old", hold_seconds=0.01)
     sleep(0.02)
-    on.set_faults({"GPU-0": "MPS daemon starting"})
+    on.follow({"GPU-0": "MPS daemon starting"})
     began_seconds = thread_time()
     with pytest.raises(ClaimError, match="GPU-0 is unhealthy"):
         prepare(on, "new", device(900, "GPU-0"), wait_seconds=0.5)
