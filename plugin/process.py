@@ -116,17 +116,22 @@ def _run(
     node = shared_node(settings, threads)
     reports: SimpleQueue[Report | None] = SimpleQueue()
     _start_monitor(node, reports, threads)
+    driver = dra_driver(node.cluster, node.division, node.handover, _dra_places(settings), environment=os.environ)
+    wait = settings.wait_for_gpus or (driver is not None and bool(driver.held_gpus()))
+    if driver is not None and wait:
+        driver.start(threads)  # no GPU is needed to take claims back: without that, their pods would never go
 
     def ended(seconds: float, why: str) -> bool:
         waiting.tell(why)
         be_seen()
+        if driver is not None and why:
+            driver.publish_none(why)
         return ending.within(seconds) is not None
 
-    probe = first_probe(reports, node.strategy_of, wait=settings.wait_for_gpus, ended=ended)
+    probe = first_probe(reports, node.strategy_of, wait=wait, ended=ended)
     if probe is None:
         waiting.end()
         return
-    driver = dra_driver(node.cluster, node.division, node.handover, _dra_places(settings), environment=os.environ)
     reconciler = _reconciler(node, driver, reports, be_seen)
     waiting.is_over = True
     tenants = TenantWatch(node.held)
@@ -134,7 +139,7 @@ def _run(
     reconciler.look(probe)
     _log_start(node, probe)
     node.servers.start()  # before the reconciler, which adds to them from its own thread
-    if driver is not None:
+    if driver is not None and not wait:
         driver.start(threads)
     watch_occupancy(threads, settings.state_dir, node.tenants, node.resources, driver)
     threads.start("tenants", tenants.run, stop=tenants.stop)

@@ -33,6 +33,7 @@ from policies.contract import DRA, DRIVER
 _log = logging.getLogger(__name__)
 
 _ASK_AGAIN_SECONDS = 0.5
+_LOOK_AGAIN_SECONDS = 0.1
 # Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have
 # ended or not (kubernetes/kubernetes, pkg/kubelet/cm/dra/manager.go, reconcileLoop). It kills them after 2 s.
 _HOLD_SECONDS = 10.0
@@ -52,6 +53,7 @@ class DraDriver:
     """
     Serves the claims of one node; `publish` says which GPUs there are, `start` begins.
 
+    Claims are taken back from `start` on; who asks for something waits for the first `publish`.
     What *division* says at each `publish` is what GPUs are divided into; what claims hold stays as it is.
 
     Raises:
@@ -89,6 +91,7 @@ class DraDriver:
         self._ending = Event()
         self._devices: dict[str, Device] = {}
         self._published: object = None
+        self._why_none = ""  # no GPU has been found, as long as nothing is published
         self._shared: Sequence[SharedGpu] = ()
 
     @property
@@ -148,6 +151,11 @@ class DraDriver:
         self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
         self._published = state
 
+    def publish_none(self, why: str) -> None:
+        """Tell the scheduler that there is no GPU yet, before the first `publish`; who asks for one hears *why*."""
+        self._why_none = why
+        self._publisher.publish(slice_specs((), (), node=self._settings.node, driver_version=""))
+
     def restore(self) -> None:
         """Write again what containers need and somebody has removed; HandoverError if that cannot be."""
         self._preparations.restore()
@@ -174,17 +182,18 @@ class DraDriver:
             uid,
             namespace=namespace,
             name=name,
-            devices=self._given(uid, allocated),
+            devices=self._given(uid, allocated, call, until=until),
             wait_seconds=max(0.0, until - monotonic()),
             call=call,
         )
         _log.info("claim prepared", extra={"claim": f"{namespace}/{name}", "uid": uid, "devices": held(prepared)})
         return prepared
 
-    def _given(self, uid: str, allocated: Sequence[Allocated]) -> Sequence[HeldDevice]:
+    def _given(self, uid: str, allocated: Sequence[Allocated], call: Call, *, until: float) -> Sequence[HeldDevice]:
         """Say what a claim gets: what it was given before, whatever the node's devices are by now."""
         if before := self._preparations.given(uid, [(one.request, one.name) for one in allocated]):
             return before
+        self._expect_gpus(call, uid=uid, until=until)
         with self._lock:
             devices = self._devices
         waiting = [devices[one.name] for one in allocated if one.name in devices]
@@ -218,6 +227,14 @@ class DraDriver:
         self._ending.set()
         self._preparations.close()
         self._server.stop()
+
+    def _expect_gpus(self, call: Call, *, uid: str, until: float) -> None:
+        """Wait until that moment for the first GPUs; ClaimError if there are none."""
+        while self._published is None:
+            call.check(uid)
+            if monotonic() > until or not call.may_wait() or self._ending.wait(_LOOK_AGAIN_SECONDS):
+                why = self._why_none or "NVML has not answered yet"
+                raise ClaimError(f"no GPU of this node has been found yet: {why}: see the plugin's log there")
 
     def _claim(self, path: str, call: Call, *, uid: str, until: float) -> Any:
         """Read a claim; an API server that cannot answer now is asked again until that moment."""

@@ -7,6 +7,7 @@ scheduler counts it for nothing, and gives its room to others.
 
 import logging
 from collections.abc import Callable, Collection
+from math import inf
 from pathlib import Path
 from threading import Lock
 
@@ -31,7 +32,7 @@ class Grid(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
 
 class Grids:
-    """Remembers the grids of the GPUs, for any thread; a start counts as the last moment of those in the file."""
+    """Remembers the grids of the GPUs, for any thread; the first that are followed end those in the file."""
 
     def __init__(self, directory: Path, *, clock: Callable[[], float] = boot_seconds) -> None:
         self._path = directory / _FILE
@@ -40,7 +41,7 @@ class Grids:
         self._now: frozenset[Grid] = frozenset()
         self._written = frozenset(read_json(self._path, tuple[Grid, ...]) or ())
         self._unwritten = ""  # why
-        self._until_seconds = dict.fromkeys(self._written, clock() + STAY_SECONDS)
+        self._until_seconds = dict.fromkeys(self._written, inf)  # a GPU can take hours to come
 
     def follow(self, now: Collection[Grid]) -> tuple[Grid, ...]:
         """Take over the grids of now; those of the last minutes are returned."""
@@ -49,7 +50,7 @@ class Grids:
             self._until_seconds |= dict.fromkeys(self._now.difference(now), now_seconds + STAY_SECONDS)
             self._now = frozenset(now)
             self._until_seconds = {
-                grid: seconds
+                grid: min(seconds, now_seconds + STAY_SECONDS)
                 for grid, seconds in self._until_seconds.items()
                 if seconds > now_seconds and grid not in self._now
             }
