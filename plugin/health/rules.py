@@ -63,7 +63,7 @@ class GpuState:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Why it is unhealthy; empty if it is healthy."""
-        return tuple(_with_energy(one.fault, self.reset_below_mj) for one in self.open)
+        return tuple(_with_evidence(one.fault, self) for one in self.open)
 
 
 def restored(faults: Iterable[Fault]) -> GpuState:
@@ -72,7 +72,7 @@ def restored(faults: Iterable[Fault]) -> GpuState:
     return GpuState(
         open=tuple(OpenFault(fault=fault) for fault in kept),
         reset_below_mj=max((fault.energy_mj for fault in kept if fault.energy_mj is not None), default=None),
-        away_in=_BEFORE_US if any(fault.source == "lost" for fault in kept) else None,
+        away_in=_BEFORE_US if any(fault.is_away for fault in kept) else None,
     )
 
 
@@ -246,5 +246,9 @@ def _is_over(source: Source, state: GpuState, look: Look | None) -> bool:
     return state.away_in is None if source == "lost" else state.was_reset
 
 
-def _with_energy(fault: Fault, energy_mj: int | None) -> Fault:
-    return msgspec.structs.replace(fault, energy_mj=energy_mj) if fault.source in NEED_RESET else fault
+def _with_evidence(fault: Fault, state: GpuState) -> Fault:
+    """Write into a fault that outlives the plugin what the next one will know a reset by."""
+    if fault.source not in NEED_RESET:
+        return fault
+    is_away = fault.source == "lost" and state.away_in is not None
+    return msgspec.structs.replace(fault, energy_mj=state.reset_below_mj, is_away=is_away)

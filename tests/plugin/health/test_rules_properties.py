@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plugin.health.reports import Look
@@ -113,7 +113,11 @@ class TrueGpu:
             self.evidence_since = self.story.seconds
 
 
+RESET_BEFORE_XID = ["unreadable", "probe", "reset", "xid", "restart", *["probe"] * 4]
+
+
 @given(steps=stories, tells_recovery=st.booleans(), counts_energy=st.booleans())
+@example(steps=RESET_BEFORE_XID, tells_recovery=False, counts_energy=False)
 def test_an_xid_is_over_after_evidence_that_held_long_enough_and_never_without(
     *,
     steps: list[str],
