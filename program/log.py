@@ -101,7 +101,8 @@ def _lost(count: int, reason: str) -> bytes:
 
 
 def _uncaught(raised: Any) -> None:
-    if not issubclass(raised[0], SystemExit):
+    # Threads that Python has ended with itself may have held a lock of the log: it would be waited for without end.
+    if not issubclass(raised[0], SystemExit) and not sys.is_finalizing():
         logging.getLogger(__name__).error("uncaught exception", exc_info=raised)
 
 

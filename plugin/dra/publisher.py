@@ -143,6 +143,8 @@ class SliceWatch:
             try:
                 with self._api.watch(SLICES, fieldSelector=self._selector) as watch:
                     self._watch = watch
+                    if self._stopping.is_set():  # since before there was anything to close
+                        return
                     wait_seconds = retry_seconds = _FIRST_RETRY_SECONDS
                     for _ in watch.events():
                         if self._stopping.wait(_SETTLE_SECONDS):

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,3 +25,35 @@ def test_what_is_no_text_is_a_line_all_the_same() -> None:
     record = logging.LogRecord("any", logging.INFO, "", 0, "it went", (), None)
     record.file = "half a character: \udce9"
     assert "udce9" in json.loads(logs.line_of(record))["file"]
+
+
+ENDS_WITH_THE_LOG_HELD = """
+import atexit, gc, threading
+taken, take = threading.Event(), threading.Event()
+atexit.register(lambda: (take.set(), taken.wait()))  # after what logging does at the end
+import logging
+from program.log import start_logging
+
+start_logging()
+
+def hold():
+    take.wait()
+    logging.getLogger().handlers[0].acquire()
+    taken.set()
+    threading.Event().wait()
+
+class Fails:
+    def __del__(self):
+        raise OSError("left open")
+
+threading.Thread(target=hold, daemon=True).start()
+gc.disable()
+left = Fails()
+left.itself = left
+del left  # found at the very end
+"""
+
+
+def test_a_process_ends_whoever_held_its_log_then() -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDS_WITH_THE_LOG_HELD], timeout=20, check=False)
+    assert ended.returncode == 0
