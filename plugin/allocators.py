@@ -90,11 +90,21 @@ def dra_driver(
     return DraDriver(settings, cluster, division, api, boot_id=boot_id())
 
 
-def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDevices:
-    """Let *look*, which says how containers get their GPU, say too whether the scheduler sees those of DRA."""
-    if driver is None:
-        return look
-    return lambda gpus, version: f"{look(gpus, version)}; allocation by DRA: {driver.told}"
+def told_with_dra(look: LookForDevices, driver: "DraDriver | None", held: Held) -> LookForDevices:
+    """
+    Let *look*, which says how containers get their GPU, say too whether the scheduler sees those of DRA.
+
+    Without a driver it names the GPUs of which claims have *held* something, which are shared by nobody.
+    """
+
+    def told(gpus: Sequence[SharedGpu], driver_version: str) -> str:
+        said = look(gpus, driver_version)
+        if driver is not None:
+            return f"{said}; allocation by DRA: {driver.told}"
+        left = ", ".join(sorted(held()[DRA]))
+        return f"{said}; shared by nobody, since claims hold something of them: {left}" if left else said
+
+    return told
 
 
 def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenants:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, wait
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from threading import Event, Thread
 
@@ -214,9 +215,9 @@ def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: P
 
     def find() -> None:
         try:
-            look = partial(_discover, check)
+            look, wait_seconds = partial(_discover, check), inf if settings.wait_for_gpus else 0.0
             found.set_result(
-                wait_for_gpus(look, wait=settings.wait_for_gpus, ended=lambda seconds, _: given_up.wait(seconds))
+                wait_for_gpus(look, wait_seconds=wait_seconds, ended=lambda seconds, _: given_up.wait(seconds))
             )
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for it
             found.set_exception(error)

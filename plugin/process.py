@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
 
 _log = logging.getLogger(__name__)
+
+# For which claims are taken back without a GPU: longer than a kubelet takes to ask again. A driver that has come since
+# is seen by a new container alone, and a `_cluster.yaml` that leaves this node some GPU again is read by a new process.
+_TAKING_BACK_SECONDS = 120.0
 
 
 def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
@@ -117,8 +122,9 @@ def _run(
     reports: SimpleQueue[Report | None] = SimpleQueue()
     _start_monitor(node, reports, threads)
     driver = dra_driver(node.cluster, node.division, node.handover, _dra_places(settings), environment=os.environ)
-    wait = settings.wait_for_gpus or (driver is not None and bool(driver.held_gpus()))
-    if driver is not None and wait:
+    is_claimed = driver is not None and bool(driver.held_gpus())
+    wait_seconds = inf if settings.wait_for_gpus else _TAKING_BACK_SECONDS * is_claimed
+    if driver is not None and wait_seconds:
         driver.start(threads)  # no GPU is needed to take claims back: without that, their pods would never go
 
     def ended(seconds: float, why: str) -> bool:
@@ -128,7 +134,7 @@ def _run(
             driver.publish_none(why)
         return ending.within(seconds) is not None
 
-    probe = first_probe(reports, node.strategy_of, wait=wait, ended=ended)
+    probe = first_probe(reports, node.strategy_of, wait_seconds=wait_seconds, ended=ended)
     if probe is None:
         waiting.end()
         return
@@ -139,7 +145,7 @@ def _run(
     reconciler.look(probe)
     _log_start(node, probe)
     node.servers.start()  # before the reconciler, which adds to them from its own thread
-    if driver is not None and not wait:
+    if driver is not None and not wait_seconds:
         driver.start(threads)
     watch_occupancy(threads, settings.state_dir, node.tenants, node.resources, driver)
     threads.start("tenants", tenants.run, stop=tenants.stop)
@@ -170,9 +176,10 @@ def _reconciler(
 ) -> Reconciler:
     settings, resources = node.settings, node.resources
     inventory = restored_inventory(settings, node.strategy_of)
+    held = held_of(node.held.gpus, driver, _dra_places(settings))
     allocators = Allocators(
         _allocation_of(node),
-        held=held_of(node.held.gpus, driver, _dra_places(settings)),
+        held=held,
         withdraw=withdrawing(resources.withdraw, driver),
         to_device_plugin=resources.publish,
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
@@ -185,7 +192,7 @@ def _reconciler(
         publish=allocators.publish,
         resource_of=node.division.resource_of,
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
-        handover=told_with_dra(resources.look_for_devices, driver),
+        handover=told_with_dra(resources.look_for_devices, driver, held),
         toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
         restart_needed=_changes(node, allocators, inventory).look,
         fit_guard=resources.fit_guard,

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from plugin.errors import DiscoveryError
@@ -69,9 +70,10 @@ def discover(nvml: NvmlGpus, *, sysfs: Path = SYSFS, check: Check = any_gpu) -> 
 def wait_for_gpus(
     look: Callable[[], _Found | None],
     *,
-    wait: bool,
+    wait_seconds: float,
     ended: Callable[[float, str], bool],
     retry_seconds: float = _RETRY_SECONDS,
+    clock: Callable[[], float] = monotonic,
 ) -> _Found | None:
     """
     Call *look* until it finds GPUs; None from it means that nothing is known yet.
@@ -80,15 +82,15 @@ def wait_for_gpus(
     for, empty while that is not known. That is logged when it changes: a driver can take hours to come.
 
     Raises:
-        DiscoveryError: What *look* raises where there is no GPU, without *wait*.
+        DiscoveryError: What *look* raises where there is no GPU after *wait_seconds*.
     """
-    said = ""
+    said, until_seconds = "", clock() + wait_seconds
     while True:
         try:
             if (found := look()) is not None:
                 return found
         except DiscoveryError as error:
-            if not wait:
+            if clock() >= until_seconds:
                 raise
             if str(error) != said:
                 said = str(error)

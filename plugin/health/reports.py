@@ -84,7 +84,7 @@ def first_probe(
     reports: "SimpleQueue[Report | None]",
     strategy_of: StrategyOf,
     *,
-    wait: bool,
+    wait_seconds: float,
     ended: Callable[[float, str], bool],
     clock: Callable[[], float] = monotonic,
 ) -> Probe | None:
@@ -92,7 +92,7 @@ def first_probe(
     Take reports until one shows a GPU that is to be shared; as `wait_for_gpus` waits.
 
     Raises:
-        DiscoveryError: If there is no GPU to share, without *wait*.
+        DiscoveryError: If there is no GPU to share, in *wait_seconds*.
     """
     heard = clock()
 
@@ -111,7 +111,7 @@ def first_probe(
             raise DiscoveryError(why)
         return None
 
-    return wait_for_gpus(look, wait=wait, ended=ended, retry_seconds=_RETRY_SECONDS)
+    return wait_for_gpus(look, wait_seconds=wait_seconds, ended=ended, retry_seconds=_RETRY_SECONDS, clock=clock)
 
 
 def _why_none(report: Report | None) -> str:

@@ -250,5 +250,5 @@ def _with_evidence(fault: Fault, state: GpuState) -> Fault:
     """Write into a fault that outlives the plugin what the next one will know a reset by."""
     if fault.source not in NEED_RESET:
         return fault
-    is_away = fault.source == "lost" and state.away_in is not None
+    is_away = state.away_in is not None or state.was_reset
     return msgspec.structs.replace(fault, energy_mj=state.reset_below_mj, is_away=is_away)

@@ -7,6 +7,7 @@ from time import monotonic
 
 import pytest
 
+from plugin.health.state import read_node_health
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.contract import DRIVER
@@ -133,8 +134,11 @@ def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu_until_their_
     checkpoint = node.directory / "p" / DRIVER / "checkpoint.json"
     assert told["reason"].endswith(f"remove {checkpoint}")
     plugin.logged("a GPU stays with who has allocated it")
-    plugin.logged("starting")
+    (gpu,) = plugin.logged("starting")["gpus"]
     assert kubelet.allocatable(NAME) == 0
+    health = read_node_health(node.directory / "state")
+    assert health is not None
+    assert health.handover.endswith(f"; shared by nobody, since claims hold something of them: {gpu['uuid']}")
     checkpoint.unlink()
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
 

@@ -1,6 +1,7 @@
 """GPUs as NVML tells of them: what is read, what is done without, and what cannot be shared."""
 
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -162,14 +163,14 @@ def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog
         told.append(why)
         return False
 
-    assert wait_for_gpus(read, wait=True, ended=ended) is found
+    assert wait_for_gpus(read, wait_seconds=inf, ended=ended) is found
     assert [vars(record)["reason"] for record in caplog.records] == ["a", "b", "a"]
     assert told == list("aabba")
     assert min(pauses) >= 1
 
 
 def test_waiting_for_gpus_ends_when_told_to() -> None:
-    assert wait_for_gpus(fails_with(DiscoveryError("none")), wait=True, ended=lambda *_: True) is None
+    assert wait_for_gpus(fails_with(DiscoveryError("none")), wait_seconds=inf, ended=lambda *_: True) is None
 
 
 @pytest.mark.parametrize("error", [FunctionNotFound(13), NotSupported(3), FakeError(25), FakeError(2)])

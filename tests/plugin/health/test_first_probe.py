@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+from math import inf
 from queue import SimpleQueue
 
 import pytest
@@ -16,12 +18,12 @@ NO_DRIVER = NvmlFailure(seconds=1, why="NVML: no driver: load it")
 EVENT = Event(seconds=1, gpu_uuid="GPU-0", what="XID 79", xid=79)
 
 
-def first(*reports: Report, wait: bool = False, strategy_of: StrategyOf = lambda _: MPS) -> Probe | None:
+def first(*reports: Report, wait_seconds: float = 0, strategy_of: StrategyOf = lambda _: MPS) -> Probe | None:
     """Take the reports, and end when there are none any more."""
     queue = SimpleQueue[Report | None]()
     for report in reports:
         queue.put(report)
-    return first_probe(queue, strategy_of, wait=wait, ended=lambda *_: queue.empty())
+    return first_probe(queue, strategy_of, wait_seconds=wait_seconds, ended=lambda *_: queue.empty())
 
 
 def test_the_first_probe_that_shows_a_gpu_to_share_is_given() -> None:
@@ -49,17 +51,17 @@ def test_a_node_whose_gpus_are_left_to_others_has_nothing_to_share() -> None:
 
 
 def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog: pytest.LogCaptureFixture) -> None:
-    assert first(NO_DRIVER, NO_DRIVER, NONE, NONE, NO_DRIVER, FOUND, wait=True) is FOUND
+    assert first(NO_DRIVER, NO_DRIVER, NONE, NONE, NO_DRIVER, FOUND, wait_seconds=inf) is FOUND
     reasons = [vars(record)["reason"][:12] for record in caplog.records]
     assert reasons == ["NVML: no dri", "no GPU to sh", "NVML: no dri"]
 
 
 def test_waiting_for_gpus_ends_when_told_to() -> None:
-    assert first(wait=True) is None
+    assert first(wait_seconds=inf) is None
     assert first() is None
 
 
-def silence(*, wait: bool) -> Probe | None:
+def silence(*, wait_seconds: float) -> Probe | None:
     """Hear nothing for twice as long as a driver may be silent."""
     seconds = 0.0
 
@@ -68,11 +70,17 @@ def silence(*, wait: bool) -> Probe | None:
         seconds += waited_seconds
         return seconds > 2 * SILENT_SECONDS
 
-    return first_probe(SimpleQueue(), lambda _: MPS, wait=wait, ended=ended, clock=lambda: seconds)
+    return first_probe(SimpleQueue(), lambda _: MPS, wait_seconds=wait_seconds, ended=ended, clock=lambda: seconds)
 
 
 def test_a_driver_that_hangs_from_the_start_is_said(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(DiscoveryError, match="NVML has not answered"):
-        silence(wait=False)
-    assert silence(wait=True) is None
+        silence(wait_seconds=0)
+    assert silence(wait_seconds=inf) is None
     assert ["NVML has not answered" in vars(record)["reason"] for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize(("wait_seconds", "is_over"), [(1.9 * SILENT_SECONDS, True), (inf, False)])
+def test_who_waits_for_a_time_hears_why_when_it_is_over(wait_seconds: float, *, is_over: bool) -> None:
+    with pytest.raises(DiscoveryError, match="NVML has not answered") if is_over else nullcontext():
+        assert silence(wait_seconds=wait_seconds) is None

@@ -171,6 +171,13 @@ def test_a_gpu_that_was_lost_for_an_earlier_plugin_was_reset_if_it_is_there_now(
     assert Story(OLD, state=restored(faults)).looks_for(15, OLD).faults == ()
 
 
+def test_a_reset_that_an_earlier_plugin_has_seen_counts_still() -> None:
+    story = Story(OLD).xid(79).looks(LOST).started_anew().looks(OLD)
+    assert story.sources == ["xid", "lost"]
+    assert Story(OLD, state=restored(story.faults)).looks_for(15, OLD).faults == ()
+    assert Story(OLD, state=restored(story.xid(79).faults)).looks_for(600, OLD).sources == ["xid"]
+
+
 def test_only_faults_that_need_a_reset_outlive_the_plugin() -> None:
     story = Story(GOOD).looks(MIG).nvml_fails().mps("dead").looks(None).xid(79)
     assert [fault.source for fault in restored(story.faults).faults] == ["xid"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -121,7 +122,7 @@ class WatchedNode:
         monitoring = Thread(target=monitor.run, daemon=True)
         monitoring.start()
         resources = resources_of(settings, cluster, serve=self.resources.append)
-        probe = first_probe(reports, strategy_of, wait=True, ended=lambda *_: False)
+        probe = first_probe(reports, strategy_of, wait_seconds=inf, ended=lambda *_: False)
         assert probe is not None
         before = read_node_health(self.state_dir)
         inventory = GpuInventory(
