@@ -101,8 +101,12 @@ def installed(first: Installation) -> Installation:
 @pytest.fixture(scope="module")
 def classes(first: Installation) -> Iterator[None]:
     """Have what doctor expects of a cluster whose policies have a namespace by DRA, as those of these tests have."""
+    driver = "manifests/overlays/dra/driver"
+    policies = f"-f {driver}/admission-policy-claims.yaml -f {driver}/admission-policy-slices.yaml"
     with device_classes(first):
+        first.run(f"kubectl apply {policies}")
         yield
+        first.run(f"kubectl delete {policies}")
 
 
 @pytest.fixture
