@@ -4,18 +4,16 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
+from plugin.health.gpu_state import GpuState, Moment, restored
 from plugin.health.recovery import after_word
 from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import SILENT, SILENT_SECONDS, Event, Look, NvmlFailure, Probe, Report, concerns
 from plugin.health.rules import (
     STEADY_SECONDS,
-    GpuState,
-    Moment,
     after_event,
     after_look,
     after_nvml_failure,
     after_report,
-    restored,
 )
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery
 from plugin.shares.strategy import SharedGpu, StrategyOf

@@ -15,10 +15,10 @@ from queue import Empty, SimpleQueue
 import msgspec
 
 from plugin.errors import PluginError, TenantsError
+from plugin.health.gpu_state import Moment
 from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import Report
-from plugin.health.rules import Moment
 from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, FitGuardState, NodeHealth, write_node_health
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant

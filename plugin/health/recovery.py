@@ -8,7 +8,7 @@ driver does not say what it asks for. Somebody who knows better may end those. W
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from plugin.health.rules import NEED_RESET, GpuState
+from plugin.health.gpu_state import NEED_RESET, GpuState
 from plugin.health.state import Fault, FaultName
 
 

@@ -29,7 +29,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     comes_back: str  # recovery condition; completes "recovers ..."
     xid: int | None = None
     energy_mj: int | None = None  # the GPU's total energy when it failed: below that later, it was reset
-    is_away: bool = False  # lost or reset since then: a driver that is loaded anew and finds it shows a reset
+    shows_reset: bool = False  # lost or reset since then: a driver that is loaded anew and finds it shows a reset
 
 
 class FaultName(msgspec.Struct, frozen=True, kw_only=True):

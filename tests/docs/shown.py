@@ -10,8 +10,9 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.service import DevicePluginService, Resource
 from plugin.gpus.gpu import Pool
+from plugin.health.gpu_state import GpuState, Moment
 from plugin.health.reports import Event
-from plugin.health.rules import GpuState, Moment, after_event
+from plugin.health.rules import after_event
 from plugin.health.state import write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.pod_resources.occupancy import GpuOccupancy, NodeOccupancy, write_occupancy

@@ -7,8 +7,8 @@ import pytest
 
 from plugin.errors import SimulationError
 from plugin.gpu_source import gpu_source
+from plugin.health.gpu_state import Moment
 from plugin.health.reports import Look, Probe
-from plugin.health.rules import Moment
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
 from plugin.process import restored_inventory
 from plugin.settings import Settings

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from plugin.health.gpu_state import GpuState, Moment
 from plugin.health.reports import Event, Look
-from plugin.health.rules import GpuState, Moment, after_event, after_look, after_nvml_failure, after_report
+from plugin.health.rules import after_event, after_look, after_nvml_failure, after_report
 from plugin.health.state import Fault
 
 GOOD = Look(recovery_action=0, energy_mj=1000)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plugin.health.gpu_state import Moment
 from plugin.health.inventory import GpuInventory
 from plugin.health.reports import Probe
-from plugin.health.rules import Moment
 from plugin.simulated.faults import LostFault, NvmlFault, ScriptedFault, XidFault
 from policies.contract import MPS
 from tests.plugin.health.simulated_time import FIRST, GPUS, SECOND, watched

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.gpus.numbers import GpuNumbers
+from plugin.health.gpu_state import Moment
 from plugin.health.inventory import GpuInventory
 from plugin.health.reports import SILENT_SECONDS, Event, Look, NvmlFailure, Probe
-from plugin.health.rules import Moment
 from plugin.health.state import ApplicationFault, NodeHealth
 from plugin.shares.division import Division
 from plugin.simulated.gpus import simulated_gpus

@@ -2,8 +2,9 @@
 
 import pytest
 
+from plugin.health.gpu_state import GpuState, restored
 from plugin.health.recovery import after_word
-from plugin.health.rules import GpuState, after_nvml_failure, after_report, restored
+from plugin.health.rules import after_nvml_failure, after_report
 from plugin.health.state import FaultName
 from tests.plugin.health.gpu_story import GOOD, LOST, MIG, NEEDS_RESET, OLD, Story
 

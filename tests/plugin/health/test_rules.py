@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from plugin.health.gpu_state import restored
 from plugin.health.reports import Look
-from plugin.health.rules import restored
 from tests.plugin.health.gpu_story import GOOD, LOST, MIG, NEEDS_RESET, OLD, UNREADABLE, Story
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from plugin.health.gpu_state import restored
 from plugin.health.reports import Look
-from plugin.health.rules import STEADY_SECONDS, restored
+from plugin.health.rules import STEADY_SECONDS
 from tests.plugin.health.gpu_story import Story
 
 MILLIJOULES_A_PROBE = 500_000  # 100 W for 5 s
