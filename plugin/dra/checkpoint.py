@@ -5,7 +5,7 @@ The kubelet never asks again what a container got, and unprepares a claim by its
 was given stands here, word for word.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,11 @@ def claimed_gpus(directory: Path, *, boot_id: str, clock: Callable[[], float] = 
         for one in checkpoint.held_back
         if one.until_seconds > now_seconds and one.prepared.boot_id == boot_id
     )
-    held = (*checkpoint.claims.values(), *held_back)
+    return gpus_of((*checkpoint.claims.values(), *held_back))
+
+
+def gpus_of(held: Iterable[Prepared]) -> frozenset[str]:
+    """Name the GPUs of which any of these is something, by UUID."""
     return frozenset(uuid for prepared in held for device in prepared.devices for uuid in device.gpus)
 
 

@@ -91,7 +91,7 @@ class DraDriver:
         self._ending = Event()
         self._devices: dict[str, Device] = {}
         self._published: object = None
-        self._why_none = ""  # no GPU has been found, as long as nothing is published
+        self._why_none = "NVML has not answered yet"  # as long as nothing is published
         self._shared: Sequence[SharedGpu] = ()
 
     @property
@@ -199,10 +199,9 @@ class DraDriver:
         waiting = [devices[one.name] for one in allocated if one.name in devices]
         for gpu in {gpu.uuid for one in waiting if one.is_earlier for gpu in one.gpus}:
             self._grids.renew(gpu)
-        wanted = wanted_devices(allocated, devices)
         return [
             held_device(one, division=self._division, cluster=self._cluster, handover=self._settings.handover)
-            for one in wanted
+            for one in wanted_devices(allocated, devices)
         ]
 
     def unprepare(self, *, uid: str, namespace: str, name: str) -> None:
@@ -233,8 +232,8 @@ class DraDriver:
         while self._published is None:
             call.check(uid)
             if monotonic() > until or not call.may_wait() or self._ending.wait(_LOOK_AGAIN_SECONDS):
-                why = self._why_none or "NVML has not answered yet"
-                raise ClaimError(f"no GPU of this node has been found yet: {why}: see the plugin's log there")
+                found = f"no GPU of this node has been found yet: {self._why_none}"
+                raise ClaimError(f"{found}: see the plugin's log there")
 
     def _claim(self, path: str, call: Call, *, uid: str, until: float) -> Any:
         """Read a claim; an API server that cannot answer now is asked again until that moment."""

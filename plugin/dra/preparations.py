@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Condition
 
 from plugin.dra.calls import Call
-from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, read_checkpoint, write_checkpoint
+from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, gpus_of, read_checkpoint, write_checkpoint
 from plugin.dra.specifications import (
     remove_others,
     remove_specification,
@@ -82,8 +82,7 @@ class Preparations:
     def gpus(self) -> frozenset[str]:
         """Name the GPUs, by UUID, of which something is held, or held back."""
         with self._changed:
-            held = (*self._claims.values(), *(one.prepared for one in self._still_held_back()))
-            return frozenset(uuid for prepared in held for one in prepared.devices for uuid in one.gpus)
+            return gpus_of((*self._claims.values(), *(one.prepared for one in self._still_held_back())))
 
     def follow(self, gpus: Mapping[str, str]) -> None:
         """Give away *gpus* and no others: they have by UUID why no container may start there now, empty if it may."""
