@@ -65,6 +65,8 @@ class UnreadWords(ShellCommands):
 
     def _settle(self, words: Sequence[str], given: Sequence[str] = ()) -> None:
         """Read a command line again and again, until nothing more is set in it, or nothing can be worse."""
+        if self._of_container.is_spent:  # nothing more is read, whatever stands there
+            self._find("")
         if self.start == "":
             return
         self._values.begin()

@@ -57,13 +57,13 @@ class Certainty:
             self._is_doubtful &= not is_end
             return False
         self._is_joined = operator in JOINING
-        sets = _only_sets(command)
-        self._holds = self._holds and (sets or not _changes(command))
         is_run = not nest and self._before not in JOINING and operator not in _ASIDE
-        is_call = bool(command.words) and _text(command.words[0]) in functions  # in which something may fail
+        changes = _changes(command)
+        sets = (is_run or changes) and _only_sets(command)
+        self._holds = self._holds and (sets or not changes)
+        is_call = bool(functions and command.words) and _text(command.words[0]) in functions  # it may fail
         is_certain = self._holds and sets and is_run and not (self._is_doubtful or is_call)
-        may_fail = is_call or not _cannot_fail_at_all(command)
-        self._is_doubtful = not is_end and (self._is_doubtful or may_fail)
+        self._is_doubtful = not is_end and (self._is_doubtful or is_call or not _cannot_fail_at_all(command))
         if is_end:
             self._end_list()
         elif is_certain and operator in JOINING:
@@ -94,10 +94,9 @@ def _only_sets(command: Command) -> bool:
 
 def _changes(command: Command) -> bool:
     """Whether a command may keep a later assignment from being done."""
-    if not command.words:
-        return False
-    is_literal = all(isinstance(one, Literal) for one in command.words[0])
-    return not is_literal or _text(command.words[0]) in _CHANGING
+    if program := command.program:
+        return program in _CHANGING
+    return bool(command.words) and (not command.is_written or _text(command.words[0]) in _CHANGING)
 
 
 def _text(word: Word) -> str:
@@ -109,9 +108,9 @@ def _is_option(word: Word) -> bool:
 
 
 def _cannot_fail_at_all(command: Command) -> bool:
-    values = [one.value for one in command.sets]
-    elements = [word for one in command.arrays for word in one.words]
-    return all(_cannot_fail(part) for word in (*values, *elements, *command.words, *command.beside) for part in word)
+    words = [*command.words, *command.beside, *(one.value for one in command.sets)]
+    words += [word for one in command.arrays for word in one.words]
+    return all(_cannot_fail(part) for word in words for part in word)
 
 
 def _cannot_fail(part: Part) -> bool:
