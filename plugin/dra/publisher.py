@@ -39,6 +39,7 @@ class Publisher:
         self._not_before = 0.0  # what has failed is tried again, in seconds of the monotonic clock
         self._is_registered = False
         self._is_published = False
+        self._is_in_conflict = False  # the last time: once is nothing, the slices were changed meanwhile
         self._stopping = False
         self._retry_seconds = _FIRST_RETRY_SECONDS
         self.problem = ""  # why the slices are not as they should be, in one sentence
@@ -103,11 +104,15 @@ class Publisher:
             self._withdraw()
             self._retry_seconds = _LONGEST_RETRY_SECONDS
         except DraError as error:
-            if not (isinstance(error, ApiError) and error.is_conflict):
+            was_in_conflict, self._is_in_conflict = (
+                self._is_in_conflict,
+                isinstance(error, ApiError) and error.is_conflict,
+            )
+            if was_in_conflict or not self._is_in_conflict:
                 self._say(error)
         else:
             self.problem, self._retry_seconds, self._is_published = "", _FIRST_RETRY_SECONDS, True
-            self._not_before = 0.0
+            self._not_before, self._is_in_conflict = 0.0, False
             return _LOOK_SECONDS
         seconds, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
         self._not_before = monotonic() + seconds

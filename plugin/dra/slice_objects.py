@@ -1,12 +1,15 @@
 """The ResourceSlices of one node as the API server has them: brought to what they should say, or taken back."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from plugin.dra.api_server import SLICES, path_of_node
-from plugin.dra.slices import Spec, canonical, is_same, slice_name
+from plugin.dra.api_server import SLICES, ApiError, path_of_node
+from plugin.dra.slices import Spec, another_name, canonical, first_name, is_same, slice_name
 from plugin.errors import DraError
 from policies.contract import DRIVER
+
+_log = logging.getLogger(__name__)
 
 
 class FieldsMissingError(DraError):
@@ -33,22 +36,28 @@ def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
         ApiError: If a request fails.
         FieldsMissingError: If the API server leaves out what the scheduler must know; nothing is published then.
     """
-    found = {one["metadata"]["name"]: one for one in _slices(api, node)}
     wanted = {slice_name(node, number): spec for number, spec in enumerate(specs)}
-    surplus = [name for name in found if name not in wanted]
+    found: dict[str, Any] = {}  # by first names
+    surplus = []
+    generations = set()
+    for one in _slices(api, node):
+        name = first_name(one["metadata"]["name"])
+        generations.add(_generation(one))
+        if name in wanted and name not in found:
+            found[name] = one
+        else:
+            surplus.append(one)
     different = [name for name, spec in wanted.items() if name not in found or not is_same(found[name]["spec"], spec)]
-    of_generations = {name: one["spec"]["pool"]["generation"] for name, one in found.items()}
-    generations = set(of_generations.values())
     if not surplus and not different and len(generations) <= 1:
         return False
     latest = max(generations, default=0)
-    begun = [name for name in wanted if of_generations.get(name) == latest]
+    begun = [name for name, one in found.items() if _generation(one) == latest]
     is_one_update = not surplus and len(different) == 1 and different[0] in found and len(generations) == 1
     goes_on = len(generations) > 1 and not set(begun).intersection(different)
     generation = latest if is_one_update or goes_on else latest + 1
     owner = _owner(api.get(path_of_node(node)))
-    for name in surplus:
-        _delete(api, found[name])
+    for one in surplus:
+        _delete(api, one)
     rest = [name for name in wanted if name not in begun] if goes_on else list(wanted)
     for name in different if is_one_update else rest:
         _write(api, name, wanted[name], generation=generation, before=found.get(name), owner=owner)
@@ -69,6 +78,11 @@ def withdraw(api: Objects, node: str) -> None:
 def _slices(api: Objects, node: str) -> list[Any]:
     found: list[Any] = api.get(SLICES, fieldSelector=selector(node))["items"]
     return found
+
+
+def _generation(one: Any) -> int:
+    number: int = one["spec"]["pool"]["generation"]
+    return number
 
 
 def selector(node: str) -> str:
@@ -99,15 +113,29 @@ def _write(  # noqa: PLR0913 - all of an object
         "spec": {**spec, "pool": {**spec["pool"], "generation": generation}},
     }
     if before is None:
-        stored = api.create(SLICES, body)
+        stored = _create(api, body)
     else:
+        metadata["name"] = before["metadata"]["name"]
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
-        stored = api.replace(f"{SLICES}/{name}", body)
+        stored = api.replace(f"{SLICES}/{metadata['name']}", body)
     if not is_same(stored["spec"], spec):
         raise FieldsMissingError(
             f"the API server does not keep {', '.join(_missing(spec, stored['spec']))} of slices: switch on the "
             "feature gates DRAPartitionableDevices and DRADeviceTaints, or use allocation: device-plugin on this node"
         )
+
+
+def _create(api: Objects, body: dict[str, Any]) -> Any:
+    try:
+        return api.create(SLICES, body)
+    except ApiError as error:
+        if not error.is_conflict:
+            raise
+    metadata = body["metadata"]
+    taken, metadata["name"] = metadata["name"], another_name(metadata["name"])
+    extra = {"taken": taken, "slice": metadata["name"]}
+    _log.warning("the name of a slice is taken by one that is not of this node: see who made it", extra=extra)
+    return api.create(SLICES, body)
 
 
 def _missing(spec: Spec, stored: Any) -> list[str]:

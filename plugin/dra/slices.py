@@ -4,9 +4,11 @@ Devices to the ResourceSlices that the API server keeps, and whether two of them
 A counter of each GPU counts its parts, so that devices which overlap are never allocated together.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import ceil, lcm
+from secrets import token_hex
 from typing import Any
 
 from plugin.dra.devices import Device
@@ -20,6 +22,7 @@ _MOST_DEVICES = 64  # of a slice whose devices have counters or taints
 _MOST_COUNTERS = 32  # of a counter set
 _LONGEST_TEXT = 64  # characters of an attribute
 _LONGEST_NAME = 253
+_ANOTHER = re.compile(r"-[0-9a-f]{8}$")
 
 # Each share of each number of vGPUs is a whole number of them. By thousandths, shares of two numbers would add up to
 # less than they are, and the scheduler allocates one too many, or to more: below nothing it allocates none of the node.
@@ -70,7 +73,18 @@ def slice_specs(
 def slice_name(node: str, number: int) -> str:
     """Name a slice: the scheduler looks at those of a pool by name, so the number says which comes first."""
     name = f"{node}-{DRIVER}-{number:03x}"
-    return name if len(name) <= _LONGEST_NAME else f"{sha256(node.encode()).hexdigest()}-{DRIVER}-{number:03x}"
+    is_short = len(another_name(name)) <= _LONGEST_NAME
+    return name if is_short else f"{sha256(node.encode()).hexdigest()}-{DRIVER}-{number:03x}"
+
+
+def another_name(name: str) -> str:
+    """Name a slice where somebody else's has its *name*: nobody can foresee it and take that one too."""
+    return f"{name}-{token_hex(4)}"
+
+
+def first_name(name: str) -> str:
+    """Return the name that a slice would have if that were nobody else's."""
+    return _ANOTHER.sub("", name)
 
 
 def is_same(spec: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -81,10 +81,27 @@ def test_a_template_names_no_class_of_ours(requests: list[dict[str, Any]], is_de
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
 def test_a_plugin_writes_the_slices_of_its_own_node_alone(operation: str) -> None:
     on_n = {"authentication.kubernetes.io/node-name": ["n"]}
-    own = {"metadata": {}, "spec": {"driver": "gpu-share.dev", "nodeName": "n"}}
+    own = {"metadata": {}, "spec": {"driver": "gpu-share.dev", "nodeName": "n", "pool": {"name": "n"}}}
     assert denied(SLICES, own, PLUGIN, operation, extra=on_n) == []
     for change in ({"nodeName": "m"}, {"driver": "example.com"}):
         assert denied(SLICES, {"metadata": {}, "spec": own["spec"] | change}, PLUGIN, operation, extra=on_n)
     assert denied(SLICES, {"metadata": {}, "spec": {"driver": "gpu-share.dev", "allNodes": True}}, PLUGIN, extra=on_n)
     assert denied(SLICES, own, PLUGIN, operation)  # a token that is not of a pod
     assert denied(SLICES, own, "kubelet", operation) == []
+
+
+@pytest.mark.parametrize("user", ["system:node:m", PLUGIN, USER])
+def test_nobody_writes_a_slice_of_ours_into_the_pool_of_another_node(user: str) -> None:
+    on_m = {"authentication.kubernetes.io/node-name": ["m"]}
+    forged: dict[str, Any] = {"driver": "gpu-share.dev", "nodeName": "m", "pool": {"name": "n"}}
+    changes: list[dict[str, Any]] = [
+        {},
+        {"nodeName": None, "allNodes": True},
+        {"nodeName": None, "nodeSelector": {}},
+    ]
+    for change in changes:
+        spec = {name: value for name, value in (forged | change).items() if value is not None}
+        for operation in ("CREATE", "UPDATE"):
+            assert denied(SLICES, {"metadata": {}, "spec": spec}, user, operation, extra=on_m)
+    others = {"metadata": {}, "spec": forged | {"driver": "gpu.example.com"}}
+    assert bool(denied(SLICES, others, user, extra=on_m)) is (user == PLUGIN)

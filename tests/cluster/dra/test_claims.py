@@ -1,5 +1,6 @@
 """Who may make, use and change claims, templates and slices of our driver: the scheduler, and nobody else."""
 
+import json
 import shlex
 
 import pytest
@@ -90,6 +91,20 @@ def test_a_plugin_writes_no_slice_of_another_node(by_dra: Installation, here: Pl
     )
     ran = here.cluster.attempt(f"kubectl -n gpu-share exec {name} -- python3 -c {shlex.quote(script)}")
     assert "on its own node only" in ran.stderr
+
+
+@pytest.mark.parametrize("pool", ["other", ""])
+def test_a_kubelet_writes_no_slice_of_ours_into_the_pool_of_another_node(here: Place, pool: str) -> None:
+    (node,) = [one["metadata"]["name"] for one in here.cluster.api.get("/api/v1/nodes")["items"]]
+    spec = {
+        "driver": "gpu-share.dev",
+        "nodeName": node,
+        "pool": {"name": pool or node, "generation": 1, "resourceSliceCount": 1},
+    }
+    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "x"}, "spec": spec}
+    create = f"kubectl --as=system:node:{node} --as-group=system:nodes create --dry-run=server -f -"
+    ran = here.cluster.attempt(create, stdin=json.dumps(body))
+    assert ("spec.pool.name must be spec.nodeName" in ran.stderr) is bool(pool), ran.stderr
 
 
 def test_policies_of_claims_are_without_a_warning(by_dra: Installation, cluster: Cluster) -> None:

@@ -27,11 +27,15 @@ class Api:
         store.put(f"/api/v1/nodes/{NODE}", {"metadata": {"name": NODE}})
 
     def get(self, path: str, **_query: str) -> Any:
-        return {"items": self.store.below(path)} if path == SLICES else self.store.objects[path]
+        own = [one for one in self.store.below(path) if one["spec"]["nodeName"] == NODE]
+        return {"items": own} if path == SLICES else self.store.objects[path]
 
     def create(self, path: str, body: Any) -> Any:
+        place = f"{path}/{body['metadata']['name']}"
+        if place in self.store.objects:
+            raise ApiError("already exists", status=409)
         self.writes.append(f"create {body['metadata']['name']}")
-        return self.store.put(f"{path}/{body['metadata']['name']}", body)
+        return self.store.put(place, body)
 
     def replace(self, path: str, body: Any) -> Any:
         if body["metadata"]["resourceVersion"] != self.store.objects[path]["metadata"]["resourceVersion"]:
@@ -150,6 +154,59 @@ def test_what_has_failed_is_tried_again_when_its_time_comes_and_at_once_when_the
         tried.clear()
         publisher.look()
         wait_until(lambda: len(tried) == 1, timeout_seconds=1)
+    finally:
+        publisher.stop()
+        thread.join()
+
+
+def test_a_name_that_is_taken_keeps_no_slice_from_being_published(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    taken = f"{SLICES}/{slice_name(NODE, 1)}"
+    api.store.put(taken, {"metadata": {"name": slice_name(NODE, 1)}, "spec": {"nodeName": "other", "driver": "x"}})
+    reconcile(api, NODE, specs(8))
+    own = api.get(SLICES)["items"]
+    assert len(own) == 5
+    (another,) = {one["metadata"]["name"] for one in own} - {slice_name(NODE, number) for number in range(5)}
+    assert another.startswith(f"{slice_name(NODE, 1)}-")
+    assert "the name of a slice is taken" in caplog.text
+    api.writes.clear()
+    assert not reconcile(api, NODE, specs(8))
+    api.store.remove(taken)
+    assert not reconcile(api, NODE, specs(8))
+    reconcile(api, NODE, specs(2, gpu0="ill"))
+    assert f"replace {another}" in api.writes
+    withdraw(api, NODE)
+    assert api.get(SLICES)["items"] == []
+
+
+def test_two_slices_of_one_number_become_one(api: Api) -> None:
+    reconcile(api, NODE, specs(1))
+    (*_, last) = api.get(SLICES)["items"]
+    again = {**last, "metadata": {"name": f"{last['metadata']['name']}-0123abcd"}}
+    api.store.put(f"{SLICES}/{again['metadata']['name']}", again)
+    assert reconcile(api, NODE, specs(1))
+    assert len(api.get(SLICES)["items"]) == len(specs(1))
+    assert len(api.generations) == 1
+
+
+def test_a_conflict_that_comes_again_is_said(api: Api) -> None:
+    is_changed = [True]
+
+    class Changed(Api):
+        def replace(self, path: str, body: Any) -> Any:
+            if is_changed:
+                raise ApiError("the object has been modified", status=409)
+            return super().replace(path, body)
+
+    reconcile(api, NODE, specs(1))
+    publisher = Publisher(Changed(api.store), node=NODE)
+    publisher.publish(specs(1, gpu0="ill"))
+    publisher.registered()
+    thread = Thread(target=publisher.run)
+    thread.start()
+    try:
+        wait_until(lambda: "has been modified" in publisher.told)
+        is_changed.clear()
+        wait_until(lambda: publisher.told == "slices published")
     finally:
         publisher.stop()
         thread.join()
