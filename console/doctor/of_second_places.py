@@ -16,6 +16,7 @@ from policies.policy_set import PolicySet
 _PAGE: Final = "install.md#2-the-policies"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _CREATED, _CHANGED = NAMESPACE, f"{NAMESPACE}-changes"  # the admission policies, by what they validate
+_LOCKED: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
 _OF_PODS: Final = "what users forge, or add later, is admitted"
 _BASE: Final = "manifests/base/admission-policy"
 _DRIVER: Final = "manifests/overlays/dra/driver/admission-policy"
@@ -87,10 +88,11 @@ def resources(on: Installation) -> Verdict:
         for name, written in wanted.items()
         if not any(written in one.expression for one in conditions)
     ]
-    policy = (on.admission_policies or {}).get(_CREATED)
     in_order = [names["mps"], names["time-slicing"], names["whole"]]
-    if policy is not None and _TEXT.findall(policy.variable("resources")) != in_order:
-        found.append(f"the variable resources of the policy {_CREATED} is not {in_order}, in this order")
+    for place in (_CREATED, _LOCKED):
+        policy = (on.admission_policies or {}).get(place)
+        if policy is not None and _TEXT.findall(policy.variable("resources")) != in_order:
+            found.append(f"the variable resources of the policy {place} is not {in_order}, in this order")
     return fail(*found, hint="make resourceNames of _cluster.yaml, the matchConditions and the variable the same")
 
 
@@ -191,7 +193,7 @@ def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
 
 
 def _of_admission(on: Installation, wanted: str) -> Iterator[str]:
-    for name in (_CREATED, _CHANGED):
+    for name in (_CREATED, _CHANGED, _LOCKED):
         policy = (on.admission_policies or {}).get(name)
         if policy is None:
             continue

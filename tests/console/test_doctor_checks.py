@@ -9,7 +9,7 @@ from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import Fault, Gpu
-from tests.console.installations import dra, installation, seen, with_node
+from tests.console.installations import admission_policies, dra, installation, seen, with_node
 from tests.console.objects import gpu, tenant
 from tests.console.wrong import (
     of_kubernetes,
@@ -22,6 +22,7 @@ from tests.console.wrong import (
 )
 from tests.console.wrong.of_webhook import EXPIRED
 from tests.docs.pages import ROOT, anchors
+from tests.manifests.admission import BASE
 
 WRONG = [
     *of_kubernetes.WRONG,
@@ -59,6 +60,11 @@ def test_where_the_scheduler_allocates_and_has_all_it_needs_nothing_is_found() -
     gates = dict.fromkeys(("DRAExtendedResource", "DRAPartitionableDevices", "DRADeviceTaints"), True)
     found = findings(installation(**dra(), gates=gates), AFTER)
     assert [one for one in found if one.status not in FINE] == []
+
+
+def test_the_lockdown_is_right_as_it_is_shipped() -> None:
+    locked = installation(**admission_policies([*BASE, *of_second_places.LOCKDOWN]))
+    assert [one for one in findings(locked, AFTER) if one.status not in FINE] == []
 
 
 @pytest.mark.parametrize("of", ["admission_policies", "bindings"])

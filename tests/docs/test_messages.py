@@ -18,6 +18,7 @@ OTHERS = {
     'admission webhook "pods.gpu-share.dev" denied the request',
     "ValidatingAdmissionPolicy 'gpu-share'",
     "ValidatingAdmissionPolicy 'gpu-share-changes'",
+    "ValidatingAdmissionPolicy 'gpu-share-lockdown'",
     "violates PodSecurity",
     "hostIPC=true",
     'failed calling webhook "pods.gpu-share.dev"',

@@ -19,7 +19,10 @@ from tests.console.installations import (
     webhook,
 )
 from tests.console.objects import part
+from tests.manifests.admission import BASE
+from tests.manifests.render import MANIFESTS, render
 
+LOCKDOWN = render(MANIFESTS / "components" / "lockdown")
 PIPES = "/tmp/nvidia-mps"
 
 
@@ -48,6 +51,11 @@ def with_other_names() -> Installation:
     names = {"expression": "'a.b/gpu' 'gpu-share.dev/vgpu-timesliced' 'gpu-share.dev/gpu'"}
     named: dict[str, Any] = policies("resourceNames: {mps: a.b/gpu}\n")
     return installation(webhook=webhook(matchConditions=(names,)), **named)
+
+
+def locked_down(cluster: str) -> Installation:
+    """One with the lockdown as it is shipped, and another `_cluster.yaml`."""
+    return installation(**{**policies(cluster), **admission_policies([*BASE, *LOCKDOWN])})
 
 
 WRONG: list[Wrong] = [
@@ -112,6 +120,18 @@ WRONG: list[Wrong] = [
         "failure",
         "the variable resources of the policy gpu-share is not ['a.b",
         with_other_names,
+    ),
+    (
+        "resource-names",
+        "failure",
+        "the variable resources of the policy gpu-share-lockdown is not ['a.b",
+        lambda: locked_down("resourceNames: {mps: a.b/gpu}\n"),
+    ),
+    (
+        "pipe-directory",
+        "failure",
+        "the variable pipes of the policy gpu-share-lockdown is not a pattern for /run-mps/a.b",
+        lambda: locked_down(CLUSTER + "mps: {pipeDirectory: /run-mps/a.b}\n"),
     ),
     ("pipe-directory", "failure", "has the pipes at /other", lambda: mps_with(at="/other")),
     (
