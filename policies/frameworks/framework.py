@@ -216,6 +216,10 @@ class Framework(Section, frozen=True, kw_only=True):
         tuple[Annotated[str, form("a command line with single spaces", "vllm serve", pattern=r"\S+( \S+)*")], ...],
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
+    other_programs: Annotated[
+        tuple[Annotated[str, form("a command line with single spaces", "vllm bench", pattern=r"\S+( \S+)*")], ...],
+        Meta(description="Command lines that begin like one of `programs` and do not take its argument."),
+    ] = ()
     image_takes_arguments: Annotated[
         bool,
         Meta(description="The image's entry point takes the program's arguments and there is no CMD to lose."),

@@ -83,7 +83,12 @@ _TENSORRT_LLM_SERVE = "https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt
 TENSORRT_LLM = Framework(
     name="tensorrt-llm",
     images=("tensorrt-llm/release",),
-    programs=("trtllm-serve",),
+    programs=("trtllm-serve",),  # with the model behind it, or `serve` or `grpc`
+    other_programs=(
+        "trtllm-serve disaggregated",
+        "trtllm-serve disaggregated_mpi_worker",
+        "trtllm-serve mm_embedding_serve",
+    ),
     memory=Memory(
         of="free",
         spellings=(

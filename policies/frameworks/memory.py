@@ -164,7 +164,9 @@ def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget
         changes, warning = (), ""
     is_within = any(one.verdict == "within" for one in settings)
     if not warning and not is_within and wanted.is_needed and _lacks_headroom(framework.memory, budget):
-        warning = f"{framework.name} may not start with all of its share: give the policy some memory.headroom"
+        warning = (
+            f"{framework.name} does not start with all of its share: give the policy 0.02 or more of memory.headroom"
+        )
     return Advice(framework=framework, changes=(*constants, *changes), own=own, warning=warning)
 
 
@@ -195,6 +197,8 @@ def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[tupl
         return (), too_old
     spelling = wanted.memory.spellings[0]
     argument = f"{spelling.argument}={wanted.text(spelling)}"
+    if other := next(filter(place.line.starts, place.framework.other_programs), ""):
+        return (), f"{other} does not take {spelling.argument}: limit its memory by an option of its own, if it has one"
     if place.takes_arguments():
         return (AppendArgument(argument),), ""
     return (), f"{argument} cannot be added to this command line, add it yourself"

@@ -15,6 +15,7 @@ from policies.contract import (
 )
 from policies.device_names import GPU_DEVICE, device_name, is_instance, is_model, of_profile
 from policies.errors import Problem
+from policies.frameworks.replaced import no_longer_judged
 from policies.mps_clients import needs_newer_driver, too_many_clients
 from policies.own_grids import never_granted
 from policies.partitions import choices
@@ -49,6 +50,8 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _without_classes(policies.default, policies.cluster, DEFAULT_FILE)
     yield from _many_for_mps(policies)
     yield from (Problem(CLUSTER_FILE, 0, "nodes", message) for message in never_granted(policies.cluster))
+    replaced = no_longer_judged(policies.cluster.frameworks)
+    yield from (Problem(CLUSTER_FILE, 0, "frameworks", message) for message in replaced)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
         if policies.is_exempt(namespace):

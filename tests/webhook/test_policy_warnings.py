@@ -35,6 +35,19 @@ def test_a_file_for_an_exempt_namespace_is_never_used(tmp_path: Path) -> None:
     )
 
 
+def test_an_entry_that_replaces_a_framework_and_judges_less_is_named(tmp_path: Path) -> None:
+    spelling = "{argument: --gpu-memory-utilization}"
+    entry = f"{{name: vllm, source: s, images: [own/vllm], memory: {{spellings: [{spelling}]}}}}"
+    (line,) = warnings(tmp_path, **{"_default.yaml": "", "_cluster.yaml": f"frameworks: [{entry}]"})
+    assert line == (
+        "/_cluster.yaml: warning: frameworks: the entry vllm replaces the built-in one and leaves out --config, "
+        "--device-memory-utilization, --kv-cache-memory-bytes, --num-gpu-blocks-override: nobody judges these in pods "
+        "any more: add them, or give the entry another name"
+    )
+    other = entry.replace("name: vllm", "name: own-vllm")
+    assert warnings(tmp_path, **{"_cluster.yaml": f"frameworks: [{other}]"}) == []
+
+
 def test_mode_warn_needs_a_label_on_its_namespace(tmp_path: Path) -> None:
     (line,) = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "\nmode: warn", "other.yaml": "mode: enforce"})
     assert line.startswith(
