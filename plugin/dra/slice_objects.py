@@ -41,9 +41,10 @@ def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
     surplus = []
     generations = set()
     for one in _slices(api, node):
-        name = first_name(one["metadata"]["name"])
-        generations.add(_generation(one))
-        if name in wanted and name not in found:
+        name, pool = first_name(one["metadata"]["name"]), one["spec"]["pool"]
+        is_ours = pool["name"] == node
+        generations |= {pool["generation"]} if is_ours else set()
+        if is_ours and name in wanted and name not in found:
             found[name] = one
         else:
             surplus.append(one)
@@ -51,7 +52,7 @@ def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
     if not surplus and not different and len(generations) <= 1:
         return False
     latest = max(generations, default=0)
-    begun = [name for name, one in found.items() if _generation(one) == latest]
+    begun = [name for name, one in found.items() if one["spec"]["pool"]["generation"] == latest]
     is_one_update = not surplus and len(different) == 1 and different[0] in found and len(generations) == 1
     goes_on = len(generations) > 1 and not set(begun).intersection(different)
     generation = latest if is_one_update or goes_on else latest + 1
@@ -78,11 +79,6 @@ def withdraw(api: Objects, node: str) -> None:
 def _slices(api: Objects, node: str) -> list[Any]:
     found: list[Any] = api.get(SLICES, fieldSelector=selector(node))["items"]
     return found
-
-
-def _generation(one: Any) -> int:
-    number: int = one["spec"]["pool"]["generation"]
-    return number
 
 
 def selector(node: str) -> str:

@@ -88,16 +88,20 @@ class Catalogue:
 
     def within(self, line: CommandLine) -> Framework | None:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
-        words = line.words[:_MOST_BEFORE]
-        if not words or words[0].startswith("-"):  # of an entry point that nobody knows
-            return None
-        has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in words)
-        texts = [one.replace("\\\n", " ") for one in words] if has_shell else [_in_one(words)]
+        texts = _texts(line)
         together = "\n".join(texts)
         for last, program, framework in self._by_last_word:
             if last in together and any(_starts(program, text) for text in texts):
                 return framework
         return None
+
+    def other_program(self, framework: Framework, line: CommandLine) -> str:
+        """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
+        texts = _texts(line)
+        ways = (
+            one for one in framework.other_programs if line.starts(one) or any(_starts(one, text) for text in texts)
+        )
+        return next(ways, "")
 
     def version_of(self, framework: Framework, container: Container) -> tuple[int, int] | None:
         """Read the framework's major and minor version from the image's tag, where the tag says it."""
@@ -106,6 +110,15 @@ class Catalogue:
             known = version(container.image or "")
             return known if known is None or known[0] < _FIRST_YEAR else None
         return None
+
+
+def _texts(line: CommandLine) -> list[str]:
+    """List the texts of a command line that may start a program: the words that a shell gets, or all in one."""
+    words = line.words[:_MOST_BEFORE]
+    if not words or words[0].startswith("-"):  # of an entry point that nobody knows
+        return []
+    has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in words)
+    return [one.replace("\\\n", " ") for one in words] if has_shell else [_in_one(words)]
 
 
 def _in_one(words: Sequence[str]) -> str:

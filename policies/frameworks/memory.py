@@ -165,7 +165,7 @@ def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget
     is_within = any(one.verdict == "within" for one in settings)
     if not warning and not is_within and wanted.is_needed and _lacks_headroom(framework.memory, budget):
         warning = (
-            f"{framework.name} does not start with all of its share: give the policy 0.02 or more of memory.headroom"
+            f"{framework.name} does not start with all of its share: give the policy memory.headroom for about 0.5 GiB"
         )
     return Advice(framework=framework, changes=(*constants, *changes), own=own, warning=warning)
 
@@ -197,7 +197,7 @@ def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[tupl
         return (), too_old
     spelling = wanted.memory.spellings[0]
     argument = f"{spelling.argument}={wanted.text(spelling)}"
-    if other := next(filter(place.line.starts, place.framework.other_programs), ""):
+    if other := catalogue.other_program(place.framework, place.line):
         return (), f"{other} does not take {spelling.argument}: limit its memory by an option of its own, if it has one"
     if place.takes_arguments():
         return (AppendArgument(argument),), ""

@@ -35,17 +35,40 @@ def test_a_file_for_an_exempt_namespace_is_never_used(tmp_path: Path) -> None:
     )
 
 
-def test_an_entry_that_replaces_a_framework_and_judges_less_is_named(tmp_path: Path) -> None:
-    spelling = "{argument: --gpu-memory-utilization}"
-    entry = f"{{name: vllm, source: s, images: [own/vllm], memory: {{spellings: [{spelling}]}}}}"
-    (line,) = warnings(tmp_path, **{"_default.yaml": "", "_cluster.yaml": f"frameworks: [{entry}]"})
+VLLM = """
+frameworks:
+- name: NAME
+  source: s
+  memory:
+    needsHeadroom: true
+    spellings:
+    - {argument: --gpu-memory-utilization, shortest: --gp}
+    - {argument: --device-memory-utilization, shortest: --device-m}
+    overriddenBy:
+    - {argument: --kv-cache-memory-bytes, shortest: --kv-cache-m, source: s}
+    - {argument: --num-gpu-blocks-override, shortest: --num-g, source: s}
+    - {argument: --config, general: true, source: s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("part", "lost"),
+    [
+        (", shortest: --gp", "--gpu-memory-utilization"),
+        (", general: true", "--config"),
+        ("    - {argument: --config, general: true, source: s}\n", "--config"),
+        ("    - {argument: --kv-cache-memory-bytes, shortest: --kv-cache-m, source: s}\n", "--kv-cache-memory-bytes"),
+    ],
+)
+def test_an_entry_that_replaces_a_framework_and_judges_less_is_named(tmp_path: Path, part: str, lost: str) -> None:
+    assert warnings(tmp_path, **{"_default.yaml": "", "_cluster.yaml": VLLM.replace("NAME", "vllm")}) == []
+    without = VLLM.replace(part, "")
+    (line,) = warnings(tmp_path, **{"_cluster.yaml": without.replace("NAME", "vllm")})
     assert line == (
-        "/_cluster.yaml: warning: frameworks: the entry vllm replaces the built-in one and leaves out --config, "
-        "--device-memory-utilization, --kv-cache-memory-bytes, --num-gpu-blocks-override: nobody judges these in pods "
-        "any more: add them, or give the entry another name"
+        f"/_cluster.yaml: warning: frameworks: the entry vllm replaces the built-in one, of which {lost} are judged no "
+        "longer, or otherwise: give the entry another name, and both are there"
     )
-    other = entry.replace("name: vllm", "name: own-vllm")
-    assert warnings(tmp_path, **{"_cluster.yaml": f"frameworks: [{other}]"}) == []
+    assert warnings(tmp_path, **{"_cluster.yaml": without.replace("NAME", "own-vllm")}) == []
 
 
 def test_mode_warn_needs_a_label_on_its_namespace(tmp_path: Path) -> None:

@@ -178,6 +178,15 @@ def test_a_name_that_is_taken_keeps_no_slice_from_being_published(api: Api, capl
     assert api.get(SLICES)["items"] == []
 
 
+def test_a_slice_of_this_node_in_another_pool_is_deleted_before_its_name_is_taken(api: Api) -> None:
+    name = slice_name(NODE, 0)
+    elsewhere = specs(1)[0] | {"pool": {"name": "elsewhere", "generation": 7, "resourceSliceCount": 1}}
+    api.store.put(f"{SLICES}/{name}", {"metadata": {"name": name}, "spec": elsewhere})
+    reconcile(api, NODE, specs(1))
+    assert api.writes[:2] == [f"delete {name}", f"create {name}"]
+    assert api.generations == {1}
+
+
 def test_two_slices_of_one_number_become_one(api: Api) -> None:
     reconcile(api, NODE, specs(1))
     (*_, last) = api.get(SLICES)["items"]

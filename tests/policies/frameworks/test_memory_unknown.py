@@ -200,7 +200,7 @@ def test_it_is_none_where_the_setting_is_there(command: list[str]) -> None:
     on = command[:-1] + told[-1:] if " " in command[-1] else [*command, "--gpu-memory-utilization=0.2"]
     assert granted(pod("0.2", container(image=OWN, command=on))).warnings[:1] in (
         (),
-        ("vllm does not start with all of its share: give the policy 0.02 or more of memory.headroom",),
+        ("vllm does not start with all of its share: give the policy memory.headroom for about 0.5 GiB",),
     )
 
 
@@ -231,10 +231,12 @@ def test_a_count_of_blocks_behind_an_abbreviation_counts(image: str) -> None:
 @pytest.mark.parametrize("name", ["disaggregated", "disaggregated_mpi_worker", "mm_embedding_serve"])
 def test_a_sub_command_gets_no_argument_that_only_its_neighbour_takes(name: str) -> None:
     image = "nvcr.io/nvidia/tensorrt-llm/release:1.2.1"
-    on = pod("0.2", container(image=image, command=["trtllm-serve", name, "-c", "x.yaml"]))
-    (warning,) = granted(on, policies("strategy: time-slicing")).warnings
-    assert warning.startswith(f"trtllm-serve {name} does not take --kv_cache_free_gpu_memory_fraction: ")
-    assert "args" not in only_container(mutated(on, policies("strategy: time-slicing")))
+    start = ["trtllm-serve", name, "-c", "x.yaml"]
+    for command in (start, ["mpirun", "-n", "2", *start], ["sh", "-c", f"exec {' '.join(start)}"]):
+        on = pod("0.2", container(image=image, command=command))
+        (warning,) = granted(on, policies("strategy: time-slicing")).warnings
+        assert warning.startswith(f"trtllm-serve {name} does not take --kv_cache_free_gpu_memory_fraction: ")
+        assert "args" not in only_container(mutated(on, policies("strategy: time-slicing")))
     served = pod("0.2", container(image=image, command=["trtllm-serve", "serve", "m"]))
     sliced = only_container(mutated(served, policies("strategy: time-slicing")))
     assert sliced["args"] == ["--kv_cache_free_gpu_memory_fraction=0.18"]
