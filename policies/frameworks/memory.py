@@ -155,11 +155,13 @@ def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget
         warning = f"{framework.name} sizes itself by the free memory, and time-slicing sets no limit on it"
         return Advice(framework=framework, changes=constants, own=own, warning=warning if unheld else "")
     wanted = Wanted(framework.memory, budget)
-    settings = [one for one in own if one.is_read and _is_setting(one, framework)]
+    of_framework = [one for one in own if _is_setting(one, framework)]
+    settings = [one for one in of_framework if one.is_read]
     changes: tuple[Change, ...]
     changes, warning = first
     if framework.memory.spellings[0].variable is None:
-        changes, warning = ((), "") if settings or not wanted.is_needed else _argument(place, wanted, catalogue)
+        is_set = bool(settings) or not wanted.is_needed
+        changes, warning = ((), "") if is_set else _argument(place, wanted, catalogue, is_written=bool(of_framework))
     elif any(_is_argument(one, framework.memory) for one in settings):
         changes, warning = (), ""
     is_within = any(one.verdict == "within" for one in settings)
@@ -191,8 +193,10 @@ def _constants(place: _Place, strategy: GrantStrategy) -> tuple[Change, ...]:
     )
 
 
-def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[tuple[Change, ...], str]:
-    """Append the argument; else the reason why it cannot be."""
+def _argument(
+    place: _Place, wanted: Wanted, catalogue: Catalogue, *, is_written: bool
+) -> tuple[tuple[Change, ...], str]:
+    """Append the argument; else the reason why it cannot be. It may be *written* where nobody sees who reads it."""
     if too_old := _version_warning(place, catalogue):
         return (), too_old
     spelling = wanted.memory.spellings[0]
@@ -201,7 +205,8 @@ def _argument(place: _Place, wanted: Wanted, catalogue: Catalogue) -> tuple[tupl
         return (), f"{other} does not take {spelling.argument}: limit its memory by an option of its own, if it has one"
     if place.takes_arguments():
         return (AppendArgument(argument),), ""
-    return (), f"{argument} cannot be added to this command line, add it yourself"
+    add = "see that the program gets what a variable or text says of it" if is_written else "add it yourself"
+    return (), f"{argument} cannot be added to this command line, {add}"
 
 
 def _version_warning(place: _Place, catalogue: Catalogue) -> str:

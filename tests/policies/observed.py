@@ -130,6 +130,13 @@ CLUSTER: dict[str, Observed] = {
     "frameworks[].images": _framework(["own"], ["other"]),
     "frameworks[].versionImages": _memory(["own"], [], since="2.10"),
     "frameworks[].programs": _framework(["serve"], ["other"], pod("0.2", container(command=["serve"]))),
+    "frameworks[].otherPrograms": _framework(
+        ["serve other"],
+        [],
+        pod("0.2", container(command=["serve", "other"])),
+        programs=["serve"],
+        memory={"spellings": [OPTION]},
+    ),
     "frameworks[].optionPrefixes": _memory(
         ["OPT_"], [], pod("0.2", container(env=[{"name": "OPT_mem", "value": "0.9"}])), {"variable": "OPT_MEM"}
     ),

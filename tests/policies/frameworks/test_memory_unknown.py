@@ -204,6 +204,16 @@ def test_it_is_none_where_the_setting_is_there(command: list[str]) -> None:
     )
 
 
+def test_who_has_written_it_into_a_variable_is_not_told_to_add_it() -> None:
+    variable = {"name": "VLLM_ARGS", "value": "--gpu-memory-utilization=0.18"}
+    on = pod("0.2", container(image="vllm/vllm-openai:v0.11.0", command=["/start.sh"], env=[variable]))
+    (warning,) = granted(on).warnings
+    assert warning == (
+        "--gpu-memory-utilization=0.2 cannot be added to this command line, see that the program gets what a "
+        "variable or text says of it"
+    )
+
+
 @pytest.mark.parametrize("command", NOT_STARTING.values(), ids=NOT_STARTING)
 def test_what_only_names_a_framework_is_no_start_of_it(command: list[str]) -> None:
     assert granted(pod("0.2", container(image=OWN, command=command))).warnings == ()
