@@ -35,6 +35,7 @@ from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
+_STEPS_OF_LINE: Final = 70  # of a container or a hook
 _STEPS_OF_COMMAND: Final = 16  # beside those of its call
 _STEPS_BESIDE: Final = 6  # for each thing that is no word of it
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
@@ -79,6 +80,7 @@ class UnreadWords(ShellCommands):
             self._again()
             self._known = self._of_commands()
             try:
+                self._of_container.work(_STEPS_OF_LINE)
                 self._get(Call(line, list(words), line))
                 self._run_kept()
                 for name in self._values.calculate() if self._values.calculates else ():

@@ -9,7 +9,7 @@ from policies.frameworks.shell.script import Assignment, Command, Literal, Numbe
 from policies.frameworks.shell.signs import names_of_numbers, sets_computed
 
 DEEPEST: Final = 12  # substitutions and braces in one another
-_TOKENS_OF_TEXT: Final = 4  # as many as one that stands in another takes, beside those in it
+_TOKENS_OF_TEXT: Final = 6  # as many as one that stands in another takes, beside those in it
 _CHARACTERS_OF_TOKEN: Final = 32
 _IN_ARITHMETIC = re.compile(r"[^`$()'\"\\;\n{}]+")
 _IN_LOOP = re.compile(r"[^`$()'\"\\{}]+")  # `for ((A=1; A<9; A++))`

@@ -68,6 +68,10 @@ class CommandWords:
         """List the words in each way; none where the ways are many."""
         groups: list[list[str]] = [[]]
         for ways in self.places:
+            if len(ways) == 1:
+                for group in groups:
+                    group.extend(ways[0])
+                continue
             groups = [[*group, *way] for group in groups for way in ways]
             if len(groups) > _MOST_GROUPS:
                 return []

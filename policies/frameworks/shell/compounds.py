@@ -16,6 +16,7 @@ _OPTIONS_OF_TIME = re.compile(r"[ \t]+(?:-p[ \t]+)?(?:--[ \t]+)?")
 _END_OF_FUNCTION = re.compile(r"[ \t\n({]")
 _COUNTED = re.compile(r"\{[0-9]{1,4}\.\.[0-9]{1,4}\}(?=[ \t;\n])")
 _END_OF_TEST = re.compile(r"(?<=\s)\]\](?=$|[\s;&|()<>])")
+_TOKENS_OF_LOOP: Final = 4  # beside those of its name and values
 _SKIPPED: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"})
 _OPENING: Final = frozenset({"if", "while", "until", "for", "select"})
 _CLOSING: Final = frozenset({"fi", "done"})
@@ -151,6 +152,7 @@ class CompoundReader(WordReader):
         self._absorb(nested)
 
     def _loop(self, word: str) -> None:
+        self._count_tokens(_TOKENS_OF_LOOP)
         self._blank()
         if self._text.startswith("((", self._at) and self._calculates("((", is_loop=True):  # bash alone counts so
             return

@@ -29,6 +29,7 @@ from policies.frameworks.shell.signs import is_index, is_odd, unescaped
 _IN_HERE = re.compile(r"[^\\$`]+")
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*)|([0-9@*])|[#?$!-])", re.ASCII)
 _BRACED = re.compile(r"\$\{(#?)(?:([A-Za-z_]\w*)|([0-9]+|[@*])|[#?$!-])(\[[@*]\])?(:?[-=+?]|(?=\}))?", re.ASCII)
+_TOKENS_OF_BRACES: Final = 3  # beside those in them
 _OF_SHELL: Final = Literal(A_VALUE)
 DOLLAR: Final = Literal("$", is_quoted=False)  # which nothing follows that could be expanded
 
@@ -119,6 +120,7 @@ class ExpansionReader(QuoteReader):
         match = _BRACED.match(self._text, self._at)
         if match is None:
             raise UnreadableError
+        self._count_tokens(_TOKENS_OF_BRACES)
         self._at = match.end()
         length, name, position, array, operator = match.groups()
         self._depth += 1

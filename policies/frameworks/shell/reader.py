@@ -31,6 +31,7 @@ _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&
 _REDIRECTING: Final = "<>&0123456789"
 _IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
 _ASSIGNMENT = re.compile(rf'([A-Za-z_]\w*+)(\[(?:{_IN_INDEX}|"(?: |{_IN_INDEX})*+"){{0,16}}+\])?(\+?)=', re.ASCII)
+_TOKENS_OF_ARRAY: Final = 3  # beside those of its elements
 _OF_FILE = tuple("-0123456789")
 _WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
@@ -210,6 +211,7 @@ class Reader(HereDocumentReader):
                 self._command.sets.append(Assignment(name, value, appends == "+"))
             return
         self._at += 1
+        self._count_tokens(_TOKENS_OF_ARRAY)
         self._blank(lines=True)
         words: list[Word] = []
         while not self._text.startswith(")", self._at):

@@ -24,7 +24,6 @@ _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands 
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
 _STEPS_OF_WORD: Final = 10  # that has to be put together, beside those of its ways
-_PARTS_OF_STEP: Final = 2
 _STEPS_OF_WAY: Final = 2  # beside those of its characters
 _STEPS_OF_PIECE: Final = 2  # of several into which a way is split
 _FEW_WAYS: Final = 3  # of a word: what a variable holds, and its default
@@ -62,10 +61,12 @@ class Values(ShellVariables):
         Raises:
             UnreadableError: If variables make more than in any real text.
         """
+        if len(word) == 1 and isinstance(word[0], Literal) and word[0].text and ANYTHING not in word[0].text:
+            return [(word[0].text,)]
         literals = [one for one in word if isinstance(one, Literal)]
         text = "".join([one.text for one in literals])
         if len(literals) == len(word) and ANYTHING not in text:
-            self._of_container.work(len(word) // _PARTS_OF_STEP)
+            self._of_container.work(len(word))
             return [(text,) if text or any(one.is_quoted for one in literals) else ()]
         found = {}
         for one in self._joined(word, splits=True):
@@ -100,7 +101,7 @@ class Values(ShellVariables):
     def _joined(self, word: Word, *, splits: bool) -> list[str]:
         """Put the values of the parts together; a variable has the same one wherever it stands in the word."""
         is_alone = len(word) == 1
-        self._of_container.work(_STEPS_OF_WORD)
+        self._of_container.work(_STEPS_OF_WORD + len(word))
         keys = [_key(part, place) for place, part in enumerate(word)]
         values = {key: self._of_part(key[0], is_alone=is_alone, splits=splits) for key in keys}
         ways = 1
@@ -108,7 +109,7 @@ class Values(ShellVariables):
             ways *= len(some)
         if ways > MOST_VALUES and not is_alone:
             values, ways = {key: one_of(some) for key, some in values.items()}, 1
-        self._of_container.work(ways * len(word) // (_PARTS_OF_STEP if ways <= _FEW_WAYS else 1))
+        self._of_container.work(ways * len(word))
         made = []
         for way in product(*values.values()):
             chosen = dict(zip(values, way, strict=True))
