@@ -128,6 +128,19 @@ class Mount(_Part, frozen=True, kw_only=True):
     mount_path: Shown = Shown("")
 
 
+class Capabilities(_Part, frozen=True, kw_only=True):
+    """What root may do in a container."""
+
+    add: tuple[str, ...] = ()
+
+
+class SecurityContext(_Part, frozen=True, kw_only=True):
+    """What a container may do."""
+
+    privileged: bool = False
+    capabilities: Capabilities = Capabilities()
+
+
 class Container(_Part, frozen=True, kw_only=True):
     """A container of a pod."""
 
@@ -139,6 +152,7 @@ class Container(_Part, frozen=True, kw_only=True):
     ports: tuple[Port, ...] = ()
     resources: Resources = Resources()
     volume_mounts: tuple[Mount, ...] = ()
+    security_context: SecurityContext = SecurityContext()
 
 
 class HostPath(_Part, frozen=True, kw_only=True):

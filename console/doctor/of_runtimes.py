@@ -18,7 +18,7 @@ from console.doctor.verdict import (
     unknown,
     warn,
 )
-from console.seen import ALL_NODES, STATES, SeenNode
+from console.seen import ALL_NODES, COMPONENT_LABEL, STATES, SeenNode
 from policies.contract import CDI, MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
 
@@ -33,6 +33,7 @@ _CRIO_WITH_CDI_LAST: Final = (1, 34)  # sets the variables of the device after t
 _NO_DRIVER: Final = "no node tells of NVIDIA's driver"
 _VERSION: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})", re.ASCII)
 _VARIABLE: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+_STRICT: Final = "manifests/components/strict-toolkit"
 _MODES: Final[dict[str, tuple[str, ...]]] = {
     MPS: (EXCLUSIVE_PROCESS,),
     "time-slicing": (DEFAULT_MODE,),
@@ -99,24 +100,34 @@ def toolkits(on: Installation) -> Verdict:
 
 def toolkit_settings(on: Installation) -> Verdict:
     """See that the toolkit accepts NVIDIA_VISIBLE_DEVICES where containers need it, and nowhere else."""
-    broken, open_to_all, silent, told = [], [], [], False
+    told: dict[str, list[str]] = {}
     for node in on.seen.nodes:
-        toolkit = node.state.toolkit if node.state else None
-        if toolkit is not None and toolkit.accepts_variable is not None:
-            told = True
-            if toolkit.variable_needed and not toolkit.accepts_variable:
-                broken.append(f"{node.name}: {_VARIABLE} = false, and containers get their GPU by the variable there")
-            elif toolkit.variable_needed is False and toolkit.accepts_variable:
-                open_to_all.append(f"{node.name}: any pod gets the GPUs that it names in NVIDIA_VISIBLE_DEVICES")
-        elif _has_nvidia_driver(node):
-            silent.append(node.name)
-    if broken:
+        what, sentence = _settings_of(on, node)
+        told.setdefault(what, []).append(sentence)
+    if broken := told.get("needed"):
         return fail(*cut(broken), hint=f"set {_VARIABLE} = true, or have NVIDIA's toolkit make its CDI devices")
-    if open_to_all:
-        return warn(*cut(open_to_all), hint=f"set {_VARIABLE} = false: containers with a share do without it there")
-    if silent:
+    if blind := told.get("blind"):
+        return warn(*cut(blind), hint=f"apply {_STRICT}, unless the plugin gets the driver in another way")
+    if open_to_all := told.get("open"):
+        hint = f"apply {_STRICT}, then set {_VARIABLE} = false: containers with a share do without it there"
+        return warn(*cut(open_to_all), hint=hint)
+    if silent := told.get("silent"):
         return unknown(f"no settings of NVIDIA's toolkit can be read on {', '.join(cut(silent))}: look at {_VARIABLE}")
-    return OK if told else not_applicable(_NO_DRIVER)
+    return OK if "right" in told else not_applicable(_NO_DRIVER)
+
+
+def _settings_of(on: Installation, node: SeenNode) -> tuple[str, str]:
+    """Say how the toolkit of a node is set up, in a word and in a sentence, or the node's name."""
+    toolkit = node.state.toolkit if node.state else None
+    if toolkit is None or toolkit.accepts_variable is None:
+        return ("silent" if _has_nvidia_driver(node) else "none"), node.name
+    if toolkit.accepts_variable:
+        what = "open" if toolkit.variable_needed is False else "right"
+        return what, f"{node.name}: any pod gets the GPUs that it names in NVIDIA_VISIBLE_DEVICES"
+    if toolkit.variable_needed:
+        return "needed", f"{node.name}: {_VARIABLE} = false, and containers get their GPU by the variable there"
+    what = "blind" if _plugin_is_unprivileged(on, node) else "right"
+    return what, f"{node.name}: {_VARIABLE} = false, so the plugin gets no NVML when it starts the next time"
 
 
 def cdi(on: Installation) -> Verdict:
@@ -154,6 +165,18 @@ def _cdi_of(node: SeenNode) -> tuple[Status, str]:
 def _should_say(node: SeenNode, gpu: Gpu) -> bool:
     """Whether a compute mode is missing: MIG instances of older drivers have none."""
     return not gpu.compute_mode and not gpu.uuid.startswith("MIG-") and _has_nvidia_driver(node)
+
+
+def _plugin_is_unprivileged(on: Installation, node: SeenNode) -> bool:
+    """Whether the plugin's pod on a node is there, and is one from which the toolkit takes no variable then."""
+    containers = [
+        container
+        for pod in on.seen.parts
+        if pod.spec.node_name == node.name and pod.metadata.labels.get(COMPONENT_LABEL) == "plugin"
+        for container in pod.spec.containers
+    ]
+    allowed = (one.security_context for one in containers)
+    return bool(containers) and not any(one.privileged or "SYS_ADMIN" in one.capabilities.add for one in allowed)
 
 
 def _has_nvidia_driver(node: SeenNode) -> bool:

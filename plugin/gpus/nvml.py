@@ -19,7 +19,8 @@ _FIXES = {
     NO_PERMISSION: "run this container with access to /dev/nvidia*",
     9: "load the NVIDIA driver (modprobe nvidia)",
     12: "libnvidia-ml.so.1: install the NVIDIA driver, or run this container with the nvidia runtime and "
-    "NVIDIA_DRIVER_CAPABILITIES=utility",
+    "NVIDIA_DRIVER_CAPABILITIES=utility; and with manifests/components/strict-toolkit, if its toolkit takes "
+    "NVIDIA_VISIBLE_DEVICES from privileged containers alone",
     15: "the GPU is lost: reset it, or reboot the node",
     16: "reset the GPU, or reboot the node",
     18: "the driver was updated under a running kernel module: reboot the node",

@@ -83,6 +83,19 @@ def test_the_plugin_sees_mig_instances_that_come_later_and_may_do_no_more_than_t
     assert after == before
 
 
+def test_for_a_strict_toolkit_the_plugin_has_sys_admin_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "gpu-share").symlink_to(ROOT)
+    component = "gpu-share/manifests/components/strict-toolkit"
+    kustomization = {"resources": ["gpu-share/manifests"], "components": [component]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+    changed = [(one, other) for one, other in zip(render(MANIFESTS), render(tmp_path), strict=True) if one != other]
+    ((before, after),) = changed
+    assert identity(after)[2] == "gpu-share-plugin"
+    (container,) = after["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["capabilities"].pop("add") == ["SYS_ADMIN"]
+    assert after == before
+
+
 @pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here, and its targets are patterns")
 def test_a_namespace_that_is_exempt_from_the_lockdown_is_exempt_from_nothing_else(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "security.md").read_text()

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 
 from console.doctor.installation import Installation
+from console.objects import Pod
 from policies.node_state import Toolkit
-from tests.console.installations import Wrong, installation, nodes, policies, seen, with_node
-from tests.console.objects import gpu, state
+from tests.console.installations import Wrong, installation, nodes, parsed, policies, seen, with_node
+from tests.console.objects import gpu, part, state
 
 
 def two_drivers() -> Installation:
@@ -34,6 +35,14 @@ def simulated() -> Installation:
     """An installation on a node without NVIDIA's driver."""
     said = state(gpu(compute_mode=""), gpu(index=1, compute_mode=""), on="gpu-0", driver="simulated", toolkit=None)
     return installation(seen(**nodes(said)), toolkits={})
+
+
+def strict(**security: Any) -> Installation:
+    """An installation on a node whose toolkit takes variables from privileged containers alone."""
+    plugin = part("gpu-0")
+    plugin["spec"]["containers"][0]["securityContext"] = security
+    said = state(gpu(), gpu(index=1), on="gpu-0", toolkit=Toolkit(accepts_variable=False, variable_needed=False))
+    return installation(seen(**nodes(said), parts=(parsed(plugin, Pod),)))
 
 
 WRONG: list[Wrong] = [
@@ -65,6 +74,12 @@ WRONG: list[Wrong] = [
         "warning",
         "gpu-0: any pod gets the GPUs that it names",
         lambda: settings(accepts=True, needed=False),
+    ),
+    (
+        "toolkit-settings",
+        "warning",
+        "gpu-0: accept-nvidia-visible-devices-envvar-when-unprivileged = false, so the plugin gets no NVML when",
+        lambda: strict(capabilities={"drop": ["ALL"]}),
     ),
     ("toolkit-settings", "unknown", "can be read on gpu-0: look at", lambda: settings(accepts=None, needed=True)),
     ("toolkit-settings", "unknown", "can be read on gpu-0: look at", lambda: with_node(gpu(), toolkit=None)),
