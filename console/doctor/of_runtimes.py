@@ -33,6 +33,7 @@ _CRIO_WITH_CDI_LAST: Final = (1, 34)  # sets the variables of the device after t
 _NO_DRIVER: Final = "no node tells of NVIDIA's driver"
 _VERSION: Final = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})", re.ASCII)
 _VARIABLE: Final = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+_NAMING: Final = frozenset({"ALL", "CAP_SYS_ADMIN", "SYS_ADMIN"})  # with which a container may name GPUs in it
 _STRICT: Final = "manifests/components/strict-toolkit"
 _MODES: Final[dict[str, tuple[str, ...]]] = {
     MPS: (EXCLUSIVE_PROCESS,),
@@ -176,7 +177,7 @@ def _plugin_is_unprivileged(on: Installation, node: SeenNode) -> bool:
         for container in pod.spec.containers
     ]
     allowed = (one.security_context for one in containers)
-    return bool(containers) and not any(one.privileged or "SYS_ADMIN" in one.capabilities.add for one in allowed)
+    return bool(containers) and all(_NAMING.isdisjoint(one.capabilities.add) and not one.privileged for one in allowed)
 
 
 def _has_nvidia_driver(node: SeenNode) -> bool:

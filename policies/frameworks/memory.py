@@ -201,12 +201,12 @@ def _argument(
         return (), too_old
     spelling = wanted.memory.spellings[0]
     argument = f"{spelling.argument}={wanted.text(spelling)}"
-    if other := catalogue.other_program(place.framework, place.line):
-        return (), f"{other} does not take {spelling.argument}: limit its memory by an option of its own, if it has one"
-    if place.takes_arguments():
+    other = catalogue.other_program(place.framework, place.line)
+    if place.takes_arguments() and not other:
         return (AppendArgument(argument),), ""
     add = "see that the program gets what a variable or text says of it" if is_written else "add it yourself"
-    return (), f"{argument} cannot be added to this command line, {add}"
+    but = f", but not behind {other}, which does not take it" if other else ""
+    return (), f"{argument} cannot be added to this command line, {add}{but}"
 
 
 def _version_warning(place: _Place, catalogue: Catalogue) -> str:

@@ -28,7 +28,7 @@ def _settings(framework: Framework) -> dict[object, str]:
     """Name what is judged of a framework, by all that tells how it is found: settings, and prefixes of others."""
     memory = framework.memory
     found: dict[object, str] = {one: one for one in framework.option_prefixes}
-    found |= {one: one.name for one in memory.spellings} if memory else {}
+    found |= {(memory.of, memory.of_free, one): one.name for one in memory.spellings} if memory else {}
     for one in memory.overridden_by if memory else ():
         where = framework.name if one.general else ""  # other programs' arguments of this name count for nothing
         found[where, msgspec.structs.replace(one, source="anywhere")] = one.name

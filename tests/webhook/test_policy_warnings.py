@@ -40,7 +40,7 @@ frameworks:
 - name: NAME
   source: s
   memory:
-    needsHeadroom: true
+    of: total
     spellings:
     - {argument: --gpu-memory-utilization, shortest: --gp}
     - {argument: --device-memory-utilization, shortest: --device-m}
@@ -52,17 +52,24 @@ frameworks:
 
 
 @pytest.mark.parametrize(
-    ("part", "lost"),
+    ("part", "instead", "lost"),
     [
-        (", shortest: --gp", "--gpu-memory-utilization"),
-        (", general: true", "--config"),
-        ("    - {argument: --config, general: true, source: s}\n", "--config"),
-        ("    - {argument: --kv-cache-memory-bytes, shortest: --kv-cache-m, source: s}\n", "--kv-cache-memory-bytes"),
+        (", shortest: --gp", "", "--gpu-memory-utilization"),
+        (", general: true", "", "--config"),
+        ("of: total", "of: free", "--gpu-memory-utilization, --device-memory-utilization"),
+        ("    - {argument: --config, general: true, source: s}\n", "", "--config"),
+        (
+            "    - {argument: --num-gpu-blocks-override, shortest: --num-g, source: s}\n",
+            "",
+            "--num-gpu-blocks-override",
+        ),
     ],
 )
-def test_an_entry_that_replaces_a_framework_and_judges_less_is_named(tmp_path: Path, part: str, lost: str) -> None:
+def test_an_entry_that_replaces_a_framework_and_judges_otherwise_is_named(
+    tmp_path: Path, part: str, instead: str, lost: str
+) -> None:
     assert warnings(tmp_path, **{"_default.yaml": "", "_cluster.yaml": VLLM.replace("NAME", "vllm")}) == []
-    without = VLLM.replace(part, "")
+    without = VLLM.replace(part, instead)
     (line,) = warnings(tmp_path, **{"_cluster.yaml": without.replace("NAME", "vllm")})
     assert line == (
         f"/_cluster.yaml: warning: frameworks: the entry vllm replaces the built-in one, of which {lost} are judged no "
