@@ -7,7 +7,7 @@ from typing import Final
 from console.doctor import of_dra
 from console.doctor.admission import MatchCondition, Selector
 from console.doctor.installation import Installation
-from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import APPLY, OK, Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.words import Shown
 from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, NAMESPACE, WEBHOOK_NAMES
 from policies.policy import EffectivePolicy
@@ -53,10 +53,10 @@ def policed(on: Installation) -> Verdict:
         else:
             continue
         files.append(file)
-    apply = f"-f {' -f '.join(dict.fromkeys(files))}" if by_dra else "-k manifests"
+    apply = f"kubectl apply -f {' -f '.join(dict.fromkeys(files))}" if by_dra else f"apply what you installed: {APPLY}"
     if not found and not by_dra:
         return not_seen(on, "policies") or OK  # which say whether DRA is used
-    return fail(*found, hint=f"kubectl apply {apply}")
+    return fail(*found, hint=apply)
 
 
 def exempt(on: Installation) -> Verdict:

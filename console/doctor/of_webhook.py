@@ -8,7 +8,7 @@ from typing import Final
 from cryptography import x509
 
 from console.doctor.installation import SUCCEEDED, Installation
-from console.doctor.verdict import OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
+from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
 from console.objects import Pod
 from console.seen import COMPONENT_LABEL, OUR_PODS
 from console.words import moment
@@ -49,7 +49,7 @@ def configured(on: Installation) -> Verdict:
     if missing := not_seen(on, "webhook"):
         return missing
     if on.webhook is None:
-        return fail("there is no MutatingWebhookConfiguration gpu-share", hint="kubectl apply -k manifests")
+        return fail("there is no MutatingWebhookConfiguration gpu-share", hint=f"apply what you installed: {APPLY}")
     names = {str(one.name) for one in on.webhook.webhooks}
     found = [f"the webhook {name} is missing" for name in WEBHOOK_NAMES if name not in names]
     bundles = {one.client_config.ca_bundle for one in on.webhook.webhooks if one.name in WEBHOOK_NAMES}

@@ -28,21 +28,29 @@ def denied(on: Installation) -> Verdict:
 
 def fits(on: Installation) -> Verdict:
     """See that the smallest share that waits fits on one GPU, where enough is free in all."""
-    waiting = [share for one in on.seen.pods if one.phase == "Pending" if (share := _share(one)) is not None]
-    free = [(gpu, gpu.free) for node in on.seen.nodes for gpu in node.gpus if gpu.free is not None]
-    if not waiting or not free:
-        return OK
-    smallest = min(waiting)
+    waiting: dict[str, int] = {}  # the smallest share of each strategy
+    for one in filter(_waits, on.seen.pods):
+        if one.grant is not None and (share := _share(one)) is not None:
+            strategy = str(one.grant.strategy)
+            waiting[strategy] = min(share, waiting.get(strategy, share))
+    told = filter(None, (_does_not_fit(on, strategy, share) for strategy, share in sorted(waiting.items())))
+    return warn(*told, hint="ask for a share that fits, delete a pod to make room, or let DRA choose the GPU")
+
+
+def _does_not_fit(on: Installation, strategy: str, smallest: int) -> str:
+    gpus = [gpu for node in on.seen.nodes for gpu in node.gpus if gpu.strategy == strategy]
+    free = [(gpu, gpu.free) for gpu in gpus if gpu.free is not None]
+    if not free:
+        return ""
     largest = max(gpu.milli(gpu.largest_free or 0) for gpu, _ in free)
     # What is hidden is free as well: it is hidden because no one GPU has room.
     together = sum(gpu.milli(parts + (gpu.hidden or 0)) for gpu, parts in free)
     if not largest < smallest <= together:
-        return OK
-    told = (
+        return ""
+    return (
         f"{milli_text(together)} of GPUs is free, the largest share that fits is {milli_text(largest)}, and the "
         f"smallest that waits is {milli_text(smallest)}: no one GPU has room for it"
     )
-    return warn(told, hint="ask for a share that fits, delete a pod to make room, or let DRA choose the GPU")
 
 
 def numbers(on: Installation) -> Verdict:
@@ -55,7 +63,7 @@ def numbers(on: Installation) -> Verdict:
     found = [
         f"{_name(pod)}: {container} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {now} now"
         for pod in on.seen.pods
-        if pod.phase == "Pending" and pod.grant is not None
+        if _waits(pod) and pod.grant is not None
         if (now := parts_named_by(pod.grant.resource)) is not None
         for container, one in pod.grant.containers.items()
         if one.of not in (None, now)
@@ -102,6 +110,11 @@ def _unheld(on: Installation) -> list[str]:
                 f"{tenant.name} on {node.name}: {strategy} limits no memory, and no setting of a framework does"
             )
     return found
+
+
+def _waits(pod: SeenPod) -> bool:
+    """Whether a pod has no node yet; on one it holds its share already, while its image comes."""
+    return pod.phase == "Pending" and not pod.node
 
 
 def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:

@@ -52,9 +52,13 @@ def kustomization(made: Imported) -> str:
 
 
 def commands(made: Imported) -> list[str]:
-    """Say how the nodes are labelled whose GPUs are shared."""
-    labels = f"{NODE_LABEL}=true {_OPERATOR_LABEL}=false --overwrite"
-    return [f"kubectl label node {nodes} {labels}" for one in made.groups if one.rules for nodes in _nodes_of(one)]
+    """Say on which nodes GPUs are shared, and how each of them is labelled, in this order."""
+    listed = [f"kubectl get nodes {nodes}" for one in made.groups if one.rules for nodes in _nodes_of(one)]
+    labelled = [
+        f"kubectl label node NODE {_OPERATOR_LABEL}=false --overwrite",
+        f"kubectl label node NODE {NODE_LABEL}=true",
+    ]
+    return [*listed, *labelled] if listed else []
 
 
 def as_text(made: Imported, file: str) -> Iterator[str]:
@@ -117,7 +121,8 @@ def _policy(rules: Rules) -> list[str]:
 
 
 def _comments(made: Imported, file: str) -> Iterator[str]:
-    yield "# The labels of the nodes whose GPUs are shared, each in its turn as docs/migrate.md says:"
+    yield "# The nodes whose GPUs are shared, and the labels of each in its turn, when it is empty; the second when"
+    yield "# NVIDIA's plugin is gone from it (docs/migrate.md, The order):"
     yield from (f"#   {one}" for one in commands(made) or ["none: no GPU is shared"])
     for group in made.groups:
         if group.rules is None and made.main is not None:

@@ -26,7 +26,8 @@ def earlier_grants(pod: dict[str, Any], cluster: Cluster) -> Iterator[str]:
     """Yield a sentence for each container of a pod that still waits and was granted vGPUs of an earlier number."""
     grant = _grant(pod)
     phase = pod["status"].get("phase") if isinstance(pod.get("status"), dict) else None
-    if grant is None or phase not in (None, "Pending"):
+    has_node = isinstance(pod.get("spec"), dict) and pod["spec"].get("nodeName")
+    if grant is None or phase not in (None, "Pending") or (phase and has_node):  # on a node it holds what it was given
         return
     now = cluster.parts_named_by(grant.resource)
     for name, one in grant.containers.items():

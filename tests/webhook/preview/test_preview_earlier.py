@@ -46,6 +46,12 @@ def test_a_pod_that_runs_keeps_what_it_has_and_one_of_this_number_gets_it(twenty
     assert "was granted" not in preview(granted(), "--policies", twenty).stdout
 
 
+def test_a_pod_whose_image_comes_holds_what_its_node_gave_it(twenty: Path) -> None:
+    on_node = json.loads(granted(phase="Pending"))
+    on_node["items"][0]["spec"]["nodeName"] = "gpu-0"
+    assert "was granted" not in preview(json.dumps(on_node), "--policies", twenty, code=1).stdout
+
+
 def test_a_device_with_a_number_of_its_own_is_judged_by_that(tmp_path: Path) -> None:
     file = tmp_path / "_cluster.yaml"
     of_t4 = GRANT.replace("dev/vgpu", "dev/vgpu-model-t4").replace('"of":10', '"of":4')
