@@ -102,6 +102,11 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
         return "Terminating" if is_ending else self.pod.status.phase
 
     @property
+    def waits(self) -> bool:
+        """Whether it has no node yet; on one it holds its share already, while its image comes."""
+        return self.phase == "Pending" and not self.node
+
+    @property
     def why(self) -> str:
         """What Kubernetes says of a pod that does not run; empty if it says nothing."""
         status = self.pod.status

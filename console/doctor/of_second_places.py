@@ -53,7 +53,7 @@ def policed(on: Installation) -> Verdict:
         else:
             continue
         files.append(file)
-    apply = f"kubectl apply -f {' -f '.join(dict.fromkeys(files))}" if by_dra else f"apply what you installed: {APPLY}"
+    apply = f"kubectl apply -f {' -f '.join(dict.fromkeys(files))}" if by_dra else APPLY
     if not found and not by_dra:
         return not_seen(on, "policies") or OK  # which say whether DRA is used
     return fail(*found, hint=apply)

@@ -49,7 +49,7 @@ def configured(on: Installation) -> Verdict:
     if missing := not_seen(on, "webhook"):
         return missing
     if on.webhook is None:
-        return fail("there is no MutatingWebhookConfiguration gpu-share", hint=f"apply what you installed: {APPLY}")
+        return fail("there is no MutatingWebhookConfiguration gpu-share", hint=APPLY)
     names = {str(one.name) for one in on.webhook.webhooks}
     found = [f"the webhook {name} is missing" for name in WEBHOOK_NAMES if name not in names]
     bundles = {one.client_config.ca_bundle for one in on.webhook.webhooks if one.name in WEBHOOK_NAMES}

@@ -7,7 +7,7 @@ from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, SeenPod
 from console.words import gib
-from policies.contract import MILLI_PER_GPU
+from policies.contract import DRA, MILLI_PER_GPU
 from policies.errors import ShareError
 from policies.share import Share, milli_text
 
@@ -28,17 +28,18 @@ def denied(on: Installation) -> Verdict:
 
 def fits(on: Installation) -> Verdict:
     """See that the smallest share that waits fits on one GPU, where enough is free in all."""
-    waiting: dict[str, int] = {}  # the smallest share of each strategy
-    for one in filter(_waits, on.seen.pods):
-        if one.grant is not None and (share := _share(one)) is not None:
-            strategy = str(one.grant.strategy)
-            waiting[strategy] = min(share, waiting.get(strategy, share))
-    told = filter(None, (_does_not_fit(on, strategy, share) for strategy, share in sorted(waiting.items())))
+    waiting: dict[tuple[str, str], int] = {}  # the smallest share of each kind
+    for one in on.seen.pods:
+        if one.waits and one.grant is not None and (share := _share(one)) is not None:
+            kind = str(one.grant.strategy), "" if one.grant.allocation == DRA else str(one.grant.resource)
+            waiting[kind] = min(share, waiting.get(kind, share))
+    told = filter(None, (_does_not_fit(on, *kind, share) for kind, share in sorted(waiting.items())))
     return warn(*told, hint="ask for a share that fits, delete a pod to make room, or let DRA choose the GPU")
 
 
-def _does_not_fit(on: Installation, strategy: str, smallest: int) -> str:
-    gpus = [gpu for node in on.seen.nodes for gpu in node.gpus if gpu.strategy == strategy]
+def _does_not_fit(on: Installation, strategy: str, resource: str, smallest: int) -> str:
+    """Say why no GPU has room for the *smallest* share of a kind; by DRA GPUs have no *resource*."""
+    gpus = [gpu for node in on.seen.nodes for gpu in node.gpus if (gpu.strategy, gpu.resource) == (strategy, resource)]
     free = [(gpu, gpu.free) for gpu in gpus if gpu.free is not None]
     if not free:
         return ""
@@ -63,7 +64,7 @@ def numbers(on: Installation) -> Verdict:
     found = [
         f"{_name(pod)}: {container} was granted {one.vgpus} of {one.of} vGPUs, and a GPU is divided into {now} now"
         for pod in on.seen.pods
-        if _waits(pod) and pod.grant is not None
+        if pod.waits and pod.grant is not None
         if (now := parts_named_by(pod.grant.resource)) is not None
         for container, one in pod.grant.containers.items()
         if one.of not in (None, now)
@@ -110,11 +111,6 @@ def _unheld(on: Installation) -> list[str]:
                 f"{tenant.name} on {node.name}: {strategy} limits no memory, and no setting of a framework does"
             )
     return found
-
-
-def _waits(pod: SeenPod) -> bool:
-    """Whether a pod has no node yet; on one it holds its share already, while its image comes."""
-    return pod.phase == "Pending" and not pod.node
 
 
 def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:

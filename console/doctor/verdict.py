@@ -9,7 +9,7 @@ from console.doctor.installation import Installation
 from console.seen import Unseen
 from policies.policy_set import PolicySet
 
-APPLY: Final = "kubectl apply -k manifests, or your overlay or kustomization"  # the whole installation again
+APPLY: Final = "apply what you installed: kubectl apply -k manifests, or your overlay or kustomization"
 _MOST: Final = 10  # sentences of one check
 
 Status = Literal["ok", "warning", "failure", "unknown", "not-applicable"]

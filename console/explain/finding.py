@@ -112,7 +112,6 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
     except UnseenError:
         containers = []
     found = seen_pod(pod)
-    waits = found.phase == "Pending" and not found.node
     return Subject(
         pod=found,
         seen=seen,
@@ -124,7 +123,7 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
         tolerates=frozenset(one.key for one in wants.tolerations),
         events=beside.events(str(pod.metadata.uid)),
         claims=beside.claims(found, content),
-        quotas=beside.quotas() if waits else (),
+        quotas=beside.quotas() if found.waits else (),
         unseen=beside.unseen,
     )
 

@@ -125,7 +125,7 @@ def _state(subject: Subject) -> Iterator[str]:
         yield pod.why or f"{pod.phase}, and nothing says why"
     yield from ended
     yield from _what_to_do((pod.why, *ended, *_events_of_now(subject)))
-    if pod.phase == "Pending" and not pod.node:
+    if pod.waits:
         yield from subject.claims
         yield from placement(subject)
 

@@ -104,12 +104,10 @@ class Publisher:
             self._withdraw()
             self._retry_seconds = _LONGEST_RETRY_SECONDS
         except DraError as error:
-            was_in_conflict, self._is_in_conflict = (
-                self._is_in_conflict,
-                isinstance(error, ApiError) and error.is_conflict,
-            )
-            if was_in_conflict or not self._is_in_conflict:
+            is_conflict = isinstance(error, ApiError) and error.is_conflict
+            if self._is_in_conflict or not is_conflict:
                 self._say(error)
+            self._is_in_conflict = is_conflict
         else:
             self.problem, self._retry_seconds, self._is_published = "", _FIRST_RETRY_SECONDS, True
             self._not_before, self._is_in_conflict = 0.0, False

@@ -37,17 +37,14 @@ def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:
         FieldsMissingError: If the API server leaves out what the scheduler must know; nothing is published then.
     """
     wanted = {slice_name(node, number): spec for number, spec in enumerate(specs)}
-    found: dict[str, Any] = {}  # by first names
-    surplus = []
-    generations = set()
-    for one in _slices(api, node):
-        name, pool = first_name(one["metadata"]["name"]), one["spec"]["pool"]
-        is_ours = pool["name"] == node
-        generations |= {pool["generation"]} if is_ours else set()
-        if is_ours and name in wanted and name not in found:
-            found[name] = one
-        else:
-            surplus.append(one)
+    slices = _slices(api, node)
+    in_pool = [one for one in slices if one["spec"]["pool"]["name"] == node]
+    found: dict[str, Any] = {}  # the first of each name
+    for one in in_pool:
+        if (name := first_name(one["metadata"]["name"])) in wanted:
+            found.setdefault(name, one)
+    surplus = [one for one in slices if found.get(first_name(one["metadata"]["name"])) is not one]
+    generations = {one["spec"]["pool"]["generation"] for one in in_pool}
     different = [name for name, spec in wanted.items() if name not in found or not is_same(found[name]["spec"], spec)]
     if not surplus and not different and len(generations) <= 1:
         return False

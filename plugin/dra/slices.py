@@ -21,7 +21,7 @@ from policies.sizes import FINEST_GRID
 _MOST_DEVICES = 64  # of a slice whose devices have counters or taints
 _MOST_COUNTERS = 32  # of a counter set
 _LONGEST_TEXT = 64  # characters of an attribute
-_LONGEST_NAME = 253
+_LONGEST_NAME = 253 - len("-01234567")  # with what makes another name of it
 _ANOTHER = re.compile(r"-[0-9a-f]{8}$")
 
 # Each share of each number of vGPUs is a whole number of them. By thousandths, shares of two numbers would add up to
@@ -73,8 +73,7 @@ def slice_specs(
 def slice_name(node: str, number: int) -> str:
     """Name a slice: the scheduler looks at those of a pool by name, so the number says which comes first."""
     name = f"{node}-{DRIVER}-{number:03x}"
-    is_short = len(another_name(name)) <= _LONGEST_NAME
-    return name if is_short else f"{sha256(node.encode()).hexdigest()}-{DRIVER}-{number:03x}"
+    return name if len(name) <= _LONGEST_NAME else f"{sha256(node.encode()).hexdigest()}-{DRIVER}-{number:03x}"
 
 
 def another_name(name: str) -> str:

@@ -14,6 +14,7 @@ from policies.frameworks.shell.patterns import DASHED
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
+from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import is_python, runs_another, tool, without_pattern, writes_no_word
 from policies.frameworks.shell_texts import COMPUTED, ShellTexts
 
@@ -170,6 +171,31 @@ class ShellCalls(ShellTexts):
         is_certain = is_known and not call.may_begin_later and program not in self._functions
         calls_none = self._calls_own(call) or is_certain
         return self._loose_functions if calls_none else self._functions
+
+    def _read(self, line: list[str], body: str, *, is_computed: bool) -> None:
+        """Look at what a command reads: a tool as data, a shell as a text, and others as they like."""
+        program = line[0] if line else ""
+        self._say(body, is_certain=not self._tool(program))
+        self._fed.append(body)
+        self._has_unread |= UNREAD in body
+        if self._tool(program):
+            self._keep(body)
+        elif program.rpartition("/")[2] in (*SHELLS, ".", "source"):
+            if is_computed and UNREAD in body:
+                self._find("")
+            context = self._context_of(body)
+            self._values.give(context, line[1:])
+            self._values.mix()  # options stand among them
+            is_bash = program == "bash" or (self._is_bash and program in (".", "source"))
+            self._run_here(body, context, is_bash=is_bash)
+        elif ANYTHING in body:
+            self._find("")
+        elif UNREAD in program:
+            self._run_here(body, EVERYWHERE, is_bash=False)
+        elif COMPUTED.search(body):
+            if has_positional(body):
+                self._values.give(EVERYWHERE, line[1:])
+            self._may_run(body)
 
     def _may_be_option(self, word: str, *, is_unknown: bool) -> None:
         marks = _KNOWN_MARKS.match(word)

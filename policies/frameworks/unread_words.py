@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
 from policies.frameworks.settings import FUNCTION_OF_BASH
 from policies.frameworks.shell.builtins import keeps, written
@@ -28,9 +27,7 @@ from policies.frameworks.shell.script import (
     Output,
     Script,
 )
-from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell_commands import ShellCommands
-from policies.frameworks.shell_texts import COMPUTED
 from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
@@ -226,28 +223,3 @@ class UnreadWords(ShellCommands):
         for one in words.every():
             self._keep(one)
         return not array.is_all or any(REST in one for one in words.every())
-
-    def _read(self, line: list[str], body: str, *, is_computed: bool) -> None:
-        """Look at what a command reads: a tool as data, a shell as a text, and others as they like."""
-        program = line[0] if line else ""
-        self._say(body, is_certain=not self._tool(program))
-        self._fed.append(body)
-        self._has_unread |= UNREAD in body
-        if self._tool(program):
-            self._keep(body)
-        elif program.rpartition("/")[2] in (*SHELLS, ".", "source"):
-            if is_computed and UNREAD in body:
-                self._find("")
-            context = self._context_of(body)
-            self._values.give(context, line[1:])
-            self._values.mix()  # options stand among them
-            is_bash = program == "bash" or (self._is_bash and program in (".", "source"))
-            self._run_here(body, context, is_bash=is_bash)
-        elif ANYTHING in body:
-            self._find("")
-        elif UNREAD in program:
-            self._run_here(body, EVERYWHERE, is_bash=False)
-        elif COMPUTED.search(body):
-            if has_positional(body):
-                self._values.give(EVERYWHERE, line[1:])
-            self._may_run(body)

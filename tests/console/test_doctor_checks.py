@@ -88,10 +88,11 @@ def test_a_pod_whose_image_comes_waits_for_no_share(check: str) -> None:
         assert found.status == status
 
 
-def test_a_share_that_waits_for_other_gpus_is_no_matter_of_these() -> None:
+@pytest.mark.parametrize("other", [{"strategy": "partition"}, {"resource": "gpu-share.dev/vgpu-model-t4"}])
+def test_a_share_that_waits_for_other_gpus_is_no_matter_of_these(other: dict[str, str]) -> None:
     waits = pending("late", "0.5", "")
     grant = json.loads(waits["metadata"]["annotations"]["gpu-share.dev/grant"])
-    waits["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant | {"strategy": "partition"})
+    waits["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant | other)
     node = nodes(state(gpu(tenant("a", 7)), gpu(tenant("b", 7), index=1), on="gpu-0"))
     on = installation(seen(**node, **pods(waits)))
     (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
