@@ -108,9 +108,12 @@ def toolkit_settings(on: Installation) -> Verdict:
     if broken := told.get("needed"):
         return fail(*cut(broken), hint=f"set {_VARIABLE} = true, or have NVIDIA's toolkit make its CDI devices")
     if blind := told.get("blind"):
-        return warn(*cut(blind), hint=f"apply {_STRICT}, unless the plugin gets the driver in another way")
+        return warn(*cut(blind), hint=f"add the component {_STRICT}, unless the plugin gets the driver in another way")
     if open_to_all := told.get("open"):
-        hint = f"apply {_STRICT}, then set {_VARIABLE} = false: containers with a share do without it there"
+        hint = (
+            f"add the component {_STRICT}, then set {_VARIABLE} = false: containers with a share do without it there, "
+            "those of other device plugins may not"
+        )
         return warn(*cut(open_to_all), hint=hint)
     if silent := told.get("silent"):
         return unknown(f"no settings of NVIDIA's toolkit can be read on {', '.join(cut(silent))}: look at {_VARIABLE}")

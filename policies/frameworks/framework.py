@@ -217,7 +217,7 @@ class Framework(Section, frozen=True, kw_only=True):
         Meta(description="Command lines it is started with, such as `vllm serve` or `python -m package.module`."),
     ] = ()
     other_programs: Annotated[
-        tuple[Annotated[str, form("a command line with single spaces", "vllm bench", pattern=r"\S+( \S+)*")], ...],
+        tuple[Annotated[str, form("two words or more with single spaces", "vllm bench", pattern=r"\S+( \S+)+")], ...],
         Meta(description="Command lines that begin like one of `programs` and do not take its argument."),
     ] = ()
     image_takes_arguments: Annotated[

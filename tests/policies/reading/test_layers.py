@@ -129,6 +129,7 @@ def test_a_fault_is_reported_with_line_field_and_what_was_expected(
         ("frameworks: [{name: x}]", "frameworks[0].source", "is missing"),
         ("frameworks: [{name: X Y, source: s}]", "frameworks[0].name", ""),
         ('frameworks: [{name: "x\\n", source: s}]', "frameworks[0].name", ""),
+        ("frameworks: [{name: x, source: s, otherPrograms: [b]}]", "frameworks[0].otherPrograms[0]", "two words"),
         ("frameworks: [{name: none, source: s}]", "frameworks[0]", "switches frameworks off"),
         ('frameworks: [{name: x, source: s, programs: [""]}]', "frameworks[0].programs[0]", ""),
         ('frameworks: [{name: x, source: s, programs: [" "]}]', "frameworks[0].programs[0]", ""),
