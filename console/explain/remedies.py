@@ -99,10 +99,19 @@ REMEDIES: Final = (
         what="the message says why; the kubelet tries again within 90 seconds",
         page=_PENDING,
     ),
-    Remedy(says="untolerated taint", what="add placement.tolerations to the policy", page=_PENDING),
-    Remedy(says="node affinity/selector", what="label a node, or change the selector", page=_PENDING),
+    # First what is said of nodes with GPUs: most clusters have others, which say that they are tainted or lack a label.
     Remedy(says="cannot allocate all claims", what="no GPU has room: ask for less, or wait", page=_PENDING),
     Remedy(says="Insufficient", what="wait, ask for less, or add a node", page=_PENDING),
+    Remedy(
+        says="untolerated taint",
+        what="where a node with such GPUs has the taint, add placement.tolerations to the policy",
+        page=_PENDING,
+    ),
+    Remedy(
+        says="node affinity/selector",
+        what="where a node with such GPUs lacks the label, add it, or change the selector",
+        page=_PENDING,
+    ),
     *(
         Remedy(
             says=says,

@@ -29,7 +29,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     configuration: str  # its name in the ConfigMap; empty for a file of its own
     key: str  # dotted path, such as `sharing.mps.resources[0].replicas`
-    line: int  # in the file; 0 if the key is not written, and its default has no equal
+    line: int  # in the file; 0 if the key is not written, and its default is not that of gpu-share
     value: str  # as its author would recognise it
     outcome: Outcome
     told: str

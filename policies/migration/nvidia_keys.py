@@ -149,8 +149,12 @@ KEYS: Final[Mapping[str, Key]] = {
     ),
 }
 
-# What is in force where a key is not written, and is not the same here.
+# What is in force where a key is not written, and is not what gpu-share has by default.
 DEFAULTS: Final[Mapping[str, Becomes]] = {
+    DEVICE_LIST: same(
+        "handover: [envvar], which is what NVIDIA's plugin does by default; gpu-share's default is cdi, by which no "
+        "variable of a pod chooses its GPU, nor lifts its limits: write it where the container runtimes have CDI"
+    ),
     ALLOCATION: none(
         "not written, so NVIDIA's plugin spreads replicas over the GPUs (distributed); gpu-share's default is pack, "
         "the fullest GPU that has room, so that larger shares find theirs: --allocation-policy spread for the former"

@@ -150,9 +150,9 @@ def test_what_an_event_says_of_a_pod_that_does_not_start_is_told_with_what_to_do
     assert "what to do: wait, ask for less" not in text, "it is scheduled by now"
 
 
-def test_each_reason_of_the_scheduler_has_its_remedy_once() -> None:
+def test_each_reason_of_the_scheduler_has_its_remedy_once_and_what_control_planes_say_comes_last() -> None:
     why = "0/3 nodes are available: 1 Insufficient x, 1 Insufficient y, 1 node(s) had untolerated taint {a: b}."
-    assert [one.says for one in remedies([why, why])] == ["untolerated taint", "Insufficient"]
+    assert [one.says for one in remedies([why, why])] == ["Insufficient", "untolerated taint"]
 
 
 def test_every_remedy_leads_to_a_section_of_the_documents() -> None:

@@ -149,6 +149,12 @@ def test_flags_become_options_of_the_plugin(flags: dict[str, object], options: d
         assert {one["name"]: one["value"] for one in container["env"]} == options
 
 
+def test_the_way_that_nvidias_plugin_hands_gpus_over_by_default_is_told_where_none_is_written() -> None:
+    (told,) = (one for one in imported(MPS).findings if one.key == "flags.plugin.deviceListStrategy")
+    assert (told.value, told.line) == ("not written", 0)
+    assert "handover: [envvar]" in told.told
+
+
 @pytest.mark.parametrize(
     ("flags", "ways"),
     [
