@@ -51,7 +51,9 @@ def configured(on: Installation) -> Verdict:
     if on.webhook is None:
         return fail("there is no MutatingWebhookConfiguration gpu-share", hint=APPLY)
     names = {str(one.name) for one in on.webhook.webhooks}
-    found = [f"the webhook {name} is missing" for name in WEBHOOK_NAMES if name not in names]
+    if absent := [f"the webhook {name} is missing" for name in WEBHOOK_NAMES if name not in names]:
+        return fail(*absent, hint=APPLY)
+    found = []
     bundles = {one.client_config.ca_bundle for one in on.webhook.webhooks if one.name in WEBHOOK_NAMES}
     if "" in bundles:
         found.append("a webhook has no caBundle")
@@ -59,7 +61,7 @@ def configured(on: Installation) -> Verdict:
         found.append("webhooks have different caBundles")
     elif bundles and not _expiries(_pem(next(iter(bundles)))):
         found.append("the caBundle holds no certificate")
-    return fail(*found, hint="kubectl -n gpu-share rollout restart deployment/gpu-share-certs")
+    return fail(*found, hint=_renewing(on))
 
 
 def answers(on: Installation) -> Verdict:
@@ -89,12 +91,12 @@ def certificates(on: Installation) -> Verdict:
     known = [("the CA", one) for one in _expiries(_pem(bundles[0] if bundles else ""))[:1]]
     found = [*_late(known, on), *on.troubles(of_certificates=True)]
     if late := not_seen(on, "serving_certificate"):
-        return fail(*found, hint=_RENEW) if found else late
+        return fail(*found, hint=_renewing(on)) if found else late
     served = _expiries(on.serving_certificate or b"")
     if not served:
         found.append("the Secret gpu-share-webhook-tls holds no certificate")
     found += _late([("the webhook's certificate", one) for one in served[:1]], on)
-    return fail(*found, hint=_RENEW)
+    return fail(*found, hint=_renewing(on))
 
 
 def renewal(on: Installation) -> Verdict:
@@ -110,10 +112,14 @@ def renewal(on: Installation) -> Verdict:
     return fail(*found, hint="kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous")
 
 
-_RENEW: Final = (
-    "kubectl -n gpu-share rollout restart deployment/gpu-share-certs; its log says why none was renewed. "
-    "What is renewed reaches the webhook's pods within a minute and a half"
-)
+def _renewing(on: Installation) -> str:
+    """Say how to have certificates made now, by whatever makes them here."""
+    if _parts(on, "certs") or not_listed(on, OUR_PODS):
+        return (
+            "kubectl -n gpu-share rollout restart deployment/gpu-share-certs; its log says why none was renewed. "
+            "What is renewed reaches the webhook's pods within a minute and a half"
+        )
+    return f"kubectl -n gpu-share describe certificates: cert-manager says why; without cert-manager, {APPLY}"
 
 
 def _late(known: list[tuple[str, datetime]], on: Installation) -> list[str]:

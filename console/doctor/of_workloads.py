@@ -75,17 +75,16 @@ def numbers(on: Installation) -> Verdict:
 def within_share(on: Installation) -> Verdict:
     """See that no tenant takes more than its share, or can because nothing holds it to that."""
     over = [
-        f"{tenant.name} takes {gib(tenant.use.memory_bytes)} of its {gib(tenant.memory_limit_bytes)} on {node.name}"
-        for node, _, tenant in on.seen.tenants()
-        if tenant.use is not None
-        and tenant.use.memory_bytes is not None
-        and tenant.memory_limit_bytes is not None
-        and tenant.use.memory_bytes > tenant.memory_limit_bytes
+        (gpu, f"{tenant.name} takes {gib(used)} of its {gib(limit)} on {node.name}")
+        for node, gpu, tenant in on.seen.tenants()
+        if (used := tenant.use.memory_bytes if tenant.use else None) is not None
+        and (limit := tenant.memory_limit_bytes) is not None
+        and used > limit
     ]
     if over:
-        return fail(
-            *cut(over), hint="set the framework's memory setting, or strategy: mps, which holds it to its share"
-        )
+        is_limited = all(gpu.limits_enforced_by for gpu, _ in over)
+        by = "run fewer processes in it: each is limited for itself" if is_limited else "strategy: mps, which limits it"
+        return fail(*cut([told for _, told in over]), hint=f"set the framework's memory setting, or {by}")
     found = _unheld(on)
     if found and (missing := not_listed(on, SHARED_PODS) or not_seen(on, "policies")):
         return missing

@@ -9,7 +9,7 @@ import pytest
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
-from policies.node_state import Fault, Gpu
+from policies.node_state import Fault, Gpu, Use
 from tests.console.installations import (
     admission_policies,
     dra,
@@ -20,7 +20,7 @@ from tests.console.installations import (
     seen,
     with_node,
 )
-from tests.console.objects import gpu, pending, pod, state, tenant
+from tests.console.objects import GIB, gpu, pending, pod, state, tenant
 from tests.console.wrong import (
     of_kubernetes,
     of_nodes,
@@ -105,6 +105,27 @@ def test_a_share_that_waits_for_other_gpus_is_no_matter_of_these(other: dict[str
 def test_a_toolkit_that_is_strict_is_right_for_a_plugin_that_may_name_gpus(security: dict[str, Any]) -> None:
     (found,) = (one for one in findings(of_runtimes.strict(**security), AFTER) if one.check == "toolkit-settings")
     assert found.status == "ok"
+
+
+def test_who_makes_the_certificates_is_asked_to_make_them_anew() -> None:
+    by_cert_manager = seen(parts=tuple(one for one in seen().parts if "-certs-" not in one.metadata.name))
+    hints = [
+        next(
+            one.hint
+            for one in findings(installation(on, serving_certificate=b""), AFTER)
+            if one.check == "certificates"
+        )
+        for on in (seen(), by_cert_manager)
+    ]
+    assert ["deployment/gpu-share-certs" in one for one in hints] == [True, False]
+    assert "cert-manager says why" in hints[1]
+
+
+@pytest.mark.parametrize(("by", "advice"), [("mps", "run fewer processes in it"), ("", "strategy: mps")])
+def test_who_takes_more_than_a_limit_of_mps_is_not_told_to_have_one(by: str, advice: str) -> None:
+    on = with_node(gpu(tenant("a", 2, use=Use(memory_bytes=60 * GIB)), limits_enforced_by=by))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "within-share")
+    assert (found.status, advice in str(found.hint)) == ("failure", True)
 
 
 @pytest.mark.parametrize("of", ["admission_policies", "bindings"])
