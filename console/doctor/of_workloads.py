@@ -5,11 +5,14 @@ from typing import Final
 from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, not_seen, warn
+from console.grant import Grant
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, SeenPod
 from console.words import gib
 from policies.contract import DRA, MILLI_PER_GPU
+from policies.device_names import device_name
 from policies.errors import ShareError
 from policies.share import Share, milli_text
+from policies.sizes import read_size
 
 
 def running(on: Installation) -> Verdict:
@@ -28,18 +31,34 @@ def denied(on: Installation) -> Verdict:
 
 def fits(on: Installation) -> Verdict:
     """See that the smallest share that waits fits on one GPU, where enough is free in all."""
-    waiting: dict[tuple[str, str], int] = {}  # the smallest share of each kind
+    waiting: dict[tuple[str, str, str], int] = {}  # the smallest share of each kind
     for one in on.seen.pods:
         if one.waits and one.grant is not None and (share := _share(one)) is not None:
-            kind = str(one.grant.strategy), "" if one.grant.allocation == DRA else str(one.grant.resource)
+            kind = _kind(one.grant)
             waiting[kind] = min(share, waiting.get(kind, share))
     told = filter(None, (_does_not_fit(on, *kind, share) for kind, share in sorted(waiting.items())))
-    return warn(*told, hint="ask for a share that fits, delete a pod to make room, or let DRA choose the GPU")
+    room = "or delete a pod to make room"
+    if any(resource for _, resource, _ in waiting):
+        room = "delete a pod to make room, or let DRA choose the GPU"
+    return warn(*told, hint=f"ask for a share that fits, {room}")
 
 
-def _does_not_fit(on: Installation, strategy: str, resource: str, smallest: int) -> str:
-    """Say why no GPU has room for the *smallest* share of a kind; by DRA GPUs have no *resource*."""
-    gpus = [gpu for node in on.seen.nodes for gpu in node.gpus if (gpu.strategy, gpu.resource) == (strategy, resource)]
+def _kind(grant: Grant) -> tuple[str, str, str]:
+    """Return the strategy; the resource, which by DRA GPUs have none of; and by DRA the device, as policies name it."""
+    if grant.allocation != DRA:
+        return str(grant.strategy), str(grant.resource), ""
+    sizes = (read_size(one.resource) for one in grant.containers.values())
+    return str(grant.strategy), "", next((device_name(one.device) for one in sizes if one is not None), "")
+
+
+def _does_not_fit(on: Installation, strategy: str, resource: str, device: str, smallest: int) -> str:
+    """Say why no GPU has room for the *smallest* share of a kind."""
+    gpus = [
+        gpu
+        for node in on.seen.nodes
+        for gpu in node.gpus
+        if (gpu.strategy, gpu.resource) == (strategy, resource) and (not device or gpu.device in ("", device))
+    ]
     free = [(gpu, gpu.free) for gpu in gpus if gpu.free is not None]
     if not free:
         return ""

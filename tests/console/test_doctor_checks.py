@@ -1,6 +1,5 @@
 """Each check of `gpu-share doctor` in a cluster in which it fails, and all of them in one in which all is well."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +13,10 @@ from tests.console.installations import (
     admission_policies,
     dra,
     installation,
-    nodes,
-    pods,
-    policies,
     seen,
     with_node,
 )
-from tests.console.objects import GIB, gpu, pending, pod, state, tenant
+from tests.console.objects import GIB, gpu, tenant
 from tests.console.wrong import (
     of_kubernetes,
     of_nodes,
@@ -75,28 +71,6 @@ def test_where_the_scheduler_allocates_and_has_all_it_needs_nothing_is_found() -
 def test_the_lockdown_is_right_as_it_is_shipped() -> None:
     locked = installation(**admission_policies([*BASE, *of_second_places.LOCKDOWN]))
     assert [one for one in findings(locked, AFTER) if one.status not in FINE] == []
-
-
-@pytest.mark.parametrize("check", ["shares-fit", "numbers-agree"])
-def test_a_pod_whose_image_comes_waits_for_no_share(check: str) -> None:
-    node = nodes(state(gpu(tenant("pulls", 5), tenant("a", 2)), gpu(tenant("b", 7), index=1), on="gpu-0"))
-    twenty = policies("vgpusPerGpu: 20\n")
-    on_node = pod("pulls", "0.5", on="gpu-0", phase="Pending")
-    for waits, status in ((on_node, "ok"), (pending("late", "0.5", ""), "warning")):
-        on = installation(seen(**node, **pods(waits)), **twenty)
-        (found,) = (one for one in findings(on, AFTER) if one.check == check)
-        assert found.status == status
-
-
-@pytest.mark.parametrize("other", [{"strategy": "partition"}, {"resource": "gpu-share.dev/vgpu-model-t4"}])
-def test_a_share_that_waits_for_other_gpus_is_no_matter_of_these(other: dict[str, str]) -> None:
-    waits = pending("late", "0.5", "")
-    grant = json.loads(waits["metadata"]["annotations"]["gpu-share.dev/grant"])
-    waits["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant | other)
-    node = nodes(state(gpu(tenant("a", 7)), gpu(tenant("b", 7), index=1), on="gpu-0"))
-    on = installation(seen(**node, **pods(waits)))
-    (found,) = (one for one in findings(on, AFTER) if one.check == "shares-fit")
-    assert found.status == "ok"
 
 
 @pytest.mark.parametrize(
