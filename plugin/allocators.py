@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plugin.dra.checkpoint import FILE, claimed_gpus
 from plugin.errors import DraError
@@ -23,6 +23,7 @@ from program.log import WarnOnce
 if TYPE_CHECKING:
     from plugin.dra.driver import DraDriver
 
+LEFT_CLAIMED: Final = "claims hold something of it, and no driver of DRA runs here to take them back"
 _log = logging.getLogger(__name__)
 
 Publish = Callable[[Sequence[SharedGpu]], None]
@@ -90,21 +91,11 @@ def dra_driver(
     return DraDriver(settings, cluster, division, api, boot_id=boot_id())
 
 
-def told_with_dra(look: LookForDevices, driver: "DraDriver | None", held: Held) -> LookForDevices:
-    """
-    Let *look*, which says how containers get their GPU, say too whether the scheduler sees those of DRA.
-
-    Without a driver it names the GPUs of which claims have *held* something, which are shared by nobody.
-    """
-
-    def told(gpus: Sequence[SharedGpu], driver_version: str) -> str:
-        said = look(gpus, driver_version)
-        if driver is not None:
-            return f"{said}; allocation by DRA: {driver.told}"
-        left = ", ".join(sorted(held()[DRA]))
-        return f"{said}; shared by nobody, since claims hold something of them: {left}" if left else said
-
-    return told
+def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDevices:
+    """Let *look*, which says how containers get their GPU, say too whether the scheduler sees those of DRA."""
+    if driver is None:
+        return look
+    return lambda gpus, driver_version: f"{look(gpus, driver_version)}; allocation by DRA: {driver.told}"
 
 
 def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenants:

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from plugin.allocators import (
+    LEFT_CLAIMED,
     Allocators,
     DraPlaces,
     allocations,
@@ -192,11 +193,12 @@ def _reconciler(
         publish=allocators.publish,
         resource_of=node.division.resource_of,
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
-        handover=told_with_dra(resources.look_for_devices, driver, held),
+        handover=told_with_dra(resources.look_for_devices, driver),
         toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
         restart_needed=_changes(node, allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
+        unallocated=lambda one: LEFT_CLAIMED if driver is None and not allocators.by_plugin(one.gpu) else "",
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)

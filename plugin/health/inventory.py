@@ -15,7 +15,7 @@ from plugin.health.rules import (
     after_nvml_failure,
     after_report,
 )
-from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery
+from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery, Source
 from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS
@@ -101,10 +101,10 @@ class GpuInventory:
             if entry.strategy == MPS:
                 self._set(uuid, after_report(entry.state, "mps", faults.get(uuid), at), at)
 
-    def set_held_fault(self, why_of: Callable[[SharedGpu], str], at: Moment) -> None:
-        """Apply why it cannot be kept who holds what of each GPU; nothing where it can."""
+    def set_holding_faults(self, source: Source, why_of: Callable[[SharedGpu], str], at: Moment) -> None:
+        """Apply why what is held of each GPU keeps it from being shared; nothing where it does not."""
         for uuid, entry in self._entries.items():
-            self._set(uuid, after_report(entry.state, "held", why_of(entry) or None, at), at)
+            self._set(uuid, after_report(entry.state, source, why_of(entry) or None, at), at)
 
     def application_faults(self) -> Mapping[tuple[str, int], int]:
         """Count the faults of programs since this was last called, by UUID and XID."""

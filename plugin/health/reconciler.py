@@ -50,6 +50,7 @@ class ReconcilerContext:
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
     unwritten: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot be written who holds what of a GPU
+    unallocated: Callable[[SharedGpu], str] = lambda _: ""  # why nobody allocates a GPU
     restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises PluginError
     clock: Callable[[], float] = boot_seconds
 
@@ -109,7 +110,8 @@ class Reconciler:
         self._recover(at)
         shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
-        self._inventory.set_held_fault(self._context.unwritten, at)
+        self._inventory.set_holding_faults("held", self._context.unwritten, at)
+        self._inventory.set_holding_faults("claims", self._context.unallocated, at)
         self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)
         try:
             self._context.publish(self._inventory.entries)

@@ -25,7 +25,11 @@ _RECOVERIES = {
     7: "a reboot of the system",
 }
 # By others, who have the patience already; and when the GPU comes back.
-_REPORTED: dict[Source, str] = {"mps": "once its MPS daemon is ready", "held": "once it can be written"}
+_REPORTED: dict[Source, str] = {
+    "mps": "once its MPS daemon is ready",
+    "held": "once it can be written",
+    "claims": "once DRA is installed again, or the pods have ended and the file that the plugin's log names is removed",
+}
 
 
 def after_event(state: GpuState, event: Event, at: Moment) -> GpuState:
@@ -67,7 +71,7 @@ def after_nvml_failure(state: GpuState, why: str, at: Moment) -> GpuState:
 
 
 def after_report(state: GpuState, source: Source, why: str | None, at: Moment) -> GpuState:
-    """Apply what the GPU's MPS daemon is, or the record of what is held; None if it is good."""
+    """Apply what the GPU's MPS daemon is, or who holds something of the GPU; None if that is good."""
     if why is None:
         return replace(state, open=tuple(one for one in state.open if one.fault.source != source))
     return _with(state, _Opened(source=source, why=why, comes_back=_REPORTED[source]), at)

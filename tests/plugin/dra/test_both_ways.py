@@ -7,7 +7,6 @@ from time import monotonic
 
 import pytest
 
-from plugin.health.state import read_node_health
 from plugin.simulated.device_manager import Request, UnexpectedAdmissionError
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.contract import DRIVER
@@ -136,11 +135,11 @@ def test_where_no_driver_can_take_claims_back_nobody_gets_their_gpu_until_their_
     plugin.logged("a GPU stays with who has allocated it")
     (gpu,) = plugin.logged("starting")["gpus"]
     assert kubelet.allocatable(NAME) == 0
-    health = read_node_health(node.directory / "state")
-    assert health is not None
-    assert health.handover.endswith(f"; shared by nobody, since claims hold something of them: {gpu['uuid']}")
+    failed = plugin.logged("GPU unhealthy")
+    assert (failed["gpu"], "no driver of DRA runs here to take them back" in failed["why"]) == (gpu["uuid"], True)
     checkpoint.unlink()
     kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10, timeout_seconds=30)
+    plugin.logged("GPU healthy again")
 
 
 def test_of_a_gpu_that_a_claim_was_deleted_from_by_force_the_kubelet_hears_once_its_containers_have_ended(
