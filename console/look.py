@@ -105,13 +105,15 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
 
 
 def seen_pod(pod: Pod) -> SeenPod:
-    """Read what a pod was granted."""
+    """Read what the containers of a pod were granted; by hand anything can stand there."""
     try:
         text = pod.metadata.annotations.get(GRANT_ANNOTATION, "")
         grant = decoder(Grant, as_shown).decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
         return SeenPod(pod=pod, grant=None)
-    return SeenPod(pod=pod, grant=grant)
+    named = {one.name for one in (*pod.spec.init_containers, *pod.spec.containers)}
+    granted = {name: one for name, one in grant.containers.items() if name in named}
+    return SeenPod(pod=pod, grant=msgspec.structs.replace(grant, containers=granted))
 
 
 def seen_nodes(nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen]) -> tuple[SeenNode, ...]:

@@ -111,8 +111,8 @@ def toolkit_settings(on: Installation) -> Verdict:
         return warn(*cut(blind), hint=f"add the component {_STRICT}, unless the plugin gets the driver in another way")
     if open_to_all := told.get("open"):
         hint = (
-            f"add the component {_STRICT}, then set {_VARIABLE} = false: containers with a share do without it there, "
-            "those of other device plugins may not"
+            f"add the component {_STRICT}, delete the pods whose share is older than NVIDIA's CDI devices, which need "
+            f"it still, then set {_VARIABLE} = false; containers of other device plugins may need it, too"
         )
         return warn(*cut(open_to_all), hint=hint)
     if silent := told.get("silent"):

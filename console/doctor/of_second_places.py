@@ -18,21 +18,18 @@ _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _CREATED, _CHANGED = NAMESPACE, f"{NAMESPACE}-changes"  # the admission policies, by what they validate
 _LOCKED: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
 _OF_PODS: Final = "what users forge, or add later, is admitted"
-_BASE: Final = "manifests/base/admission-policy"
-_DRIVER: Final = "manifests/overlays/dra/driver/admission-policy"
-# Their files, and what is so without each of them.
-_POLICIES: Final = {
-    _CREATED: (f"{_BASE}.yaml", _OF_PODS),
-    _CHANGED: (f"{_BASE}-changes.yaml", _OF_PODS),
+# What is so without each of them.
+_POLICIES: Final = {_CREATED: _OF_PODS, _CHANGED: _OF_PODS}
+_POLICIES_OF_LOCKDOWN: Final = {
+    _LOCKED: "pods without a share can name GPUs",
+    f"{_LOCKED}-claims": "claims can be of GPUs by the DeviceClass of another driver",
 }
 _POLICIES_OF_DRA: Final = {
-    f"{NAMESPACE}-claims": (
-        f"{_DRIVER}-claims.yaml",
-        "who may create pods can use the claim, and so the GPU, of others",
-    ),
-    f"{NAMESPACE}-claim-templates": (f"{_DRIVER}-claims.yaml", "who may write templates of claims gets any share"),
-    f"{NAMESPACE}-slices": (f"{_DRIVER}-slices.yaml", "the plugin of one node can publish the GPUs of another"),
+    f"{NAMESPACE}-claims": "who may create pods can use the claim, and so the GPU, of others",
+    f"{NAMESPACE}-claim-templates": "who may write templates of claims gets any share",
+    f"{NAMESPACE}-slices": "the plugin of one node can publish the GPUs of another",
 }
+_FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
 # How the variable `pipes` writes slashes and dots, and what they mean.
 _WRITTEN: Final = (("^([.]?/+)*", "/"), ("(/+[.])*/+", "/"), ("[.]", "."), ("\\.", "."))
@@ -42,21 +39,23 @@ def policed(on: Installation) -> Verdict:
     """See that the API server validates pods with a share itself, and by DRA their claims."""
     if missing := not_seen(on, "admission_policies", "bindings"):
         return missing
-    by_dra = of_dra.is_used(on)
+    there, by_dra = on.admission_policies or {}, of_dra.is_used(on)
+    locked = {name: without for name, without in _POLICIES_OF_LOCKDOWN.items() if name in there}
     denying = {one.spec.policy_name for one in on.bindings or () if "Deny" in one.spec.validation_actions}
     found, files = [], []
-    for name, (file, without) in {**_POLICIES, **(_POLICIES_OF_DRA if by_dra else {})}.items():
-        if name not in (on.admission_policies or {}):
+    for name, without in {**_POLICIES, **locked, **(_POLICIES_OF_DRA if by_dra else {})}.items():
+        if name not in there:
             found.append(f"there is no ValidatingAdmissionPolicy {name}: {without}")
         elif name not in denying:
             found.append(f"no binding has the ValidatingAdmissionPolicy {name} deny anything: {without}")
         else:
             continue
-        files.append(file)
-    apply = f"kubectl apply -f {' -f '.join(dict.fromkeys(files))}" if by_dra else APPLY
+        if name in _POLICIES_OF_DRA:
+            files.append(f"{_FILES_OF_DRA}-{'slices' if name.endswith('-slices') else 'claims'}.yaml")
     if not found and not by_dra:
         return not_seen(on, "policies") or OK  # which say whether DRA is used
-    return fail(*found, hint=apply)
+    without_dra = f"; where that has nothing of DRA, kubectl apply -f {' -f '.join(dict.fromkeys(files))}"
+    return fail(*found, hint=f"{APPLY}{without_dra if files else ''}")
 
 
 def exempt(on: Installation) -> Verdict:

@@ -1,6 +1,7 @@
 """What `gpu-share top` says of a cluster, as JSON and as a picture."""
 
 import io
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +90,14 @@ def test_wide_adds_uuids_and_where_pods_are(asked: Asked) -> None:
     assert "GPU-0" in text
     assert "NODE" in text
     assert "THREADS" in text
+
+
+def test_what_was_granted_by_hand_to_containers_that_are_not_there_is_no_row(shown: Shown) -> None:
+    made = pending("late", "0.6", "")
+    grant = json.loads(made["metadata"]["annotations"]["gpu-share.dev/grant"])
+    grant["containers"] |= {f"c{index}": {"share": "1"} for index in range(1000)}
+    made["metadata"]["annotations"]["gpu-share.dev/grant"] = json.dumps(grant)
+    assert [one["container"] for one in shown(cluster(state(gpu()), pods=(made,)), "top")["pods"]] == ["main"]
 
 
 def test_a_figure_that_nobody_knows_is_null_and_not_0(shown: Shown) -> None:

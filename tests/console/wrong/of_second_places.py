@@ -23,6 +23,7 @@ from tests.manifests.admission import BASE
 from tests.manifests.render import MANIFESTS, render
 
 LOCKDOWN = render(MANIFESTS / "components" / "lockdown")
+UNBOUND = [one for one in LOCKDOWN if one["kind"] == "ValidatingAdmissionPolicy"]
 PIPES = "/tmp/nvidia-mps"
 
 
@@ -59,6 +60,12 @@ def locked_down(cluster: str) -> Installation:
 
 
 WRONG: list[Wrong] = [
+    (
+        "admission-policies",
+        "failure",
+        "no binding has the ValidatingAdmissionPolicy gpu-share-lockdown deny anything",
+        lambda: installation(**admission_policies([*BASE, *UNBOUND])),
+    ),
     (
         "exempt-namespaces",
         "failure",
