@@ -21,6 +21,7 @@ from policies.contract import DEVICE_PLUGIN, DRA, DRIVER, Allocation
 from program.log import WarnOnce
 
 if TYPE_CHECKING:
+    from plugin.device_plugin.held import HeldVgpus
     from plugin.dra.driver import DraDriver
 
 LEFT_CLAIMED: Final = "claims hold something of it, and no driver of DRA runs here to take them back"
@@ -110,6 +111,11 @@ def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenan
         )
 
     return located
+
+
+def needing_variable(handover: HandoverSettings, held: "HeldVgpus", driver: "DraDriver | None") -> Callable[[], bool]:
+    """Make the function that says whether NVIDIA_VISIBLE_DEVICES brings containers their GPU: new or earlier ones."""
+    return lambda: handover.needs_variable or held.by_variable or (driver is not None and driver.by_variable())
 
 
 def left_claimed(places: DraPlaces) -> frozenset[str]:

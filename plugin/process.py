@@ -19,6 +19,7 @@ from plugin.allocators import (
     dra_driver,
     held_of,
     located_with_dra,
+    needing_variable,
     told_with_dra,
     withdrawing,
 )
@@ -194,7 +195,7 @@ def _reconciler(
         resource_of=node.division.resource_of,
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
-        toolkit=ToolkitConfiguration(settings.toolkit_config, node.handover).look,
+        toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
         restart_needed=_changes(node, allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",

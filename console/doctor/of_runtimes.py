@@ -106,13 +106,14 @@ def toolkit_settings(on: Installation) -> Verdict:
         what, sentence = _settings_of(on, node)
         told.setdefault(what, []).append(sentence)
     if broken := told.get("needed"):
-        return fail(*cut(broken), hint=f"set {_VARIABLE} = true, or have NVIDIA's toolkit make its CDI devices")
+        ways = f"set {_VARIABLE} = true, or have NVIDIA's toolkit make its CDI devices and delete the pods from before"
+        return fail(*cut(broken), hint=ways)
     if blind := told.get("blind"):
         return warn(*cut(blind), hint=f"add the component {_STRICT}, unless the plugin gets the driver in another way")
     if open_to_all := told.get("open"):
         hint = (
-            f"add the component {_STRICT}, delete the pods whose share is older than NVIDIA's CDI devices, which need "
-            f"it still, then set {_VARIABLE} = false; containers of other device plugins may need it, too"
+            f"add the component {_STRICT}, then set {_VARIABLE} = false: containers with a share do without it there, "
+            "those of other device plugins may not"
         )
         return warn(*cut(open_to_all), hint=hint)
     if silent := told.get("silent"):

@@ -84,6 +84,11 @@ class HeldVgpus:
         """Why nothing can be allocated: it cannot be written what is held. Empty if it can."""
         return self._holdings.unwritten
 
+    @property
+    def by_variable(self) -> bool:
+        """Whether NVIDIA_VISIBLE_DEVICES brings some container its GPU."""
+        return self._holdings.record.by_variable
+
     def follow(self, devices: Devices, *, are_divided: bool) -> None:
         """Have *devices* take up what is held, now and at each change; whole GPUs are not divided by any number."""
         with self._lock:

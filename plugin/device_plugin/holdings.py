@@ -50,7 +50,7 @@ class Holdings:
         """Begin with what is in *checkpoint*, and keep it there."""
         self._read = read
         self._socket = kubelet
-        self._record = KubeletRecord(kubelet.parent)
+        self.record = KubeletRecord(kubelet.parent)
         self._clock = clock
         self._checkpoint = checkpoint or Checkpoint()
         self._lock = Lock()
@@ -127,7 +127,7 @@ class Holdings:
             self._write_again()
             kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
         tenants = self._read()
-        self._record.look(asked_seconds)
+        self.record.look(asked_seconds)
         named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
         held_as = {str(vgpu): resource for tenant in tenants for vgpu, resource in tenant.resources.items()}
         with self._lock:
@@ -208,7 +208,7 @@ class Holdings:
         with self._lock:
             named = {one.pod for one in self._held.values() if one.container is not None} - {0}
             unnamed = (one for one in self._held.values() if one.container is None and one.pod not in named)
-            return self._record.is_due((one.since_seconds for one in unnamed), self._clock())
+            return self.record.is_due((one.since_seconds for one in unnamed), self._clock())
 
     def _numbered(self, holder: Holder) -> Holder:
         return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
@@ -236,7 +236,7 @@ class Holdings:
 
     def _is_dropped(self, text: str, holder: Holder) -> bool:
         """Whether the kubelet has dropped a vGPU that it has never named."""
-        return holder.container is None and self._record.lacks(text, since_seconds=holder.since_seconds)
+        return holder.container is None and self.record.lacks(text, since_seconds=holder.since_seconds)
 
     def _named(self, text: str, container: str, asked_seconds: float) -> Holder:
         holder = self._held.get(text)

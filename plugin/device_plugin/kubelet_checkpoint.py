@@ -7,7 +7,7 @@ Each answer says in an annotation which GPUs it gives, and what its vGPUs are; i
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -16,10 +16,10 @@ from msgspec import Meta
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.allocation import Allocation
-from plugin.shares.cdi import kind
+from plugin.shares.cdi import HIDING_DEVICE, kind
 from plugin.shares.parts_file import Held
 from plugin.state_files import read_small_file
-from policies.contract import HELD_ANNOTATION
+from policies.contract import HELD_ANNOTATION, NO_DEVICES, VISIBLE_DEVICES
 
 FILE = "kubelet_internal_checkpoint"
 _LARGEST_BYTES = 16 << 20  # it has the devices of all plugins of the node
@@ -86,12 +86,20 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
     return {vgpu: held for vgpu, (_, held) in found.items()}
 
 
-def read_ids(kubelet_dir: Path) -> frozenset[str] | None:
-    """Read all that the kubelet has for containers, by device ID; None where it does not tell."""
+class Kept(NamedTuple):
+    """What the kubelet has for containers."""
+
+    ids: frozenset[str]  # of the devices of all plugins
+    by_variable: bool  # whether NVIDIA_VISIBLE_DEVICES brings one of them its GPU of ours, also when it starts again
+
+
+def read_kept(kubelet_dir: Path) -> Kept | None:
+    """Read all that the kubelet has for containers; None where it does not tell."""
     try:
-        return frozenset(text for one in _entries(kubelet_dir) for text in _ids(one))
+        entries = _entries(kubelet_dir)
     except (OSError, ValueError, RecursionError):
         return None
+    return Kept(frozenset(text for one in entries for text in _ids(one)), any(map(_is_by_variable, entries)))
 
 
 def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
@@ -133,6 +141,16 @@ def _answer(entry: _Entry) -> api_pb2.ContainerAllocateResponse:
         return api_pb2.ContainerAllocateResponse.FromString(entry.answer or b"")
     except DecodeError:
         return api_pb2.ContainerAllocateResponse()
+
+
+def _is_by_variable(entry: _Entry) -> bool:
+    if _given(entry) is None:
+        return False
+    answered = _answer(entry)
+    if answered.envs.get(VISIBLE_DEVICES, NO_DEVICES) != NO_DEVICES:
+        return True
+    named = answered.cdi_devices  # ours set the variable, unless the one that hides is the last of them
+    return bool(named) and not named[-1].name.endswith(f"={HIDING_DEVICE}")
 
 
 def _given(entry: _Entry) -> _Given | None:

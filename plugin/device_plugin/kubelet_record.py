@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 
-from plugin.device_plugin.kubelet_checkpoint import FILE, read_ids
+from plugin.device_plugin.kubelet_checkpoint import FILE, Kept, read_kept
 
 # By then the kubelet has taken up an answer to Allocate, and what it writes has it: it forces the file to the disk.
 _TAKEN_UP_SECONDS = 30.0
@@ -23,7 +23,7 @@ class KubeletRecord:
     def __init__(self, kubelet_dir: Path) -> None:
         self._kubelet_dir = kubelet_dir
         self._version: tuple[int, ...] | None = None
-        self._ids: frozenset[str] | None = None
+        self._kept: Kept | None = None
         self._looked_seconds = self._written_seconds = self._asked_seconds = -inf  # written then or later
 
     def look(self, now_seconds: float) -> None:
@@ -31,13 +31,18 @@ class KubeletRecord:
         version = _version(self._kubelet_dir / FILE)
         if version != self._version:
             self._version, self._written_seconds = version, self._looked_seconds
-            self._ids = read_ids(self._kubelet_dir)
+            self._kept = read_kept(self._kubelet_dir)
         self._looked_seconds = now_seconds
 
     def lacks(self, device_id: str, *, since_seconds: float) -> bool:
         """Whether nobody has a vGPU any more that was allocated then; False where the file does not tell."""
         is_newer = self._written_seconds >= since_seconds + _TAKEN_UP_SECONDS
-        return is_newer and self._ids is not None and device_id not in self._ids
+        return is_newer and self._kept is not None and device_id not in self._kept.ids
+
+    @property
+    def by_variable(self) -> bool:
+        """Whether NVIDIA_VISIBLE_DEVICES brings some container its GPU, as far as the file tells."""
+        return self._kept is not None and self._kept.by_variable
 
     def is_due(self, since_seconds: Iterable[float], now_seconds: float) -> bool:
         """Whether the kubelet should be had to write it now, for what was allocated then; at most once a minute."""

@@ -107,6 +107,13 @@ def gpus_of(held: Iterable[Prepared]) -> frozenset[str]:
     return frozenset(uuid for prepared in held for device in prepared.devices for uuid in device.gpus)
 
 
+def held(prepared: Prepared) -> list[dict[str, object]]:
+    """Write what a claim holds for a log line."""
+    return [
+        {"device": one.name, "gpus": one.gpus, "milli": one.milli, "strategy": one.strategy} for one in prepared.devices
+    ]
+
+
 def write_checkpoint(directory: Path, checkpoint: Checkpoint) -> None:
     """
     Replace the file; a plugin that is killed meanwhile, or a machine that crashes, leaves the old one or the new one.

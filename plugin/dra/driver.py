@@ -11,12 +11,12 @@ from typing import Any
 
 from plugin.dra.api_server import ApiError, ApiServer, is_gone, path_of_claim
 from plugin.dra.calls import Call, Calls
-from plugin.dra.checkpoint import HeldDevice, Prepared
+from plugin.dra.checkpoint import HeldDevice, Prepared, held
 from plugin.dra.claims import Allocated, allocated_devices, wanted_devices
 from plugin.dra.containers import held_device
 from plugin.dra.devices import Device, devices_of, grids_of
 from plugin.dra.grids import Grids
-from plugin.dra.preparations import Preparations, held
+from plugin.dra.preparations import Preparations
 from plugin.dra.publisher import Publisher, SliceWatch
 from plugin.dra.server import DraServer
 from plugin.dra.service import DeviceState, DraService, HealthService
@@ -31,7 +31,6 @@ from policies.cluster import Cluster
 from policies.contract import DRA, DRIVER
 
 _log = logging.getLogger(__name__)
-
 _ASK_AGAIN_SECONDS = 0.5
 _LOOK_AGAIN_SECONDS = 0.1
 # Once a minute the kubelet unprepares the claims of pods that were deleted by force, whether their containers have
@@ -76,6 +75,7 @@ class DraDriver:
             raise SocketError(f"{own}: cannot be made: {error.strerror}: is a kubelet here?") from error
         self._calls = Calls()
         self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
+        self.by_variable = self._preparations.by_variable
         self._grids = Grids(own)
         self._publisher = Publisher(api, node=settings.node)
         self._watch = SliceWatch(api, node=settings.node, on_event=self._publisher.look)

@@ -84,6 +84,11 @@ class Preparations:
         with self._changed:
             return gpus_of((*self._claims.values(), *(one.prepared for one in self._still_held_back())))
 
+    def by_variable(self) -> bool:
+        """Whether NVIDIA_VISIBLE_DEVICES brings the containers of some claim their GPU: no device of NVIDIA's does."""
+        with self._changed:
+            return any(not one.others for prepared in self._claims.values() for one in prepared.devices)
+
     def follow(self, gpus: Mapping[str, str]) -> None:
         """Give away *gpus* and no others: they have by UUID why no container may start there now, empty if it may."""
         with self._changed:
@@ -238,10 +243,3 @@ class Preparations:
 
 def _requests(devices: Sequence[HeldDevice]) -> list[tuple[str, str]]:
     return [(one.request, one.name) for one in devices]
-
-
-def held(prepared: Prepared) -> list[dict[str, object]]:
-    """Write what a claim holds for a log line."""
-    return [
-        {"device": one.name, "gpus": one.gpus, "milli": one.milli, "strategy": one.strategy} for one in prepared.devices
-    ]

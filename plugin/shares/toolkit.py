@@ -5,10 +5,10 @@ Its configuration is one file, `config.toml`. It is read when it has changed, by
 """
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from plugin.shares.handover import HandoverSettings
 from policies.node_state import Toolkit
 from program.files import read_file
 
@@ -19,11 +19,11 @@ _ACCEPTS_BY_DEFAULT: Final = True
 
 
 class ToolkitConfiguration:
-    """The file at *path*, for a node that hands GPUs over by *handover*."""
+    """The file at *path*; *is_needed* says whether some container of ours gets its GPU by the variable, or will."""
 
-    def __init__(self, path: Path, handover: HandoverSettings) -> None:
+    def __init__(self, path: Path, is_needed: Callable[[], bool]) -> None:
         self._path = path
-        self._handover = handover
+        self._is_needed = is_needed
         self._version: tuple[int, ...] | None = None  # of the file that was read
         self._accepts: bool | None = None
 
@@ -33,7 +33,7 @@ class ToolkitConfiguration:
         if version != self._version:
             self._version = version
             self._accepts = _accepts(self._path)
-        return Toolkit(accepts_variable=self._accepts, variable_needed=self._handover.needs_variable)
+        return Toolkit(accepts_variable=self._accepts, variable_needed=self._is_needed())
 
     def _state(self) -> tuple[int, ...] | None:
         try:

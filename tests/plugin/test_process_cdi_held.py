@@ -1,5 +1,6 @@
 """What containers were given by CDI lies ready for their next start, whatever has changed since."""
 
+import json
 import shutil
 import signal
 from collections.abc import Iterator
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plugin.health.state import NodeHealth, read_node_health
 from plugin.simulated.device_manager import Request
+from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.device_plugin.kubelet_file import entries, write_checkpoint
 from tests.plugin.plugin_process import Plugin, Start
@@ -102,3 +105,30 @@ def test_after_a_change_a_device_is_made_again_that_was_removed_or_went_with_a_r
     node.loses_run()
     node.starts(cluster, gpus="2xH200")
     wait_until(lambda: node.has(given))
+
+
+def test_nvidias_variable_is_needed_until_what_began_before_nvidias_devices_has_ended(
+    node: Node, kubelet: SimulatedKubelet, directory: Path, tmp_path: Path
+) -> None:
+    def health() -> NodeHealth:
+        found = read_node_health(tmp_path / "state")
+        assert found is not None
+        return found
+
+    def is_needed() -> bool:
+        toolkit = health().toolkit
+        return toolkit is not None and toolkit.variable_needed is True
+
+    node.starts("handover: [cdi]\n", gpus="2xH200")
+    node.gives("team/earlier", vgpus=2)
+    earlier = entries(kubelet)
+    write_checkpoint(directory, earlier)
+    devices = [{"name": gpu.uuid, "containerEdits": {"env": ["A=B"]}} for gpu in simulated_gpus("2xH200")]
+    theirs = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}
+    (tmp_path / "cdi" / "nvidia.json").write_text(json.dumps(theirs))
+    wait_until(lambda: "NVIDIA's own CDI device of each GPU" in health().handover)
+    assert node.gives("team/later", vgpus=1).startswith("nvidia.com/gpu=")
+    write_checkpoint(directory, entries(kubelet))
+    wait_until(is_needed, timeout_seconds=30)
+    write_checkpoint(directory, [one for one in entries(kubelet) if one not in earlier])
+    wait_until(lambda: not is_needed(), timeout_seconds=30)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.device_plugin.kubelet_checkpoint import annotations, read_answers
+from plugin.device_plugin.kubelet_checkpoint import Kept, annotations, read_answers, read_kept
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.allocation import Allocation
@@ -77,6 +77,27 @@ def test_a_container_has_a_device_of_ours_where_one_of_its_answers_names_one(
     entries = (of(FIRST, given=answer(ONE.uuid, cdi=device)), of(FIRST, given=answer(ONE.uuid), pod="2c3d"))
     for order in (entries, entries[::-1]):
         assert read(tmp_path, *order) == {FIRST: Held(resource=NAME, of=10, by_cdi=by_cdi)}
+
+
+@pytest.mark.parametrize(
+    ("visible", "devices", "by_variable"),
+    [
+        (ONE.uuid, [], True),
+        ("void", [], False),  # device nodes in the answer
+        ("void", [f"{NAME}={ONE.uuid}-1of10"], True),
+        ("void", [f"nvidia.com/gpu={ONE.uuid}", f"{NAME}={ONE.uuid}-1of10", f"{NAME}=void"], False),
+    ],
+)
+def test_whether_a_container_gets_its_gpu_by_nvidias_variable_is_read_of_its_answer(
+    tmp_path: Path, visible: str, devices: list[str], *, by_variable: bool
+) -> None:
+    given = api_pb2.ContainerAllocateResponse.FromString(answer(ONE.uuid))
+    given.envs["NVIDIA_VISIBLE_DEVICES"] = visible
+    given.cdi_devices.extend(api_pb2.CDIDevice(name=one) for one in devices)
+    theirs = api_pb2.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-a"}).SerializeToString()
+    ours = of(FIRST, given=given.SerializeToString())
+    write_checkpoint(tmp_path, [entry("nvidia.com/gpu", ["GPU-a"], theirs), ours])
+    assert read_kept(tmp_path) == Kept(frozenset({str(FIRST), "GPU-a"}), by_variable)
 
 
 @pytest.mark.parametrize("is_listed_first", [True, False])

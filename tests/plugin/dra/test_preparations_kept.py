@@ -85,3 +85,15 @@ def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "cdi").touch()
     with pytest.raises(HandoverError, match="--cdi-dir"):
         prepare(on, "u", device(100, "GPU-0"))
+
+
+def test_a_claim_that_no_device_of_nvidias_brings_its_gpu_needs_the_variable_until_it_is_taken_back(
+    tmp_path: Path,
+) -> None:
+    on = made(tmp_path)
+    prepare(on, "later", msgspec.structs.replace(device(300, "GPU-0"), others=("nvidia.com/gpu=0",)))
+    assert not on.by_variable()
+    prepare(on, "earlier", device(300, "GPU-0"))
+    assert made(tmp_path).by_variable()
+    on.unprepare("earlier")
+    assert not on.by_variable()

@@ -21,7 +21,7 @@ mode = "auto"
 
 def configuration(root: Path, way: Handover = "cdi") -> ToolkitConfiguration:
     handover = handover_settings([way], cdi_dir=root / "cdi", static_dir=root / "etc-cdi")
-    return ToolkitConfiguration(root / "config.toml", handover)
+    return ToolkitConfiguration(root / "config.toml", lambda: handover.needs_variable)
 
 
 @pytest.mark.parametrize(
