@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plugin.dra.checkpoint import FILE, claimed_gpus
 from plugin.errors import DraError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from plugin.device_plugin.held import HeldVgpus
     from plugin.dra.driver import DraDriver
 
-LEFT_CLAIMED: Final = "claims hold something of it, and no driver of DRA runs here to take them back"
 _log = logging.getLogger(__name__)
 
 Publish = Callable[[Sequence[SharedGpu]], None]
@@ -150,6 +149,16 @@ def held_of(of_device_plugin: Callable[[], Collection[str]], driver: "DraDriver 
         return {DEVICE_PLUGIN: of_device_plugin(), DRA: left}
 
     return held
+
+
+def left_to_nobody(held: Held, driver: "DraDriver | None") -> Callable[[], frozenset[str]]:
+    """Make the function that names the GPUs, by UUID, of which claims *held* something, and no driver takes it back."""
+
+    def left() -> frozenset[str]:
+        now = held()
+        return frozenset(now[DRA]).difference(now[DEVICE_PLUGIN])
+
+    return left if driver is None else frozenset
 
 
 def withdrawing(of_device_plugin: Withdraw, driver: "DraDriver | None") -> Mapping[Allocation, Withdraw]:

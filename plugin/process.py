@@ -12,12 +12,12 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from plugin.allocators import (
-    LEFT_CLAIMED,
     Allocators,
     DraPlaces,
     allocations,
     dra_driver,
     held_of,
+    left_to_nobody,
     located_with_dra,
     needing_variable,
     told_with_dra,
@@ -199,7 +199,7 @@ def _reconciler(
         restart_needed=_changes(node, allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
-        unallocated=lambda one: LEFT_CLAIMED if driver is None and not allocators.by_plugin(one.gpu) else "",
+        left_claimed=left_to_nobody(held, driver),
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)

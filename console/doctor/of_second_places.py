@@ -41,17 +41,22 @@ def policed(on: Installation) -> Verdict:
         return missing
     there, by_dra = on.admission_policies or {}, of_dra.is_used(on)
     locked = {name: without for name, without in _POLICIES_OF_LOCKDOWN.items() if name in there}
+    bound = {one.spec.policy_name for one in on.bindings or ()}
     denying = {one.spec.policy_name for one in on.bindings or () if "Deny" in one.spec.validation_actions}
+    tried = {name: without for name, without in locked.items() if name in bound - denying}
     found, files = [], []
     for name, without in {**_POLICIES, **locked, **(_POLICIES_OF_DRA if by_dra else {})}.items():
         if name not in there:
             found.append(f"there is no ValidatingAdmissionPolicy {name}: {without}")
-        elif name not in denying:
+        elif name not in denying | tried.keys():
             found.append(f"no binding has the ValidatingAdmissionPolicy {name} deny anything: {without}")
         else:
             continue
         if name in _POLICIES_OF_DRA:
             files.append(f"{_FILES_OF_DRA}-{'slices' if name.endswith('-slices') else 'claims'}.yaml")
+    if not found and tried:
+        told = (f"the ValidatingAdmissionPolicy {name} only warns: {without}" for name, without in tried.items())
+        return warn(*told, hint="when the trial is over, have its binding say validationActions: [Deny]")
     if not found and not by_dra:
         return not_seen(on, "policies") or OK  # which say whether DRA is used
     without_dra = f"; where that has nothing of DRA, kubectl apply -f {' -f '.join(dict.fromkeys(files))}"

@@ -1,6 +1,7 @@
 """Checks of the pods with a share: which wait or failed, and which can take more than their share."""
 
-from typing import Final
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
@@ -31,33 +32,45 @@ def denied(on: Installation) -> Verdict:
 
 def fits(on: Installation) -> Verdict:
     """See that the smallest share that waits fits on one GPU, where enough is free in all."""
-    waiting: dict[tuple[str, str, str], int] = {}  # the smallest share of each kind
+    waiting: dict[_Kind, int] = {}  # the smallest share of each kind
     for one in on.seen.pods:
-        if one.waits and one.grant is not None and (share := _share(one)) is not None:
-            kind = _kind(one.grant)
-            waiting[kind] = min(share, waiting.get(kind, share))
-    told = filter(None, (_does_not_fit(on, *kind, share) for kind, share in sorted(waiting.items())))
+        if one.waits and one.grant is not None:
+            for kind, share in _needed(one.grant).items():
+                waiting[kind] = min(share, waiting.get(kind, share))
+    told = {kind: said for kind, share in sorted(waiting.items()) if (said := _does_not_fit(on, kind, share))}
     room = "or delete a pod to make room"
-    if any(resource for _, resource, _ in waiting):
+    if any(kind.resource for kind in told):
         room = "delete a pod to make room, or let DRA choose the GPU"
-    return warn(*told, hint=f"ask for a share that fits, {room}")
+    return warn(*told.values(), hint=f"ask for a share that fits, {room}")
 
 
-def _kind(grant: Grant) -> tuple[str, str, str]:
-    """Return the strategy; the resource, which by DRA GPUs have none of; and by DRA the device, as policies name it."""
-    if grant.allocation != DRA:
-        return str(grant.strategy), str(grant.resource), ""
-    sizes = (read_size(one.resource) for one in grant.containers.values())
-    return str(grant.strategy), "", next((device_name(one.device) for one in sizes if one is not None), "")
+class _Kind(NamedTuple):
+    """Which GPUs a share can be of."""
+
+    strategy: str
+    resource: str  # of the device plugin; by DRA GPUs have none
+    device: str = ""  # by DRA, as policies name it
 
 
-def _does_not_fit(on: Installation, strategy: str, resource: str, device: str, smallest: int) -> str:
+def _needed(grant: Grant) -> dict[_Kind, int]:
+    """Give the largest share of each kind that one GPU must have room for, in thousandths; none that cannot be read."""
+    found: dict[_Kind, int] = {}
+    by_dra = grant.allocation == DRA
+    for one in grant.containers.values():
+        size = read_size(one.resource) if by_dra else None
+        kind = _Kind(grant.strategy, "" if by_dra else grant.resource, device_name(size.device) if size else "")
+        with suppress(ShareError):
+            found[kind] = max(found.get(kind, 0), min(int(Share.parse(one.share)), MILLI_PER_GPU))
+    return found
+
+
+def _does_not_fit(on: Installation, kind: _Kind, smallest: int) -> str:
     """Say why no GPU has room for the *smallest* share of a kind."""
     gpus = [
         gpu
         for node in on.seen.nodes
         for gpu in node.gpus
-        if (gpu.strategy, gpu.resource) == (strategy, resource) and (not device or gpu.device in ("", device))
+        if (gpu.strategy, gpu.resource) == kind[:2] and (not kind.device or gpu.device in ("", kind.device))
     ]
     free = [(gpu, gpu.free) for gpu in gpus if gpu.free is not None]
     if not free:
@@ -133,17 +146,6 @@ def _unheld(on: Installation) -> list[str]:
 
 def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:
     return [one for one in pods if one.phase not in ("Running", "Succeeded", "Terminating")]
-
-
-def _share(pod: SeenPod) -> int | None:
-    """Give the largest share of a pod that one GPU must have room for, in thousandths."""
-    shares = []
-    for granted in pod.grant.containers.values() if pod.grant else ():
-        try:
-            shares.append(int(Share.parse(granted.share)))
-        except ShareError:
-            return None
-    return min(max(shares), MILLI_PER_GPU) if shares else None
 
 
 def _name(pod: SeenPod) -> str:

@@ -6,11 +6,12 @@ It makes no call of NVML and takes no lock that anyone holds for long, so that i
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Final
 
 import msgspec
 
@@ -28,6 +29,7 @@ from policies.contract import MPS
 from policies.node_state import Toolkit
 from program.log import WarnOnce
 
+_LEFT_CLAIMED: Final = "claims hold something of it, and no driver of DRA runs here to take them back"
 _log = logging.getLogger(__name__)
 
 _TICK_SECONDS = 1.0  # MPS daemons and a silent NVML are seen by looking
@@ -50,7 +52,7 @@ class ReconcilerContext:
     restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
     unwritten: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot be written who holds what of a GPU
-    unallocated: Callable[[SharedGpu], str] = lambda _: ""  # why nobody allocates a GPU
+    left_claimed: Callable[[], Collection[str]] = tuple  # GPUs, by UUID, of which nobody takes claims back
     restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises PluginError
     clock: Callable[[], float] = boot_seconds
 
@@ -111,7 +113,8 @@ class Reconciler:
         shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
         self._inventory.set_holding_faults("held", self._context.unwritten, at)
-        self._inventory.set_holding_faults("claims", self._context.unallocated, at)
+        left = self._context.left_claimed()
+        self._inventory.set_holding_faults("claims", lambda one: _LEFT_CLAIMED if one.gpu.uuid in left else "", at)
         self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)
         try:
             self._context.publish(self._inventory.entries)

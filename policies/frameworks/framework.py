@@ -218,7 +218,7 @@ class Framework(Section, frozen=True, kw_only=True):
     ] = ()
     other_programs: Annotated[
         tuple[Annotated[str, form("two words or more with single spaces", "vllm bench", pattern=r"\S+( \S+)+")], ...],
-        Meta(description="Command lines that begin like one of `programs` and do not take its argument."),
+        Meta(description="Command lines of two words or more, like one of `programs`, that do not take its argument."),
     ] = ()
     image_takes_arguments: Annotated[
         bool,

@@ -152,8 +152,9 @@ KEYS: Final[Mapping[str, Key]] = {
 # What is in force where a key is not written, and is not what gpu-share has by default.
 DEFAULTS: Final[Mapping[str, Becomes]] = {
     DEVICE_LIST: same(
-        "handover: [envvar], which is what NVIDIA's plugin does by default; gpu-share's default is cdi, by which no "
-        "variable of a pod chooses its GPU, nor lifts its limits: write it where the container runtimes have CDI"
+        "envvar among the ways of handover, which is what NVIDIA's plugin does by default; gpu-share's default is cdi, "
+        "by which no variable of a pod chooses its GPU, nor lifts its limits: write handover: [cdi] where container "
+        "runtimes have CDI"
     ),
     ALLOCATION: none(
         "not written, so NVIDIA's plugin spreads replicas over the GPUs (distributed); gpu-share's default is pack, "
@@ -168,7 +169,7 @@ def becomes(key: str, value: object) -> list[Becomes]:
     """Say what *value* of *key* becomes: one sentence for each of several."""
     entry = KEYS[key].becomes
     if value == []:
-        return [always("it is empty, so there is nothing to do")]
+        return [DEFAULTS[key]] if key in DEFAULTS else [always("it is empty, so there is nothing to do")]
     if isinstance(entry, Becomes):
         return [entry]
     values = value if isinstance(value, list) else [value]

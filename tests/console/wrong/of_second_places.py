@@ -24,6 +24,7 @@ from tests.manifests.render import MANIFESTS, render
 
 LOCKDOWN = render(MANIFESTS / "components" / "lockdown")
 UNBOUND = [one for one in LOCKDOWN if one["kind"] == "ValidatingAdmissionPolicy"]
+TRIED = [one | {"spec": one["spec"] | {"validationActions": ["Warn", "Audit"]}} for one in LOCKDOWN]
 PIPES = "/tmp/nvidia-mps"
 
 
@@ -60,6 +61,12 @@ def locked_down(cluster: str) -> Installation:
 
 
 WRONG: list[Wrong] = [
+    (
+        "admission-policies",
+        "warning",
+        "the ValidatingAdmissionPolicy gpu-share-lockdown only warns: pods without a share can name GPUs",
+        lambda: installation(**admission_policies([*BASE, *TRIED])),
+    ),
     (
         "admission-policies",
         "failure",

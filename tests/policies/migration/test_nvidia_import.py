@@ -150,9 +150,11 @@ def test_flags_become_options_of_the_plugin(flags: dict[str, object], options: d
 
 
 def test_the_way_that_nvidias_plugin_hands_gpus_over_by_default_is_told_where_none_is_written() -> None:
-    (told,) = (one for one in imported(MPS).findings if one.key == "flags.plugin.deviceListStrategy")
-    assert (told.value, told.line) == ("not written", 0)
-    assert "handover: [envvar]" in told.told
+    empty = imported({"flags": {"plugin": {"deviceListStrategy": []}}, **yaml.safe_load(MPS)})
+    for made in (imported(MPS), empty):
+        (told,) = (one for one in made.findings if one.key == "flags.plugin.deviceListStrategy")
+        assert "write handover: [cdi]" in told.told
+        assert made.handover == ("envvar",)
 
 
 @pytest.mark.parametrize(
