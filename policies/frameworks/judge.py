@@ -77,7 +77,11 @@ class Judge:
 
     def likeliest(self, settings: Sequence[Candidate]) -> Candidate:
         """Choose among the settings that are written alike: that of a framework which runs here, else the first."""
-        return next((one for one in settings if one.framework.name in self._recognised), settings[0])
+        return next(iter(self.running(settings)), settings[0])
+
+    def running(self, settings: Sequence[Candidate]) -> list[Candidate]:
+        """List those of frameworks which run here."""
+        return [one for one in settings if one.framework.name in self._recognised]
 
     def is_certain(self, option: Option) -> bool:
         """Whether the option is the setting's: an abbreviation may be another program's option."""

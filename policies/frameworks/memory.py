@@ -1,6 +1,6 @@
 """What the framework in a container with a share needs: which setting is made, lowered, kept or left alone, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from policies.frameworks.framework import Framework, Memory
 from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_values import OwnValues
 from policies.frameworks.told_variable import Told, told
-from policies.pod import Container
+from policies.pod import Container, Variable
 
 
 class Advice(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +64,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     first = _told(place, found.in_environment, budget, catalogue) if place else Told()
     joined = {change.name for change in first.changes}
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
+    own = _joined(own, first.changes)
     own += found.in_words(first.changes)
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
@@ -75,6 +76,25 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
     return _with_missed(advice, missed, found.in_environment, container) if missed else advice
+
+
+def _joined(own: Sequence[OwnValue], changes: Iterable[Change]) -> list[OwnValue]:
+    """Where a variable of several settings is lowered and the share joined to it, let that be one change."""
+    by_index = {one.index: one for one in changes if isinstance(one, ReplaceVariable)}
+    return [
+        msgspec.structs.replace(one, change=by_index.get(one.change.index, one.change))
+        if isinstance(one.change, ReplaceVariable)
+        else one
+        for one in own
+    ]
+
+
+def _lowered(env: Sequence[Variable], own: Iterable[OwnValue]) -> Sequence[Variable]:
+    """Write variables as they are with what was lowered in them."""
+    values = {one.change.index: one.change.value for one in own if isinstance(one.change, ReplaceVariable)}
+    if not values:
+        return env
+    return [msgspec.structs.replace(one, value=values.get(at, one.value)) for at, one in enumerate(env)]
 
 
 def _with_missed(
@@ -136,7 +156,7 @@ def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalo
         return Told()
     if too_old := _version_warning(place, catalogue):
         return Told(warning=too_old)
-    return told(place.container.env or (), place.line.words, wanted)
+    return told(_lowered(place.container.env or (), set_already), place.line.words, wanted)
 
 
 def _is_setting(one: OwnValue, framework: Framework) -> bool:

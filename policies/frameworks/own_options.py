@@ -1,15 +1,32 @@
 """An option of a command line or a text: whose memory setting it is, and whether its value is within the share."""
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue, number_in, shown
 from policies.frameworks.settings import Option, SettingIndex
 
+Place = TypeVar("Place")
 
-def option_of(name: str, value: str, index: SettingIndex, judge: Judge) -> Option:
-    """Choose among the settings that *name* may be: the one that the *value* is written for, else the likeliest."""
+
+def options_of(name: str, value: str, index: SettingIndex, judge: Judge) -> list[Option]:
+    """List the settings that *name* may be: those that the *value* is written for, else those of what runs here."""
     options = index.of_option(name)
-    return judge.likeliest([one for one in options if _is_written_for(one, value)] or options)
+    likely = [one for one in options if _is_written_for(one, value)] or options
+    return judge.running(likely) or likely
+
+
+def strictest(found: Iterable[tuple[Place, OwnValue | None]]) -> tuple[Place, OwnValue] | None:
+    """Give the first of what an option may set that is not within the share, else the first; None if there is none."""
+    within: tuple[Place, OwnValue] | None = None
+    for place, one in found:
+        if one is not None and one.verdict != "within":
+            return place, one
+        if one is not None and within is None:
+            within = place, one
+    return within
 
 
 def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue | None:
@@ -46,4 +63,4 @@ def _uncertain(setting: Spelling | Override, written: str, value: str, *, fix: s
 
 def _is_written_for(option: Option, value: str) -> bool:
     written = option.setting.written
-    return option.setting.is_specific and isinstance(written, Spelling) and number_in(written, value) is not None
+    return isinstance(written, Spelling) and any(written.around) and number_in(written, value) is not None

@@ -14,7 +14,7 @@ import msgspec
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import Judge, OwnValue
-from policies.frameworks.own_options import judged, option_of
+from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_variables import assigned
 from policies.frameworks.settings import LONGEST_VALUE, Option, SettingIndex, whole
 from policies.frameworks.shell.plain_words import POSSIBLE
@@ -89,18 +89,24 @@ class Texts:
         certain_to = _end_of_certain(text)
         for match in self._index.in_text.finditer(text):
             behind = match[2].rstrip("," if is_run else ",.:")
-            option = option_of(match[1], behind, self._index, self._judge)
-            value, start = _value_of(option, behind), match.start(2)
-            if _is_fraction(option) and not _NUMBER.match(value):
-                number = None if is_run else _IN_DOCUMENT.search(value)
-                value, start = (number[0], start + number.start()) if number else ("", start)
-            if value or not _is_fraction(option):
-                known = whole(value) if _is_fraction(option) else value
-                found = judged(option, f"--{match[1]}", known, self._judge)
-            else:
-                found = self._without_value(option, is_run=is_run)
-            if found is not None:
+            options = options_of(match[1], behind, self._index, self._judge)
+            chosen = strictest(self._as_option(one, match, behind, is_run=is_run) for one in options)
+            if chosen is not None:
+                (option, start, value), found = chosen
                 yield OptionInText(option, start, value, _told(found, is_certain=match.start() < certain_to))
+
+    def _as_option(
+        self, option: Option, match: re.Match[str], behind: str, *, is_run: bool
+    ) -> tuple[tuple[Option, int, str], OwnValue | None]:
+        """Judge a match as *option*, with the place and the text of its value."""
+        value, start = _value_of(option, behind), match.start(2)
+        if _is_fraction(option) and not _NUMBER.match(value):
+            number = None if is_run else _IN_DOCUMENT.search(value)
+            value, start = (number[0], start + number.start()) if number else ("", start)
+        if value or not _is_fraction(option):
+            known = whole(value) if _is_fraction(option) else value
+            return (option, start, value), judged(option, f"--{match[1]}", known, self._judge)
+        return (option, start, value), self._without_value(option, is_run=is_run)
 
     def _without_value(self, option: Option, *, is_run: bool) -> OwnValue | None:
         self._judge.count()

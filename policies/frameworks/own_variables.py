@@ -41,9 +41,10 @@ def replaced(name: str, value: str, index: SettingIndex, judge: Judge) -> OwnVal
     spelled = [one for one in index.variables[name] if isinstance(one.written, Spelling)]
     is_without = name in index.lists and spelled and UNREAD not in value
     packed = "".join(value.split())
-    if not is_without or any(one.begin in packed for one in spelled):
+    likely = judge.running(spelled) or spelled
+    if not is_without or any(one.begin in packed for one in likely):
         return None
-    setting = judge.likeliest(spelled)
+    setting = likely[0]
     return OwnValue("replaced", name, shown(value), setting.framework, fix=f"Add {judge.text(setting)} to it")
 
 
@@ -54,21 +55,33 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
     if len(value) > LONGEST_LOWERED:
         yield Assigned(OwnValue("unread", name, shown(value), settings[0].framework))
         return
-    if spelled := [one for one in settings if isinstance(one.written, Spelling)]:
-        setting = judge.likeliest(spelled)
-        yield from _in_list(setting, value, judge) if setting.written.separator else _alone(setting, value, judge)
+    spelled = [one for one in settings if isinstance(one.written, Spelling)]
+    yield from _in_lists([one for one in spelled if one.written.separator], value, judge)
+    alone = [one for one in spelled if not one.written.separator]
+    likely = [_alone(one, value, judge) for one in judge.running(alone) or alone]
+    yield from [one for one in likely if one.found.verdict != "within"][:1] or likely[:1]
     for one in settings:
         if isinstance(one.written, Override) and _overrides(one.written, value):
             yield Assigned(OwnValue("overriding", name, shown(value), one.framework))
 
 
-def _alone(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
+def _in_lists(settings: list[Setting], value: str, judge: Judge) -> list[Assigned]:
+    """Judge a variable of several settings by all that may stand in it; each is lowered in what the others leave."""
+    found: list[Assigned] = []
+    for setting in settings:
+        more = list(_in_list(setting, value, judge))
+        value = next((one.lowered for one in more if one.lowered is not None), value)
+        found += more
+    return [one if one.lowered is None else Assigned(one.found, value) for one in found]
+
+
+def _alone(setting: Setting, value: str, judge: Judge) -> Assigned:
     """Judge a variable of one setting."""
     framework, written = setting
     assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
     verdict = judge.verdict_of_all(framework, written, value)
     found = OwnValue(verdict, written.name, shown(value), framework)
-    yield Assigned(found, None if judge.keeps(verdict) else judge.text(setting))
+    return Assigned(found, None if judge.keeps(verdict) else judge.text(setting))
 
 
 def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:

@@ -11,7 +11,7 @@ from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
-from policies.frameworks.own_options import judged, option_of
+from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
 from policies.frameworks.settings import SettingIndex
@@ -149,10 +149,11 @@ class Words:
     def _in_word(self, position: int, word: str) -> Iterator[OwnValue]:
         written, equals, value = word.partition("=")
         following = "" if equals else self._following(position)
-        option = option_of(written, value or following, self._index, self._judge)
-        found = judged(option, written, value or following, self._judge)
-        if found is None:
+        options = options_of(written, value or following, self._index, self._judge)
+        chosen = strictest((one, judged(one, written, value or following, self._judge)) for one in options)
+        if chosen is None:
             return
+        option, found = chosen
         if found.framework is not None and found.verdict in LOWERED:
             text = self._judge.text(option.setting)
             if following:
