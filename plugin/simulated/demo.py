@@ -206,7 +206,7 @@ def _webhook(directory: Path, policies: Path) -> Iterator[int]:
 def _plugin(directory: Path, policies: Path, *, simulate: str) -> Iterator[None]:
     options = ["--policies", str(policies), "--simulate", simulate, "--kubelet-dir", str(directory / "kubelet")]
     options += ["--state-dir", str(directory / "state"), "--cdi-dir", str(directory / _CDI_DIRECTORY)]
-    options += ["--pod-resources", str(directory / "pod-resources.sock")]
+    options += ["--pod-resources", str(directory / "pod-resources.sock"), "--lib-dir", str(directory / "lib")]
     options += ["--fit-guard", "off"]  # there is no scheduler that could send too much
     with running(directory / "plugin.log", "plugin", *options):
         yield

@@ -32,6 +32,7 @@ def let_the_scheduler_choose(directory: Path, policies: Path, *, simulate: str, 
     options += ["--kubelet-dir", str(directory / "kubelet"), "--state-dir", str(directory / "state-dra")]
     options += ["--cdi-dir", str(directory / "cdi-dra"), "--service-account", str(certs), "--node-name", _NODE]
     options += ["--policies", str(policies), "--simulate", simulate, "--allocation", "dra"]
+    options += ["--pod-resources", str(directory / "pod-resources-dra.sock"), "--lib-dir", str(directory / "lib-dra")]
     with SimulatedApiServer(store, certificate=certs / "tls.crt", key=certs / "tls.key") as api:
         address = {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(api.port)}
         log = directory / "plugin-dra.log"

@@ -12,6 +12,7 @@ class _NoTroubles:
     """A store as far as metrics ask it."""
 
     troubles = ()
+    broken_files = 0
 
     class current:  # noqa: N801 - the attribute's name
         namespaces: ClassVar[dict[str, object]] = {}
