@@ -88,6 +88,11 @@ def read_layer(file: str, text: str, problems: list[Problem], *, most: int = MOS
 
         found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults_of_constants(root))
         problems.extend(first_of(found, most))
+    if len(problems) == before and any("memory" in one.fields for one in _frameworks(root)):
+        from policies.reading.shared_names import faults_of_shared_names  # noqa: PLC0415 - likewise
+
+        found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults_of_shared_names(root))
+        problems.extend(first_of(found, most))
     if len(problems) == before:
         layer.values.update(root.value)
         layer.lines.update(_lines(root))
