@@ -15,7 +15,7 @@ from policies.host_paths import conflicts
 from policies.placement import Placement
 from policies.policy import EffectivePolicy, Policy, Source
 from policies.reading.document import DocumentError, Node, read
-from policies.reading.faults import decode_share, faults, is_section, is_valid
+from policies.reading.faults import Fault, decode_share, faults, is_section, is_valid
 from policies.reading.told import MOST_OF_A_FILE, first_of
 from policies.share import Headroom, Share
 
@@ -83,20 +83,24 @@ def read_layer(file: str, text: str, problems: list[Problem], *, most: int = MOS
     if not (model is Policy and is_valid(root.value)):
         found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults(root, model))
         problems.extend(first_of(found, most))
-    if len(problems) == before and any("constants" in one.fields for one in _frameworks(root)):
-        from policies.reading.constants import faults_of_constants  # noqa: PLC0415 - 1 MiB that most nodes do not need
-
-        found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults_of_constants(root))
-        problems.extend(first_of(found, most))
-    if len(problems) == before and any("memory" in one.fields for one in _frameworks(root)):
-        from policies.reading.shared_names import faults_of_shared_names  # noqa: PLC0415 - likewise
-
-        found = (Problem(file, fault.line, fault.field, fault.message) for fault in faults_of_shared_names(root))
+    if len(problems) == before:
+        found = (Problem(file, fault.line, fault.field, fault.message) for fault in _faults_of_frameworks(root))
         problems.extend(first_of(found, most))
     if len(problems) == before:
         layer.values.update(root.value)
         layer.lines.update(_lines(root))
     return layer
+
+
+def _faults_of_frameworks(root: Node) -> Iterator[Fault]:
+    if any("constants" in one.fields for one in _frameworks(root)):
+        from policies.reading.constants import faults_of_constants  # noqa: PLC0415 - 1 MiB that most nodes do not need
+
+        yield from faults_of_constants(root)
+    if any("memory" in one.fields for one in _frameworks(root)):
+        from policies.reading.shared_names import faults_of_shared_names  # noqa: PLC0415 - likewise
+
+        yield from faults_of_shared_names(root)
 
 
 def _frameworks(root: Node) -> list[Node]:

@@ -18,7 +18,7 @@ def faults_of_shared_names(root: Node) -> Iterator[Fault]:
     own = {framework.name for framework in cluster.frameworks}
     known = [framework for framework in BUILT_IN if framework.name not in own]
     for number, (entry, framework) in enumerate(zip(root.fields["frameworks"].items, cluster.frameworks, strict=True)):
-        for index, spelling in enumerate(framework.memory.spellings if framework.memory else ()):
+        for index, spelling in enumerate(_spellings(framework)):
             other = next((one for one in known if any(_differs(spelling, theirs) for theirs in _spellings(one))), None)
             if other is not None:
                 line = entry.fields["memory"].fields["spellings"].items[index].line
