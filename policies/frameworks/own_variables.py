@@ -23,7 +23,8 @@ class Assigned(NamedTuple):
 
 
 def in_environment(env: list[Variable], index: SettingIndex, variables: Variables, judge: Judge) -> Iterator[OwnValue]:
-    """Yield what the entries of `env` set, one by one: of equal names the last one counts."""
+    """Yield what the entries of `env` set. Of equal names the last counts, so it alone can be without the share."""
+    last = {one.name: position for position, one in enumerate(env)}
     for position, one in enumerate(env):
         name = index.variable(one.name)
         if name not in index.variables:
@@ -32,7 +33,7 @@ def in_environment(env: list[Variable], index: SettingIndex, variables: Variable
         for found, lowered in assigned(name, value, index, judge):
             change = None if lowered is None else ReplaceVariable(position, one.name, lowered)
             yield msgspec.structs.replace(found, change=change)
-        if (without := replaced(name, value, index, judge)) is not None:
+        if position == last[one.name] and (without := replaced(name, value, index, judge)) is not None:
             yield without
 
 

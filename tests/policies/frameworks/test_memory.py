@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from policies.policy_set import PolicySet
-from tests.policies.pods import container, environment, granted, mutated, only, only_container, pod, policies
+from tests.policies.pods import container, denied, environment, granted, mutated, only, only_container, pod, policies
 
 MPS = policies()
 SLICED = policies("strategy: time-slicing")
@@ -155,10 +155,21 @@ def test_pytorch_settings_are_joined_to_those_that_are_there(name: str) -> None:
     }
 
 
-def test_of_a_variable_given_twice_the_last_which_counts_is_joined() -> None:
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing"])
+def test_of_a_variable_given_twice_the_last_which_counts_is_joined(strategy: str) -> None:
     variables = [{"name": "PYTORCH_CUDA_ALLOC_CONF", "value": value} for value in ("a:1", "b:2")]
-    after = only_container(mutated(pod("0.2", container(image="pytorch/pytorch:2.10.0", env=variables))))
-    assert "per_process_memory_fraction:0.2" in environment(after)["PYTORCH_CUDA_ALLOC_CONF"]
+    by = policies(f"strategy: {strategy}")
+    after = mutated(pod("0.2", container(image="pytorch/pytorch:2.10.0", env=variables)), by)
+    assert "per_process_memory_fraction:0.2" in environment(only_container(after))["PYTORCH_CUDA_ALLOC_CONF"]
+    assert mutated(after, by) == after
+
+
+def test_of_a_variable_given_twice_the_last_which_counts_is_held_to_the_share() -> None:
+    variables = [
+        {"name": "PYTORCH_CUDA_ALLOC_CONF", "value": value} for value in ("per_process_memory_fraction:0.1", "b:2")
+    ]
+    on = pod("0.2", container(image="pytorch/pytorch:2.10.0", env=variables))
+    assert 'is set to "b:2", without the share' in denied(on, policies("strategy: time-slicing")).message
 
 
 def test_pytorch_settings_that_are_a_reference_are_left_and_warned_about() -> None:
