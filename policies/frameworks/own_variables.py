@@ -107,7 +107,8 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
         items[place] = judge.text(setting)
     if too_much:
         rewritten = written.separator.join(items)
-        lowered = None if "$" in rewritten else rewritten  # it would be expanded once more
+        is_kept = "$" in rewritten or len(rewritten) > LONGEST_LOWERED  # it would be expanded once more, or not read
+        lowered = None if is_kept else rewritten
         first = next(iter(too_much.values()))
         yield Assigned(OwnValue(first, written.name, shown(value), framework), lowered)
     elif verdicts:

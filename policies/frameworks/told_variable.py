@@ -59,9 +59,8 @@ def _setting(name: str) -> re.Pattern[str]:
 
 
 def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> Told:
-    value = held.value or ""
-    if len(value) > LONGEST_LOWERED:
-        return Told(warning=f"{spelling.name} is too long, so {wanted.text(spelling)} could not be added to it")
-    kept = [part for part in value.split(spelling.separator) if part]
+    kept = [part for part in (held.value or "").split(spelling.separator) if part]
     value = spelling.separator.join([*kept, wanted.text(spelling)])
+    if len(value) > LONGEST_LOWERED:  # the next review would not read it
+        return Told(warning=f"{spelling.name} is too long, so {wanted.text(spelling)} could not be added to it")
     return Told((ReplaceVariable(index, spelling.name, value),))

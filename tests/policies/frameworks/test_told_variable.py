@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from policies.frameworks.own_variables import LONGEST_LOWERED
 from policies.grant import Denied
 from tests.policies.pods import container, decided, granted, mutated, only_container, pod, policies
 
@@ -151,3 +152,22 @@ def test_a_share_under_one_name_alone_is_denied_under_time_slicing(names: tuple[
 def test_settings_of_an_image_that_is_told_no_share_are_left_alone(by: Any) -> None:
     on = pod("0.2", container(image="x/y", command=["python", "t.py"], env=[{"name": C, "value": EXPANDABLE}]))
     assert only_container(mutated(on, by))["env"] == [{"name": C, "value": EXPANDABLE}]
+
+
+@BOTH
+@pytest.mark.parametrize("length", [LONGEST_LOWERED - len(SHARE) - 1, LONGEST_LOWERED - len(SHARE), LONGEST_LOWERED])
+def test_a_value_is_made_no_longer_than_what_the_next_review_reads(length: int, by: Any) -> None:
+    on = words("python", "t.py", env=[{"name": C, "value": "a" * length}])
+    after = mutated(on, by)
+    (variable,) = only_container(after)["env"]
+    assert (SHARE in variable["value"]) == (length + len(SHARE) < LONGEST_LOWERED)
+    assert mutated(after, by) == after
+
+
+@BOTH
+def test_a_value_that_cannot_be_lowered_within_that_is_denied(by: Any) -> None:
+    short = "per_process_memory_fraction:1"
+    env = [{"name": C, "value": f"{'a' * (LONGEST_LOWERED - len(short) - 1)},{short}"}]
+    decision = decided(words("python", "t.py", env=env), by)
+    assert isinstance(decision, Denied)
+    assert decision.deny.code == "MemoryArgumentAboveShare"
