@@ -1,7 +1,7 @@
 """What a framework's memory setting is: the shape of the catalogue's entries, also in `_cluster.yaml`."""
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -15,13 +15,23 @@ from policies.contract import (
 )
 from policies.form import Section, form
 
+_IMAGE: Final = "a glob for the end of an image's name, without its tag"
+OptionName = Annotated[  # of one letter, such as `-m` and `-c`, everybody has them
+    str, form("an option of two letters or more", "--gpu-fraction", pattern=r"--?[A-Za-z][A-Za-z0-9_-]+")
+]
+Shortest = Annotated[
+    str | None, Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it.")
+]
+Separator = Annotated[
+    str, form("a comma or a semicolon", ",", pattern="[,;]?"), Meta(description="Between the settings of a variable.")
+]
 VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
 
 
 class Spelling(Section, frozen=True, kw_only=True):
     """One way to write a memory setting: exactly one of `argument` and `variable`."""
 
-    argument: Annotated[str, form("an option", "--memory", pattern=r"--?[A-Za-z][A-Za-z0-9_-]*")] | None = None
+    argument: OptionName | None = None
     variable: VariableName | None = None
     value: Annotated[
         str,
@@ -32,18 +42,17 @@ class Spelling(Section, frozen=True, kw_only=True):
         ),
         Meta(description="The value, with exactly one of {fraction} (0.2), {percent} (20), {percentLeft} (80, whole)."),
     ] = "{fraction}"
-    separator: Annotated[
-        str, Meta(description="Between the settings, if the variable holds several.", max_length=1, examples=[","])
-    ] = ""
-    shortest: Annotated[
-        str | None,
-        Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it."),
-    ] = None
+    separator: Separator = ""
+    shortest: Shortest = None
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
         if (self.argument is None) == (self.variable is None):
             raise ValueError("expected one of argument and variable: give exactly one")
+        if self.value != self.value.strip():
+            raise ValueError("value begins or ends with a space, which no program hands on: remove it")
+        if self.separator and (self.argument is not None or self.separator in self.value):
+            raise ValueError("separator is what stands between the settings in a variable, and in none: correct it")
         _check_memory_variable(self.variable or "")
 
     @property
@@ -89,12 +98,9 @@ def _parts(value: str) -> tuple[str, str, str]:
 class Override(Section, frozen=True, kw_only=True):
     """A setting under which a framework takes memory without regard to its fraction: `argument` or `variable`."""
 
-    argument: Annotated[str, form("an option", "--memory-bytes", pattern=r"--?[A-Za-z][A-Za-z0-9_-]*")] | None = None
+    argument: OptionName | None = None
     variable: VariableName | None = None
-    shortest: Annotated[
-        str | None,
-        Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it."),
-    ] = None
+    shortest: Shortest = None
     general: Annotated[
         bool,
         Meta(
@@ -105,9 +111,7 @@ class Override(Section, frozen=True, kw_only=True):
     begins: Annotated[
         str, Meta(description="What it begins with, if the variable holds several settings.", examples=["backend:"])
     ] = ""
-    separator: Annotated[
-        str, Meta(description="Between the settings, if the variable holds several.", max_length=1, examples=[","])
-    ] = ""
+    separator: Separator = ""
     harmless: Annotated[
         tuple[str, ...],
         Meta(description="The values under which the fraction still counts.", examples=[["native"]]),
@@ -205,7 +209,7 @@ class Framework(Section, frozen=True, kw_only=True):
         ),
     ]
     images: Annotated[
-        tuple[Annotated[str, form("a glob without spaces", "vllm-openai", pattern=r"\S+")], ...],
+        tuple[Annotated[str, form(_IMAGE, "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+")], ...],
         Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
     ] = ()
     version_images: Annotated[

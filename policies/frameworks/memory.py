@@ -15,6 +15,7 @@ from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Framework, Memory
 from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_values import OwnValues
+from policies.frameworks.settings import canonical
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
 
@@ -160,7 +161,10 @@ def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalo
 
 
 def _is_setting(one: OwnValue, framework: Framework) -> bool:
-    return one.framework is framework and _sets(one)
+    """Whether it is one of this framework, maybe by a name that another one has for the same."""
+    spellings = framework.memory.spellings if framework.memory else ()
+    names = (canonical(spelling.name) for spelling in spellings if not spelling.separator)
+    return _sets(one) and (one.framework is framework or canonical(one.name) in names)
 
 
 def _sets(one: OwnValue) -> bool:

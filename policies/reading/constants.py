@@ -13,7 +13,7 @@ from policies.frameworks.budget import Budget
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import Allowance
-from policies.frameworks.framework import Constant
+from policies.frameworks.framework import Constant, Spelling
 from policies.frameworks.judge import OwnValue
 from policies.frameworks.memory import Wish, advise
 from policies.pod import Container, Variable
@@ -30,7 +30,7 @@ def faults_of_constants(root: Node) -> Iterator[Fault]:
     for number, (entry, framework) in enumerate(zip(root.fields["frameworks"].items, cluster.frameworks, strict=True)):
         for index, constant in enumerate(framework.constants):
             said = (_fault(constant, strategy, catalogue) for strategy in constant.strategies)
-            if message := next(filter(None, said), ""):
+            if message := next(filter(None, said), "") or _fault_of_name(constant, catalogue):
                 line = entry.fields["constants"].items[index].line
                 yield Fault(f"frameworks[{number}].constants[{index}]", line, message)
 
@@ -44,6 +44,13 @@ def _fault(constant: Constant, strategy: VgpuStrategy, catalogue: Catalogue) -> 
     except DeniedError:
         return f"{constant.variable} is longer than what is read of a pod: write less, or put it into the image"
     return next(filter(None, (_fault_of(one, strategy) for one in own)), "")
+
+
+def _fault_of_name(constant: Constant, catalogue: Catalogue) -> str:
+    """Say that the share is told by the variable too, if it is: a container has one value of it."""
+    settings = catalogue.settings.variables.get(catalogue.settings.variable(constant.variable), ())
+    who = next((one.framework.name for one in settings if isinstance(one.written, Spelling)), "")
+    return f"{who} is told its share by {constant.variable}, which has one value: put it into the image" if who else ""
 
 
 def _fault_of(one: OwnValue, strategy: VgpuStrategy) -> str:

@@ -97,7 +97,7 @@ def _faults_of_frameworks(root: Node) -> Iterator[Fault]:
         from policies.reading.constants import faults_of_constants  # noqa: PLC0415 - 1 MiB that most nodes do not need
 
         yield from faults_of_constants(root)
-    if any("memory" in one.fields for one in _frameworks(root)):
+    if any("memory" in one.fields or "optionPrefixes" in one.fields for one in _frameworks(root)):
         from policies.reading.shared_names import faults_of_shared_names  # noqa: PLC0415 - likewise
 
         yield from faults_of_shared_names(root)

@@ -85,7 +85,7 @@ def _values(field: dict[str, Any]) -> str:
     if field["type"] == "integer" and "minimum" in field:
         return f"{field['minimum']} to {field['maximum']}"
     most = field.get("maxLength")
-    longest = f" of at most {most} character{'s' if most > 1 else ''}" if most else ""
+    longest = f" of at most {most} characters" if most else ""
     examples = ", ".join(f'`"{example}"`' for example in field.get("examples", ()))
     return f"{_TYPES[field['type']]}{longest}{', such as ' if examples else ''}{examples}"
 

@@ -6,7 +6,7 @@ import pytest
 
 from policies.errors import Problem
 from policies.reading.layers import read_layer
-from tests.policies.pods import container, denied, environment, mutated, only_container, pod, policies
+from tests.policies.pods import container, denied, environment, granted, mutated, only_container, pod, policies
 
 VLLM = "vllm/vllm-openai:v0.11.0"
 SHARED = "PYTORCH_CUDA_ALLOC_CONF"
@@ -55,6 +55,103 @@ def test_so_it_is_of_two_entries_and_not_of_one_that_replaces_the_other() -> Non
     assert problem.field == "frameworks[1].memory.spellings[0]"
     instead = '{argument: --gpu-memory-utilization, value: "{percent}"}'
     assert problems_of(f"frameworks: [{entry(instead).replace('name: acme', 'name: vllm')}]") == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "field", "told"),
+    [
+        (
+            "spellings: [{argument: --acme}], overriddenBy: [{argument: --gpu_memory-utilization, source: s}]",
+            "overriddenBy[0]",
+            "vllm has --gpu_memory-utilization too",
+        ),
+        (
+            "spellings: [{argument: --acme}], overriddenBy: [{variable: XLA_PYTHON_CLIENT_MEM_FRACTION, source: s}]",
+            "overriddenBy[0]",
+            "jax has XLA_PYTHON_CLIENT_MEM_FRACTION too",
+        ),
+        (
+            f"spellings: [{{argument: --acme}}], overriddenBy: [{{variable: {SHARED}, source: s}}]",
+            "overriddenBy[0]",
+            f"pytorch has {SHARED} too",
+        ),
+        ("spellings: [{argument: --kv-cache-memory-bytes}]", "spellings[0]", "vllm has --kv-cache-memory-bytes too"),
+        (
+            "spellings: [{argument: --acme}, {argument: --acme, value: '{percent}'}]",
+            "spellings[1]",
+            "this entry has --acme for a value of another form",
+        ),
+        (
+            "spellings: [{argument: --acme}], overriddenBy: [{argument: --acme, source: s}]",
+            "overriddenBy[0]",
+            "this entry has --acme too",
+        ),
+        (
+            (
+                "spellings: [{argument: --acme}], overriddenBy: [{variable: X, begins: a, separator: ';', source: s}, "
+                "{variable: X, begins: b, source: s}]"
+            ),
+            "overriddenBy[1]",
+            "this entry has X with another separator",
+        ),
+    ],
+)
+def test_a_memory_setting_and_what_overrides_one_have_no_name_in_common(memory: str, field: str, told: str) -> None:
+    text = f"frameworks: [{{name: acme, images: [acme/torch], source: s, memory: {{{memory}}}}}]"
+    (problem,) = problems_of(text)
+    assert problem.field == f"frameworks[0].memory.{field}"
+    assert problem.message.startswith(told)
+
+
+def test_of_a_variable_of_several_settings_one_may_override_another() -> None:
+    memory = (
+        f'spellings: [{{variable: {SHARED}, value: "acme:{{fraction}}", separator: ","}}], overriddenBy: '
+        f'[{{variable: {SHARED}, begins: "acme_pool:", separator: ",", source: s}}]'
+    )
+    assert problems_of(f"frameworks: [{{name: acme, images: [acme/torch], source: s, memory: {{{memory}}}}}]") == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "field", "told"),
+    [
+        (
+            "optionPrefixes: [acme_], memory: {spellings: [{argument: --acme}, {variable: acme_gpu_fraction}]}",
+            "memory.spellings[1]",
+            "what begins like acme_gpu_fraction is read in capitals, by optionPrefixes: write acme_GPU_FRACTION",
+        ),
+        (
+            "optionPrefixes: [FLAGS_]",
+            "optionPrefixes[0]",
+            "paddlepaddle has FLAGS_fraction_of_gpu_memory_to_use, which begins so and is not in capitals",
+        ),
+    ],
+)
+def test_no_variable_is_hidden_by_the_names_that_are_read_in_capitals(entry: str, field: str, told: str) -> None:
+    (problem,) = problems_of(f"frameworks: [{{name: acme, source: s, {entry}}}]")
+    assert problem.field == f"frameworks[0].{field}"
+    assert problem.message.startswith(told)
+    assert problems_of("frameworks: [{name: acme, source: s, optionPrefixes: [ACME_, OPTION_]}]") == []
+
+
+SAME = (
+    "frameworks: [{name: my-vllm, images: [acme/llm], imageTakesArguments: true, source: s, "
+    "memory: {spellings: [{argument: --gpu_memory_utilization}]}}]"
+)
+
+
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing"])
+@pytest.mark.parametrize(("image", "named"), [("acme/llm:1", None), ("mine:1", "vllm"), ("mine:1", None)])
+def test_a_value_within_the_share_stays_where_an_image_is_added_by_an_entry_of_its_own(
+    image: str, named: str | None, strategy: str
+) -> None:
+    by = policies(f"strategy: {strategy}", SAME)
+    annotations = {"gpu-share.dev/framework": named} if named else {}
+    own = container(image=image, command=["vllm", "serve", "m"], args=["--gpu-memory-utilization=0.18"])
+    on = pod("0.2", own, annotations=annotations)
+    assert only_container(mutated(on, by))["args"] == own["args"]
+    assert granted(on, by).warnings == ()
+    text = pod("0.2", container(image=image, command=["sh", "-c", "vllm serve m --gpu-memory-utilization 0.18"]))
+    assert granted(text, by).warnings == ()
 
 
 @pytest.mark.parametrize("unit", ["percent", "percentLeft"])

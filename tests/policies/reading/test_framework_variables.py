@@ -74,3 +74,10 @@ def test_each_constant_is_a_problem_of_its_own() -> None:
         (8, "frameworks[0].constants[1]"),
         (9, "frameworks[0].constants[2]"),
     ]
+
+
+@pytest.mark.parametrize("variable", ["PYTORCH_CUDA_ALLOC_CONF", "JAX_PJRT_CLIENT_CREATE_OPTIONS"])
+def test_a_constant_takes_no_variable_by_which_a_share_is_told(variable: str) -> None:
+    (problem,) = problems_of(constant(variable, "expandable_segments:True"))
+    assert problem.field == "frameworks[0].constants[0]"
+    assert problem.message.endswith(f"is told its share by {variable}, which has one value: put it into the image")

@@ -136,12 +136,12 @@ def test_a_fault_is_reported_with_line_field_and_what_was_expected(
         ('frameworks: [{name: x, source: s, images: [""]}]', "frameworks[0].images[0]", ""),
         ("frameworks: [{name: x, source: s, memory: {spellings: []}}]", "frameworks[0].memory.spellings", ""),
         (
-            "frameworks: [{name: x, source: s, memory: {spellings: [{argument: --a, variable: A}]}}]",
+            "frameworks: [{name: x, source: s, memory: {spellings: [{argument: --aa, variable: A}]}}]",
             "frameworks[0].memory.spellings[0]",
             "expected one of argument and variable: give exactly one",
         ),
         (
-            "frameworks: [{name: x, source: s, memory: {spellings: [{argument: --a, value: '1'}]}}]",
+            "frameworks: [{name: x, source: s, memory: {spellings: [{argument: --aa, value: '1'}]}}]",
             "frameworks[0].memory.spellings[0].value",
             "",
         ),

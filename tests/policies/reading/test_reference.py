@@ -38,7 +38,7 @@ def test_a_row_says_values_and_default(model: Model, field: str, values: str, de
 
 @pytest.mark.parametrize(
     ("model", "field", "longest"),
-    [("Cluster", "mps.pipeDirectory", "46 characters"), ("Framework", "memory.spellings[].separator", "1 character")],
+    [("Cluster", "mps.pipeDirectory", "46 characters"), ("Framework", "name", "63 characters")],
 )
 def test_a_row_says_how_long_a_text_may_be(model: Model, field: str, longest: str) -> None:
     values = _row(model, field)[1]

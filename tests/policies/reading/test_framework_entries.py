@@ -1,0 +1,48 @@
+"""What an entry of `frameworks` in `_cluster.yaml` cannot say, since it would be found in no pod, or in every one."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policies.reading.layers import read_layer
+
+if TYPE_CHECKING:
+    from policies.errors import Problem
+
+SPELLING = "memory.spellings[0]"
+
+
+@pytest.mark.parametrize(
+    ("entry", "field", "told"),
+    [
+        ("images: ['a/b:1']", "images[0]", "without its tag"),
+        ("images: [/b]", "images[0]", "without its tag"),
+        ("memory: {spellings: [{argument: -m}]}", f"{SPELLING}.argument", "two letters or more"),
+        ("memory: {spellings: [{variable: A, separator: ' '}]}", f"{SPELLING}.separator", "a comma or a semicolon"),
+        (
+            "memory: {spellings: [{argument: --aa}], overriddenBy: [{variable: A, separator: ':', source: s}]}",
+            "memory.overriddenBy[0].separator",
+            "a comma or a semicolon",
+        ),
+        ("memory: {spellings: [{argument: --aa, separator: ','}]}", f"{SPELLING}.separator", "in a variable"),
+        (
+            "memory: {spellings: [{variable: A, value: 'a,b={fraction}', separator: ','}]}",
+            f"{SPELLING}.separator",
+            "in a variable",
+        ),
+        ("memory: {spellings: [{variable: A, value: ' {fraction}'}]}", f"{SPELLING}.value", "with a space"),
+    ],
+)
+def test_what_would_be_found_nowhere_or_everywhere_is_a_fault(entry: str, field: str, told: str) -> None:
+    problems: list[Problem] = []
+    read_layer("_cluster.yaml", f"frameworks: [{{name: x, source: s, {entry}}}]", problems)
+    (problem,) = problems
+    assert problem.field == f"frameworks[0].{field}"
+    assert told in problem.message
+
+
+@pytest.mark.parametrize("image", ["vllm-openai", "host:5000/acme/llm", "acme/*", "*", "[a-z]/b"])
+def test_an_image_is_the_end_of_a_name_or_all_of_it(image: str) -> None:
+    problems: list[Problem] = []
+    read_layer("_cluster.yaml", f"frameworks: [{{name: x, source: s, images: ['{image}']}}]", problems)
+    assert problems == []
