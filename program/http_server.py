@@ -21,6 +21,7 @@ from io import BytesIO
 from threading import BoundedSemaphore, Lock
 from typing import Any, Final
 
+from program.listening import family_and_host, written
 from program.threads import start_beside
 
 DEADLINE_SECONDS: Final = 5.0
@@ -78,12 +79,12 @@ def serve_beside(bind: tuple[str, int] | None, routes: Routes, *, what: str) -> 
     try:
         server = HttpServer(bind, routes)
     except OSError as error:
-        reason = f"{bind[0]}:{bind[1]}: {error.strerror or error}: give another address or port"
+        reason = f"{written(*bind)}: {error.strerror or error}: give another address or port"
         _log.warning("%s not served", what, extra={"reason": reason})
         return None
     server.start()
-    host, port = server.server_address[:2]
-    _log.info("%s served", what, extra={"address": f"http://{host!s}:{port}", "paths": sorted(routes)})
+    address = f"http://{written(*server.server_address[:2])}"
+    _log.info("%s served", what, extra={"address": address, "paths": sorted(routes)})
     return server
 
 
@@ -102,12 +103,12 @@ class HttpServer(socketserver.ThreadingTCPServer):
         Raises:
             OSError: If the address is taken, or not ours.
         """
-        self.address_family = socket.AF_INET6 if ":" in bind[0] else socket.AF_INET
+        self.address_family, host = family_and_host(bind[0])
         self.routes = routes
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
         self._open: dict[Any, None] = {}  # connections, in their order
         self._next_seconds = 0.0  # on the monotonic clock: when one more would be on time
-        super().__init__(bind, _Handler)
+        super().__init__((host, bind[1]), _Handler)
 
     @property
     def port(self) -> int:

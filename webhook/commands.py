@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @policies_option
 @option("--cert", required=True, type=FILE, help="Serving certificate and its chain, PEM.")
 @option("--key", required=True, type=FILE, help="Private key of the certificate, PEM.")
-@option("--bind", default="0.0.0.0:8443", metavar="HOST:PORT", help="Address and port.")
+@option("--bind", default="[::]:8443", metavar="HOST:PORT", help="Address and port.")
 @option("--workers", default=1, type=click.IntRange(1, 16), help="Number of worker processes.")
 @metrics_option
 def webhook(

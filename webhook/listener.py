@@ -7,6 +7,7 @@ import struct
 from contextlib import suppress
 from typing import Final
 
+from program.listening import ALL_HOSTS, family_and_host
 from webhook import settings as limits
 from webhook.settings import Settings, StartError
 
@@ -31,9 +32,10 @@ def listen(settings: Settings) -> socket.socket:
         StartError: If the address is malformed, unknown, not ours or taken.
     """
     host, port = settings.address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family, host = family_and_host(host)
+    is_of_both = host == ALL_HOSTS
     try:
-        made = socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=host == "::")
+        made = socket.create_server((host, port), family=family, backlog=limits.BACKLOG, dualstack_ipv6=is_of_both)
     except OSError as error:
         reason = error.strerror or str(error)
         raise StartError(

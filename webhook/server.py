@@ -17,6 +17,7 @@ from policies.errors import PolicyError
 from policies.reading.store import PolicyStore
 from program import metrics
 from program.http_server import Answer, HttpServer, serve_beside
+from program.listening import written
 from program.log import JsonHandler, lines_lost, start_logging
 from webhook import settings as limits
 from webhook.app import Application
@@ -166,17 +167,16 @@ class Server(BaseApplication):  # type: ignore[misc] # gunicorn is published wit
         }
 
     def _when_ready(self, arbiter: Any) -> None:
-        host, port = arbiter.LISTENERS[0].getsockname()[:2]
-        log.info("serving", extra=self._effective(f"[{host}]" if ":" in host else host, port))
+        log.info("serving", extra=self._effective(written(*arbiter.LISTENERS[0].getsockname()[:2])))
         routes = {"/metrics": lambda _query: self._metrics()}
         self._scraped = serve_beside(self._settings.metrics_bind, routes, what="metrics")
         # What is there now stays: a collection in a worker would copy its pages.
         gc.collect()
         gc.freeze()
 
-    def _effective(self, host: str, port: int) -> dict[str, object]:
+    def _effective(self, address: str) -> dict[str, object]:
         return {
-            "address": f"https://{host}:{port}",
+            "address": f"https://{address}",
             "workers": self._settings.workers,
             "policies": str(self._settings.policies),
             "certificate": str(self._settings.cert),

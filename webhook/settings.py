@@ -40,7 +40,7 @@ class Settings:
     policies: Path
     cert: Path
     key: Path
-    bind: str = "0.0.0.0:8443"
+    bind: str = "[::]:8443"
     workers: int = 1
     metrics_bind: tuple[str, int] | None = None  # address of /metrics; None serves none
 

@@ -227,7 +227,7 @@ def test_ports_agree_from_the_webhook_configuration_to_the_process() -> None:
             "port": port["port"],
         }
     assert port["targetPort"] == opened["name"]
-    assert environment["GPU_SHARE_BIND"] == f"0.0.0.0:{opened['containerPort']}"
+    assert environment["GPU_SHARE_BIND"] == f"[::]:{opened['containerPort']}"
     assert environment["GPU_SHARE_METRICS_BIND"].rpartition(":")[2] == str(metrics["containerPort"])
     (of_all,), (of_scrapers,) = (
         rule["ports"] for rule in named("NetworkPolicy", "gpu-share-webhook")["spec"]["ingress"]

@@ -212,5 +212,5 @@ def test_who_asks_for_the_state_has_to_know_the_uid_of_the_pod(name: tuple[str, 
     variables = {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
     ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
     assert variables["GPU_SHARE_POD_UID"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
-    assert variables["GPU_SHARE_METRICS_BIND"] == f"0.0.0.0:{ports['metrics']}"
-    assert variables["GPU_SHARE_STATE_BIND"] == f"0.0.0.0:{ports['state']}"
+    assert variables["GPU_SHARE_METRICS_BIND"] == f"[::]:{ports['metrics']}"
+    assert variables["GPU_SHARE_STATE_BIND"] == f"[::]:{ports['state']}"

@@ -191,6 +191,22 @@ def test_an_address_that_is_taken_is_logged_and_costs_nothing_else(
     assert f"127.0.0.1:{server.port}: Address already in use" in vars(record)["reason"]
 
 
+@pytest.mark.parametrize(("has_both", "callers"), [(True, ["127.0.0.1", "[::1]"]), (False, ["127.0.0.1"])])
+def test_all_hosts_are_those_of_both_families_as_far_as_the_system_has_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, has_both: bool, callers: list[str]
+) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: has_both)
+    caplog.set_level("INFO")
+    server = serve_beside(("::", 0), ROUTES, what="metrics")
+    assert server is not None
+    (record,) = caplog.records
+    assert vars(record)["address"].startswith("http://[::]:") == has_both
+    for host in callers:
+        with urllib.request.urlopen(f"http://{host}:{server.port}/metrics", timeout=5) as answer:
+            assert answer.read() == b"up 1\n"
+    server.close()
+
+
 def test_nothing_is_served_without_an_address() -> None:
     assert serve_beside(None, ROUTES, what="metrics") is None
 

@@ -1,0 +1,19 @@
+"""The host that a server listens on: `::` is all hosts of both families, as far as the system has them."""
+
+import socket
+from typing import Final
+
+ALL_HOSTS: Final = "::"
+_ALL_HOSTS_OF_IPV4: Final = "0.0.0.0"  # noqa: S104 - who asks for all of both wants all of one
+
+
+def family_and_host(host: str) -> tuple[socket.AddressFamily, str]:
+    """Return the address family of *host*, and the host to listen on: of a system without IPv6, `::` is all of IPv4."""
+    if host == ALL_HOSTS and not socket.has_dualstack_ipv6():
+        host = _ALL_HOSTS_OF_IPV4
+    return socket.AF_INET6 if ":" in host else socket.AF_INET, host
+
+
+def written(host: object, port: int) -> str:
+    """Write an address as HOST:PORT, a host of IPv6 in brackets."""
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
