@@ -196,6 +196,9 @@ class PodSpec(_Part, frozen=True, kw_only=True):
     host_ipc: bool = msgspec.field(default=False, name="hostIPC")
     scheduler_name: Shown = Shown("")
     volumes: tuple[Volume, ...] = ()
+    priority: int | None = None
+    priority_class_name: Shown = Shown("")
+    preemption_policy: Shown = Shown("")
 
 
 class NotRunning(_Part, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Checks of the pods with a share: which wait or failed, and which can take more than their share."""
 
+from collections import Counter
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -86,6 +87,28 @@ def _does_not_fit(on: Installation, kind: _Kind, smallest: int) -> str:
     )
 
 
+def priorities(on: Installation) -> Verdict:
+    """See that no pod with a share evicts others in vain: of nodes with several GPUs the scheduler sees sums."""
+    numbers = (Counter(gpu.resource for gpu in node.gpus) for node in on.seen.nodes)
+    several = {resource for number in numbers for resource, gpus in number.items() if gpus > 1}
+    found: dict[str, str] = {}  # by priority class, of which one pod is enough
+    for resource in sorted(several - {""}):
+        granted = [one for one in on.seen.pods if one.grant is not None and one.grant.resource == resource]
+        pods = [one for one in granted if one.phase in ("Pending", "Running")]
+        least = min(pods, key=_priority, default=None)
+        for one in pods:
+            spec = one.pod.spec
+            if least and _priority(one) > _priority(least) and spec.preemption_policy != "Never":
+                by = spec.priority_class_name or f"priority {_priority(one)}"
+                told = f"{_name(one)} may evict {_name(least)}, and what that frees may be too little on any one GPU"
+                found.setdefault(by, f"{by}: {told}")
+    return warn(*cut([*found.values()]), hint="preemptionPolicy: Never in the PriorityClass, or let DRA choose the GPU")
+
+
+def _priority(pod: SeenPod) -> int:
+    return pod.pod.spec.priority or 0
+
+
 def numbers(on: Installation) -> Verdict:
     """See that no pod waits with a grant of an earlier vgpusPerGpu: it would get as many vGPUs of the one of now."""
     if missing := not_seen(on, "policies"):
@@ -166,6 +189,13 @@ WORKLOADS: Final = (
         says="what waits would fit on one GPU",
         page="troubleshooting.md#fragmentation",
         judge=fits,
+        rests_on=(SHARED_PODS, STATES),
+    ),
+    Check(
+        name="evictions-help",
+        says="no pod with a share evicts others in vain",
+        page="operations.md#pods-with-priorities",
+        judge=priorities,
         rests_on=(SHARED_PODS, STATES),
     ),
     Check(

@@ -22,7 +22,8 @@ def largest_held(
     """
     Say how much of each GPU its largest container holds, by UUID; None where that is not known.
 
-    A vGPU that was allocated by an earlier number is that part of its GPU still. *checkpoint* has what the kubelet does
+    A vGPU that was allocated by an earlier number is that part of its GPU still. Of devices of DRA a container has one,
+    also where several are named for it, with those of its pod's init containers. *checkpoint* has what the kubelet does
     not name, too: what an init container holds is counted with all that its pod has on the GPU.
     """
     of_init: dict[str, Fraction] | None = {}
@@ -37,7 +38,7 @@ def largest_held(
         own, per_gpu = cluster.own_parts(device), cluster.parts(MPS, device)
         held = (
             _part_of_vgpus(tenant.vgpus_on(gpu.uuid), known, own)
-            + sum((part_of_size(milli, per_gpu) for milli in tenant.sizes_on(gpu.uuid)), Fraction(0))
+            + max((part_of_size(milli, per_gpu) for milli in tenant.sizes_on(gpu.uuid)), default=Fraction(0))
             for tenant in tenants
         )
         largest[gpu.uuid] = max(largest[gpu.uuid], *held, Fraction(0))

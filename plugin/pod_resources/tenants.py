@@ -11,9 +11,10 @@ import grpc
 
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId, label_of
+from plugin.pod_resources.claimed import claimed
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.sockets import target
-from policies.contract import DRIVER, MILLI_PER_GPU
+from policies.contract import MILLI_PER_GPU
 
 _log = logging.getLogger(__name__)
 
@@ -127,11 +128,11 @@ def read_tenants(
             pod=pod.name,
             container=container.name,
             vgpus=tuple(sorted(vgpus)),
-            devices=_devices(container),
+            devices=devices,
             resources=vgpus,
         )
         for pod in answer.pod_resources
-        for container in pod.containers
+        for container, devices in zip(pod.containers, claimed(pod.containers), strict=True)
         for vgpus in (_vgpus(container, resources),)
     )
     return tuple(tenant for tenant in tenants if tenant.vgpus or tenant.devices)
@@ -142,11 +143,6 @@ def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> 
     ours = (devices for devices in container.devices if devices.resource_name in resources)
     named = ((VGpuId.parse(text), devices.resource_name) for devices in ours for text in devices.device_ids)
     return {vgpu: resource for vgpu, resource in named if vgpu}
-
-
-def _devices(container: api_pb2.ContainerResources) -> tuple[str, ...]:
-    given = (one for dynamic in container.dynamic_resources for one in dynamic.claim_resources)
-    return tuple(sorted(one.device_name for one in given if one.driver_name == DRIVER))
 
 
 class Tenancy:

@@ -69,7 +69,8 @@ def test_the_services_are_found_under_the_kubelets_names() -> None:
         ("ContainerResources", {"name": 1, "devices": 2, "dynamic_resources": 5}),
         ("ContainerDevices", {"resource_name": 1, "device_ids": 2}),
         ("DynamicResource", {"claim_resources": 4}),
-        ("ClaimResource", {"driver_name": 2, "pool_name": 3, "device_name": 4}),
+        ("ClaimResource", {"cdi_devices": 1, "driver_name": 2, "pool_name": 3, "device_name": 4}),
+        ("CDIDevice", {"name": 1}),
     ],
 )
 def test_the_field_numbers_of_pod_resources_are_the_kubelets(message: str, fields: dict[str, int]) -> None:

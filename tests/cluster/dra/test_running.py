@@ -20,6 +20,7 @@ from tests.cluster.installation import DRA, MOVING, VGPU, Installation
 from tests.cluster.node import Kubelet, Node
 from tests.cluster.pods import Place, container, pod
 from tests.cluster.test_kinds import has_a_share
+from tests.cluster.view import shown
 
 
 def test_a_share_that_fits_on_no_gpu_waits_and_no_pod_fails(here: Place) -> None:
@@ -56,6 +57,15 @@ def test_init_and_app_containers_and_sidecars_have_a_device_each(here: Place) ->
         "bare": None,
     }
     assert found["bare"]["NVIDIA_VISIBLE_DEVICES"] == "void"
+    gpu = gpu_of(here, "model")
+
+    def parts() -> dict[str, int]:
+        of_gpu = [one for node in shown("top")["nodes"] for one in node["gpus"] if one["uuid"] == gpu]
+        seen = {one["container"]: one["parts"] for one in of_gpu[0]["tenants"] if one["namespace"] == here.name}
+        return {**seen, "of all": of_gpu[0]["granted"]} if seen else {}
+
+    # The kubelet names no init container, so what it had is counted as the first other one's.
+    eventually(lambda: parts() == {"side": 400, "main": 200, "of all": 600}, what="top shows the parts of each")
 
 
 def test_a_quota_counts_a_size(here: Place) -> None:

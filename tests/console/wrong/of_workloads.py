@@ -21,6 +21,14 @@ def sliced(*arguments: str) -> Installation:
     return installation(seen(**nodes(state(shared, gpu(index=1), on="gpu-0")), **pods(started)))
 
 
+def prioritised(policy: str, *, priority: int = 10, gpus: int = 2) -> Installation:
+    """Pods of two priorities on a node with several GPUs."""
+    first, late = pod("first", "0.6"), pod("late", "0.4")
+    first["spec"] |= {"priority": priority, "priorityClassName": "urgent", "preemptionPolicy": policy}
+    node = nodes(state(*(gpu(index=index) for index in range(gpus)), on="gpu-0"))
+    return installation(seen(**node, **pods(first, late)))
+
+
 WRONG: list[Wrong] = [
     (
         "pods-run",
@@ -37,6 +45,12 @@ WRONG: list[Wrong] = [
     ("pods-admitted", "warning", "team-vision/ReplicaSet/r", lambda: installation(seen(denials=(DENIAL,)))),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share that fits is 0.3", fragmented),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share", lambda: fragmented(hidden=2)),
+    (
+        "evictions-help",
+        "warning",
+        "urgent: team-vision/first may evict team-vision/late, and what that frees may be too little on any one GPU",
+        lambda: prioritised("PreemptLowerPriority"),
+    ),
     (
         "numbers-agree",
         "warning",

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import grpc
@@ -126,3 +127,61 @@ def test_a_kubelet_that_lists_the_pod_that_asks_has_said_who_holds_what(director
     with kubelet(directory / "kubelet.sock", both):
         (tenant,) = read_tenants(directory / "kubelet.sock", {VGPU}, own_pod="own")
     assert tenant.name == "team/a/main"
+
+
+def claim(*requests: tuple[int, str], adds_up: bool) -> api_pb2.DynamicResource:
+    """
+    Make all of one claim, as the kubelet names it for each container: numbers of containers, and their devices.
+
+    That of Kubernetes 1.36 *adds_up*: with each device it names the CDI devices of those before it.
+    """
+    own = [
+        [
+            api_pb2.CDIDevice(name="nvidia.com/gpu=GPU-1"),
+            api_pb2.CDIDevice(name=f"gpu-share.dev/claim=claim-uid-container-{number}-request-0"),
+        ]
+        for number, _ in requests
+    ]
+    named = [list(chain.from_iterable(own[: place + 1])) if adds_up else one for place, one in enumerate(own)]
+    return api_pb2.DynamicResource(
+        claim_resources=[
+            api_pb2.ClaimResource(driver_name="gpu-share.dev", device_name=device, cdi_devices=cdi_devices)
+            for (_, device), cdi_devices in zip(requests, named, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("adds_up", [True, False])
+@pytest.mark.parametrize(
+    ("requests", "containers", "devices"),
+    [
+        ([(0, "gpu-1-100m-1"), (1, "gpu-1-400m-0")], "ab", [("gpu-1-100m-1",), ("gpu-1-400m-0",)]),
+        ([(10, "gpu-1-100m-0"), (2, "gpu-1-400m-0")], "ab", [("gpu-1-400m-0",), ("gpu-1-100m-0",)]),
+        (  # the first container is an init container, and is not listed
+            [(2, "gpu-1-300m-0"), (1, "gpu-1-200m-0"), (0, "gpu-1-100m-0")],
+            "bc",
+            [("gpu-1-100m-0", "gpu-1-200m-0"), ("gpu-1-300m-0",)],
+        ),
+        ([(0, "gpu-1-100m-0"), (1, "gpu-1-200m-0")], "b", [("gpu-1-100m-0", "gpu-1-200m-0")]),
+    ],
+)
+def test_each_container_has_its_device_of_the_claim_that_is_named_for_all(
+    directory: Path, requests: list[tuple[int, str]], containers: str, devices: list[tuple[str, ...]], *, adds_up: bool
+) -> None:
+    whole = claim(*requests, adds_up=adds_up)
+    listed = [api_pb2.ContainerResources(name=one, dynamic_resources=[whole]) for one in containers]
+    listed.insert(1, api_pb2.ContainerResources(name="without"))
+    pods = [api_pb2.PodResources(name="p", namespace="team", containers=listed)]
+    with kubelet(directory / "kubelet.sock", api_pb2.ListPodResourcesResponse(pod_resources=pods)):
+        tenants = read_tenants(directory / "kubelet.sock", {VGPU})
+    assert [(one.container, one.devices) for one in tenants] == list(zip(containers, devices, strict=True))
+
+
+def test_where_the_kubelet_names_no_requests_each_container_has_what_is_named_for_it(directory: Path) -> None:
+    devices = [api_pb2.ClaimResource(driver_name="gpu-share.dev", device_name=f"gpu-1-100m-{one}") for one in range(2)]
+    both = api_pb2.DynamicResource(claim_resources=devices)
+    listed = [api_pb2.ContainerResources(name=one, dynamic_resources=[both]) for one in "ab"]
+    pods = [api_pb2.PodResources(name="p", namespace="team", containers=listed)]
+    with kubelet(directory / "kubelet.sock", api_pb2.ListPodResourcesResponse(pod_resources=pods)):
+        tenants = read_tenants(directory / "kubelet.sock", {VGPU})
+    assert [one.devices for one in tenants] == [("gpu-1-100m-0", "gpu-1-100m-1")] * 2
