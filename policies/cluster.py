@@ -39,6 +39,8 @@ from policies.nodes import NodeRule, fault_of_numbers
 from policies.partitions import MOST_PARTITIONS, Partition, PartitionName, fault_of
 from policies.sizes import is_sized, is_too_fine, too_fine
 
+_MOST_FRAMEWORKS = 64  # each is looked for in every pod with a share: 50 make the dearest pods cost twice as much
+
 NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 Namespace = Annotated[str, form("the name of a namespace", "kube-system", pattern=NAMESPACE_PATTERN)]
 
@@ -118,7 +120,10 @@ class Cluster(Section, frozen=True, kw_only=True):
     ] = DEFAULT_EXEMPT_NAMESPACES
     frameworks: Annotated[
         tuple[Framework, ...],
-        Meta(description="Additions to the built-in catalogue; an entry with the same name replaces the built-in one."),
+        Meta(
+            description="Additions to the built-in catalogue; an entry with the same name replaces the built-in one.",
+            max_length=_MOST_FRAMEWORKS,
+        ),
     ] = ()
 
     def __post_init__(self) -> None:

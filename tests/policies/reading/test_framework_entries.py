@@ -46,3 +46,12 @@ def test_an_image_is_the_end_of_a_name_or_all_of_it(image: str) -> None:
     problems: list[Problem] = []
     read_layer("_cluster.yaml", f"frameworks: [{{name: x, source: s, images: ['{image}']}}]", problems)
     assert problems == []
+
+
+@pytest.mark.parametrize("number", [64, 65])
+def test_entries_are_as_many_as_a_review_can_look_for(number: int) -> None:
+    problems: list[Problem] = []
+    entries = ", ".join(f"{{name: x{one}, source: s}}" for one in range(number))
+    read_layer("_cluster.yaml", f"frameworks: [{entries}]", problems)
+    told = ["expected a list with at most 64 items, got a list: take out 1 of its 65 items"]
+    assert [one.message for one in problems] == told[: number - 64]

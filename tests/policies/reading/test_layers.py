@@ -125,7 +125,7 @@ def test_a_fault_is_reported_with_line_field_and_what_was_expected(
         ("mps: {attach: node}", "mps.attach", "belongs in _default.yaml or <namespace>.yaml: move it there"),
         ("frameworks: {detect: true}", "frameworks", "belongs in _default.yaml or <namespace>.yaml"),
         ("exemptNamespaces: [1]", "exemptNamespaces[0]", ""),
-        ("frameworks: 5", "frameworks", "expected a list, got 5: begin each of its items with a dash"),
+        ("frameworks: 5", "frameworks", "items, got 5: begin each of its items with a dash"),
         ("frameworks: [{name: x}]", "frameworks[0].source", "is missing"),
         ("frameworks: [{name: X Y, source: s}]", "frameworks[0].name", ""),
         ('frameworks: [{name: "x\\n", source: s}]', "frameworks[0].name", ""),
