@@ -21,8 +21,9 @@ def claimed(containers: Sequence[api_pb2.ContainerResources]) -> list[tuple[str,
     """
     Name the devices of DRA of each of a pod's *containers*, in the pod's order, each device for one of them alone.
 
-    The kubelet leaves out init containers, unless they are sidecars: their devices count as the first container's.
-    Where it does not say which device is for which request, each container has all that is named for it.
+    The kubelet leaves out init containers, unless they are sidecars: their devices count as the first container's. One
+    that a later container takes over, of the same size, may be told of another one of the pod; the sums are right.
+    Where the kubelet does not say which device is for which request, each container has all that is named for it.
     """
     named = [_named(one) for one in containers]
     holders = [place for place, devices in enumerate(named) if devices]
