@@ -10,7 +10,7 @@ from console.doctor.verdict import OK, Check, Verdict, cut, fail, not_listed, no
 from console.grant import Grant
 from console.seen import DENIED_PODS, SHARED_PODS, STATES, SeenPod
 from console.words import gib
-from policies.contract import DRA, MILLI_PER_GPU
+from policies.contract import DRA, MILLI_PER_GPU, WHOLE
 from policies.device_names import device_name
 from policies.errors import ShareError
 from policies.share import Share, milli_text
@@ -93,16 +93,24 @@ def priorities(on: Installation) -> Verdict:
     several = {resource for number in numbers for resource, gpus in number.items() if gpus > 1}
     found: dict[str, str] = {}  # by priority class, of which one pod is enough
     for resource in sorted(several - {""}):
-        granted = [one for one in on.seen.pods if one.grant is not None and one.grant.resource == resource]
-        pods = [one for one in granted if one.phase in ("Pending", "Running")]
+        pods = [one for one in on.seen.pods if one.phase in ("Pending", "Running") and _largest(one, resource)]
         least = min(pods, key=_priority, default=None)
         for one in pods:
             spec = one.pod.spec
-            if least and _priority(one) > _priority(least) and spec.preemption_policy != "Never":
+            is_above = least is not None and _priority(one) > _priority(least)
+            if least and is_above and _largest(one, resource) > 1 and spec.preemption_policy != "Never":
                 by = spec.priority_class_name or f"priority {_priority(one)}"
                 told = f"{_name(one)} may evict {_name(least)}, and what that frees may be too little on any one GPU"
                 found.setdefault(by, f"{by}: {told}")
     return warn(*cut([*found.values()]), hint="preemptionPolicy: Never in the PriorityClass, or let DRA choose the GPU")
+
+
+def _largest(pod: SeenPod, resource: str) -> int:
+    """Give the most vGPUs that a container has of one GPU; 0 of another resource, and of whole GPUs."""
+    grant = pod.grant
+    if grant is None or grant.resource != resource or grant.strategy == WHOLE:
+        return 0
+    return max((one.vgpus or 0 for one in grant.containers.values()), default=0)
 
 
 def _priority(pod: SeenPod) -> int:

@@ -22,7 +22,7 @@ def claimed(containers: Sequence[api_pb2.ContainerResources]) -> list[tuple[str,
     Name the devices of DRA of each of a pod's *containers*, in the pod's order, each device for one of them alone.
 
     The kubelet leaves out init containers, unless they are sidecars: their devices count as the first container's. One
-    that a later container takes over, of the same size, may be told of another one of the pod; the sums are right.
+    behind a sidecar, or that a later container of its size takes over, may be told of another one; the sums are right.
     Where the kubelet does not say which device is for which request, each container has all that is named for it.
     """
     named = [_named(one) for one in containers]

@@ -1,7 +1,7 @@
 """What a framework's memory setting is: the shape of the catalogue's entries, also in `_cluster.yaml`."""
 
 from functools import cache
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -14,8 +14,12 @@ from policies.contract import (
     is_reserved,
 )
 from policies.form import Section, form
+from policies.frameworks.written_form import check_name, check_texts, check_value
 
-_IMAGE: Final = "a glob for the end of an image's name, without its tag"
+ImageName = Annotated[
+    str,
+    form("a glob for the end of an image's name, without its tag", "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+"),
+]
 OptionName = Annotated[  # of one letter, such as `-m` and `-c`, everybody has them
     str, form("an option of two letters or more", "--gpu-fraction", pattern=r"--?[A-Za-z][A-Za-z0-9_-]+")
 ]
@@ -47,12 +51,8 @@ class Spelling(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
-        if (self.argument is None) == (self.variable is None):
-            raise ValueError("expected one of argument and variable: give exactly one")
-        if self.value != self.value.strip():
-            raise ValueError("value begins or ends with a space, which no program hands on: remove it")
-        if self.separator and (self.argument is not None or self.separator in self.value):
-            raise ValueError("separator is what stands between the settings in a variable, and in none: correct it")
+        check_name(self.argument, self.variable, self.shortest)
+        check_value(self.value, self.around[0], self.separator, self.argument)
         _check_memory_variable(self.variable or "")
 
     @property
@@ -122,8 +122,8 @@ class Override(Section, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check what the types cannot say."""
-        if (self.argument is None) == (self.variable is None):
-            raise ValueError("expected one of argument and variable: give exactly one")
+        check_name(self.argument, self.variable, self.shortest)
+        check_texts(self.variable, self.begins, self.harmless)
         _check_memory_variable(self.variable or "")
 
     @property
@@ -209,11 +209,11 @@ class Framework(Section, frozen=True, kw_only=True):
         ),
     ]
     images: Annotated[
-        tuple[Annotated[str, form(_IMAGE, "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+")], ...],
+        tuple[ImageName, ...],
         Meta(description="Globs for the end of the image's repository: `vllm-openai` fits any registry."),
     ] = ()
     version_images: Annotated[
-        tuple[str, ...],
+        tuple[ImageName, ...],
         Meta(description="Globs for those images whose tags are versions of the framework itself."),
     ] = ()
     programs: Annotated[

@@ -14,8 +14,8 @@ from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import Allowance
 from policies.frameworks.framework import Framework, Memory
 from policies.frameworks.judge import MISSED, Judge, OwnValue
+from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
-from policies.frameworks.settings import canonical
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
 
@@ -104,17 +104,11 @@ def _with_missed(
     """Add what the program is not handed: of the user's variables, and of those that are set for it."""
     told = {change.name for change in advice.changes if isinstance(change, AddVariable | ReplaceVariable)}
     handed = told | {variable.name for variable in container.env or ()}
-    sharing = told | {one.name for one in in_environment if _sets(one)}
+    sharing = told | {one.name for one in in_environment if sets(one)}
     own = [*advice.own]
     own += [one for one in missed if one.verdict == "taken" and one.name in handed]
-    own += [one for one in missed if one.verdict == "replaced" and not sharing.isdisjoint(_lists_of(one.framework))]
+    own += [one for one in missed if one.verdict == "replaced" and not sharing.isdisjoint(lists_of(one.framework))]
     return msgspec.structs.replace(advice, own=own)
-
-
-def _lists_of(framework: Framework | None) -> list[str]:
-    """Name the variables of several settings by which a framework is told its share."""
-    spellings = framework.memory.spellings if framework and framework.memory else ()
-    return [one.name for one in spellings if one.separator]
 
 
 def _detected(container: Container, image: Framework | None, program: Framework | None) -> Framework | None:
@@ -153,22 +147,11 @@ def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalo
     if memory is None or memory.spellings[0].variable is None:
         return Told()
     wanted = Wanted(memory, budget)
-    if not wanted.is_needed or any(_is_setting(one, place.framework) for one in set_already):
+    if not wanted.is_needed or any(is_setting(one, place.framework) for one in set_already):
         return Told()
     if too_old := _version_warning(place, catalogue):
         return Told(warning=too_old)
     return told(_lowered(place.container.env or (), set_already), place.line.words, wanted)
-
-
-def _is_setting(one: OwnValue, framework: Framework) -> bool:
-    """Whether it is one of this framework, maybe by a name that another one has for the same."""
-    spellings = framework.memory.spellings if framework.memory else ()
-    names = (canonical(spelling.name) for spelling in spellings if not spelling.separator)
-    return _sets(one) and (one.framework is framework or canonical(one.name) in names)
-
-
-def _sets(one: OwnValue) -> bool:
-    return one.verdict != "overriding" and one.verdict not in MISSED
 
 
 def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:
@@ -179,14 +162,14 @@ def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget
         warning = f"{framework.name} sizes itself by the free memory, and time-slicing sets no limit on it"
         return Advice(framework=framework, changes=constants, own=own, warning=warning if unheld else "")
     wanted = Wanted(framework.memory, budget)
-    of_framework = [one for one in own if _is_setting(one, framework)]
+    of_framework = [one for one in own if is_setting(one, framework)]
     settings = [one for one in of_framework if one.is_read]
     changes: tuple[Change, ...]
     changes, warning = first
     if framework.memory.spellings[0].variable is None:
         is_set = bool(settings) or not wanted.is_needed
         changes, warning = ((), "") if is_set else _argument(place, wanted, catalogue, is_written=bool(of_framework))
-    elif any(_is_argument(one, framework.memory) for one in settings):
+    elif any(is_argument(one, framework.memory) for one in settings):
         changes, warning = (), ""
     is_within = any(one.verdict == "within" for one in settings)
     if not warning and not is_within and wanted.is_needed and _lacks_headroom(framework.memory, budget):
@@ -194,11 +177,6 @@ def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget
             f"{framework.name} does not start with all of its share: give the policy memory.headroom for about 0.5 GiB"
         )
     return Advice(framework=framework, changes=(*constants, *changes), own=own, warning=warning)
-
-
-def _is_argument(one: OwnValue, memory: Memory) -> bool:
-    """Whether a setting reaches the program for certain: a text may set a variable for another program alone."""
-    return all(one.name != spelling.variable for spelling in memory.spellings)
 
 
 def _lacks_headroom(memory: Memory, budget: Budget) -> bool:

@@ -24,7 +24,7 @@ class Assigned(NamedTuple):
 
 def in_environment(env: list[Variable], index: SettingIndex, variables: Variables, judge: Judge) -> Iterator[OwnValue]:
     """Yield what the entries of `env` set. Of equal names the last counts, so it alone can be without the share."""
-    last = {one.name: position for position, one in enumerate(env)}
+    last = {index.variable(one.name): position for position, one in enumerate(env)}
     for position, one in enumerate(env):
         name = index.variable(one.name)
         if name not in index.variables:
@@ -33,7 +33,7 @@ def in_environment(env: list[Variable], index: SettingIndex, variables: Variable
         for found, lowered in assigned(name, value, index, judge):
             change = None if lowered is None else ReplaceVariable(position, one.name, lowered)
             yield msgspec.structs.replace(found, change=change)
-        if position == last[one.name] and (without := replaced(name, value, index, judge)) is not None:
+        if position == last[name] and (without := replaced(name, value, index, judge)) is not None:
             yield without
 
 
@@ -118,7 +118,7 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
 def _overrides(written: Override, value: str) -> bool:
     packed = "".join(value.split())
     items = packed.split(written.separator) if written.separator and written.begins in packed else [packed]
+    harmless = [one.lower() for one in written.harmless]
     return any(
-        item.startswith(written.begins) and item[len(written.begins) :].lower() not in written.harmless
-        for item in items
+        item.startswith(written.begins) and item[len(written.begins) :].lower() not in harmless for item in items
     )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Framework, Override, Spelling
+from policies.frameworks.written_form import canonical
 from policies.pod import Container, Variable
 
 FUNCTION_OF_BASH = "BASH_FUNC_"  # how a variable's name begins that bash takes for a function
@@ -160,11 +161,6 @@ class SettingIndex:
     def may_become_one(self, start: str) -> bool:
         """Whether an option that starts so, and goes on unread, may be one of the settings."""
         return canonical(start) in self.begun
-
-
-def canonical(option: str) -> str:
-    """Write an option as it is looked up: without its first dashes, and with dashes for underscores."""
-    return option.lstrip("-").replace("_", "-")
 
 
 def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:

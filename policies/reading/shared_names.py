@@ -7,7 +7,8 @@ import msgspec
 from policies.cluster import Cluster
 from policies.frameworks.catalogue import BUILT_IN
 from policies.frameworks.framework import Framework, Override, Spelling
-from policies.frameworks.settings import Setting, SettingIndex, canonical
+from policies.frameworks.settings import Setting, SettingIndex
+from policies.frameworks.written_form import canonical
 from policies.reading.document import Node
 from policies.reading.faults import Fault, decode_share
 

@@ -176,3 +176,54 @@ def test_of_a_variable_of_several_settings_each_is_lowered(image: str, value: st
     written = environment(only_container(mutated(on, by)))[SHARED].split(",")
     assert set(after.split(",")) <= set(written)
     assert not any(one.endswith(":0.9") for one in written)
+
+
+TRITON = "nvcr.io/nvidia/tritonserver:25.01-py3"
+PYTHON_BACKEND = '{argument: --backend-config, value: "python,gpu-memory-fraction={fraction}"}'
+
+
+@pytest.mark.parametrize(
+    ("spelling", "image", "own", "added"),
+    [
+        (
+            PYTHON_BACKEND,
+            TRITON,
+            {"command": ["tritonserver"], "args": ["--backend-config=python,gpu-memory-fraction=0.1"]},
+            "--backend-config=tensorflow,gpu-memory-fraction=0.2",
+        ),
+        (
+            "{variable: gpu_memory_utilization}",
+            VLLM,
+            {"args": ["--model", "m"], "env": [{"name": "gpu_memory_utilization", "value": "0.1"}]},
+            "--gpu-memory-utilization=0.2",
+        ),
+    ],
+)
+def test_another_setting_of_the_same_name_does_not_count_as_the_frameworks_own(
+    spelling: str, image: str, own: Any, added: str
+) -> None:
+    on = pod("0.2", container(image=image, **own))
+    assert only_container(mutated(on, beside(spelling)))["args"] == [*own["args"], added]
+
+
+@pytest.mark.parametrize(("value", "is_harmless"), [("False", True), ("false", True), ("True", False)])
+def test_what_is_harmless_is_so_in_whatever_case(value: str, *, is_harmless: bool) -> None:
+    memory = "spellings: [{argument: --acme}], overriddenBy: [{variable: ACME_POOL, harmless: ['False'], source: s}]"
+    by = policies(
+        "strategy: time-slicing", f"frameworks: [{{name: acme, images: [acme/x], source: s, memory: {{{memory}}}}}]"
+    )
+    on = pod("0.2", container(image="acme/x", env=[{"name": "ACME_POOL", "value": value}]))
+    if is_harmless:
+        assert mutated(on, by)
+    else:
+        assert "Remove" in denied(on, by).message
+
+
+def test_a_list_under_a_prefix_is_joined_or_set_once_in_whatever_case_it_is_written() -> None:
+    memory = 'spellings: [{variable: ACME_CONF, value: "f={fraction}", separator: ","}]'
+    by = policies(
+        "strategy: time-slicing",
+        f"frameworks: [{{name: acme, images: [acme/x], source: s, optionPrefixes: [ACME_], memory: {{{memory}}}}}]",
+    )
+    once = mutated(pod("0.2", container(image="acme/x", env=[{"name": "ACME_conf", "value": "x=1"}])), by)
+    assert mutated(once, by) == once

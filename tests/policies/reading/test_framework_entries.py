@@ -31,6 +31,31 @@ SPELLING = "memory.spellings[0]"
             "in a variable",
         ),
         ("memory: {spellings: [{variable: A, value: ' {fraction}'}]}", f"{SPELLING}.value", "with a space"),
+        ("memory: {spellings: [{variable: A, separator: ','}]}", SPELLING, "before the number"),
+        (
+            "memory: {spellings: [{variable: A, value: 'f: {fraction}', separator: ','}]}",
+            f"{SPELLING}.value",
+            "and no space",
+        ),
+        ("memory: {spellings: [{argument: --mem, shortest: --memory}]}", f"{SPELLING}.shortest", "no abbreviation"),
+        ("memory: {spellings: [{argument: --mem, shortest: '-'}]}", f"{SPELLING}.shortest", "no abbreviation"),
+        ("memory: {spellings: [{variable: MEM, shortest: M}]}", f"{SPELLING}.shortest", "no abbreviation"),
+        (
+            "memory: {spellings: [{variable: A}], overriddenBy: [{argument: --pool, shortest: --s, source: s}]}",
+            "memory.overriddenBy[0].shortest",
+            "no abbreviation",
+        ),
+        (
+            "memory: {spellings: [{variable: A}], overriddenBy: [{variable: P, begins: 'b: ', source: s}]}",
+            "memory.overriddenBy[0].begins",
+            "has a space",
+        ),
+        (
+            "memory: {spellings: [{variable: A}], overriddenBy: [{variable: P, harmless: [a b], source: s}]}",
+            "memory.overriddenBy[0].harmless",
+            "has a space",
+        ),
+        ("versionImages: ['a/b:2']", "versionImages[0]", "without its tag"),
     ],
 )
 def test_what_would_be_found_nowhere_or_everywhere_is_a_fault(entry: str, field: str, told: str) -> None:

@@ -1,0 +1,39 @@
+"""Which of the settings that a user makes are one framework's own."""
+
+from collections.abc import Sequence
+
+from policies.frameworks.framework import Framework, Memory, Spelling
+from policies.frameworks.judge import MISSED, OwnValue
+from policies.frameworks.written_form import canonical
+
+
+def is_setting(one: OwnValue, framework: Framework) -> bool:
+    """Whether it is one of this framework, maybe as another one has it too."""
+    other = one.framework
+    if other is None or other is framework or not sets(one):
+        return other is framework and sets(one)
+    theirs = {_form(spelling) for spelling in _spellings(other) if spelling.name == one.name}
+    return not theirs.isdisjoint(_form(spelling) for spelling in _spellings(framework) if not spelling.separator)
+
+
+def sets(one: OwnValue) -> bool:
+    """Whether it says how much memory the program may take, and the program gets it."""
+    return one.verdict != "overriding" and one.verdict not in MISSED
+
+
+def is_argument(one: OwnValue, memory: Memory) -> bool:
+    """Whether a setting reaches the program for certain: a text may set a variable for another program alone."""
+    return all(one.name != spelling.variable for spelling in memory.spellings)
+
+
+def lists_of(framework: Framework | None) -> list[str]:
+    """Name the variables of several settings by which a framework is told its share."""
+    return [one.name for one in (_spellings(framework) if framework else ()) if one.separator]
+
+
+def _form(spelling: Spelling) -> tuple[str | None, str, str]:
+    return spelling.variable, canonical(spelling.argument or ""), spelling.value
+
+
+def _spellings(framework: Framework) -> Sequence[Spelling]:
+    return framework.memory.spellings if framework.memory else ()

@@ -1,0 +1,50 @@
+"""How a memory setting is written, and why it would be found nowhere, or in what is another's."""
+
+from collections.abc import Iterable
+
+
+def canonical(option: str) -> str:
+    """Write an option as it is looked up: without its first dashes, and with dashes for underscores."""
+    return option.lstrip("-").replace("_", "-")
+
+
+def check_name(argument: str | None, variable: str | None, shortest: str | None) -> None:
+    """
+    Check the name of a setting.
+
+    Raises:
+        ValueError: If something is wrong with it, with the field in front.
+    """
+    if (argument is None) == (variable is None):
+        raise ValueError("expected one of argument and variable: give exactly one")
+    short = canonical(shortest or "")
+    if shortest is not None and not (short and canonical(argument or "").startswith(short)):
+        raise ValueError("shortest is no abbreviation of argument: write how it begins, or leave it out")
+
+
+def check_value(value: str, begin: str, separator: str, argument: str | None) -> None:
+    """
+    Check the *value* of a setting, which has *begin* before its number.
+
+    Raises:
+        ValueError: If something is wrong with it, with the field in front.
+    """
+    if value != value.strip():
+        raise ValueError("value begins or ends with a space, which no program hands on: remove it")
+    if separator and (argument is not None or separator in value):
+        raise ValueError("separator is what stands between the settings in a variable, and in none: correct it")
+    if separator and (not begin or value.split() != [value]):
+        raise ValueError("value of one setting among several has its name before the number, and no space: write it so")
+
+
+def check_texts(variable: str | None, begins: str, harmless: Iterable[str]) -> None:
+    """
+    Check what is looked for in the value of a variable, in which spaces mean nothing.
+
+    Raises:
+        ValueError: If something could never be found, with the field in front.
+    """
+    if variable is not None and begins.split() not in ([], [begins]):
+        raise ValueError("begins has a space, which means nothing in a variable: remove it")
+    if variable is not None and any(text.split() not in ([], [text]) for text in harmless):
+        raise ValueError("harmless has a space, which means nothing in a variable: remove it")
