@@ -65,6 +65,11 @@ REMEDIES: Final = (
         page=_DENIED,
     ),
     Remedy(
+        says="security context constraint",
+        what="the policy must say mps: {attach: node}, since OpenShift admits neither hostIPC nor hostPath",
+        page="install.md#openshift-and-other-policies-for-pods",
+    ),
+    Remedy(
         says="failed calling webhook",
         what="the webhook does not answer the API server: gpu-share doctor says why",
         page=f"{_PAGE}#the-webhook-cannot-be-called",
