@@ -95,11 +95,10 @@ def priorities(on: Installation) -> Verdict:
     for resource in sorted(several - {""}):
         pods = [one for one in on.seen.pods if one.phase in ("Pending", "Running") and _largest(one, resource)]
         least = min(pods, key=_priority, default=None)
-        for one in pods:
-            spec = one.pod.spec
-            is_above = least is not None and _priority(one) > _priority(least)
-            if least and is_above and _largest(one, resource) > 1 and spec.preemption_policy != "Never":
-                by = spec.priority_class_name or f"priority {_priority(one)}"
+        evicting = [one for one in pods if one.pod.spec.preemption_policy != "Never" and _largest(one, resource) > 1]
+        for one in evicting:
+            if least and _priority(one) > _priority(least):
+                by = one.pod.spec.priority_class_name or f"priority {_priority(one)}"
                 told = f"{_name(one)} may evict {_name(least)}, and what that frees may be too little on any one GPU"
                 found.setdefault(by, f"{by}: {told}")
     return warn(*cut([*found.values()]), hint="preemptionPolicy: Never in the PriorityClass, or let DRA choose the GPU")

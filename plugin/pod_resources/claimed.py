@@ -31,7 +31,7 @@ def claimed(containers: Sequence[api_pb2.ContainerResources]) -> list[tuple[str,
     given = [tuple(sorted(name for _, name in devices)) for devices in named]
     is_one_claim = all(len(named[place]) == len(together) for place in holders)
     are_all_numbered = len({number for number, _ in together} - {None}) == len(together)
-    if len(holders) < 2 or len(together) < len(holders) or not (is_one_claim and are_all_numbered):  # noqa: PLR2004
+    if not (holders and is_one_claim and are_all_numbered and len(together) >= len(holders)):
         return given
     others = together[: -len(holders)]
     for place, (_, name) in zip(holders, together[-len(holders) :], strict=True):

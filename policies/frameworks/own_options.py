@@ -19,7 +19,7 @@ def options_of(name: str, value: str, index: SettingIndex, judge: Judge) -> list
 
 
 def strictest(found: Iterable[tuple[Place, OwnValue | None]]) -> tuple[Place, OwnValue] | None:
-    """Give the first of what an option may set that is not within the share, else the first; None if there is none."""
+    """Give the first of what one name may set that is not within the share, else the first; None if there is none."""
     within: tuple[Place, OwnValue] | None = None
     for place, one in found:
         if one is not None and one.verdict != "within":

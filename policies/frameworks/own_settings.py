@@ -9,11 +9,11 @@ from policies.frameworks.written_form import canonical
 
 def is_setting(one: OwnValue, framework: Framework) -> bool:
     """Whether it is one of this framework, maybe as another one has it too."""
-    other = one.framework
-    if other is None or other is framework or not sets(one):
-        return other is framework and sets(one)
-    theirs = {_form(spelling) for spelling in _spellings(other) if spelling.name == one.name}
-    return not theirs.isdisjoint(_form(spelling) for spelling in _spellings(framework) if not spelling.separator)
+    if one.framework is None or one.framework is framework:
+        return one.framework is framework and sets(one)
+    theirs = {_form(spelling) for spelling in _spellings(one.framework) if spelling.name == one.name}
+    ours = (_form(spelling) for spelling in _spellings(framework) if not spelling.separator)
+    return sets(one) and not theirs.isdisjoint(ours)
 
 
 def sets(one: OwnValue) -> bool:

@@ -9,6 +9,7 @@ from policies.changes import ReplaceVariable
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
+from policies.frameworks.own_options import strictest
 from policies.frameworks.settings import Setting, SettingIndex
 from policies.pod import Variable
 
@@ -59,8 +60,9 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
     spelled = [one for one in settings if isinstance(one.written, Spelling)]
     yield from _in_lists([one for one in spelled if one.written.separator], value, judge)
     alone = [one for one in spelled if not one.written.separator]
-    likely = [_alone(one, value, judge) for one in judge.running(alone) or alone]
-    yield from [one for one in likely if one.found.verdict != "within"][:1] or likely[:1]
+    likely = (_alone(one, value, judge) for one in judge.running(alone) or alone)
+    if chosen := strictest((one, one.found) for one in likely):
+        yield chosen[0]
     for one in settings:
         if isinstance(one.written, Override) and _overrides(one.written, value):
             yield Assigned(OwnValue("overriding", name, shown(value), one.framework))
