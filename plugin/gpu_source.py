@@ -35,7 +35,7 @@ def gpu_source(simulate: str | None, state_dir: Path) -> GpuSource:
 
 def _simulated(specification: str) -> GpuSource:
     from plugin.simulated.gpus import simulated_mps_faults, simulated_node  # noqa: PLC0415 - not where GPUs are real
-    from plugin.simulated.nvml import SimulatedNvml  # noqa: PLC0415
+    from plugin.simulated.nvml import SimulatedNvml  # noqa: PLC0415 - likewise
 
     node = simulated_node(specification)
     began = monotonic()

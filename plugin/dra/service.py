@@ -30,12 +30,12 @@ _INTERNAL = "gpu-share failed on this node: see the plugin's log there"
 class Claims(Protocol):
     """What can be done with a claim; raises PluginError or OSError with the reason."""
 
-    def begin(self, is_awaited: Callable[[], bool]) -> AbstractContextManager[Call]: ...  # noqa: D102
-    def look_again(self) -> None: ...  # noqa: D102
-    def prepare(  # noqa: D102
+    def begin(self, is_awaited: Callable[[], bool]) -> AbstractContextManager[Call]: ...  # noqa: D102 - as DraDriver has them
+    def look_again(self) -> None: ...  # noqa: D102 - likewise
+    def prepare(  # noqa: D102 - likewise
         self, call: Call, *, uid: str, namespace: str, name: str, wait_seconds: float
     ) -> Prepared: ...
-    def unprepare(self, *, uid: str, namespace: str, name: str) -> None: ...  # noqa: D102
+    def unprepare(self, *, uid: str, namespace: str, name: str) -> None: ...  # noqa: D102 - likewise
 
 
 class DraService(api_pb2_grpc.DRAPluginServicer):

@@ -20,9 +20,9 @@ class Objects(Protocol):
     """The part of the API server's client that is used."""
 
     def get(self, path: str, **query: str) -> Any: ...  # noqa: D102 - as ApiServer has them
-    def create(self, path: str, body: Any) -> Any: ...  # noqa: D102
-    def replace(self, path: str, body: Any) -> Any: ...  # noqa: D102
-    def delete(self, path: str, body: Any) -> None: ...  # noqa: D102
+    def create(self, path: str, body: Any) -> Any: ...  # noqa: D102 - likewise
+    def replace(self, path: str, body: Any) -> Any: ...  # noqa: D102 - likewise
+    def delete(self, path: str, body: Any) -> None: ...  # noqa: D102 - likewise
 
 
 def reconcile(api: Objects, node: str, specs: Sequence[Spec]) -> bool:

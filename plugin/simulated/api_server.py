@@ -180,7 +180,7 @@ def _events(store: Store, path: str) -> Iterator[bytes]:
     seen = -1
     while True:
         with store.changed:
-            store.changed.wait_for(lambda: store.closed or store.version != seen, _ALIVE_SECONDS)  # noqa: B023
+            store.changed.wait_for(lambda: store.closed or store.version != seen, _ALIVE_SECONDS)  # noqa: B023 - called at once
             if store.closed:
                 return
             is_new, seen = store.version != seen, store.version

@@ -40,6 +40,7 @@ def test_a_limit_by_uuid_is_applied_or_not(gpu: Gpu, directory: Path) -> None:
         answer = node.ask(
             "allocate", str(EVERYTHING_MIB), environment={**environment, MPS_MEMORY_LIMIT: f"{gpu.uuid}={limit_mib}"}
         )
+    assert answer["allocated_mib"] > 0
     if answer["allocated_mib"] > gpu.memory_bytes // 5 // (1 << 20):
         pytest.xfail("this driver does not apply a client's limit by UUID")
 
