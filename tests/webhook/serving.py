@@ -81,6 +81,15 @@ class Server:
         pid = self.process.pid
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
+    def await_others(self, before: list[int], *, seconds: float = 10) -> None:
+        """Return when as many workers are there as *before*, the first of those not among them, seen in one look."""
+
+        def are_there() -> bool:
+            now = self.workers
+            return len(now) == len(before) and before[0] not in now
+
+        wait_for(are_there, seconds=seconds)
+
     def lines(self, message: str | None = None) -> list[dict[str, Any]]:
         """The log so far, or its lines with *message*."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]

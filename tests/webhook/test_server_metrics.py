@@ -83,7 +83,7 @@ def test_what_a_worker_has_counted_outlives_it_and_the_next_one_goes_on(
                 assert caller.allowed(review_of())
         assert samples(server)["gpu_share_reviews_total"] == {("", "granted", "_default"): expected}
         os.kill(before[0], signal.SIGKILL)
-        wait_for(lambda: len(server.workers) == 2 and before[0] not in server.workers)  # noqa: B023 - called here
+        server.await_others(before)
 
 
 def test_namespaces_that_have_no_policy_are_no_labels(start: Start, policies: Path, certificates: Path) -> None:
