@@ -134,8 +134,9 @@ def _discovered(nvml: NvmlGpus, sysfs: Path, check: Check) -> Discovered:
     for index in found.uuids:
         handle = found.handles[index]
         try:
-            gpu = read_gpu(nvml, index, handle, sysfs=sysfs)
-            if in_mig_mode(nvml, handle):
+            is_cut = in_mig_mode(nvml, handle)
+            gpu = read_gpu(nvml, index, handle, is_cut=is_cut, sysfs=sysfs)
+            if is_cut:
                 instances, why = shareable_instances(nvml, gpu, handle, list_instances(nvml, handle), check=check)
                 gpus |= {one.uuid: one for one in instances}
                 if why:

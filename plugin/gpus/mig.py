@@ -21,7 +21,8 @@ _MOST_INSTANCES = 64  # of one GPU: NVIDIA's have 7
 _NOT_FOUND = 6  # NVML's number: no instance has that index now
 _UUID = re.compile(r"MIG-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _PROFILE_IN_NAME = re.compile(r"MIG ([0-9][0-9a-z.+-]*)\Z", re.ASCII)
-_COMPUTE_SLICES = re.compile(r"([0-9]+)[cg][.]", re.ASCII)
+_PART = re.compile(r"[0-9]+c[.](.+)", re.ASCII)  # of the slices of a GPU instance, and all of its memory
+_COMPUTE_SLICES = re.compile(r"([0-9]+)g[.]", re.ASCII)
 _EIGHTHS = 8  # in which the memory of a GPU is cut
 _GIB = 1 << 30
 _MIB = 1 << 20
@@ -59,7 +60,7 @@ def list_instances(nvml: NvmlGpus, handle: Any) -> Instances:
             if number_of(error) in AWAY:
                 raise
             if number_of(raise_if_nvml_failed(error)) != _NOT_FOUND:
-                problems.append(f"its MIG instance {index} cannot be read: {error}")
+                problems.append(f"its MIG instance {index} cannot be shared: {error}")
     return Instances(listed=tuple(listed), problems=tuple(problems))
 
 
@@ -147,23 +148,32 @@ def _listed(nvml: NvmlGpus, of: Any, handle: Any) -> ListedInstance:
     uuid = text_of(nvml.nvmlDeviceGetUUID(handle))
     if not _UUID.fullmatch(uuid):
         raise NotShareableError(f"its UUID {uuid!a} is none of a MIG instance, as drivers from 470 on write it")
-    profile = next(_profiles(nvml, of, handle), None)
-    if profile is None:
-        raise NotShareableError(f"the driver does not say the profile of {uuid}")
     return ListedInstance(
         uuid=uuid,
         handle=handle,
-        profile=profile,
+        profile=_profile(nvml, of, handle, uuid=uuid),
         gpu_instance=int(nvml.nvmlDeviceGetGpuInstanceId(handle)),
         compute_instance=int(nvml.nvmlDeviceGetComputeInstanceId(handle)),
     )
 
 
-def _profiles(nvml: NvmlGpus, of: Any, handle: Any) -> Iterator[str]:
+def _profile(nvml: NvmlGpus, of: Any, handle: Any, *, uuid: str) -> str:
+    for written in _written(nvml, of, handle):
+        if part := _PART.fullmatch(written):
+            raise NotShareableError(
+                f"{uuid} is the compute instance {written}, which has no memory of its own within its GPU instance: "
+                f"create one that has all of it (nvidia-smi mig -cgi {part[1]} -C)"
+            )
+        if profile := profile_of(written):
+            return profile
+    raise NotShareableError(f"the driver does not say the profile of {uuid}")
+
+
+def _written(nvml: NvmlGpus, of: Any, handle: Any) -> Iterator[str]:
     """Yield the profile as the instance's name has it, NVIDIA H100 80GB HBM3 MIG 1g.10gb, and as its slices make it."""
     named = _PROFILE_IN_NAME.search(text_of(if_answered(nvml, lambda: nvml.nvmlDeviceGetName(handle)) or ""))
-    if named and (profile := profile_of(named[1])):
-        yield profile
+    if named:
+        yield named[1]
     attributes = if_answered(nvml, lambda: nvml.nvmlDeviceGetAttributes_v2(handle))
     memory = if_answered(nvml, lambda: nvml.nvmlDeviceGetMemoryInfo(of))
     if attributes is None or memory is None or int(memory.total) <= 0:
@@ -172,8 +182,7 @@ def _profiles(nvml: NvmlGpus, of: Any, handle: Any) -> Iterator[str]:
     eighths = -(-_EIGHTHS * int(attributes.memorySizeMB) * _MIB // int(memory.total))
     gigabytes = (2 * eighths * -(-int(memory.total) // _GIB) + _EIGHTHS) // (2 * _EIGHTHS)
     part = f"{of_compute}c." if of_compute < slices else ""
-    if profile := profile_of(f"{part}{slices}g.{gigabytes}gb"):
-        yield profile
+    yield f"{part}{slices}g.{gigabytes}gb"
 
 
 def _mps_clients(nvml: NvmlGpus, gpu: Gpu, of: Any, listed: ListedInstance) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.gpus.mps_clients import mps_clients_of
-from plugin.gpus.nvml import NvmlGpus, if_answered, if_there, pci_text, text_of
+from plugin.gpus.nvml import NO_PERMISSION, NvmlGpus, if_answered, if_there, number_of, pci_text, text_of
 
 SYSFS = Path("/sys")
 _MIG_ENABLED = 1
@@ -68,15 +68,31 @@ def pci_address(nvml: NvmlGpus, handle: Any) -> str | None:
     return None if info is None else pci_text(info)
 
 
-def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) -> Gpu:
+def reach(nvml: NvmlGpus, handle: Any, *, is_cut: bool) -> None:
     """
-    Read the GPU with NVML's number *index*, in MIG mode or not; errors of NVML pass through.
+    Ask a GPU for what NVML does not know by heart, unlike its UUID; errors of NVML pass through.
+
+    One that *is_cut* into MIG instances need not tell it: see `read_gpu`.
+    """
+    try:
+        nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError as error:
+        if not (is_cut and number_of(error) == NO_PERMISSION):
+            raise
+
+
+def read_gpu(nvml: NvmlGpus, index: int, handle: Any, *, is_cut: bool, sysfs: Path = SYSFS) -> Gpu:
+    """
+    Read the GPU with NVML's number *index*; errors of NVML pass through.
+
+    One that *is_cut* into MIG instances is read for those, and has no memory itself: NVML tells that only who may
+    monitor MIG, and that of an instance everybody (nvml.h, nvmlDeviceGetMemoryInfo).
 
     Raises:
         NotShareableError: If it cannot be shared.
     """
     uuid = uuid_of(nvml, handle)
-    memory_bytes, reserved_bytes = memory_of(nvml, handle, uuid=uuid)
+    memory_bytes, reserved_bytes = (0, None) if is_cut else memory_of(nvml, handle, uuid=uuid)
     return Gpu(
         uuid=uuid,
         index=index,
@@ -114,7 +130,7 @@ def read_whole(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) 
     """
     if in_mig_mode(nvml, handle):
         raise NotShareableError(f"{uuid_of(nvml, handle)} is in MIG mode, and its instances cannot be listed")
-    return read_gpu(nvml, index, handle, sysfs=sysfs)
+    return read_gpu(nvml, index, handle, is_cut=False, sysfs=sysfs)
 
 
 def _reserved_bytes(nvml: NvmlGpus, handle: Any, *, total_bytes: int) -> int | None:

@@ -22,6 +22,7 @@ from plugin.gpus.reading import (
     in_mig_mode,
     minor_of,
     pci_address,
+    reach,
     read_gpu,
     read_whole,
 )
@@ -122,10 +123,11 @@ class NvmlConnection:
 
     def _look(self, handle: Any, *, events_failure: str) -> Look:
         try:
-            self._nvml.nvmlDeviceGetMemoryInfo(handle)  # unlike its UUID, not known by heart
+            is_cut = bool(if_answered(self._nvml, lambda: in_mig_mode(self._nvml, handle)))
+            reach(self._nvml, handle, is_cut=is_cut)
             action = if_answered(self._nvml, lambda: recovery_action(self._nvml, handle))
             return Look(
-                in_mig_mode=bool(if_answered(self._nvml, lambda: in_mig_mode(self._nvml, handle))),
+                in_mig_mode=is_cut,
                 recovery_action=action,
                 events_failure=events_failure if action is None else "",
                 compute_mode=if_answered(self._nvml, lambda: self._nvml.nvmlDeviceGetComputeMode(handle)),
@@ -212,7 +214,7 @@ class NvmlConnection:
             if instances.problems:
                 raise NotShareableError("; ".join(instances.problems))
             return
-        gpu = read_gpu(self._nvml, index, handle, sysfs=self._sysfs)
+        gpu = read_gpu(self._nvml, index, handle, is_cut=True, sysfs=self._sysfs)
         self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)
         found, why = shareable_instances(
             self._nvml, gpu, handle, instances, check=self._known.check, but=self._known.gpus

@@ -35,7 +35,7 @@ _SPECIFICATION = re.compile(
     re.ASCII,
 )
 _SLICES = 7  # of the compute of a GPU; of its memory there are eight
-_MEMORY_SLICES = re.compile(r"(?:[0-9]+c[.])?([0-9]+)g[.]", re.ASCII)
+_MEMORY_SLICES = re.compile(r"([0-9]+)g[.]", re.ASCII)
 
 # Total memory in MiB as nvidia-smi prints it for the card.
 MODELS = {

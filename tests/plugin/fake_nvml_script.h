@@ -17,6 +17,7 @@
  *   pascal 0           its compute capability is 6.0; 9.0 unless said
  *   cuda 13000         the CUDA version of the driver; 13010 unless said
  *   mig 1 1            MIG mode of GPU 1
+ *   unprivileged       NVML tells the memory of no GPU in MIG mode
  *   instance 1 3 2     GPU 1 has the GPU instance 3 with 2 slices; slices of 0 have another name than a profile's
  *   mig_error 2 3      a call of MIG fails with error 3: 1 how many there are, 2 handle, 3 and 4 numbers of GPU and
  *                      compute instance, 5 attributes, 6 name, 7 memory, 8 UUID

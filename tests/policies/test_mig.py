@@ -31,7 +31,7 @@ EITHER = policies("devices: [gpu, mig-1g.10gb, mig-1g.10gb+me]\nshare: {whole: g
         ("1g.24gb-me", "1g.24gb-me"),
         ("1g.24gb+me.all", "1g.24gb.me.all"),
         ("4g.96gb+gfx", "4g.96gb.gfx"),
-        ("1c.3g.141gb", "1c.3g.141gb"),
+        ("1c.3g.141gb", None),
         ("7g.80GB", None),
         ("g.10gb", None),
         ("0g.10gb", None),

@@ -11,6 +11,7 @@ from plugin.errors import DiscoveryError
 from plugin.gpus.discovery import discover
 from plugin.gpus.gpu import MigInstance
 from plugin.gpus.mig import capabilities, list_instances
+from plugin.gpus.nvml import NO_PERMISSION
 from plugin.simulated.gpus import SimulatedNode, simulated_node
 from plugin.simulated.nvml import SimulatedNvml
 from plugin.simulated.nvml_errors import SimulatedNvmlError
@@ -58,7 +59,6 @@ def test_where_one_of_the_two_is_not_listed_there_is_none(tmp_path: Path) -> Non
         (1, 1, 9728, "1g.10gb"),
         (2, 2, 19968, "2g.20gb"),
         (3, 3, 40448, "3g.40gb"),
-        (3, 1, 40448, "1c.3g.40gb"),
         (7, 7, 81053, "7g.80gb"),
     ],
 )
@@ -75,6 +75,20 @@ def test_without_a_name_the_slices_and_the_memory_are_the_profile(
     )
     (one,) = list_instances(nvml, nvml.nvmlDeviceGetHandleByIndex(0)).listed
     assert one.profile == profile
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb"])
+def test_a_compute_instance_that_is_a_part_of_its_gpu_instance_is_not_shared(name: str) -> None:
+    attributes = SimpleNamespace(gpuInstanceSliceCount=3, computeInstanceSliceCount=1, memorySizeMB=40448)
+    nvml = simulated(
+        simulated_node("1xH100:1x3g.40gb"),
+        nvmlDeviceGetName=lambda _handle: name,
+        nvmlDeviceGetAttributes_v2=lambda _handle: attributes,
+    )
+    with pytest.raises(
+        DiscoveryError, match=r"the compute instance 1c\.3g\.40gb, .* \(nvidia-smi mig -cgi 3g\.40gb -C\)"
+    ):
+        discover(nvml)
 
 
 @pytest.mark.parametrize("uuid", ["MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/7/0", "MIG-../../etc", "GPU-1", ""])
@@ -112,6 +126,19 @@ def test_gpus_in_mig_mode_are_their_instances_and_the_others_themselves(tmp_path
     assert len(found.skipped) == 1
     assert "GPU 1 of 3 cannot be shared" in found.skipped[0]
     assert "is in MIG mode and has no instance" in found.skipped[0]
+
+
+def test_instances_are_found_where_nvml_refuses_the_memory_of_their_gpu() -> None:
+    nvml = simulated(simulated_node("1xH100:2x3g.40gb"))
+    of_anything = nvml.nvmlDeviceGetMemoryInfo
+
+    def of_instances(handle: Any, version: int | None = None) -> Any:
+        if handle.instance is None:
+            raise SimulatedNvmlError(NO_PERMISSION)
+        return of_anything(handle, version=version)
+
+    vars(nvml).update(nvmlDeviceGetMemoryInfo=of_instances)
+    assert [gpu.memory_bytes // 2**30 for gpu in discover(nvml).gpus] == [29, 29]
 
 
 @pytest.mark.parametrize("number", [15, 16])

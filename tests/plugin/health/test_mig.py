@@ -122,6 +122,25 @@ def test_mig_mode_that_is_switched_off_takes_the_instances_and_brings_the_gpu(
     wait_until(lambda: {fault.source for gpu in node.health.gpus for fault in gpu.faults} == {"gone"})
 
 
+def test_instances_are_shared_by_who_may_not_monitor_mig(start: StartNode, nvml: Nvml, script: Script) -> None:
+    script.say("mig 1 1", "instance 1 1 1", "instance 1 2 1", "instance 1 5 3", "unprivileged")
+    node = start(nvml=nvml, rules=SHARED, vgpus_per_instance=CLIENTS)
+    assert healthy(node) == ALL
+    script.say("instance 1 3 1")
+    wait_until(lambda: healthy(node) == ALL | {"vgpu-mig-1g.18gb": [6, 6, 6]})
+    script.say("lost 1")
+    wait_until(lambda: not any(sum(counts) for name, counts in healthy(node).items() if "mig" in name))
+
+
+def test_a_gpu_that_goes_into_mig_mode_says_so_to_who_may_not_monitor_mig(
+    start: StartNode, nvml: Nvml, script: Script
+) -> None:
+    node = start(nvml=nvml)
+    script.say("unprivileged", "mig 1 1")
+    wait_until(lambda: healthy(node) == {"vgpu-timesliced": [10, 0]})
+    assert [fault.source for gpu in node.health.gpus for fault in gpu.faults] == ["mig"]
+
+
 def test_by_default_instances_are_left_to_others(start: StartNode, nvml: Nvml, script: Script) -> None:
     script.say("mig 1 1", "instance 1 1 1")
     node = start(nvml=nvml)
