@@ -12,7 +12,7 @@ from policies.form import form
 
 NO_PROFILE: Final = ""  # of a whole GPU
 LONGEST_PROFILE: Final = 20  # characters; NVIDIA's have 14 at most, such as 1g.24gb+me.all
-# Slices of the GPU, memory, and what else NVIDIA tells profiles apart by: +me, +gfx, -me. Compute instances have none.
+# Slices of the GPU, memory, and what else NVIDIA tells profiles apart by: +me, +gfx, -me. 1c.3g.40gb is a part of one.
 _ATTRIBUTES = r"([{signs}][a-z][a-z0-9]{{0,7}}){{0,2}}"
 _SIZE = r"[1-9][0-9]?g[.][1-9][0-9]{0,3}gb"
 PROFILE_PATTERN: Final = _SIZE + _ATTRIBUTES.format(signs=".-")

@@ -10,7 +10,8 @@
 
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6,
-    DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, RESET_REQUIRED = 16, ARGUMENT_VERSION_MISMATCH = 25, BEYOND_THE_LIST = 777, UNKNOWN = 999
+    DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15, RESET_REQUIRED = 16, ARGUMENT_VERSION_MISMATCH = 25,
+    BEYOND_THE_LIST = 777, UNKNOWN = 999
 };
 enum { MOST_GPUS = 16, MOST_INSTANCES = 8, SLICES = 7, GENERATIONS = 64, XID = 8, EVERY_EVENT = 0xc10f };
 
@@ -181,14 +182,14 @@ int nvmlDeviceGetName(void *handle, char *name, unsigned int length) {
     else snprintf(name, length, "NVIDIA H200");
     return SUCCESS;
 }
-/* Of a GPU in MIG mode it is told whoever may monitor MIG. */
-static int may_tell_memory(void *handle, int number) {
+/* The memory of a GPU in MIG mode is told whoever may monitor MIG. */
+static int memory_error(void *handle, int number) {
     const line_t *mig = said("mig", number);
     return said("unprivileged", -1) != NULL && !instance_of(handle) && mig != NULL && mig->b ? NO_PERMISSION : SUCCESS;
 }
 int nvmlDeviceGetMemoryInfo(void *handle, memory_t *memory) {
     int number, failure = reached(handle, &number);
-    if (failure || (failure = mig_error(handle, 7)) || (failure = may_tell_memory(handle, number))) return failure;
+    if (failure || (failure = mig_error(handle, 7)) || (failure = memory_error(handle, number))) return failure;
     memory->total = (143771ULL << 20) * slices_of(handle) / 8;
     memory->free = 143000ULL << 20;
     memory->used = 771ULL << 20;
@@ -276,7 +277,7 @@ int nvmlEventSetWait_v2(void *events, event_t *event, unsigned int timeout_ms) {
 #ifndef OLD
 int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *memory) {
     int number, failure = reached(handle, &number);
-    if (failure || (failure = may_tell_memory(handle, number))) return failure;
+    if (failure || (failure = memory_error(handle, number))) return failure;
     if (memory->version != (sizeof *memory | 2U << 24)) return ARGUMENT_VERSION_MISMATCH;
     memory->total = (143771ULL << 20) * slices_of(handle) / 8;
     memory->reserved = instance_of(handle) ? 0 : said("reserved", number) != NULL ? said("reserved", number)->b << 20 : 771ULL << 20;

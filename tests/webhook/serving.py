@@ -81,12 +81,12 @@ class Server:
         pid = self.process.pid
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
-    def await_others(self, before: list[int], *, seconds: float = 10) -> None:
-        """Return when as many workers are there as *before*, the first of those not among them, seen in one look."""
+    def await_workers(self, count: int, *, without: list[int], seconds: float = 10) -> None:
+        """Return when so many workers are there, and none of those *without* which it is to be, seen in one look."""
 
         def are_there() -> bool:
             now = self.workers
-            return len(now) == len(before) and before[0] not in now
+            return len(now) == count and not {*without} & {*now}
 
         wait_for(are_there, seconds=seconds)
 

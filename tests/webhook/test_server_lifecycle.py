@@ -93,7 +93,7 @@ def test_no_request_is_lost_while_workers_are_replaced_and_the_server_ends(
         for _ in range(2):
             before = server.workers
             server.process.send_signal(signal.SIGHUP)
-            wait_for(lambda: len(server.workers) == workers and not {*before} & {*server.workers}, seconds=20)  # noqa: B023
+            server.await_workers(workers, without=before, seconds=20)
             made = len(renewing.seconds)
             wait_for(lambda: renewing.has_made(made + 50))  # noqa: B023
         assert not refused

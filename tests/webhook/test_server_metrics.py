@@ -83,7 +83,7 @@ def test_what_a_worker_has_counted_outlives_it_and_the_next_one_goes_on(
                 assert caller.allowed(review_of())
         assert samples(server)["gpu_share_reviews_total"] == {("", "granted", "_default"): expected}
         os.kill(before[0], signal.SIGKILL)
-        server.await_others(before)
+        server.await_workers(2, without=before[:1])
 
 
 def test_namespaces_that_have_no_policy_are_no_labels(start: Start, policies: Path, certificates: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_gpu_that_goes_into_mig_mode_says_so_to_who_may_not_monitor_mig(
     node = start(nvml=nvml)
     script.say("unprivileged", "mig 1 1")
     wait_until(lambda: healthy(node) == {"vgpu-timesliced": [10, 0]})
-    assert [fault.source for gpu in node.health.gpus for fault in gpu.faults] == ["mig"]
+    wait_until(lambda: [fault.source for gpu in node.health.gpus for fault in gpu.faults] == ["mig"])
 
 
 def test_by_default_instances_are_left_to_others(start: StartNode, nvml: Nvml, script: Script) -> None:
