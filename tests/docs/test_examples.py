@@ -84,3 +84,18 @@ def test_the_framework_of_ones_own_gets_the_argument_that_the_page_says(tmp_path
     (tmp_path / "_cluster.yaml").write_text(example)
     given = pod(share, {**container(), "image": image})
     assert only_container(mutated(given, load(tmp_path)))["args"] == [argument]
+
+
+def test_the_entry_for_nim_sets_the_variable_of_version_2_and_lowers_that_of_version_1(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(frameworks:\n- name: nim\n.*?)```", FRAMEWORKS, re.DOTALL)
+    (image,) = re.findall(r"`(nvcr\.io/nim/\S+)`", FRAMEWORKS)
+    (tmp_path / "_cluster.yaml").write_text(example)
+    policies = load(tmp_path)
+    given = {**container(), "image": f"{image}:2.0.1"}
+    assert only_container(mutated(pod("0.2", given), policies))["env"] == [
+        {"name": "NIM_GPU_MEM_FRACTION", "value": "0.2"}
+    ]
+    given["env"] = [{"name": "NIM_KVCACHE_PERCENT", "value": "0.9"}]
+    assert only_container(mutated(pod("0.2", given), policies))["env"] == [
+        {"name": "NIM_KVCACHE_PERCENT", "value": "0.2"}
+    ]
