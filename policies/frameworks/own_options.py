@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Override, Spelling
-from policies.frameworks.judge import Judge, OwnValue, number_in, shown
+from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
 from policies.frameworks.settings import Option, SettingIndex
 
 Place = TypeVar("Place")
@@ -45,7 +45,8 @@ def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue |
         return OwnValue(verdict, setting.name, shown(value), framework)
     if verdict == "within" or not (judge.may_be(option, value) or judge.has_name_of(framework)):
         return None
-    return _uncertain(setting, written, value, fix=f"Write {setting.name}, or call another option otherwise")
+    fix = f"Lower it to the share, write {setting.name} where that is meant, or call another option otherwise"
+    return _uncertain(verdict, setting, written, value, fix=fix)
 
 
 def _overriding(option: Option, setting: Override, written: str, value: str, judge: Judge) -> OwnValue | None:
@@ -54,11 +55,11 @@ def _overriding(option: Option, setting: Override, written: str, value: str, jud
         return OwnValue("overriding", setting.name, shown(value), option.framework)
     if option.is_in_full or not judge.may_override(value):
         return None
-    return _uncertain(setting, written, value, fix="Remove it, or write another option in full")
+    return _uncertain("unread", setting, written, value, fix="Remove it, or write another option in full")
 
 
-def _uncertain(setting: Spelling | Override, written: str, value: str, *, fix: str) -> OwnValue:
-    return OwnValue("unread", f"{written}, which may stand for {setting.name},", shown(value), fix=fix)
+def _uncertain(verdict: Verdict, setting: Spelling | Override, written: str, value: str, *, fix: str) -> OwnValue:
+    return OwnValue(verdict, f"{setting.name} (by {written})", shown(value), is_certain=False, fix=fix)
 
 
 def _is_written_for(option: Option, value: str) -> bool:

@@ -56,12 +56,15 @@ def test_where_detection_is_off_it_is_judged_all_the_same() -> None:
     assert after["args"] == ["--gpu-memory-utilization=0.2"]
 
 
-@pytest.mark.parametrize("args", [["--gpu", "0.5"], ["--port", "$(PORT)"]])
-def test_where_the_policy_denies_what_is_only_possible_is_still_a_warning_under_mps(args: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("args", "why"), [(["--gpu", "0.5"], "more than the share"), (["--port", "$(PORT)"], "cannot be read")], ids=str
+)
+def test_where_the_policy_denies_what_is_only_possible_is_still_a_warning_under_mps(args: list[str], why: str) -> None:
     env = [{"name": "PORT", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
     on = pod("0.2", container(image=OWN, args=args, env=env))
     (warning,) = granted(on, policies("frameworks: {onConflict: deny}")).warnings
-    assert "cannot be read" in warning
+    assert why in warning
+    assert warning.endswith("MPS limits it")
 
 
 def test_an_option_behind_a_label_that_may_be_empty_is_one() -> None:
@@ -140,7 +143,9 @@ def test_the_denial_of_texts_that_are_too_long_to_be_read_says_so() -> None:
 
 def test_the_denial_of_an_abbreviation_says_what_to_do() -> None:
     deny = denied(pod("0.2", container(image=OWN, args=["--gpu", "0.5"])), policies("strategy: time-slicing"))
-    assert deny.message.endswith("Write --gpu-memory-utilization, or call another option otherwise.")
+    assert 'may set --gpu-memory-utilization (by --gpu) to "0.5", more than the share' in deny.message
+    lower = "Lower it to the share, write --gpu-memory-utilization where that is meant, or call another option otherwise."
+    assert deny.message.endswith(lower)
 
 
 OTHERS = (
