@@ -144,8 +144,7 @@ def test_the_denial_of_texts_that_are_too_long_to_be_read_says_so() -> None:
 def test_the_denial_of_an_abbreviation_says_what_to_do() -> None:
     deny = denied(pod("0.2", container(image=OWN, args=["--gpu", "0.5"])), policies("strategy: time-slicing"))
     assert 'may set --gpu-memory-utilization (by --gpu) to "0.5", more than the share' in deny.message
-    lower = "Lower it to the share, write --gpu-memory-utilization where that is meant, or call another option otherwise."
-    assert deny.message.endswith(lower)
+    assert "Lower it to the share, write --gpu-memory-utilization where that is meant, or call another" in deny.message
 
 
 OTHERS = (
