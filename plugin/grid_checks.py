@@ -1,12 +1,12 @@
-"""Whether the scheduler can look through the parts of the GPUs that it allocates by `nodes`; of all others any do."""
+"""Whether a GPU can have as many parts: MPS must serve a client in each, and by DRA the scheduler look through them."""
 
 from collections.abc import Callable, Sequence
 
-from plugin.errors import DraError
+from plugin.errors import DraError, MpsError
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.reading import Check, NotShareableError
 from plugin.shares.division import Division
-from plugin.shares.strategy import PartsOf, SharedGpu, StrategyOf
+from plugin.shares.strategy import PartsOf, SharedGpu, StrategyOf, misfit
 from policies.contract import DRA, Allocation
 from policies.sizes import is_too_fine, too_fine
 
@@ -19,7 +19,7 @@ def check_of_grids(check: Check, allocation_of: AllocationOf, strategy_of: Strat
     def check_grid(gpu: Gpu) -> None:
         check(gpu)
         strategy = strategy_of(gpu)
-        if strategy is not None and allocation_of(gpu) == DRA and (why := _misfit(gpu, parts_of(gpu, strategy))):
+        if strategy is not None and allocation_of(gpu) == DRA and (why := _too_fine(gpu, parts_of(gpu, strategy))):
             raise NotShareableError(why)
 
     return check_grid
@@ -40,14 +40,18 @@ def dividing(
     def divide(vgpus_per_gpu: int) -> None:
         new = division.by(vgpus_per_gpu)
         for one in shared():
-            if allocation_of(one.gpu) == DRA and (why := _misfit(one.gpu, new.parts(one.gpu, one.strategy))):
+            is_by_dra = allocation_of(one.gpu) == DRA
+            parts = new.parts(one.gpu, one.strategy) if is_by_dra else new.parts_of_resource_of(one)
+            if is_by_dra and (why := _too_fine(one.gpu, parts)):
                 raise DraError(why)
+            if why := misfit(one.gpu, one.strategy, vgpus_per_gpu=parts):
+                raise MpsError(why)
         divide_by(vgpus_per_gpu)
 
     return divide
 
 
-def _misfit(gpu: Gpu, parts: int) -> str:
+def _too_fine(gpu: Gpu, parts: int) -> str:
     """Say why a GPU cannot be divided into so many parts by DRA; empty if it can be."""
     setting = f"vgpusPerInstance: {gpu.profile}:" if gpu.instance else "vgpusPerGpu"
     return too_fine(parts, setting=setting) if is_too_fine(parts) else ""

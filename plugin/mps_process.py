@@ -96,8 +96,8 @@ class _Process:
         name, cluster = settings.node_name, self._cluster
         number_of = GpuNumbers(settings.lib_dir, cluster.nodes_of(name)).of
         self._strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
-        division = Division(cluster, node_name=name, number_of=number_of)
-        self.check = check_of(self._strategy_of, division.parts)
+        # Whether MPS serves a client in each vGPU is the plugin's to say: the number can change while this runs.
+        self.check = check_of(self._strategy_of, lambda _gpu, _strategy: 1)
         self._timing = timing
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)

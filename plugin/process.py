@@ -196,9 +196,10 @@ def _reconciler(
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
         toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
-        restart_needed=_changes(node, allocators, inventory).look,
+        pending=_changes(node, allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
+        misfit=lambda one: resources.misfit(one) if allocators.by_plugin(one.gpu) else "",
         left_claimed=left_to_nobody(held, driver),
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )

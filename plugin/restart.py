@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from plugin.errors import PluginError
+from plugin.health.state import Pending
 from policies.cluster import Cluster
 from policies.errors import PolicyError
 from policies.reading.layers import CLUSTER_FILE
@@ -75,8 +76,8 @@ class ClusterChanges:
         self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
         self._warn = WarnOnce(_log)
 
-    def look(self) -> tuple[str, ...]:
-        """Take up what can be, and say what cannot, such as `vgpusPerGpu 10 -> 20: ...`."""
+    def look(self) -> Pending:
+        """Take up what can be, and say what cannot."""
         try:
             newest = self._file.newest()
         except PolicyError as error:
@@ -88,21 +89,21 @@ class ClusterChanges:
                 self._needed.compare(newest)
         if self._needed.changes:
             self._restart()
-            return self._needed.changes
-        return self._divided()
+            return Pending(needs_restart=self._needed.changes)
+        return Pending(not_taken=self._divided())
 
-    def _divided(self) -> tuple[str, ...]:
+    def _divided(self) -> str:
         if self._wanted == self._vgpus_per_gpu:
-            return ()
+            return ""
         change = f"vgpusPerGpu {self._vgpus_per_gpu} -> {self._wanted}"
         try:
             self._divide_by(self._wanted)
         except PluginError as error:
             self._warn(f"not taken yet: {change}", str(error))
-            return (f"{change}: {error}",)
+            return f"{change}: {error}"
         self._vgpus_per_gpu = self._wanted
         _log.info("what is free is divided anew", extra={"file": CLUSTER_FILE, "changed": change})
-        return ()
+        return ""
 
 
 def _changes(runs: Cluster, newest: Cluster) -> Iterator[str]:

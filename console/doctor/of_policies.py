@@ -43,9 +43,15 @@ def same(on: Installation) -> Verdict:
         for node in on.seen.nodes
         if node.state is not None and node.state.restart_needed
     ]
-    return warn(
-        *found, hint="wait for the rollout to end; gpu-share mps takes a change when its pods are replaced by hand"
-    )
+    hint = "wait for the rollout to end; gpu-share mps takes a change when its pods are replaced by hand"
+    not_taken = [
+        f"{node.name} goes on without {node.state.not_taken}"
+        for node in on.seen.nodes
+        if node.state is not None and node.state.not_taken
+    ]
+    if not_taken:
+        hint = "correct _cluster.yaml, or change it back, before a part of these nodes is restarted"
+    return warn(*found, *not_taken, hint=hint)
 
 
 def pod_security(on: Installation) -> Verdict:

@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, STALE_SECONDS, Denial, Seen, SeenNode, SeenPod, Unseen
-from policies.node_state import Ages, Gpu, Tenant
+from policies.node_state import Ages, Gpu, NodeState, Tenant
 
 T = TypeVar("T", int, float)
 Held = tuple[SeenNode, Gpu, Tenant]  # what a container has of a GPU
@@ -106,9 +106,14 @@ def _node_row(node: SeenNode) -> NodeRow:
         ages=state.ages if state else None,
         health_known=node.is_fresh,
         trouble=_trouble(node),
-        notes=(*state.skipped, *(f"restart needed: {one}" for one in state.restart_needed)) if state else (),
+        notes=_notes(state) if state else (),
         gpus=node.gpus,
     )
+
+
+def _notes(state: NodeState) -> tuple[str, ...]:
+    restart = (f"restart needed: {one}" for one in state.restart_needed)
+    return (*state.skipped, *restart, *([f"not taken: {state.not_taken}"] if state.not_taken else []))
 
 
 def _trouble(node: SeenNode) -> str:

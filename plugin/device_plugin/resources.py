@@ -84,6 +84,10 @@ class Resources:
             unknown=_unknown([one.devices for one in guarded]),
         )
 
+    def misfit(self, one: SharedGpu) -> str:
+        """Say why a GPU cannot have as many vGPUs as its resource says; empty if it can."""
+        return misfit(one.gpu, one.strategy, vgpus_per_gpu=self._division.parts_of_resource_of(one))
+
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
         self._specifications.see({one.gpu.uuid: (one.gpu, sharing_of(one.strategy, self._cluster)) for one in gpus})
@@ -110,7 +114,7 @@ class Resources:
         Raises:
             PluginError: If one that is new cannot be; it is tried again the next time.
         """
-        faults = {one.gpu.uuid: why for one in gpus if (why := one.why or self._misfit(one))}
+        faults = {one.gpu.uuid: one.why for one in gpus if one.why}
         if faults != self._faults:
             self._faults = faults
             for resource in self._resources.values():
@@ -150,10 +154,6 @@ class Resources:
         self._division.set_vgpus_per_gpu(vgpus_per_gpu)
         for (strategy, _), resource in self._resources.items():
             self._prepare(resource.name, strategy, resource.devices.pool)
-
-    def _misfit(self, one: SharedGpu) -> str:
-        parts = self._division.parts_of_resource(one.strategy, self._division.device(one.gpu))
-        return misfit(one.gpu, one.strategy, vgpus_per_gpu=parts)
 
     def _made(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> Resource:
         name = self._cluster.resource(strategy, device)

@@ -101,8 +101,8 @@ class GpuInventory:
             if entry.strategy == MPS:
                 self._set(uuid, after_report(entry.state, "mps", faults.get(uuid), at), at)
 
-    def set_holding_faults(self, source: Source, why_of: Callable[[SharedGpu], str], at: Moment) -> None:
-        """Apply why what is held of each GPU keeps it from being shared; nothing where it does not."""
+    def set_reported_faults(self, source: Source, why_of: Callable[[SharedGpu], str], at: Moment) -> None:
+        """Apply why, by what *source* reports, each GPU cannot be shared; nothing where it can."""
         for uuid, entry in self._entries.items():
             self._set(uuid, after_report(entry.state, source, why_of(entry) or None, at), at)
 

@@ -20,7 +20,14 @@ from plugin.health.gpu_state import Moment
 from plugin.health.inventory import Entry, GpuInventory
 from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import Report
-from plugin.health.state import HEARTBEAT_SECONDS, ApplicationFault, FitGuardState, NodeHealth, write_node_health
+from plugin.health.state import (
+    HEARTBEAT_SECONDS,
+    ApplicationFault,
+    FitGuardState,
+    NodeHealth,
+    Pending,
+    write_node_health,
+)
 from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.strategy import SharedGpu
@@ -49,9 +56,10 @@ class ReconcilerContext:
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
-    restart_needed: Callable[[], tuple[str, ...]] = tuple  # what of _cluster.yaml has changed since the start
+    pending: Callable[[], Pending] = Pending  # what of _cluster.yaml has changed and is not taken up
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
     unwritten: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot be written who holds what of a GPU
+    misfit: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot have as many vGPUs as it is to have
     left_claimed: Callable[[], Collection[str]] = tuple  # GPUs, by UUID, of which nobody takes claims back
     restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises PluginError
     clock: Callable[[], float] = boot_seconds
@@ -112,9 +120,10 @@ class Reconciler:
         self._recover(at)
         shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
-        self._inventory.set_holding_faults("held", self._context.unwritten, at)
+        self._inventory.set_reported_faults("held", self._context.unwritten, at)
+        self._inventory.set_reported_faults("division", self._context.misfit, at)
         left = self._context.left_claimed()
-        self._inventory.set_holding_faults("claims", lambda one: _LEFT_CLAIMED if one.gpu.uuid in left else "", at)
+        self._inventory.set_reported_faults("claims", lambda one: _LEFT_CLAIMED if one.gpu.uuid in left else "", at)
         self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)
         try:
             self._context.publish(self._inventory.entries)
@@ -196,7 +205,7 @@ class Reconciler:
 
     def _write(self, at: Moment) -> None:
         """Publish what changed, and now and then that we live."""
-        before = self._written
+        before, pending = self._written, self._context.pending()
         health = NodeHealth(
             boot_id=self._context.boot_id,
             heartbeat_seconds=before.heartbeat_seconds if before else at.seconds,
@@ -206,7 +215,8 @@ class Reconciler:
             skipped=self._inventory.skipped,
             handover=self._handover,
             toolkit=self._context.toolkit(),
-            restart_needed=self._context.restart_needed(),
+            restart_needed=pending.needs_restart,
+            not_taken=pending.not_taken,
             fit_guard=self._context.fit_guard(),
         )
         if health == before and at.seconds - before.heartbeat_seconds < HEARTBEAT_SECONDS:

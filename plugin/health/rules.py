@@ -28,6 +28,7 @@ _RECOVERIES = {
 _REPORTED: dict[Source, str] = {
     "mps": "once its MPS daemon is ready",
     "held": "once it can be written",
+    "division": "once it has no more vGPUs than it can have",
     "claims": "once DRA is installed again, or the pods have ended and the file that the plugin's log names is removed",
 }
 

@@ -5,7 +5,7 @@ The next plugin may be another version. What is added here has a default, and un
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,7 @@ PROGRAM = "plugin"  # as its lock is named
 HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
 FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
 
-Source = Literal["xid", "recovery", "lost", "gone", "mig", "nvml", "mps", "held", "claims"]
+Source = Literal["xid", "recovery", "lost", "gone", "mig", "nvml", "mps", "held", "claims", "division"]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +108,13 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     since: str  # ISO 8601, UTC
 
 
+class Pending(NamedTuple):
+    """Changes of `_cluster.yaml` that have not been taken up."""
+
+    needs_restart: tuple[str, ...] = ()  # what a start takes up, such as `nodes`
+    not_taken: str = ""  # what this node cannot take up, and why, such as `vgpusPerGpu 10 -> 50: ...`
+
+
 class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     """All GPUs of a node, and when and by whom this was written."""
 
@@ -119,7 +126,8 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
     toolkit: Toolkit | None = None
-    restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `vgpusPerGpu 10 -> 20`
+    restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `nodes`
+    not_taken: str = ""  # a change of it that this node cannot take up, and why: `vgpusPerGpu 10 -> 50: ...`
     waiting: Waiting | None = None  # `gpus` are those that an earlier plugin knew then
     fit_guard: FitGuardState | None = None  # None: there is none
     ended: bool = False  # by a signal: nobody looks at the GPUs any more

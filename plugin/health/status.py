@@ -114,6 +114,7 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: s
         "tenants_unknown": unknown,
         "handover": node.handover,
         "restart_needed": node.restart_needed,
+        "not_taken": node.not_taken,
         "fit_guard": node.fit_guard,
     }
 
@@ -146,6 +147,8 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
         yield f"hand-over: {safe(node.handover)}"
     if node.restart_needed:
         yield f"restart needed: _cluster.yaml changed: {', '.join(map(safe, node.restart_needed))}"
+    if node.not_taken:
+        yield f"not taken from _cluster.yaml: {safe(node.not_taken)}"
 
 
 def _fit_guard(guard: FitGuardState | None) -> Iterator[str]:

@@ -56,6 +56,10 @@ class Division:
         """Count the vGPUs of each GPU of a resource of the device plugin, whose unit is the same on all nodes."""
         return self._cluster.parts(strategy, device)
 
+    def parts_of_resource_of(self, shared: SharedGpu) -> int:
+        """Count the vGPUs that what is shared has with the device plugin."""
+        return self.parts_of_resource(shared.strategy, self.device(shared.gpu))
+
     def follows(self, strategy: SharingStrategy, device: str) -> bool:
         """Whether that is `vgpusPerGpu`: of whole GPUs it is 1, and some devices have a number of their own."""
         return strategy != WHOLE and self._cluster.own_parts(device) is None

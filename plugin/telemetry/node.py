@@ -82,6 +82,7 @@ def node_state(facts: Facts, *, part: str, node: str) -> NodeState:
         handover=printable(known.handover) if known else "",
         toolkit=known.toolkit if known else None,
         restart_needed=tuple(map(printable, known.restart_needed)) if known else (),
+        not_taken=printable(known.not_taken) if known else "",
     )
 
 

@@ -10,19 +10,18 @@ from policies.contract import (
     MILLI_PER_GPU,
     MODE_LABEL,
     MPS,
-    MPS_CLIENTS_BEFORE_CUDA_13_1,
     PARTITION,
 )
-from policies.device_names import GPU_DEVICE, device_name, is_instance, is_model, of_profile
+from policies.device_names import device_name, is_instance
 from policies.errors import Problem
 from policies.frameworks.replaced import no_longer_judged
-from policies.mps_clients import needs_newer_driver, too_many_clients
 from policies.own_grids import never_granted
 from policies.partitions import choices
 from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 from policies.reading.document import DocumentError, Node, read
 from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
+from policies.reading.too_many_vgpus import too_many_for_mps
 from policies.share import largest_whole, milli_text
 from policies.sizes import is_too_fine, too_fine
 
@@ -48,7 +47,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _above_one_gpu(policies.default, DEFAULT_FILE)
     yield from _instances_without_mps(policies.default, DEFAULT_FILE)
     yield from _without_classes(policies.default, policies.cluster, DEFAULT_FILE)
-    yield from _many_for_mps(policies)
+    yield from too_many_for_mps(policies)
     yield from (Problem(CLUSTER_FILE, 0, "nodes", message) for message in never_granted(policies.cluster))
     replaced = no_longer_judged(policies.cluster.frameworks)
     yield from (Problem(CLUSTER_FILE, 0, "frameworks", message) for message in replaced)
@@ -164,38 +163,6 @@ def _without_classes(policy: EffectivePolicy, cluster: Cluster, file: str) -> It
             yield Problem(
                 file, source.line, "allocation", f"{_every_share(policy, device)} is denied: {too_fine(per_gpu)}"
             )
-
-
-def _many_for_mps(policies: PolicySet) -> Iterator[Problem]:
-    """Yield the numbers of vGPUs that MPS serves with no driver, or not with all of them, each once."""
-    cluster = policies.cluster
-    for device in dict.fromkeys(one if cluster.own_parts(one) else GPU_DEVICE for one in _under_mps(policies)):
-        per_gpu, field = cluster.parts(MPS, device), "vgpusPerGpu"
-        if device:
-            field = "nodes" if is_model(device) else "vgpusPerInstance"
-        if too_many := too_many_clients(per_gpu):
-            yield Problem(CLUSTER_FILE, 0, field, f"pods under mps are denied: {too_many}")
-        elif needs_newer_driver(per_gpu):
-            of = f" of the device {device_name(device)}" if device else ""
-            message = (
-                f"{per_gpu} vGPUs{of} are more than the {MPS_CLIENTS_BEFORE_CUDA_13_1} clients that MPS serves with "
-                "drivers before CUDA 13.1, and a GPU with such a driver is not shared: see that nvidia-smi shows CUDA "
-                f"13.1 or newer on all nodes, or write at most {MPS_CLIENTS_BEFORE_CUDA_13_1}"
-            )
-            yield Problem(CLUSTER_FILE, 0, field, message)
-
-
-def _under_mps(policies: PolicySet) -> Iterator[str]:
-    """Yield the devices that pods may have under MPS, and those that `nodes` shares by it."""
-    used = (policies.default, *(one for name, one in policies.namespaces.items() if not policies.is_exempt(name)))
-    for one in used:
-        if one.policy.enabled and one.policy.strategy == MPS:
-            yield from one.policy.shared_devices
-    for rule in policies.cluster.nodes:
-        if rule.strategy == MPS:
-            yield rule.of_device
-        if rule.mig == "shared":
-            yield from map(of_profile, policies.cluster.vgpus_per_instance)
 
 
 def _above_one_gpu(policy: EffectivePolicy, file: str) -> Iterator[Problem]:

@@ -1,9 +1,11 @@
-"""A number of vGPUs that is too fine for DRA counts for the GPUs that it allocates, and for no others."""
+"""A number of vGPUs that is too fine for DRA, or for MPS, counts for the GPUs that it concerns, and for no others."""
+
+from dataclasses import replace
 
 import pytest
 
 from plugin.allocators import allocations
-from plugin.errors import DraError
+from plugin.errors import DraError, MpsError
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers
 from plugin.gpus.reading import NotShareableError, any_gpu
@@ -85,3 +87,33 @@ def test_a_number_is_taken_up_where_each_gpu_of_dra_can_be_divided_by_it(
             divide(FINE)
     divide(COARSE)
     assert numbers == [FINE, *([FINE] if is_divided else []), COARSE]
+
+
+@pytest.mark.parametrize("default", ["device-plugin", "dra"])
+@pytest.mark.parametrize(
+    ("nodes", "clients", "is_divided"),
+    [
+        ((), COARSE - 1, False),
+        ((), COARSE, True),
+        ((), 0, False),
+        ((NodeRule(strategy="time-slicing"),), COARSE - 1, True),
+        ((NodeRule(strategy="whole"),), COARSE - 1, True),
+        ((NodeRule(device="t4", vgpus_per_gpu=10),), COARSE - 1, True),
+    ],
+)
+def test_a_number_is_taken_up_where_mps_serves_a_client_in_each_vgpu(
+    nodes: tuple[NodeRule, ...], clients: int, default: Allocation, *, is_divided: bool
+) -> None:
+    node = Node(10, *nodes, default=default)
+    numbers: list[int] = []
+    gpus = [
+        replace(one, gpu=replace(one.gpu, mps_clients=clients), strategy=node.strategy_of(one.gpu) or "mps")
+        for one in shared(2)
+    ]
+    divide = dividing(numbers.append, node.division, node.allocation_of, lambda: gpus)
+    if is_divided:
+        divide(COARSE)
+    else:
+        with pytest.raises(MpsError, match="older than Volta" if not clients else "more than the 19 clients that MPS"):
+            divide(COARSE)
+    assert numbers == [COARSE] * is_divided

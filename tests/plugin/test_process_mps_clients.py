@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from plugin.health.state import read_node_health
 from plugin.health.status import show
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.nvml_library import Script, build
 from tests.plugin.plugin_process import Start
+from tests.plugin.test_process_policies import policies
+from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
 FIRST = "GPU-00000000-0000-0000-0000-000000000000"
@@ -56,3 +59,27 @@ def test_more_vgpus_than_mps_serves_clients_with_this_driver_are_an_error(
     code, written = plugin.ends()
     assert code == 1
     assert f"vgpusPerGpu 49 is more than the 48 clients that MPS serves on {FIRST} with this driver" in written
+
+
+def test_a_number_that_is_raised_above_the_clients_is_not_taken_and_the_status_says_why(
+    start: Start, nvml: str, tmp_path: Path, directory: Path
+) -> None:
+    script = Script(tmp_path)
+    script.say("cuda 13000")
+    options = (f"--policies={tmp_path / 'policies'}", f"--state-dir={tmp_path / 'state'}", "--strategy=mps")
+    policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10")
+    with SimulatedKubelet(directory) as kubelet:
+        start(*options, LD_LIBRARY_PATH=nvml, **script.environment)
+        kubelet.wait_until(lambda: kubelet.capacity(NAME) == 20)
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 49")
+        why = f"vgpusPerGpu 10 -> 49: vgpusPerGpu 49 is more than the 48 clients that MPS serves on {FIRST}"
+        wait_until(lambda: not_taken(tmp_path / "state").startswith(why))
+        assert kubelet.capacity(NAME) == 20
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 48")
+        kubelet.wait_until(lambda: kubelet.capacity(NAME) == 96)
+        wait_until(lambda: not_taken(tmp_path / "state") == "")
+
+
+def not_taken(state_dir: Path) -> str:
+    known = read_node_health(state_dir)
+    return known.not_taken if known else ""

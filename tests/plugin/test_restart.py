@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin.errors import HoldingsError
+from plugin.health.state import Pending
 from plugin.restart import ClusterChanges, RestartNeeded
 from policies.cluster import Cluster
 from policies.nodes import NodeRule
@@ -36,6 +37,12 @@ class Node:
     def restart(self) -> None:
         self.restarts += 1
 
+    def look(self) -> tuple[str, ...]:
+        """Say what needs a restart."""
+        needs_restart, not_taken = self.changes.look()
+        assert not not_taken
+        return needs_restart
+
     def has(self, text: str) -> None:
         new = self.directory / ".new"
         new.write_text(text)
@@ -65,17 +72,17 @@ def node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Node:
     ],
 )
 def test_what_this_node_reads_at_its_start_needs_a_restart(node: Node, text: str, changes: tuple[str, ...]) -> None:
-    assert node.changes.look() == ()
+    assert node.look() == ()
     node.has(text)
-    assert node.changes.look() == changes
-    assert node.changes.look() == changes
+    assert node.look() == changes
+    assert node.look() == changes
     assert bool(node.restarts) == bool(changes)
 
 
 def test_another_number_is_taken_once_and_needs_no_restart(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     for text in ("vgpusPerGpu: 20", "vgpusPerGpu: 20\nframeworks: []", "vgpusPerGpu: 5", ""):
         node.has(text)
-        assert node.changes.look() == node.changes.look() == ()
+        assert node.look() == node.look() == ()
     assert (node.divided_by, node.restarts) == ([20, 5, 10], 0)
     said = [record.__dict__.get("changed") for record in caplog.records]
     assert said == ["vgpusPerGpu 10 -> 20", "vgpusPerGpu 20 -> 5", "vgpusPerGpu 5 -> 10"]
@@ -84,11 +91,12 @@ def test_another_number_is_taken_once_and_needs_no_restart(node: Node, caplog: p
 def test_a_number_that_cannot_be_taken_is_said_and_taken_later(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     node.cannot = "the disk is full"
     node.has("vgpusPerGpu: 20")
-    assert node.changes.look() == node.changes.look() == ("vgpusPerGpu 10 -> 20: the disk is full",)
+    refused = Pending(not_taken="vgpusPerGpu 10 -> 20: the disk is full")
+    assert node.changes.look() == node.changes.look() == refused
     (record,) = caplog.records
     assert (record.message, record.__dict__["reason"]) == ("not taken yet: vgpusPerGpu 10 -> 20", "the disk is full")
     node.cannot = ""
-    assert node.changes.look() == ()
+    assert node.look() == ()
     assert node.divided_by == [20]
 
 
@@ -96,8 +104,8 @@ def test_each_change_is_logged_once(node: Node, caplog: pytest.LogCaptureFixture
     whole, none = "nodes: [{offer: whole}]", "mps: {pipeDirectory: /run/mps}"
     for text in (whole, f"{whole}\nframeworks: []", none, "", whole):
         node.has(text)
-        node.changes.look()
-        node.changes.look()
+        node.look()
+        node.look()
     assert [(record.message, record.__dict__.get("changed")) for record in caplog.records] == [
         ("restart needed", ("nodes",)),
         ("restart needed", ("mps.pipeDirectory /tmp/nvidia-mps -> /run/mps",)),
@@ -108,29 +116,29 @@ def test_each_change_is_logged_once(node: Node, caplog: pytest.LogCaptureFixture
 
 def test_a_broken_file_is_logged_once_and_changes_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     node.has("nodes: [{offer: whole}]")
-    assert node.changes.look() == ("nodes",)
+    assert node.look() == ("nodes",)
     caplog.clear()
     for text in ("vgpusPerGpu: 0", "vgpusPerGpu: 0 # still"):
         node.has(text)
-        assert node.changes.look() == ("nodes",)
-        assert node.changes.look() == ("nodes",)
+        assert node.look() == ("nodes",)
+        assert node.look() == ("nodes",)
     (record,) = caplog.records
     assert (record.message, record.__dict__["file"]) == ("policy file broken", f"{node.directory}/_cluster.yaml")
     assert "stays in force" in record.__dict__["effect"]
     node.has("vgpusPerGpu: 10 # good")
-    assert node.changes.look() == ()
+    assert node.look() == ()
 
 
 def test_a_directory_that_vanishes_is_said_and_changes_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     away = node.directory.with_name("away")
     node.directory.rename(away)
-    assert node.changes.look() == node.changes.look() == ()
+    assert node.look() == node.look() == ()
     assert [record.message for record in caplog.records] == ["policy file broken"]
     away.rename(node.directory)
     (node.directory / "_cluster.yaml").unlink()
-    assert node.changes.look() == ()
+    assert node.look() == ()
     node.has("nodes: [{offer: whole}]")
-    assert node.changes.look() == ("nodes",)
+    assert node.look() == ("nodes",)
 
 
 def test_a_volume_is_looked_at_by_its_link_and_not_by_its_files(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,12 +148,12 @@ def test_a_volume_is_looked_at_by_its_link_and_not_by_its_files(node: Node, monk
         (data / "_cluster.yaml").write_text(text)
         (node.directory / "..new").symlink_to(data.name)
         (node.directory / "..new").replace(node.directory / "..data")
-        node.changes.look()
-    assert node.changes.look() == ("nodes",)
+        node.look()
+    assert node.look() == ("nodes",)
     monkeypatch.setattr("os.scandir", None)
     monkeypatch.setattr("pathlib.Path.stat", None)
     monkeypatch.setattr("pathlib.Path.open", None)
-    assert node.changes.look() == ("nodes",)
+    assert node.look() == ("nodes",)
 
 
 def test_a_process_that_hands_no_gpus_over_does_not_care_how(tmp_path: Path) -> None:

@@ -167,3 +167,22 @@ def test_instances_in_a_policy_that_cannot_share_them_are_an_oversight(rules: st
     told = [one.message for one in oversights(policies(rules), ["_default.yaml"], None) if one.field == "devices"]
     assert [words for words in found if words in "".join(told)] == found
     assert len(told) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "told"),
+    [
+        ("", ["10 vGPUs of a 1g.10gb may be more than MPS serves clients there"]),
+        ("vgpusPerGpu: 6", []),
+        ("vgpusPerInstance: {1g.10gb: 6}", []),
+        ("vgpusPerInstance: {1g.10gb: 8}", ["8 vGPUs of a 1g.10gb may be more"]),
+        ("vgpusPerGpu: 21", ["21 vGPUs of a 1g.10gb may be more", "21 vGPUs of a 3g.40gb may be more"]),
+        ("vgpusPerGpu: 64", ["pods under mps are denied"]),
+    ],
+)
+def test_policy_check_tells_of_more_vgpus_than_mps_has_clients_on_an_instance(cluster: str, told: list[str]) -> None:
+    by = policies("devices: [gpu, mig-1g.10gb, mig-3g.40gb]", cluster)
+    found = [one.message for one in oversights(by, ["_default.yaml"], None) if one.field.startswith("vgpusPer")]
+    assert [any(one.startswith(text) for one in found) for text in told] == [True] * len(told)
+    assert len(found) == len(told)
+    assert all("write vgpusPerInstance: {1g.10gb: 6}" in one for one in found if "1g.10gb" in one)

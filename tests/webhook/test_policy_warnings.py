@@ -173,7 +173,7 @@ def test_a_maximum_of_several_gpus_is_one_under_mps(tmp_path: Path, files: dict[
 def test_mig_instances_that_no_share_below_one_can_be_of_are_named_with_their_line(
     tmp_path: Path, files: dict[str, str], told: str
 ) -> None:
-    (warning,) = warnings(tmp_path, **files)
+    (warning,) = warnings(tmp_path, **{"_cluster.yaml": "vgpusPerGpu: 6"}, **files)
     assert warning == (
         f"{told} are shared by mps or given whole, and under time-slicing a share below 1 of them is denied: "
         "write strategy: mps"

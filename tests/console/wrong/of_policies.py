@@ -41,6 +41,12 @@ WRONG: list[Wrong] = [
         lambda: with_node(gpu(), restart_needed=("vgpusPerGpu",)),
     ),
     (
+        "policies-same",
+        "warning",
+        "goes on without vgpusPerGpu 10 -> 50: more than the 48 clients",
+        lambda: with_node(gpu(), not_taken="vgpusPerGpu 10 -> 50: more than the 48 clients"),
+    ),
+    (
         "pod-security",
         "failure",
         "a enforces restricted, and says attach: pod (a.yaml:1)",

@@ -1,7 +1,7 @@
 """A reconciler and all around it, one look at a time."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -46,6 +46,7 @@ class Bench:
             tenants=self._tenants,
             publish=self.advertised.publish,
             resource_of=Division(cluster, node_name=settings.node_name, number_of=GpuNumbers(None, ()).of).resource_of,
+            misfit=self.advertised.misfit,
             clock=lambda: self.seconds,
         )
         self.reconciler = Reconciler(inventory, self.reports, context)
@@ -54,8 +55,10 @@ class Bench:
         self.seconds += after_seconds
         self.reconciler.look(*reports)
 
-    def probe(self, *, count: int = 2, looks: Mapping[str, Look] | None = None) -> Probe:
-        gpus = GPUS[:count]
+    def probe(
+        self, *, count: int = 2, looks: Mapping[str, Look] | None = None, mps_clients: int | None = None
+    ) -> Probe:
+        gpus = tuple(replace(gpu, mps_clients=mps_clients) for gpu in GPUS[:count])
         found = {gpu.uuid: Look(recovery_action=0) for gpu in gpus} | dict(looks or {})
         return Probe(seconds=self.seconds, generation=1, looks=found, gpus=gpus, skipped=(), driver="580")
 

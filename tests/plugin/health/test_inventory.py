@@ -127,10 +127,10 @@ def test_mps_concerns_only_gpus_that_are_shared_by_it() -> None:
 def test_where_it_cannot_be_kept_who_holds_what_the_gpus_that_it_is_about_are_unhealthy_until_it_can() -> None:
     known = inventory()
     known.take(probe(1), at(1))
-    known.set_holding_faults("held", lambda one: "full" if one.gpu.uuid == FIRST else "", at(2))
+    known.set_reported_faults("held", lambda one: "full" if one.gpu.uuid == FIRST else "", at(2))
     known.take(probe(40), at(40))
     assert unhealthy(known) == [FIRST]
-    known.set_holding_faults("held", lambda _: "", at(41))
+    known.set_reported_faults("held", lambda _: "", at(41))
     assert unhealthy(known) == []
 
 

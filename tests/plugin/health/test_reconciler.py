@@ -7,7 +7,7 @@ import pytest
 
 from plugin.errors import HandoverError
 from plugin.health.reports import Report
-from plugin.health.state import HEARTBEAT_SECONDS, NODE_FILE
+from plugin.health.state import HEARTBEAT_SECONDS, NODE_FILE, read_node_health
 from tests.plugin.health.reconciler_bench import FIRST, SECOND, Bench, Lines
 from tests.plugin.waiting import wait_until
 
@@ -27,6 +27,21 @@ def test_a_daemon_that_fails_and_comes_back_is_followed_without_news_of_nvml(ben
     assert bench.faults() == {FIRST: "it hangs"}
     bench.mps.clear()
     bench.look()
+    assert bench.faults() == {}
+
+
+def test_a_gpu_with_more_vgpus_than_mps_serves_clients_is_as_unhealthy_in_its_state_as_to_the_kubelet(
+    bench: Bench,
+) -> None:
+    bench.look(bench.probe(mps_clients=9))
+    why = f"vgpusPerGpu 10 is more than the 9 clients that MPS serves on {FIRST}"
+    assert bench.faults()[FIRST].startswith(why)
+    known = read_node_health(bench.directory)
+    assert known is not None
+    assert [[(one.source, one.why) for one in gpu.faults] for gpu in known.gpus] == [
+        [("division", bench.faults()[uuid])] for uuid in (FIRST, SECOND)
+    ]
+    bench.look(bench.probe(mps_clients=10))
     assert bench.faults() == {}
 
 

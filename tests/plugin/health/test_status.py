@@ -98,6 +98,7 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
         "tenants_unknown": "",
         "handover": "envvar",
         "restart_needed": [],
+        "not_taken": "",
         "fit_guard": None,
     }
     assert (first["uuid"], first["healthy"], first["faults"]) == ("GPU-0", True, [])
@@ -110,12 +111,21 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
 
 
 def test_a_changed_cluster_file_is_told_with_what_needs_a_restart(tmp_path: Path) -> None:
-    changes = ("vgpusPerGpu 10 -> 20", "nodes")
+    changes = ("vgpusPerInstance", "nodes")
     write_node_health(tmp_path, node(healthy(0), restart_needed=changes))
     ran = status(tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.splitlines()[-1] == "restart needed: _cluster.yaml changed: vgpusPerGpu 10 -> 20, nodes"
+    assert ran.stdout.splitlines()[-1] == "restart needed: _cluster.yaml changed: vgpusPerInstance, nodes"
     assert json.loads(status(tmp_path, "-o", "json").stdout)["restart_needed"] == list(changes)
+
+
+def test_a_number_that_cannot_be_taken_is_told_with_the_reason(tmp_path: Path) -> None:
+    why = "vgpusPerGpu 10 -> 50: more than the 48 clients"
+    write_node_health(tmp_path, node(healthy(0), not_taken=why))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines()[-1] == f"not taken from _cluster.yaml: {why}"
+    assert json.loads(status(tmp_path, "-o", "json").stdout)["not_taken"] == why
 
 
 def test_a_plugin_that_waits_for_gpus_says_for_what_and_1_and_not_how_they_were(tmp_path: Path) -> None:

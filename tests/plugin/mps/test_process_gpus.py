@@ -54,6 +54,15 @@ def test_a_gpu_that_mps_cannot_share_has_no_daemon_and_keeps_its_mode(bench: Ben
 
 
 @needs_mounts
+def test_a_gpu_that_is_divided_too_finely_has_its_daemon_ready_for_the_number_that_is_put_right(
+    bench: Bench, start: Start
+) -> None:
+    bench.cluster("vgpusPerGpu: 61\n")  # one more than MPS serves clients
+    start()
+    bench.is_now("ready", A, B)
+
+
+@needs_mounts
 def test_a_gpu_that_comes_later_gets_its_daemon(bench: Bench, start: Start) -> None:
     bench.has(A)
     start()
