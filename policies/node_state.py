@@ -132,6 +132,11 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     largest_free: Part | None = None  # the largest share that still fits
     tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=_MOST_TENANTS)] = ()
 
+    @property
+    def called(self) -> str:
+        """Name it for messages: by NVML's number, and a MIG instance by its UUID too, as a GPU has several."""
+        return f"GPU {self.index} {self.uuid}" if self.uuid.startswith("MIG-") else f"GPU {self.index}"
+
     def ratio(self, parts: int) -> float:
         """Write some of its parts as a share of the GPU."""
         return parts / self.parts

@@ -35,7 +35,7 @@ def speak(on: Installation) -> Verdict:
 def healthy(on: Installation) -> Verdict:
     """See that all GPUs are healthy."""
     found = [
-        f"{node.name} GPU {gpu.index}: {fault.why}; recovers {fault.comes_back}"
+        f"{node.name} {gpu.called}: {fault.why}; recovers {fault.comes_back}"
         for node, gpu in _gpus(on)
         for fault in gpu.faults
         if fault.source != "mps"
@@ -46,12 +46,12 @@ def healthy(on: Installation) -> Verdict:
 def daemons(on: Installation) -> Verdict:
     """See that an MPS daemon serves each GPU that is shared by MPS."""
     found = [
-        f"{node.name} GPU {gpu.index}: {gpu.mps_daemon.why}"
+        f"{node.name} {gpu.called}: {gpu.mps_daemon.why}"
         for node, gpu in _gpus(on)
         if gpu.mps_daemon is not None and gpu.mps_daemon.why
     ]
     found += [
-        f"{node.name} GPU {gpu.index}: {fault.why}"
+        f"{node.name} {gpu.called}: {fault.why}"
         for node, gpu in _gpus(on)
         for fault in gpu.faults
         if fault.source == "mps" and not (gpu.mps_daemon and gpu.mps_daemon.why)

@@ -53,7 +53,7 @@ def compute_modes(on: Installation) -> Verdict:
             told |= bool(gpu.compute_mode and allowed)
             if gpu.compute_mode and allowed and gpu.compute_mode not in allowed:
                 expected = " or ".join(allowed)
-                found.append(f"{node.name} GPU {gpu.index}: {gpu.compute_mode}, {gpu.strategy} needs {expected}")
+                found.append(f"{node.name} {gpu.called}: {gpu.compute_mode}, {gpu.strategy} needs {expected}")
             elif _should_say(node, gpu):
                 silent.append(f"{node.name} does not say the compute mode of GPU {gpu.index}: its gpu-share is older")
     if found:

@@ -27,7 +27,7 @@ def share(gpu: Gpu, parts: int | None) -> str:
 
 def fault(gpu: Gpu, one: Fault, now: datetime) -> str:
     """Say why a GPU is unhealthy."""
-    return f"GPU {gpu.index}: {one.why} (for {age(one.since, now)})"
+    return f"{gpu.called}: {one.why} (for {age(one.since, now)})"
 
 
 def pod_trouble(row: PodRow) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plugin.gpus.gpu import Gpu, MigInstance
-from plugin.gpus.nvml import AWAY, NvmlGpus, if_answered, number_of, raise_if_nvml_failed, text_of
+from plugin.gpus.nvml import ALL_FAIL, AWAY, NvmlGpus, if_answered, number_of, raise_if_nvml_failed, text_of
 from plugin.gpus.reading import Check, NotShareableError, errors_of_one, memory_of
 from policies.mig import profile_of
 
@@ -51,8 +51,13 @@ class Instances:
 
 def list_instances(nvml: NvmlGpus, handle: Any) -> Instances:
     """List the MIG instances of the GPU with this *handle*; errors of NVML that are the GPU's own pass through."""
-    most = if_answered(nvml, lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
     listed, problems = [], []
+    try:
+        most = int(nvml.nvmlDeviceGetMaxMigDeviceCount(handle))
+    except nvml.NVMLError as error:
+        if number_of(error) in AWAY | ALL_FAIL:
+            raise
+        return Instances(problems=(f"how many MIG instances it can have is not told: {error}",))
     for index in range(min(most, _MOST_INSTANCES)):
         try:
             listed.append(_listed(nvml, handle, nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)))
@@ -106,7 +111,11 @@ def shareable_instances(  # noqa: PLR0913 - what is read, by what, and what it m
         Those that can be shared, and why others cannot; empty if all can.
     """
     if not instances.listed and not instances.problems:
-        return [], f"{gpu.uuid} is in MIG mode and has no instance: create some (nvidia-smi mig -cgi), or turn it off"
+        fix = "create some (nvidia-smi mig -cgi), or turn it off; one made since the plugin began is seen with the "
+        return (
+            [],
+            f"{gpu.uuid} is in MIG mode and has no instance: {fix}component mig, or after a restart of the plugin",
+        )
     found, problems = [], list(instances.problems)
     for one in instances.listed:
         if one.uuid in but:

@@ -8,6 +8,7 @@ from plugin.errors import DiscoveryError
 
 # NVML's error numbers.
 NO_PERMISSION = 4
+NOT_TOLD = frozenset({2, 3, NO_PERMISSION, 13, 25})  # no such argument, support, permission, function or version of it
 AWAY = frozenset({15, 16})  # of a GPU: lost, waits for a reset
 ALL_FAIL = frozenset({1, 9, 12, 18})  # not initialised, no driver, no library, another driver's library
 

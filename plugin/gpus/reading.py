@@ -11,7 +11,7 @@ from typing import Any
 
 from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.gpus.mps_clients import mps_clients_of
-from plugin.gpus.nvml import NO_PERMISSION, NvmlGpus, if_answered, if_there, number_of, pci_text, text_of
+from plugin.gpus.nvml import NOT_TOLD, NvmlGpus, if_answered, if_there, number_of, pci_text, text_of
 
 SYSFS = Path("/sys")
 _MIG_ENABLED = 1
@@ -77,7 +77,7 @@ def reach(nvml: NvmlGpus, handle: Any, *, is_cut: bool) -> None:
     try:
         nvml.nvmlDeviceGetMemoryInfo(handle)
     except nvml.NVMLError as error:
-        if not (is_cut and number_of(error) == NO_PERMISSION):
+        if not (is_cut and number_of(error) in NOT_TOLD):
             raise
 
 
@@ -121,15 +121,18 @@ def memory_of(nvml: NvmlGpus, handle: Any, *, uuid: str) -> tuple[int, int | Non
     return int(memory.total) - (reserved_bytes or 0), reserved_bytes
 
 
-def read_whole(nvml: NvmlGpus, index: int, handle: Any, *, sysfs: Path = SYSFS) -> Gpu:
+def read_whole(nvml: NvmlGpus, index: int, handle: Any, *, problem: str = "", sysfs: Path = SYSFS) -> Gpu:
     """
     Read the GPU with NVML's number *index*, to be shared itself; errors of NVML pass through.
+
+    *problem* is what the last look found; empty if nothing.
 
     Raises:
         NotShareableError: If it cannot be shared, as in MIG mode.
     """
     if in_mig_mode(nvml, handle):
-        raise NotShareableError(f"{uuid_of(nvml, handle)} is in MIG mode, and its instances cannot be listed")
+        why = f": {problem}" if problem else ""
+        raise NotShareableError(f"{uuid_of(nvml, handle)} is in MIG mode, and its instances cannot be listed{why}")
     return read_gpu(nvml, index, handle, is_cut=False, sysfs=sysfs)
 
 

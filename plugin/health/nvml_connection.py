@@ -85,7 +85,7 @@ class NvmlConnection:
                 looks[uuid] = _unreached(errors.pop(index))
         self._known.uuids.update(uuids)
         instances = self._look_at_instances(uuids, handles, looks)
-        errors |= self._get_to_know(uuids, handles, instances)
+        errors |= self._get_to_know(uuids, handles, instances, looks)
         self._handles = {uuid: handles[index] for index, uuid in uuids.items() if not looks[uuid].problem}
         physical = {gpu.physical_uuid for gpu in self._known.gpus.values()}
         self._away |= {uuid for uuid in {*physical, *uuids.values()} if uuid not in looks or looks[uuid].away}
@@ -164,7 +164,11 @@ class NvmlConnection:
         return one.profile if known is not None and known.profile != one.profile else ""
 
     def _get_to_know(
-        self, uuids: Mapping[int, str], handles: Mapping[int, Any], instances: Mapping[int, Instances]
+        self,
+        uuids: Mapping[int, str],
+        handles: Mapping[int, Any],
+        instances: Mapping[int, Instances],
+        looks: Mapping[str, Look],
     ) -> dict[int, Exception]:
         """Read the GPUs and MIG instances that are new; why not, by number, for those that cannot be shared."""
         errors: dict[int, Exception] = {}
@@ -177,7 +181,7 @@ class NvmlConnection:
                 if index in instances:
                     self._get_to_know_instances(index, handles[index], instances[index])
                 elif known is None:
-                    self._known.gpus[uuid] = self._read_new(index, handles[index])
+                    self._known.gpus[uuid] = self._read_new(index, handles[index], problem=looks[uuid].problem)
                     new.append(uuid)
             except errors_of_one(self._nvml) as error:
                 errors[index] = raise_if_nvml_failed(error)
@@ -187,14 +191,14 @@ class NvmlConnection:
             self._known.gpus[uuid] = replace(self._known.gpus[uuid], links=links)
         return errors
 
-    def _read_new(self, index: int, handle: Any) -> Gpu:
+    def _read_new(self, index: int, handle: Any, *, problem: str) -> Gpu:
         """
         Read a GPU that is shared itself.
 
         Raises:
             NotShareableError: If it cannot be shared.
         """
-        gpu = read_whole(self._nvml, index, handle, sysfs=self._sysfs)
+        gpu = read_whole(self._nvml, index, handle, problem=problem, sysfs=self._sysfs)
         self._known.check(gpu)
         self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)
         return gpu
@@ -209,7 +213,7 @@ class NvmlConnection:
         for one in instances.listed:
             known = self._known.gpus.get(one.uuid)
             if known is not None and known.instance is not None and known.profile == one.profile:
-                self._known.gpus[one.uuid] = _placed(self._renewed(known, index, handle), one)
+                self._known.gpus[one.uuid] = _placed(self._renewed(known, index, handle), one, before=known)
         if all(one.uuid in self._known.gpus for one in instances.listed) and instances.listed:
             if instances.problems:
                 raise NotShareableError("; ".join(instances.problems))
@@ -233,13 +237,13 @@ class NvmlConnection:
         return replace(known, index=index, minor=known.minor if minor is None else minor)
 
 
-def _placed(gpu: Gpu, one: ListedInstance) -> Gpu:
-    """Say where an instance is now: one that is made anew with the same profile can have another number."""
-    before = gpu.instance
-    if before is None:
+def _placed(gpu: Gpu, one: ListedInstance, *, before: Gpu) -> Gpu:
+    """Say where an instance is now: made anew with the same profile, or with its GPU, it can have another number."""
+    if gpu.instance is None:
         return gpu
-    after = replace(before, gpu_instance=one.gpu_instance, compute_instance=one.compute_instance)
-    if after == before and (after.capabilities or gpu.minor is None):
+    after = replace(gpu.instance, gpu_instance=one.gpu_instance, compute_instance=one.compute_instance)
+    is_where_it_was = after == before.instance and gpu.minor == before.minor
+    if is_where_it_was and (after.capabilities or gpu.minor is None):
         return gpu
     return replace(gpu, instance=replace(after, capabilities=capabilities(gpu.minor, after)))
 

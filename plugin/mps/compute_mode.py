@@ -31,6 +31,10 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     modes: dict[str, int]
 
 
+class _NotKeptError(Exception):
+    """The driver took EXCLUSIVE_PROCESS, and does not have it."""
+
+
 class ComputeModes:
     """Sets the compute mode of GPUs, and puts it back; for any thread."""
 
@@ -75,7 +79,7 @@ class ComputeModes:
                 for uuid in gpu_uuids:
                     try:
                         act(nvml, uuid)
-                    except (nvml.NVMLError, OSError) as error:
+                    except (nvml.NVMLError, OSError, _NotKeptError) as error:
                         faults[uuid] = _sentence(error)
         except nvml.NVMLError as error:
             faults = dict.fromkeys(gpu_uuids, _sentence(error))
@@ -85,8 +89,9 @@ class ComputeModes:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
         try:
             self._hold_mode(nvml, uuid, handle)
-        except nvml.NVMLError as error:
-            if not uuid.startswith(_INSTANCE) or number_of(error) not in _NO_SUCH_MODE:
+        except (nvml.NVMLError, _NotKeptError) as error:
+            is_without = isinstance(error, _NotKeptError) or number_of(error) in _NO_SUCH_MODE
+            if not uuid.startswith(_INSTANCE) or not is_without:
                 raise
             self._forget(uuid)
             if uuid not in self._without:
@@ -103,6 +108,8 @@ class ComputeModes:
         if found == EXCLUSIVE_PROCESS:
             return
         nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
+        if nvml.nvmlDeviceGetComputeMode(handle) != EXCLUSIVE_PROCESS:
+            raise _NotKeptError
         _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
 
     def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
@@ -132,6 +139,8 @@ class ComputeModes:
 
 
 def _sentence(error: Exception) -> str:
+    if isinstance(error, _NotKeptError):
+        return "the driver does not keep EXCLUSIVE_PROCESS, so programs can bypass MPS: does something set it back?"
     if isinstance(error, OSError):
         return f"the compute mode found cannot be recorded, so it is not changed: {error}"
     return f"the compute mode cannot be changed: {explained(error, changing=True)}"

@@ -70,7 +70,10 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
         return "gpu-share mps has started, and found no GPU yet: see its log if that lasts"
     gpu = state.gpus.get(gpu_uuid)
     if gpu is None:
-        return "gpu-share mps runs no daemon for this GPU: does it have the same policies and --strategy as the plugin?"
+        return (
+            "gpu-share mps runs no daemon for this GPU: it looks for new ones twice a minute; "
+            "does it have the same policies and --strategy as the plugin?"
+        )
     if gpu.state == "stopped":
         return "gpu-share mps has ended, and the MPS daemon with it"
     if not 0 <= now_seconds - gpu.checked_seconds <= FRESH_SECONDS:

@@ -1,5 +1,7 @@
 """Installations in which a check of a node fails, or has nothing to judge."""
 
+import msgspec
+
 from policies.node_state import Ages, Gpu, MpsDaemon
 from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
 from tests.console.objects import failed_gpu, gpu
@@ -13,6 +15,12 @@ WRONG: list[Wrong] = [
     ("nodes-speak", "failure", "no part of gpu-share runs", lambda: installation(seen(**nodes(None)))),
     ("nodes-speak", "failure", "says nothing any more", lambda: with_node(gpu(), ages=Ages(health=99))),
     ("gpus-healthy", "failure", "XID 79; recovers by a reset", lambda: with_node(gpu(), failed_gpu())),
+    (
+        "gpus-healthy",
+        "failure",
+        "GPU 1 MIG-1: the driver reported XID 79",
+        lambda: with_node(gpu(), msgspec.structs.replace(failed_gpu(), uuid="MIG-1")),
+    ),
     ("mps-daemons", "failure", "it has not answered yet", lambda: with_node(late_daemon())),
     ("mps-daemons", "not-applicable", "no node tells of an MPS daemon", lambda: with_node(gpu(mps_daemon=None))),
     (

@@ -141,6 +141,18 @@ def test_instances_are_found_where_nvml_refuses_the_memory_of_their_gpu() -> Non
     assert [gpu.memory_bytes // 2**30 for gpu in discover(nvml).gpus] == [29, 29]
 
 
+@pytest.mark.parametrize("number", [2, 3, 13, 999])
+def test_a_gpu_whose_instances_cannot_be_counted_does_not_count_as_one_without_any(number: int) -> None:
+    def fail(_handle: Any) -> int:
+        error = SimulatedNvmlError(1)
+        error.value = number
+        raise error
+
+    nvml = simulated(simulated_node("2xH100:1x1g.10gb"), nvmlDeviceGetMaxMigDeviceCount=fail)
+    with pytest.raises(DiscoveryError, match="how many MIG instances it can have is not told: Uninitialized"):
+        discover(nvml)
+
+
 @pytest.mark.parametrize("number", [15, 16])
 def test_a_gpu_that_is_lost_while_its_instances_are_listed_is_lost(number: int) -> None:
     def fail(_handle: Any, _index: int) -> Any:

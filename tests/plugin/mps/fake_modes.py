@@ -15,6 +15,7 @@ class FakeModes:
     def __init__(self, modes: dict[str, int]) -> None:
         self.modes = modes
         self.refuses: dict[str, FakeNvmlError] = {}  # to set a mode, by UUID
+        self.ignores: set[str] = set()  # UUIDs for which a mode can be set without effect
         self.down: FakeNvmlError | None = None
         self.sessions = 0
         self.written: list[tuple[str, int]] = []
@@ -41,5 +42,6 @@ class FakeModes:
         assert self.sessions
         if handle in self.refuses:
             raise self.refuses[handle]
-        self.modes[handle] = mode
+        if handle not in self.ignores:
+            self.modes[handle] = mode
         self.written.append((handle, mode))

@@ -62,6 +62,15 @@ def test_a_driver_without_compute_modes_of_instances_is_told_of_and_leaves_the_d
     assert not (parted.state_dir / "compute-modes.json").exists()  # there is nothing to put back
 
 
+def test_a_driver_that_ignores_a_mode_of_instances_has_none(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nvml = FakeModes({INSTANCE: 0})
+    nvml.ignores.add(INSTANCE)
+    held = ComputeModes(lambda: nvml, record=root / "modes.json", boot_id="this")
+    assert held.hold([INSTANCE]) == held.hold([INSTANCE]) == {}
+    assert held.changed() == frozenset()
+    assert len(said(caplog, "no EXCLUSIVE_PROCESS: programs can bypass MPS on the instance")) == 1
+
+
 @pytest.mark.parametrize("error", [4, 6, 15, 999])
 def test_any_other_error_is_a_fault_of_the_instance(root: Path, error: int) -> None:
     nvml = FakeModes({INSTANCE: 0})
