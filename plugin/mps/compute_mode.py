@@ -31,10 +31,6 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     modes: dict[str, int]
 
 
-class _NotKeptError(Exception):
-    """The driver took EXCLUSIVE_PROCESS, and does not have it."""
-
-
 class ComputeModes:
     """Sets the compute mode of GPUs, and puts it back; for any thread."""
 
@@ -44,7 +40,7 @@ class ComputeModes:
         self._boot_id = boot_id
         self._lock = Lock()
         self._found: dict[str, int] = {}  # in this run, should the record be lost meanwhile
-        self._without: set[str] = set()  # MIG instances that have no such mode, as the log says
+        self._without: set[str] = set()  # those that have no such mode, or do not keep it, as the log says
         self._ended = False
 
     def hold(self, gpu_uuids: Collection[str]) -> dict[str, str]:
@@ -79,7 +75,7 @@ class ComputeModes:
                 for uuid in gpu_uuids:
                     try:
                         act(nvml, uuid)
-                    except (nvml.NVMLError, OSError, _NotKeptError) as error:
+                    except (nvml.NVMLError, OSError) as error:
                         faults[uuid] = _sentence(error)
         except nvml.NVMLError as error:
             faults = dict.fromkeys(gpu_uuids, _sentence(error))
@@ -89,14 +85,17 @@ class ComputeModes:
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
         try:
             self._hold_mode(nvml, uuid, handle)
-        except (nvml.NVMLError, _NotKeptError) as error:
-            is_without = isinstance(error, _NotKeptError) or number_of(error) in _NO_SUCH_MODE
-            if not uuid.startswith(_INSTANCE) or not is_without:
+        except nvml.NVMLError as error:
+            if not uuid.startswith(_INSTANCE) or number_of(error) not in _NO_SUCH_MODE:
                 raise
             self._forget(uuid)
-            if uuid not in self._without:
-                self._without.add(uuid)
-                _log.warning("no EXCLUSIVE_PROCESS: programs can bypass MPS on the instance", extra={"gpu": uuid})
+            self._warn_of_none(uuid)
+
+    def _warn_of_none(self, uuid: str) -> None:
+        if uuid not in self._without:
+            self._without.add(uuid)
+            of = "the instance" if uuid.startswith(_INSTANCE) else "the GPU"
+            _log.warning(f"no EXCLUSIVE_PROCESS: programs can bypass MPS on {of}", extra={"gpu": uuid})
 
     def _hold_mode(self, nvml: NvmlModes, uuid: str, handle: Any) -> None:
         found = nvml.nvmlDeviceGetComputeMode(handle)
@@ -108,9 +107,10 @@ class ComputeModes:
         if found == EXCLUSIVE_PROCESS:
             return
         nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
-        if nvml.nvmlDeviceGetComputeMode(handle) != EXCLUSIVE_PROCESS:
-            raise _NotKeptError
-        _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
+        if nvml.nvmlDeviceGetComputeMode(handle) == EXCLUSIVE_PROCESS:
+            _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
+        else:  # the driver said that it is
+            self._warn_of_none(uuid)
 
     def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
         recorded = self._recorded()
@@ -139,8 +139,6 @@ class ComputeModes:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, _NotKeptError):
-        return "the driver does not keep EXCLUSIVE_PROCESS, so programs can bypass MPS: does something set it back?"
     if isinstance(error, OSError):
         return f"the compute mode found cannot be recorded, so it is not changed: {error}"
     return f"the compute mode cannot be changed: {explained(error, changing=True)}"

@@ -119,13 +119,19 @@ def test_a_gpu_whose_mode_cannot_be_set_says_why_and_the_others_are_held(root: P
     assert nvml.sessions == 0
 
 
-def test_a_mode_that_the_driver_does_not_keep_is_a_fault_of_the_gpu_and_the_others_are_held(root: Path) -> None:
+def test_a_mode_that_the_driver_does_not_keep_is_told_of_once_and_not_as_set(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`doctor` tells of the mode that is in force."""
+    caplog.set_level("INFO")
     nvml = FakeModes({"GPU-a": DEFAULT, "GPU-b": DEFAULT})
     nvml.ignores.add("GPU-a")
-    faults = modes(nvml, root).hold(["GPU-a", "GPU-b"])
-    assert list(faults) == ["GPU-a"]
-    assert "does not keep EXCLUSIVE_PROCESS, so programs can bypass MPS" in faults["GPU-a"]
-    assert nvml.modes["GPU-b"] == EXCLUSIVE
+    held = modes(nvml, root)
+    assert held.hold(["GPU-a", "GPU-b"]) == held.hold(["GPU-a", "GPU-b"]) == {}
+    assert [(record.message, record.__dict__["gpu"]) for record in caplog.records] == [
+        ("no EXCLUSIVE_PROCESS: programs can bypass MPS on the GPU", "GPU-a"),
+        ("compute mode set to EXCLUSIVE_PROCESS", "GPU-b"),
+    ]
 
 
 def test_nothing_is_changed_that_could_not_be_remembered(root: Path) -> None:
