@@ -1,5 +1,6 @@
 """From an AdmissionReview to its answer, and what the log says of it."""
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +39,7 @@ _decode_pod_review = msgspec.json.Decoder(PodReview).decode
 _decode_change = msgspec.json.Decoder(ChangeReview).decode
 _encode = msgspec.json.encode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_TOO_LONG = re.compile(r"Expected str(?: \| null)? of length <= (\d+) - at \$\.request\.object\.(\S+)")
 
 
 def review(body: bytes | bytearray, policies: PolicySet, *, restricted: bool = False) -> Reviewed:
@@ -55,6 +57,9 @@ def review(body: bytes | bytearray, policies: PolicySet, *, restricted: bool = F
     except DeniedError as error:
         return _undecoded(body, error, policies)
     except _UNREADABLE as error:
+        if too_long := _TOO_LONG.match(_plain(error)):
+            what = f"A path or name in the pod has more than {too_long[1]} characters ({too_long[2]})"
+            return _undecoded(body, DeniedError("PodTooLarge", what, "Shorten it: no pod starts with it"), policies)
         return _without_pod(body, error)
     _check(called)
     request, pod = called.request, called.request.object

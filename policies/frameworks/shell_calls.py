@@ -18,6 +18,7 @@ from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import is_python, runs_another, tool, without_pattern, writes_no_word
 from policies.frameworks.shell_texts import COMPUTED, ShellTexts
 
+_STEPS_OF_SHELL: Final = 12  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)++")
@@ -72,6 +73,7 @@ class ShellCalls(ShellTexts):
 
         *is_inside*: by its words, which are looked at anyway.
         """
+        self._of_container.work(_STEPS_OF_SHELL)
         words = call.words
         at, has_text = behind_options(words.line[1:])
         at += 1

@@ -23,6 +23,8 @@ from policies.frameworks.shell.written_values import writes_a_value
 from policies.frameworks.shell_taking import ShellTaking
 
 _STEPS_OF_CALL: Final = 5  # beside one for each of its words
+_STEPS_OF_WRAPPERS: Final = 20  # that may be functions, beside two for each word
+_STEPS_OF_ALIAS: Final = 15  # where a program may be any, beside one for each word
 _STEPS_OF_NAME: Final = 10  # that a command may make a variable of
 _STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -53,10 +55,12 @@ class ShellCommands(ShellTaking):
             return marks.pop() if len(marks) == 1 else self._computed
         if at:
             self._wrap(call, at, takes_text=takes_text)
-        if at == len(line) or any(map(self._is_function, line[:at])):
-            self._unknown(call)
         if at == len(line):
+            self._unknown(call)
             return self._computed if line else ""
+        if any(map(self._is_function, line[:at])):
+            self._of_container.work(_STEPS_OF_WRAPPERS + 2 * len(line))
+            self._unknown(call)
         if not takes_text and self._is_tool(call.words.behind(at)):
             mark = self._use(call.words.behind(at))
             if not call.may_begin_later:
@@ -82,15 +86,15 @@ class ShellCommands(ShellTaking):
     def _start(self, call: Call) -> str:
         """Look at a program that is started and is no tool; returns a mark for what it writes."""
         program = call.words.line[0]
-        if self._is_function(program):
-            self._unknown(call)
+        is_function = self._is_function(program)
+        mark = self._unknown(call) if is_function else ""
         if program in DECLARING:
             self._declare(program, call.named)
             self._declare_kind(program, call.words.every()[1:])
         elif program in ("eval", "trap"):
             self._run_words(program, call.words.behind(1))
         elif program.rpartition("/")[2] not in SHELLS or not self._start_shell(call):
-            return self._unknown(call)
+            return mark if is_function else self._unknown(call)
         return self._computed
 
     def _use(self, words: CommandWords) -> str:
@@ -190,6 +194,7 @@ class ShellCommands(ShellTaking):
         if not call.words.places:
             return ""
         program, every = call.words.line[0], call.words.every()
+        self._of_container.work((_STEPS_OF_ALIAS + len(every)) * ("alias" in self._functions))
         self._set_by_unknown(call, starts_shell=self._start_shell_inside(call))
         if UNREAD in program:
             self._undefines = True

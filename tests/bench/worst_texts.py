@@ -107,6 +107,15 @@ def shell_texts(size: int) -> Iterator[Worst]:
         yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=env(1, "-gp=0")))
         hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
         yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
+    functions = "".join(f"{one}(){{ a;}};" for one in ("read", "eval", "env", "su"))
+    for first, unit in (
+        ("alias env read;read(){ a;};", "exec env nice read -a A;"),
+        ("alias env sudo read;", "env env env read A;"),
+        (f"set -- a b c;a(){{ shift;}};{functions}alias env read;", "-u sh exec sh -c do fi X env hash | "),
+        (f"A=$1;{functions}", "sed done bash -c exec env;"),
+    ):
+        text = f"{first}{filled(unit, min(size, 3000))}"
+        yield f"own names before {unit!a}", pod("0.2", container(command=["sh", "-c", text]))
     kept = "x" * (size // 2)
     nested = f"# for \\\n{kept} \\\n"
     for number in range(8):

@@ -142,16 +142,23 @@ def test_a_review_of_the_largest_body_in_wide_characters_takes_a_fraction_of_the
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_what_linux_would_never_take_is_no_pod(fields: dict[str, Any]) -> None:
+def test_what_linux_would_never_take_is_denied_with_its_place(fields: dict[str, Any]) -> None:
     volumes = [{"name": "v", "emptyDir": {}}]
-    with pytest.raises(BadCall, match=r"the object is not a pod: Expected `?str`? of length <= "):
-        review(json.dumps(call(pod("0.2", container(**fields), volumes=volumes))).encode(), policies())
+    body = json.dumps(call(pod("0.2", container(**fields), volumes=volumes))).encode()
+    told = json.loads(review(body, policies()).body)["response"]
+    assert not told["allowed"]
+    assert told["status"]["message"].startswith("A path or name in the pod has more than ")
+    assert f"(spec.containers[0].{next(iter(fields))}" in told["status"]["message"]
+    told = json.loads(review(body, policies("mode: warn")).body)["response"]
+    assert (told["allowed"], len(told["warnings"])) == (True, 1)
 
 
-def test_a_path_of_the_node_that_linux_would_never_take_is_none() -> None:
+def test_a_path_of_the_node_that_linux_would_never_take_is_denied_with_its_place() -> None:
     volumes = [{"name": "v", "hostPath": {"path": "/" * 4097}}]
-    with pytest.raises(BadCall, match="of length <= 4096"):
-        review(json.dumps(call(pod("0.2", volumes=volumes))).encode(), policies())
+    body = json.dumps(call(pod("0.2", volumes=volumes))).encode()
+    assert (
+        "(spec.volumes[0].hostPath.path)" in json.loads(review(body, policies()).body)["response"]["status"]["message"]
+    )
 
 
 def test_warnings_beyond_what_the_api_server_shows_are_counted() -> None:
