@@ -150,7 +150,8 @@ def test_what_linux_would_never_take_is_denied_with_its_place(fields: dict[str, 
     assert told["status"]["message"].startswith("A path or name in the pod has more than ")
     assert f"(spec.containers[0].{next(iter(fields))}" in told["status"]["message"]
     told = json.loads(review(body, policies("mode: warn")).body)["response"]
-    assert (told["allowed"], len(told["warnings"])) == (True, 1)
+    assert told["allowed"]
+    assert "A path or name in the pod has more than " in told["warnings"][0]
 
 
 def test_a_path_of_the_node_that_linux_would_never_take_is_denied_with_its_place() -> None:
