@@ -9,6 +9,7 @@ from console.seen import SeenNode
 
 _CORDONED: Final = "node.kubernetes.io/unschedulable"
 _KEEPS_OFF: Final = ("NoSchedule", "NoExecute")
+_UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant: see the scheduler's words above, or its log"
 _NOTHING: Final = "nothing seen of its GPUs keeps the pod off: the scheduler's own words are above, or in its log"
 
 
@@ -16,9 +17,10 @@ def placement(subject: Subject) -> Iterator[str]:
     """Say of each node why it does not take the pod, or that it is none of what is looked at here."""
     if not subject.seen.nodes:
         yield "no node shares GPUs, or none can be seen"
+    nothing = _UNCOMPARED if subject.pod.grant is None else _NOTHING
     for node in subject.seen.nodes:
         found = [*_of_node(node, subject), *of_gpus(node, subject)]
-        yield f"{node.name}: {'; '.join(found) or _NOTHING}"
+        yield f"{node.name}: {'; '.join(found) or nothing}"
 
 
 def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:

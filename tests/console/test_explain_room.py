@@ -103,3 +103,12 @@ def test_a_grant_of_a_number_that_no_webhook_grants_is_read_as_none(asked: Asked
     annotations = late["metadata"]["annotations"]
     annotations["gpu-share.dev/grant"] = annotations["gpu-share.dev/grant"].replace('"vgpus": 1', f'"vgpus": {vgpus}')
     assert "no grant: gpu-share gave it nothing" in explain(asked, of_gpus(late, gpu(), gpu(index=1)), "late")
+
+
+def test_a_pod_without_a_grant_is_not_said_to_fit(asked: Asked) -> None:
+    one = pending("late", "0.1", "0/1 nodes are available.")
+    del one["metadata"]["annotations"]["gpu-share.dev/grant"]
+    one["spec"]["containers"][0]["resources"] = {"limits": {"gpu-share.dev/vgpu": "12"}}
+    text = explain(asked, of_gpus(one, gpu(index=0)), "late")
+    assert "    gpu-a: its GPUs are not compared with a pod without a grant" in text
+    assert NOTHING not in text
