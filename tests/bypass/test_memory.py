@@ -21,6 +21,7 @@ CASES = [
     for name, by, expected in (("mps", MPS, one.under_mps), ("sliced", SLICED, one.sliced))
 ]
 _DONE = (": lowered", ": replaced by the share")
+_LIMITED = "; MPS limits it"
 _OPTIONS = ("gpu-memory-utilization", "per-process-gpu-memory-fraction")
 _VARIABLES = ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION")
 
@@ -34,13 +35,14 @@ def test_there_are_more_than_a_hundred_and_no_two_are_the_same() -> None:
 def test_a_memory_setting_above_the_share(one: Greedy, by: Any, expected: Outcome) -> None:
     decision = decided(one.pod(), by)
     if expected == "limited" and not isinstance(decision, Denied):
-        assert any(text.endswith("; MPS limits it") for text in granted(one.pod(), by).warnings)
+        assert any(text.endswith(_LIMITED) for text in granted(one.pod(), by).warnings)
         return
     if expected in ("denied", "limited"):
         assert isinstance(decision, Denied), decision
         assert decision.deny.code == "MemoryArgumentAboveShare"
         return
-    about = [text for text in granted(one.pod(), by).warnings if text.endswith(_DONE) or "cannot be read" in text]
+    said = granted(one.pod(), by).warnings
+    about = [text for text in said if text.endswith((*_DONE, _LIMITED)) or "cannot be read" in text]
     assert [text.endswith(_DONE) for text in about][:1] == {"lowered": [True], "warned": [False], "kept": []}[expected]
     after = mutated(one.pod(), by)
     if expected != "warned":
