@@ -11,7 +11,7 @@ from policies.denial import DeniedError, Findings
 from policies.environment import check_env_from, check_prefixes, reserved
 from policies.errors import quoted
 from policies.frameworks.budget import Budget
-from policies.frameworks.command_line import characters_of
+from policies.frameworks.command_line import steps_beside
 from policies.frameworks.expansion import Allowance
 from policies.grant import ContainerGrant, Decision, Denied, Grant, Hidden, Untouched
 from policies.host_access import check_host_access, check_mounts, check_paths
@@ -175,7 +175,8 @@ class _Containers:
     def __init__(self, request: _Request, found: Findings) -> None:
         self._request = request
         self._found = found
-        self._allowance = Allowance(sum(characters_of(one.container) for one in request.containers))
+        beside = steps_beside([one.container for one in request.containers], shares=len(request.asks))
+        self._allowance = Allowance(beside)
         self._memory = MemoryCheck(request.pod, request.policy, request.policies.catalogue, self._allowance, found)
         self._volumes = Volumes(request.pod, request.containers)
 

@@ -13,7 +13,7 @@ MOST_SEPARATORS: Final = 128 * 1024  # commas in the whole review: of lists and 
 # Of one pod, over all its containers. Far above real pods, which have tens of each.
 LONGEST_TEXT: Final = 256 * 1024  # characters of a word or a value: Linux with pages of 4 KiB takes half as many
 MOST_CONTAINERS: Final = 512
-MOST_SHARES: Final = 128  # containers with a share
+MOST_SHARES: Final = 64  # containers with a share
 MOST_WORDS: Final = 2048  # of command and args
 MOST_VARIABLES: Final = 4096
 MOST_MOUNTS: Final = 1024

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Final
 
 from policies.changes import ReplaceArgument
 from policies.handlers import commands_beside
@@ -60,6 +61,9 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _PYTHON = re.compile(r"(?:/[^\s]*/)?python[0-9.]*", re.ASCII)
 _PYTHON_SWITCHES = frozenset({"-u", "-O", "-OO", "-B", "-E", "-s", "-S", "-I", "-X", "-W"})
 _LONGEST_PROGRAM = 8  # words
+_CHARACTERS_OF_STEP: Final = 16  # of words and variables
+_STEPS_OF_WORD: Final = 2
+_STEPS_OF_SHARE: Final = 60  # of each container with one but the first
 
 
 class CommandLine:
@@ -116,11 +120,15 @@ class CommandLine:
         return [("python", *rest), *script]
 
 
-def characters_of(container: Container) -> int:
-    """Count those of the words and variables that a container has."""
-    lines = (container.command or (), container.args or (), *commands_beside(container))
-    values = [one.value for one in container.env or () if one.value]
-    return sum(sum(map(len, line)) for line in lines) + sum(map(len, values))
+def steps_beside(containers: Sequence[Container], *, shares: int = 1) -> int:
+    """Count the steps that words, variables, and containers with *shares* take, whatever stands in shells' texts."""
+    characters = words = 0
+    for one in containers:
+        for line in (one.command or (), one.args or (), *commands_beside(one)):
+            words += len(line)
+            characters += sum(map(len, line))
+        characters += sum([len(variable.value) for variable in one.env or () if variable.value])
+    return characters // _CHARACTERS_OF_STEP + _STEPS_OF_WORD * words + _STEPS_OF_SHARE * (shares - 1)
 
 
 @cache

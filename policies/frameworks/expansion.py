@@ -7,7 +7,7 @@ The rules are those of Kubernetes: `$(NAME)` is replaced once, from what stands 
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -22,22 +22,27 @@ A_VALUE: Final = "\0\2"  # a number, or a name in Kubernetes' form: it cannot be
 A_NAME: Final = "\0\b"  # as A_VALUE, and never empty
 TOLD: Final = "\0\3"  # the share, as the device plugin tells it
 
-MOST_EXPANDED: Final = 256 * 1024  # characters that references may make in one pod
+MOST_EXPANDED: Final = 128 * 1024  # characters that references may make in one pod
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
-MOST_STEPS: Final = 10_000  # of about a microsecond, in which shells' texts are read, in one pod
-LEAST_STEPS: Final = 3000  # in a large one, whose characters take time beside
+MOST_STEPS: Final = 8400  # of about a microsecond, in which shells' texts are read, in one pod
+LEAST_STEPS: Final = 800  # in a large one, the rest of which takes time beside
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
 CHARACTERS_OF_STEP: Final = 32  # that are made
-_CHARACTERS_BESIDE: Final = 5  # of a pod's texts that take a step beside
-_STEPS_OF_TOKEN = 1
 _OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
 _NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
 _KEY = re.compile(r"[-._A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+
+
+class Counts(Protocol):
+    """Counts steps; raises UnreadableError where they are too many."""
+
+    def __call__(self, steps: int = 1, /) -> None:
+        """Count so many *steps*."""
 
 
 class UnreadableError(Exception):
@@ -53,13 +58,13 @@ class Allowance:
 
     __slots__ = ("_characters", "_references", "_rewritten_bytes", "_settings", "_steps")
 
-    def __init__(self, characters: int = 0) -> None:
-        """Begin with a pod of so many *characters* in its words and variables."""
+    def __init__(self, steps_beside: int = 0) -> None:
+        """Begin with a pod the rest of which, beside shells' texts, takes as long as so many steps."""
         self._characters = MOST_EXPANDED
         self._references = MOST_REFERENCES
         self._rewritten_bytes = MOST_REWRITTEN
         self._settings = MOST_SETTINGS
-        self._steps = max(MOST_STEPS - characters // _CHARACTERS_BESIDE, LEAST_STEPS)
+        self._steps = max(MOST_STEPS - steps_beside, LEAST_STEPS)
 
     def read(self, text: str, signs: Sequence[str] = ("$",)) -> None:
         """
@@ -85,20 +90,9 @@ class Allowance:
             what = f"The pod makes memory settings of frameworks more than {MOST_SETTINGS} times"
             raise DeniedError("PodTooLarge", what, "Make each of them once")
 
-    def count_token(self) -> None:
+    def work(self, steps: int = 1) -> None:
         """
-        Count a token of a shell's text.
-
-        Raises:
-            UnreadableError: If there are too many to look at.
-        """
-        self._steps -= _STEPS_OF_TOKEN
-        if self._steps < 0:
-            raise UnreadableError
-
-    def work(self, steps: int) -> None:
-        """
-        Count steps in which shells' texts are read.
+        Count steps in which shells' texts are read, one for each token.
 
         Raises:
             UnreadableError: If they are more than any real pod takes.
@@ -142,12 +136,12 @@ class Allowance:
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_told", "_values", "count_token", "work")
+    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_told", "_values", "work")
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
         self._allowance = allowance
-        self.count_token, self.work = allowance.count_token, allowance.work  # of shells' texts
+        self.work = allowance.work  # of shells' texts
         self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []

@@ -31,7 +31,6 @@ _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
 _ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
 _END_LIST: Final = {",": ";|&<>", ";": "|&<>"}
-_ENDS_LIST = {sign: re.compile(rf"[{ends}\n\x7f]") for sign, ends in _END_LIST.items()}
 _FIRST_OF_LIST = {  # with the spaces beside its signs
     sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}{ends}\x7f]++)*+")
     for sign, ends in _END_LIST.items()
@@ -150,8 +149,8 @@ class Texts:
     def _in_list(self, name: str, behind: _Region) -> Iterator[OwnValue]:
         """Judge the settings of a list, in which spaces beside a sign mean nothing."""
         sign, members = self._index.lists[name]
-        ends = _ENDS_LIST[sign].search(*behind)
-        behind = behind._replace(end=ends.start()) if ends else behind
+        ends = (behind.text.find(one, behind.begin, behind.end) for one in (*_END_LIST[sign], "\n", "\x7f"))
+        behind = behind._replace(end=min((at for at in ends if at >= 0), default=behind.end))
         match = _FIRST_OF_LIST[sign].match(behind.text, behind.begin, min(behind.end, behind.begin + _LONGEST_FIRST))
         first = "".join(match[0].split()) if match else ""
         is_longer = match is not None and len(match[0]) == _LONGEST_FIRST

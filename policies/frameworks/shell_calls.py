@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.command_line import POSIX_SHELLS, SHELLS, unwrapped
+from policies.frameworks.command_line import POSIX_SHELLS, SHELLS
 from policies.frameworks.expansion import A_NAME, A_VALUE, ANYTHING, TOLD, UNREAD
 from policies.frameworks.shell.builtins import is_name
 from policies.frameworks.shell.command_words import Call, CommandWords
@@ -15,10 +15,10 @@ from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
 from policies.frameworks.shell.signs import has_positional
-from policies.frameworks.shell.tools import is_python, runs_another, tool, without_pattern, writes_no_word
+from policies.frameworks.shell.tools import is_python, tool, without_pattern, writes_no_word
 from policies.frameworks.shell_texts import COMPUTED, ShellTexts
 
-_STEPS_OF_SHELL: Final = 12  # that a command starts
+_STEPS_OF_SHELL: Final = 24  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
 _PART_UNREAD = re.compile(r"-[\w-]*+(?=\0)")
 _KNOWN_MARKS = re.compile(f"(?:{A_VALUE}|{A_NAME}|{TOLD}|{REST} ?)++")
@@ -56,7 +56,7 @@ class ShellCalls(ShellTexts):
 
     def _without_text(self, words: CommandWords) -> CommandWords:
         """Leave out a text that a shell reads, of which it is said apart what is in it."""
-        at, takes_text = unwrapped(words.line)
+        at, takes_text = words.unwrapped
         if takes_text or at >= len(words.line) or (name := words.line[at].rpartition("/")[2]) not in POSIX_SHELLS:
             return words
         end, has_text = behind_options(words.line[at + 1 :])
@@ -139,7 +139,7 @@ class ShellCalls(ShellTexts):
         """Whether a command may take a function back, itself or by a file or a text of its words."""
         if words[:1] == ["unset"]:
             return not all(is_name(one) and one not in self._functions for one in words[1:])
-        return any("unset" in one or one in (".", "source") for one in words)
+        return "." in words or "source" in words or "unset" in " ".join(words)
 
     def _calls_own(self, call: Call) -> bool:
         """Whether a command calls a function that is read, so that its words matter only there."""
@@ -200,6 +200,8 @@ class ShellCalls(ShellTexts):
             self._may_run(body)
 
     def _may_be_option(self, word: str, *, is_unknown: bool) -> None:
+        if UNREAD not in word and "$" not in word and "`" not in word and "{" not in word:  # as in most
+            return
         marks = _KNOWN_MARKS.match(word)
         text = word[marks.end() :] if marks else word
         is_begun = marks is not None and A_NAME in marks[0]
@@ -217,13 +219,13 @@ class ShellCalls(ShellTexts):
         return "" if self._is_function(program) else tool(program)
 
     def _is_tool(self, words: CommandWords) -> bool:
-        return bool(self._tool(words.line[0])) and not runs_another([*words.line, *words.uncertain()])
+        return bool(self._tool(words.line[0])) and not words.runs_another
 
     def _tool_behind(self, words: CommandWords) -> str:
         """Return the tool that a command starts, behind wrappers or not, if it starts nothing else."""
-        at, takes_text = unwrapped(words.line)
-        is_tool = not takes_text and at < len(words.line) and self._is_tool(words.behind(at))
-        return tool(words.line[at]) if is_tool else ""
+        at, takes_text = words.unwrapped
+        name = "" if takes_text or at >= len(words.line) else self._tool(words.line[at])
+        return "" if not name or words.behind(at).runs_another else name
 
     def _written_by(self, name: str, words: CommandWords) -> CommandWords:
         """Return which of its *words* a tool may write somewhere, in a text that shells run as a whole."""

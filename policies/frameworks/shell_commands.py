@@ -4,7 +4,7 @@ import re
 from itertools import chain
 from typing import Final
 
-from policies.frameworks.command_line import SHELLS, unwrapped
+from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
 from policies.frameworks.shell.builtins import DECLARING, computed, emptied, given, is_name, numbers_set, positional
 from policies.frameworks.shell.command_words import Call, CommandWords
@@ -22,11 +22,13 @@ from policies.frameworks.shell.tools import takes_any_word, writes_nothing
 from policies.frameworks.shell.written_values import writes_a_value
 from policies.frameworks.shell_taking import ShellTaking
 
-_STEPS_OF_CALL: Final = 5  # beside one for each of its words
+_STEPS_OF_CALL: Final = 6  # beside three for each two of its words
 _STEPS_OF_WRAPPERS: Final = 20  # that may be functions, beside two for each word
+_STEPS_OF_UNKNOWN: Final = 8  # that is no tool
 _STEPS_OF_ALIAS: Final = 15  # where a program may be any, beside one for each word
-_STEPS_OF_NAME: Final = 10  # that a command may make a variable of
-_STEPS_OF_CHOICE: Final = 48  # in which its words may be another command
+_STEPS_OF_NAMING: Final = 8  # variables by the words of a command, if it does
+_STEPS_OF_NAME: Final = 6  # that a command may make a variable of
+_STEPS_OF_CHOICE: Final = 24  # in which its words may be another command
 _UPPER_CASE = re.compile(r"[A-Z][A-Z0-9_]*")
 _NOT_EXPORTED = re.compile(r"\+[A-Za-z]*x[A-Za-z]*")
 _UNEXPORTING = re.compile(r"-[a-z]*n[a-z]*")
@@ -46,9 +48,10 @@ class ShellCommands(ShellTaking):
         Raises:
             UnreadableError: If its words may be more commands than in any real text.
         """
-        self._of_container.work(_STEPS_OF_CALL + len(call.words.every()))
+        count = len(call.words.every())
+        self._of_container.work(_STEPS_OF_CALL + count + count // 2)
         line = call.words.line
-        at, takes_text = unwrapped(line)
+        at, takes_text = call.words.unwrapped
         if not takes_text and at < len(line) and len(call.words.places[at]) > 1:
             self._of_container.work(_STEPS_OF_CHOICE * len(call.words.places[at]))
             marks = {self._judge(one) for one in call.each(at)}
@@ -61,17 +64,18 @@ class ShellCommands(ShellTaking):
         if any(map(self._is_function, line[:at])):
             self._of_container.work(_STEPS_OF_WRAPPERS + 2 * len(line))
             self._unknown(call)
-        if not takes_text and self._is_tool(call.words.behind(at)):
-            mark = self._use(call.words.behind(at))
+        started = call.behind(at)
+        if not takes_text and self._is_tool(started.words):
+            mark = self._use(started.words)
             if not call.may_begin_later:
                 return mark
         if takes_words(line[:at]) and (self._is_in_text(call.words.every()) or takes_words_of_file(line[:at])):
             self._find("")
         if takes_text:
-            self._hand_on(call.behind(at))
+            self._hand_on(started)
             return self._computed
         # $(NAME) that the kubelet leaves alone, since nobody sets it yet: as good as $NAME.
-        mark = self._start(call.behind(at))
+        mark = self._start(started)
         is_reference = len(line) == 1 and _UPPER_CASE.fullmatch(line[0]) and not self._is_function(line[0])
         return A_VALUE if is_reference else mark
 
@@ -127,7 +131,7 @@ class ShellCommands(ShellTaking):
 
     def _name(self, named: list[str]) -> None:
         """Take note of words like NAME=value, which a command may make variables of."""
-        self._of_container.work(_STEPS_OF_NAME * sum("=" in one for one in named))
+        self._of_container.work(_STEPS_OF_NAMING + _STEPS_OF_NAME * sum("=" in one for one in named))
         for name, value, is_element in given(named):
             if is_element:
                 self._values.tear(f"{name}{ALL}")
@@ -194,7 +198,8 @@ class ShellCommands(ShellTaking):
         if not call.words.places:
             return ""
         program, every = call.words.line[0], call.words.every()
-        self._of_container.work((_STEPS_OF_ALIAS + len(every)) * ("alias" in self._functions))
+        of_alias = _STEPS_OF_ALIAS + len(every) if "alias" in self._functions else 0
+        self._of_container.work(_STEPS_OF_UNKNOWN + of_alias)
         self._set_by_unknown(call, starts_shell=self._start_shell_inside(call))
         if UNREAD in program:
             self._undefines = True

@@ -25,7 +25,7 @@ from policies.frameworks.taken_variables import (
     starts_shell,
 )
 
-_STEPS_OF_TAKING: Final = 60  # variables from a program
+_STEPS_OF_TAKING: Final = 30  # variables from a program
 _STEPS_OF_COMMAND: Final = 3
 _INSTALLING: Final = frozenset({"add", "install"})  # of packages, whose names the words behind are
 _TEXT_OPTION = re.compile(r"--[\w-]+[= ]?|-\w ?")
@@ -68,13 +68,14 @@ class ShellTaking(ShellCalls):
 
     def _take_behind(self, call: Call) -> None:
         """Take note of what a word of an unknown program takes, which may start the words behind it: `x sudo y`."""
-        if is_harmless(call.words.line) or is_python(call.words.line[0].rpartition("/")[2]):
+        line = call.words.line
+        at = next((at for at, word in enumerate(line) if at and is_taking_program(word)), 0)
+        if not at or not _INSTALLING.isdisjoint(line[:at]):
             return
-        for at, word in enumerate(call.words.line[1:], start=1):
-            if is_taking_program(word) and not _INSTALLING.intersection(call.words.line[:at]):
-                started = call.behind(at)
-                self._take(started, *unwrapped(started.words.line))
-                return
+        if is_harmless(line) or is_python(line[0].rpartition("/")[2]):
+            return
+        started = call.behind(at)
+        self._take(started, *started.words.unwrapped)
 
     def _take_from_shell(self, taking: list[str]) -> None:
         """Take note of what is taken from a shell that no word names, and so from what its input starts."""

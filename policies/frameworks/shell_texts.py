@@ -21,9 +21,9 @@ from policies.frameworks.shell.values import Values
 
 COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
-_STEPS_OF_LOOK: Final = 45  # at a text that may be run
-_STEPS_OF_RUN: Final = 1  # of words that stand behind each other, beside those of their characters
-_STEPS_OF_TEXT: Final = 100  # beside those of what is in it
+_STEPS_OF_LOOK: Final = 30  # at a text that may be run
+_STEPS_OF_RUN: Final = 3  # of words that stand behind each other, beside those of their characters
+_STEPS_OF_TEXT: Final = 70  # beside those of what is in it
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
     r"[$`=;\n]|^\.|\b(?:alias|eval|for|let|mapfile|printf|read|readarray|select|set|source|trap|unset)\b"
@@ -228,7 +228,7 @@ class ShellTexts:
             self._scripts[key] = None
             if how.reads and self._depth < _DEEPEST:
                 with suppress(UnreadableError):
-                    self._scripts[key] = script_of(text, self._of_container.count_token, is_bash=how.is_bash)
+                    self._scripts[key] = script_of(text, self._of_container.work, is_bash=how.is_bash)
         return self._scripts[key]
 
     def _unreadable(self, text: str, *, reads: bool) -> None:

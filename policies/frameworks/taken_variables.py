@@ -41,7 +41,6 @@ _WITH_SHELL: Final = {  # where they name no program
 }
 KEYWORDS: Final = frozenset({"!", "and", "begin", "do", "elif", "else", "if", "not", "or", "then", "until", "while"})
 _COMMAND = re.compile(r"[^;&|\n]+")
-_COMMANDS_OF_STEP: Final = 2
 _STEPS_OF_COMMAND: Final = 10
 _STEPS_OF_WORD: Final = 2
 _SERVICES: Final = frozenset(
@@ -78,9 +77,10 @@ def is_taking_program(word: str) -> bool:
 
 def is_harmless(line: Sequence[str]) -> bool:
     """Whether a command line whose words stand for certain is that of a tool or a service, and starts no framework."""
-    words = [line[0].rpartition("/")[2], *line[1:]]
-    is_service = words[0] in _SERVICES or _INSTALLING.fullmatch(" ".join(words[:3])) is not None
-    return is_service or (bool(tool(words[0])) and not runs_another(words))
+    name = line[0].rpartition("/")[2]
+    if name in _SERVICES or (name.startswith("python") and _INSTALLING.fullmatch(" ".join([name, *line[1:3]]))):
+        return True
+    return bool(tool(name)) and not runs_another([name, *line[1:]])
 
 
 def starts_shell(words: Sequence[str]) -> bool:
@@ -94,7 +94,7 @@ def commands_taking(text: str, work: Callable[[int], None]) -> Iterator[tuple[st
     if not _MAY_TAKE.search(text):
         return
     commands = _COMMAND.findall(text)
-    work(len(commands) // _COMMANDS_OF_STEP)
+    work(len(commands))
     for command in filter(_MAY_TAKE.search, commands):
         words = list(dropwhile(_is_in_front, command.split()))
         work(_STEPS_OF_COMMAND + _STEPS_OF_WORD * len(words))

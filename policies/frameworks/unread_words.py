@@ -32,9 +32,10 @@ from policies.frameworks.taken_variables import names_taking
 
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
-_STEPS_OF_LINE: Final = 70  # of a container or a hook
-_STEPS_OF_COMMAND: Final = 16  # beside those of its call
-_STEPS_BESIDE: Final = 6  # for each thing that is no word of it
+_STEPS_OF_LINE: Final = 90  # of a container or a hook
+_STEPS_OF_COMMAND: Final = 9  # beside those of its call
+_STEPS_BESIDE: Final = 3  # for each thing that is no word of it
+_READ: Final = (Literal("read", is_quoted=False),)
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")
 
 
@@ -144,14 +145,10 @@ class UnreadWords(ShellCommands):
             for text in self._values.texts(word):
                 if command.redirects or command.is_test or self._depth != self._runs:  # else it is a pattern
                     self._say(text, is_certain=False)
-        reads = command.words[:1] == [(Literal("read", is_quoted=False),)] and not self._is_function("read")
-        sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
-        is_tool = bool(command.words and self._tool(command.program))  # which takes such words as others
-        kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain, is_tool=is_tool)}
-        kept |= {one.name for one in command.arrays if self._set_elements(one)}
+        set_by_it, kept = self._sets_of(command) if command.sets or command.arrays else (set(), set())
         call = self._call(command)
         if command.is_certain:  # not before: `export` gets all of its words before it sets any
-            self._values.settle({*(one.name for one in sets), *(one.name for one in command.arrays)} - kept)
+            self._values.settle(set_by_it - kept)
         bodies: list[str] = []
         for here in command.reads:
             for body in self._values.texts(here.body):
@@ -163,14 +160,25 @@ class UnreadWords(ShellCommands):
             return self._get(call)
         return self._computed if command.reads_file else ""
 
+    def _sets_of(self, command: Command) -> tuple[set[str], set[str]]:
+        """Take note of what a command sets; returns the names, and those of them that may keep what they hold."""
+        reads = command.words[:1] == [_READ] and not self._is_function("read")
+        sets = [one for one in command.sets if one.name != "IFS" or not (reads or self._is_of_tools)]
+        is_tool = bool(command.words and self._tool(command.program))  # which takes such words as others
+        kept = {one.name for one in sets if self._set(one, is_certain=command.is_certain, is_tool=is_tool)}
+        kept |= {one.name for one in command.arrays if self._set_elements(one)}
+        return {*(one.name for one in sets), *(one.name for one in command.arrays)}, kept
+
     def _get(self, call: Call) -> str:
         name = self._tool_behind(call.words)
         said = self._written_by(name, call.words) if name else self._without_text(call.words)
         for text, is_certain in said.together(self._index.takes_next):
             self._say(text, is_certain=is_certain and not (name or self._calls_own(call)))
-        self._has_unread |= any(ANYTHING in one for one in call.words.every())
-        self._undefines |= self._depth > 0 and self._may_undefine(call.words.every())
-        if any(one.startswith(FUNCTION_OF_BASH) for one in call.words.every()):
+        every = call.words.every()
+        together = " ".join(every)
+        self._has_unread |= ANYTHING in together
+        self._undefines |= self._depth > 0 and self._may_undefine(every)
+        if FUNCTION_OF_BASH in together and any(one.startswith(FUNCTION_OF_BASH) for one in every):
             self._find("")
         return self._judge(call)
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from policies.frameworks.catalogue import BUILT_IN
+from policies.frameworks.expansion import MOST_EXPANDED
 from policies.frameworks.settings import SettingIndex
+from policies.size import MOST_SHARES
 from tests.policies.pods import container, pod
 
 Worst = tuple[str, dict[str, Any]]
@@ -140,11 +142,11 @@ def shell_texts(size: int) -> Iterator[Worst]:
             text = f"x $({tool} {filled(unit, min(size, 44_000))}{'/' * (unit != 'a/')})"  # longer ones are not read
             yield f"{tool} of {unit!a}", pod("0.2", container(command=["bash", "-c", text]))
     for unit in ("a;", "`a`", "eval a;", "'a' "):
-        text = f"$A;{filled(unit, size // 100)}"
-        many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(100)]
+        text = f"$A;{filled(unit, size // MOST_SHARES)}"
+        many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(MOST_SHARES)]
         yield (
             f"many shells' texts of {unit!a}",
-            pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(100)}),
+            pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(MOST_SHARES)}),
         )
 
 
@@ -161,7 +163,7 @@ def references(size: int) -> Iterator[Worst]:
     parts = f"for A in {values}\ndo for P in {patterns}\ndo x {'${A#$P} ' * 100}\ndone\ndone"
     yield "parts of many values", pod("0.2", container(command=["sh", "-c", parts]))
     for sign in (",", ":", ";", "ab,", " "):
-        text = f"{_SETTINGS}{'$(A)' * 120}$(B)"
+        text = f"{_SETTINGS}{'$(A)' * (MOST_EXPANDED // 2000 - 1)}$(B)"
         yield f"settings in front of {sign!a}", pod("0.2", container(command=[text], env=env(1, filled(sign, 2000))))
     names = " ".join(f"${'a' * at}b{'a' * (95 - at)}" for at in range(31, 95))
     texts = [f"{names} {filled('a', size // 6)} \r{number}" for number in range(6)]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policies.size import MOST_SHARES
 from tests.bench.worst_cases import POLICIES as WORST
 from tests.bench.worst_pods import at_the_limits, widest, worst_pods
 from tests.bench.worst_texts import makers
@@ -163,8 +164,8 @@ def test_a_path_of_the_node_that_linux_would_never_take_is_denied_with_its_place
 
 
 def test_warnings_beyond_what_the_api_server_shows_are_counted() -> None:
-    many = [container(f"c{number}", envFrom=[{}]) for number in range(100)]
-    on = pod(None, *many, annotations={f"container.gpu-share.dev/c{number}": "0.01" for number in range(100)})
+    many = [container(f"c{number}", envFrom=[{}]) for number in range(MOST_SHARES)]
+    on = pod(None, *many, annotations={f"container.gpu-share.dev/c{number}": "0.01" for number in range(MOST_SHARES)})
     by = policies("strategy: time-slicing\nenvironment: {envFrom: allow}", "vgpusPerGpu: 100")
     warnings = answered(on, by)["warnings"]
     assert warnings[-1].endswith("more warnings, which gpu-share preview shows")

@@ -1,10 +1,10 @@
 """Arithmetic in a shell's text, `$((expression))`, and which variables it sets to numbers."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.expansion import UNREAD, Counts, UnreadableError
 from policies.frameworks.shell.script import Assignment, Command, Literal, Number, Part, Script
 from policies.frameworks.shell.signs import names_of_numbers, sets_computed
 
@@ -18,29 +18,25 @@ _IN_LOOP = re.compile(r"[^`$()'\"\\{}]+")  # `for ((A=1; A<9; A++))`
 class ArithmeticReader:
     """Reads the expressions of one text."""
 
-    def __init__(self, text: str, count: Callable[[], None], depth: int = 0, *, is_bash: bool = False) -> None:
+    def __init__(self, text: str, count: Counts, depth: int = 0, *, is_bash: bool = False) -> None:
         """
-        Read *text*, in which *count* counts each token.
+        Read *text*, in which *count* counts the tokens.
 
         *depth* says in how many others it stands, and *is_bash* that no other shell reads it.
         """
         if depth > DEEPEST:
             raise UnreadableError
         self._text, self._count, self._depth = text, count, depth
-        self._count_tokens(_TOKENS_OF_TEXT)
+        self._count(_TOKENS_OF_TEXT)
         self._is_bash = is_bash
         self._at = 0
         self._substitutions: dict[int, tuple[Script, int]] = {}  # of `$((`, and where they end, by where they begin
         self._command = Command()
         self._script = Script()
 
-    def _count_tokens(self, number: int) -> None:
-        for _ in range(number):
-            self._count()
-
     def _count_characters(self) -> None:
         """Count those of a text that is read from its begin; it may be one token."""
-        self._count_tokens(len(self._text) // _CHARACTERS_OF_TOKEN)
+        self._count(len(self._text) // _CHARACTERS_OF_TOKEN)
 
     def _expansion(self, *, is_quoted: bool = False) -> list[Part]:
         raise NotImplementedError

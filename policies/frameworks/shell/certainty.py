@@ -6,10 +6,11 @@ built in that neither makes variables read-only nor lets a command mean somethin
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from policies.frameworks.shell.builtins import written
-from policies.frameworks.shell.script import JOINING, Command, Literal, Output, Part, Reference, Word
+from policies.frameworks.shell.script import JOINING, Command, Literal, Number, Reference, Word
 
 _ASIDE: Final = frozenset({"&", "|", "|&"})  # behind a command in a shell of its own
 _OPTIONS = re.compile(r"[-+][abefhnuvxoCE]+|errexit|nounset|pipefail|xtrace")
@@ -108,12 +109,19 @@ def _is_option(word: Word) -> bool:
 
 
 def _cannot_fail_at_all(command: Command) -> bool:
-    words = [*command.words, *command.beside, *(one.value for one in command.sets)]
-    words += [word for one in command.arrays for word in one.words]
-    return all(_cannot_fail(part) for word in words for part in word)
+    if not (_cannot_fail(command.words) and _cannot_fail(command.beside)):
+        return False
+    if command.sets and not _cannot_fail(one.value for one in command.sets):
+        return False
+    return all(_cannot_fail(one.words) for one in command.arrays)
 
 
-def _cannot_fail(part: Part) -> bool:
-    if isinstance(part, Reference):
-        return part.operator.lstrip(":") in ("", "-", "+") and all(map(_cannot_fail, part.operand))
-    return isinstance(part, (Literal, Output))  # what a substitution does stays in a shell of its own
+def _cannot_fail(words: Iterable[Word]) -> bool:
+    for word in words:
+        for part in word:
+            if isinstance(part, Reference):
+                if part.operator.lstrip(":") not in ("", "-", "+") or not _cannot_fail([part.operand]):
+                    return False
+            elif isinstance(part, Number):  # what a substitution does stays in a shell of its own
+                return False
+    return True

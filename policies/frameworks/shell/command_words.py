@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
+from policies.frameworks.command_line import unwrapped
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, UnreadableError
+from policies.frameworks.shell.tools import runs_another
 
 _ONE_OF_SEVERAL: Final = A_VALUE  # in a line, where no one word stands for certain
 _MOST_JOINED: Final = 512  # words of one text
@@ -18,13 +20,15 @@ Ways = list[tuple[str, ...]]  # each way in which one word of a text becomes wor
 class CommandWords:
     """What a command may get, by place."""
 
-    __slots__ = ("_every", "_line", "places")
+    __slots__ = ("_every", "_line", "_runs_another", "_unwrapped", "places")
 
     def __init__(self, places: list[Ways]) -> None:
         """Put words behind each other."""
         self.places = places
         self._line: list[str] | None = None
         self._every: list[str] | None = None
+        self._unwrapped: tuple[int, bool] | None = None
+        self._runs_another: bool | None = None
 
     @classmethod
     def of(cls, words: list[Ways]) -> "CommandWords":
@@ -40,6 +44,20 @@ class CommandWords:
         if self._line is None:
             self._line = [ways[0][0] if len(ways) == 1 else _ONE_OF_SEVERAL for ways in self.places]
         return self._line
+
+    @property
+    def unwrapped(self) -> tuple[int, bool]:
+        """Where the words of the program begin, and whether a wrapper hands a text to a shell instead."""
+        if self._unwrapped is None:
+            self._unwrapped = unwrapped(self.line)
+        return self._unwrapped
+
+    @property
+    def runs_another(self) -> bool:
+        """Whether a tool with these words may start the program that they name."""
+        if self._runs_another is None:
+            self._runs_another = runs_another([*self.line, *self.uncertain()])
+        return self._runs_another
 
     def behind(self, place: int) -> "CommandWords":
         """Return the words from *place* on."""

@@ -1,10 +1,9 @@
 """The compound commands of a shell's text: loops, branches, tests and functions, by their reserved words."""
 
 import re
-from collections.abc import Callable
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, Counts, UnreadableError
 from policies.frameworks.shell.certainty import Certainty
 from policies.frameworks.shell.compound_parts import commands_of_dash
 from policies.frameworks.shell.definitions import Definitions
@@ -26,8 +25,8 @@ _COMPOUND: Final = frozenset({"for", "select", "case", "esac", "function", "[[",
 class CompoundReader(WordReader):
     """Reads the compound commands of one text."""
 
-    def __init__(self, text: str, count: Callable[[], None], depth: int = 0, *, is_bash: bool = False) -> None:
-        """Read *text*, in which *count* counts each token."""
+    def __init__(self, text: str, count: Counts, depth: int = 0, *, is_bash: bool = False) -> None:
+        """Read *text*, in which *count* counts the tokens."""
         super().__init__(text, count, depth, is_bash=is_bash)
         self._open: list[str] = []  # "(" and "case" that are not closed
         self._braces: list[str] = []  # that are not closed: the function in whose body they stand, or ""
@@ -152,7 +151,7 @@ class CompoundReader(WordReader):
         self._absorb(nested)
 
     def _loop(self, word: str) -> None:
-        self._count_tokens(_TOKENS_OF_LOOP)
+        self._count(_TOKENS_OF_LOOP)
         self._blank()
         if self._text.startswith("((", self._at) and self._calculates("((", is_loop=True):  # bash alone counts so
             return

@@ -120,7 +120,7 @@ class ExpansionReader(QuoteReader):
         match = _BRACED.match(self._text, self._at)
         if match is None:
             raise UnreadableError
-        self._count_tokens(_TOKENS_OF_BRACES)
+        self._count(_TOKENS_OF_BRACES)
         self._at = match.end()
         length, name, position, array, operator = match.groups()
         self._depth += 1

@@ -1,8 +1,6 @@
 """The here-documents of a shell's text: what commands read from the lines that follow."""
 
-from collections.abc import Callable
-
-from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.expansion import Counts, UnreadableError
 from policies.frameworks.shell.compound_parts import HereDocument
 from policies.frameworks.shell.compounds import CompoundReader
 from policies.frameworks.shell.script import Here, Literal, Part
@@ -11,8 +9,8 @@ from policies.frameworks.shell.script import Here, Literal, Part
 class HereDocumentReader(CompoundReader):
     """Reads the here-documents of one text."""
 
-    def __init__(self, text: str, count: Callable[[], None], depth: int = 0, *, is_bash: bool = False) -> None:
-        """Read *text*, in which *count* counts each token."""
+    def __init__(self, text: str, count: Counts, depth: int = 0, *, is_bash: bool = False) -> None:
+        """Read *text*, in which *count* counts the tokens."""
         super().__init__(text, count, depth, is_bash=is_bash)
         self._here: list[HereDocument] = []  # that begin at the next line
 

@@ -6,6 +6,7 @@ It is read, never rewritten: quoting and variables are the shell's. What a shell
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from policies.frameworks.expansion import A_VALUE, ANYTHING, UNREAD, Variables
@@ -91,6 +92,8 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
     if "$" not in text:
         return text
     variables.read(text)
+    if variables.is_spent:  # what each of them holds would have to be looked at once more
+        return _SUBSTITUTION.sub(partial(_unlooked, computed), text)
     assigned = _mentioned_in(text) if computed == ANYTHING else _set_in(text)
 
     def value(match: re.Match[str]) -> str:
@@ -99,8 +102,6 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
             return f"{computed} "
         if name in _SPLITS:
             return " "
-        if variables.is_spent:  # what it holds would have to be looked at once more
-            return ANYTHING
         if name in assigned:
             return computed
         known = variables.in_shell(name)
@@ -113,6 +114,14 @@ def _substituted(text: str, variables: Variables, computed: str) -> str:
         return known
 
     return _SUBSTITUTION.sub(value, text)
+
+
+def _unlooked(computed: str, match: re.Match[str]) -> str:
+    """Stand in for what is substituted, without what a variable holds."""
+    name = match[1] or match[2]
+    if name is None:
+        return f"{computed} "
+    return " " if name in _SPLITS else ANYTHING
 
 
 def _mentioned_in(text: str) -> set[str]:

@@ -6,10 +6,9 @@ read at all.
 """
 
 import re
-from collections.abc import Callable
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, UnreadableError
+from policies.frameworks.expansion import ANYTHING, Counts, UnreadableError
 from policies.frameworks.shell.builtins import DECLARING, written
 from policies.frameworks.shell.compound_parts import here_document
 from policies.frameworks.shell.here_documents import HereDocumentReader
@@ -31,15 +30,16 @@ _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&
 _REDIRECTING: Final = "<>&0123456789"
 _IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
 _ASSIGNMENT = re.compile(rf'([A-Za-z_]\w*+)(\[(?:{_IN_INDEX}|"(?: |{_IN_INDEX})*+"){{0,16}}+\])?(\+?)=', re.ASCII)
+_TOKENS_OF_COMMAND: Final = 2  # beside those of what is in it
 _TOKENS_OF_ARRAY: Final = 3  # beside those of its elements
 _OF_FILE = tuple("-0123456789")
 _WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
 
 
-def script_of(text: str, count: Callable[[], None], *, is_bash: bool = False) -> Script:
+def script_of(text: str, count: Counts, *, is_bash: bool = False) -> Script:
     """
-    Read *text*, in which *count* counts each token; *is_bash*: no other shell reads it.
+    Read *text*, in which *count* counts the tokens; *is_bash*: no other shell reads it.
 
     Raises:
         UnreadableError: If it cannot be read, or shells read it in different ways.
@@ -50,8 +50,8 @@ def script_of(text: str, count: Callable[[], None], *, is_bash: bool = False) ->
 class Reader(HereDocumentReader):
     """Reads one text to its end."""
 
-    def __init__(self, text: str, count: Callable[[], None], depth: int = 0, *, is_bash: bool = False) -> None:
-        """Read *text*, in which *count* counts each token."""
+    def __init__(self, text: str, count: Counts, depth: int = 0, *, is_bash: bool = False) -> None:
+        """Read *text*, in which *count* counts the tokens."""
         super().__init__(text, count, depth, is_bash=is_bash)
         self._must_end = False  # behind &>, where dash ends the command
 
@@ -100,13 +100,16 @@ class Reader(HereDocumentReader):
 
     def _list(self) -> None:
         """Read commands up to a parenthesis that closes more than was opened, or the end."""
-        text = self._text
-        while self._at < len(text) and not (text[self._at] == ")" and not self._open):
-            if text[self._at] == " " and (blanks := _BLANKS.match(text, self._at)):
+        text, end = self._text, len(self._text)
+        while self._at < end:
+            sign = text[self._at]
+            if sign == " " and (blanks := _BLANKS.match(text, self._at)):
                 self._at = blanks.end()  # not counted, as what is between them is
                 continue
+            if sign == ")" and not self._open:
+                break
             self._count()
-            self._token()
+            self._token(sign)
         self._end()
         if self._open:
             raise UnreadableError
@@ -114,21 +117,20 @@ class Reader(HereDocumentReader):
     def _end(self, operator: str = "") -> None:
         if operator == "\n" and self._defined:  # whose body is in the next line, of the same command
             return
-        now = self._command
-        self._script.pipes |= operator in _PIPES
-        nest = self._nested_in()
+        now, is_piped, nest = self._command, operator in _PIPES, self._nested_in()
+        self._script.pipes |= is_piped
         now.is_call = self._definitions.follow(now, operator, nest)
         now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions)
         if not now.is_empty:
-            self._count()  # it takes as long as two tokens
-            now.is_piped, now.within = operator in _PIPES, self._stands_in()
-            now.feeds = now.is_piped or nest > 0 or self._depth > 0
+            self._count(_TOKENS_OF_COMMAND)
+            now.is_piped, now.within = is_piped, self._stands_in()
+            now.feeds = is_piped or nest > 0 or self._depth > 0
             self._script.commands.append(now)
         self._command = Command()
         self._begun = self._must_end = False
 
-    def _token(self) -> None:
-        text, sign = self._text, self._text[self._at]
+    def _token(self, sign: str) -> None:
+        text = self._text
         if sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
             self._at = match.end()
         elif sign in _REDIRECTING and (match := _REDIRECTION.match(text, self._at)):
@@ -144,9 +146,9 @@ class Reader(HereDocumentReader):
             self._has_no_braces()
         elif sign in "()":
             self._parenthesis(sign)
-        elif sign.isidentifier() and (match := _ASSIGNMENT.match(text, self._at)) and self._may_assign(match):
+        elif self._may_assign() and sign.isidentifier() and (match := _ASSIGNMENT.match(text, self._at)):
             self._assign(match)
-        elif not self._reserved():
+        elif self._begun or not self._reserved():
             self._take_word()
 
     def _take_word(self) -> None:
@@ -154,7 +156,8 @@ class Reader(HereDocumentReader):
         is_behind_test = self._begun and not self._command.words
         if has_index or is_behind_test or self._must_end:
             raise UnreadableError
-        self._has_no_braces()
+        if self._defined:
+            self._has_no_braces()
         word = self._word()
         if self._begun and (assignment := written(word)):
             is_set = not assignment.appends or self._command.program in DECLARING  # `let i+=1` counts
@@ -185,16 +188,18 @@ class Reader(HereDocumentReader):
             self._open.append("(")
         self._at += 1
 
-    def _may_assign(self, match: re.Match[str]) -> bool:
-        """Whether an assignment stands here, or an array in `declare -a NAME=(...)`."""
+    def _may_assign(self) -> bool:
+        """Whether an assignment may stand here, or an array in `declare -a NAME=(...)`."""
         words = self._command.words
         if not words:
             return not self._begun
         first = words[0][0]
-        declares = isinstance(first, Literal) and first.text in DECLARING
-        return declares and self._text.startswith("(", match.end())
+        return isinstance(first, Literal) and first.text in DECLARING
 
     def _assign(self, match: re.Match[str]) -> None:
+        if self._command.words and not self._text.startswith("(", match.end()):
+            self._take_word()
+            return
         self._at = match.end()
         name, index, appends = match.groups()
         if index:
@@ -211,7 +216,7 @@ class Reader(HereDocumentReader):
                 self._command.sets.append(Assignment(name, value, appends == "+"))
             return
         self._at += 1
-        self._count_tokens(_TOKENS_OF_ARRAY)
+        self._count(_TOKENS_OF_ARRAY)
         self._blank(lines=True)
         words: list[Word] = []
         while not self._text.startswith(")", self._at):

@@ -23,11 +23,11 @@ _SPLIT: Final = "\0\5"  # where a value is split into words
 _QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
 _MOST_PIECES: Final = 512  # words that one word becomes
 _MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
-_STEPS_OF_WORD: Final = 10  # that has to be put together, beside those of its ways
+_STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its ways
 _STEPS_OF_WAY: Final = 2  # beside those of its characters
 _STEPS_OF_PIECE: Final = 2  # of several into which a way is split
 _FEW_WAYS: Final = 3  # of a word: what a variable holds, and its default
-_STEPS_OF_MANY: Final = 12  # for each way beside those, which comes to be said, judged and split
+_STEPS_OF_MANY: Final = 8  # for each way beside those, which comes to be said, judged and split
 
 
 class Values(ShellVariables):
@@ -100,14 +100,15 @@ class Values(ShellVariables):
 
     def _joined(self, word: Word, *, splits: bool) -> list[str]:
         """Put the values of the parts together; a variable has the same one wherever it stands in the word."""
-        is_alone = len(word) == 1
         self._of_container.work(_STEPS_OF_WORD + len(word))
+        if len(word) == 1:
+            return self._alone(word[0], splits=splits)
         keys = [_key(part, place) for place, part in enumerate(word)]
-        values = {key: self._of_part(key[0], is_alone=is_alone, splits=splits) for key in keys}
+        values = {key: self._of_part(key[0], is_alone=False, splits=splits) for key in keys}
         ways = 1
         for some in values.values():
             ways *= len(some)
-        if ways > MOST_VALUES and not is_alone:
+        if ways > MOST_VALUES:
             values, ways = {key: one_of(some) for key, some in values.items()}, 1
         self._of_container.work(ways * len(word))
         made = []
@@ -116,6 +117,14 @@ class Values(ShellVariables):
             made.append(
                 "".join([_written(part, chosen[key], splits=splits) for key, part in zip(keys, word, strict=True)])
             )
+        self._count(made)
+        return made
+
+    def _alone(self, part: Part, *, splits: bool) -> list[str]:
+        """Put the values of a word's only part into it, as most are that are no text."""
+        values = self._of_part(part, is_alone=True, splits=splits)
+        self._of_container.work(len(values))
+        made = [_written(part, one, splits=splits) for one in values]
         self._count(made)
         return made
 

@@ -28,7 +28,7 @@ from policies.frameworks.shell.signs import names_of_numbers
 from policies.frameworks.shell.word_groups import WordGroups
 
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
-_STEPS_OF_LOOK: Final = 1  # at what a variable holds
+_STEPS_OF_LOOK: Final = 3  # at what a variable holds
 _CHARACTERS_OF_LOOK: Final = 8  # that each text counts as, beside its own
 _LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
 

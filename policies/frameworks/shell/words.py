@@ -14,6 +14,7 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _SUBSTITUTION: Final = ("<(", ">(")  # of a process
 _BEHIND_WORD: Final = " \t\r\n;&|()<>"
 _PLAIN = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`]+")
+_WHOLE = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`{{~][^{_BEHIND_WORD}\\'\"$`{{]*+(?=[ \t\n;&|)]|\Z)")  # as most words are
 _ANYTHING = Literal(ANYTHING, is_quoted=False)
 
 
@@ -34,6 +35,10 @@ class WordReader(ExpansionReader):
             UnreadableError: If there is none.
         """
         at = self._at
+        if match := _WHOLE.match(self._text, at):
+            self._count()
+            self._at = match.end()
+            return (Literal(match[0], is_quoted=False),)
         parts = self._parts()
         if self._at == at:
             raise UnreadableError

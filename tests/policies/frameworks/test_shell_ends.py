@@ -45,10 +45,10 @@ def test_a_text_of_any_length_costs_a_bounded_number_of_tokens(unit: str) -> Non
     calls = 0
     allowance = Allowance()
 
-    def count() -> None:
+    def count(steps: int = 1, /) -> None:
         nonlocal calls
         calls += 1
-        allowance.count_token()
+        allowance.work(steps)
 
     with pytest.raises(UnreadableError):
         script_of(unit * 100_000, count)

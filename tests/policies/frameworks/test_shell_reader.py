@@ -20,7 +20,7 @@ PROBE = "p() { for one in \"$@\"; do printf '%s\\001' \"$one\"; done; printf '\\
 
 def is_readable(text: str) -> bool:
     try:
-        script_of(text, lambda: None)
+        script_of(text, lambda _=1, /: None)
     except UnreadableError:
         return False
     return True
