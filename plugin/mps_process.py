@@ -9,6 +9,7 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 
 from plugin.errors import PluginError, StateDirectoryError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
@@ -43,6 +44,7 @@ from program.log import WarnOnce, start_logging
 _log = logging.getLogger(__name__)
 
 _MODES_FILE = "compute-modes.json"
+_LOOKED_AT_SECONDS = 1.0  # _cluster.yaml, likewise
 _NOTICED_WITHIN_SECONDS = 0.1  # a signal, while GPUs are looked for
 _IN_CEILINGS = "ceilings count the last good policy, or a whole GPU where none is known"
 _FOR_OTHERS = 0o022  # umask: the plugin and tenants of all users reach what is made here
@@ -78,7 +80,7 @@ def run(settings: MpsSettings, telemetry: TelemetrySettings = NOBODY_LOOKS, *, t
         ):
             store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
             process = _Process(settings, store, timing)
-            found = _discovered(settings, process.check, ending, presence)
+            found = _discovered(settings, process, ending, presence)
             return 0 if found is None else process.serve(found, ending, presence)
     except PolicyError as error:
         return failed("mps", error, UNUSABLE)
@@ -104,6 +106,13 @@ class _Process:
         self._restart = RestartNeeded(self._cluster, node_name=settings.node_name)
         self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
         self._supervisor = Supervisor(_context(settings, cluster, number_of, timing))
+
+    def needs_restart(self) -> bool:
+        """Whether `_cluster.yaml` says something else by now that a start takes up."""
+        self._store.refresh()
+        self._troubles.tell(self._store.troubles)
+        self._restart.compare(self._store.current.cluster)
+        return bool(self._restart.changes)
 
     def serve(self, found: Discovered, ending: Ending, presence: Presence) -> int:
         """Supervise daemons on the GPUs found, and on those that come, until the process is told to end."""
@@ -153,9 +162,7 @@ class _Process:
         self._supervisor.hold_modes()
 
     def _set_ceilings(self) -> None:
-        self._store.refresh()
-        self._troubles.tell(self._store.troubles)
-        self._restart.compare(self._store.current.cluster)
+        self.needs_restart()
         self._supervisor.set_ceilings(self._store.current)
 
     def _shared(self, found: Discovered) -> list[Gpu]:
@@ -208,14 +215,14 @@ def _other_names(cluster: Cluster, parts: LastParts) -> frozenset[str]:
     return frozenset(name for name in parts.resources() if not cluster.is_ours(name))
 
 
-def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: Presence) -> Discovered | None:
-    """Find the GPUs; None if the process was told to end before there were any."""
+def _discovered(settings: MpsSettings, process: _Process, ending: Ending, presence: Presence) -> Discovered | None:
+    """Find the GPUs; None if the process was told to end before there were any, or a restart may find some."""
     given_up = Event()
     found: Future[Discovered | None] = Future()
 
     def find() -> None:
         try:
-            look, wait_seconds = partial(_discover, check), inf if settings.wait_for_gpus else 0.0
+            look, wait_seconds = partial(_discover, process.check), inf if settings.wait_for_gpus else 0.0
             found.set_result(
                 wait_for_gpus(look, wait_seconds=wait_seconds, ended=lambda seconds, _: given_up.wait(seconds))
             )
@@ -224,8 +231,11 @@ def _discovered(settings: MpsSettings, check: Check, ending: Ending, presence: P
 
     # In a thread that may be left behind: a driver that hangs would keep the signal from being seen.
     Thread(target=find, daemon=True).start()
+    looked = monotonic()
     while not wait([found], timeout=_NOTICED_WITHIN_SECONDS).done:
-        if ending.within(0) is not None:
+        is_time = monotonic() - looked > _LOOKED_AT_SECONDS
+        looked = monotonic() if is_time else looked
+        if ending.within(0) is not None or (is_time and process.needs_restart()):
             given_up.set()
             return None
         presence.look()

@@ -25,7 +25,7 @@ from plugin.allocators import (
 )
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
-from plugin.grid_checks import AllocationOf, check_of_grids, dividing
+from plugin.grid_checks import AllocationOf, check_of_grids, dividing, lost_at_a_start
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
@@ -36,7 +36,7 @@ from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
 from plugin.presence import alone, removed
-from plugin.restart import ClusterChanges, RestartNeeded
+from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
 from plugin.shares.strategy import StrategyOf, check_of
@@ -129,9 +129,13 @@ def _run(
     if driver is not None and wait_seconds:
         driver.start(threads)  # no GPU is needed to take claims back: without that, their pods would never go
 
+    since_start = StartChanges(settings.policies, _restart_needed(node), vgpus_per_gpu=node.cluster.vgpus_per_gpu)
+
     def ended(seconds: float, why: str) -> bool:
         waiting.tell(why)
         be_seen()
+        if why and since_start.look():  # what is waited for may be there by the new one
+            _restart()
         if driver is not None and why:
             driver.publish_none(why)
         return ending.within(seconds) is not None
@@ -209,11 +213,20 @@ def _reconciler(
 def _changes(node: SharedNode, allocators: Allocators, inventory: GpuInventory) -> ClusterChanges:
     return ClusterChanges(
         node.settings.policies,
-        RestartNeeded(node.cluster, node_name=node.settings.node_name, hands_over=True),
-        vgpus_per_gpu=node.cluster.vgpus_per_gpu,
-        divide_by=dividing(node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.entries),
-        restart=lambda: os.kill(os.getpid(), signal.SIGTERM),
+        _restart_needed(node),
+        divided_by=lambda: node.division.vgpus_per_gpu,
+        divide_by=dividing(node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.present),
+        restart=_restart,
+        lost_by=lambda newest: lost_at_a_start(inventory.present, *node.would_be(newest)),
     )
+
+
+def _restart_needed(node: SharedNode) -> RestartNeeded:
+    return RestartNeeded(node.cluster, node_name=node.settings.node_name, hands_over=True)
+
+
+def _restart() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _earlier(settings: Settings) -> NodeHealth | None:

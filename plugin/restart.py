@@ -33,6 +33,8 @@ class RestartNeeded:
     def compare(self, newest: Cluster) -> None:
         """Take the newest `_cluster.yaml`."""
         changes = tuple(_changes(self._runs, newest))
+        if self._hands_over and newest.vgpus_per_instance != self._runs.vgpus_per_instance:
+            changes += ("vgpusPerInstance",)
         if self._nodes(newest) != self._nodes(self._runs):
             changes += ("nodes",)
         if self._hands_over and set(newest.handover) != set(self._runs.handover):
@@ -55,24 +57,28 @@ class ClusterChanges:
     """
     The same for a process that reads nothing else of the directory; a look costs one question to the kernel.
 
-    *divide_by* has GPUs divided by another number of vGPUs, and raises PluginError where that cannot be now; *restart*
-    is called where only a restart takes up what has changed.
+    *divided_by* says into how many vGPUs GPUs are divided, and *divide_by* has them divided by another number, and
+    raises PluginError where that cannot be now. *restart* is called where only a restart takes up what has changed,
+    unless GPUs would not be shared any more, as *lost_by* says with the reason.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it asks, and what it has done
         self,
         policies: Path,
         needed: RestartNeeded,
         *,
-        vgpus_per_gpu: int,
+        divided_by: Callable[[], int],
         divide_by: Callable[[int], None],
         restart: Callable[[], None],
+        lost_by: Callable[[Cluster], str] = lambda _: "",
     ) -> None:
         self._file = ClusterFile(policies)
         self._needed = needed
-        self._vgpus_per_gpu = self._wanted = vgpus_per_gpu
+        self._newest: Cluster | None = None
+        self._divided_by = divided_by
         self._divide_by = divide_by
         self._restart = restart
+        self._lost_by = lost_by
         self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
         self._warn = WarnOnce(_log)
 
@@ -85,30 +91,60 @@ class ClusterChanges:
         else:
             if newest is not None:
                 self._troubles.tell(())
-                self._wanted = newest.vgpus_per_gpu
+                self._newest = newest
                 self._needed.compare(newest)
-        if self._needed.changes:
-            self._restart()
-            return Pending(needs_restart=self._needed.changes)
-        return Pending(not_taken=self._divided())
+        if self._newest is None:
+            return Pending()
+        if not (changes := self._needed.changes):
+            return Pending(not_taken=self._divided(self._newest.vgpus_per_gpu))
+        if why := self._lost_by(self._newest):
+            change = ", ".join(changes)
+            self._warn(f"not taken: {change}", why)
+            return Pending(not_taken=f"{change}: {why}")
+        self._restart()
+        return Pending(needs_restart=changes)
 
-    def _divided(self) -> str:
-        if self._wanted == self._vgpus_per_gpu:
+    def _divided(self, wanted: int) -> str:
+        if wanted == (now := self._divided_by()):
             return ""
-        change = f"vgpusPerGpu {self._vgpus_per_gpu} -> {self._wanted}"
+        change = f"vgpusPerGpu {now} -> {wanted}"
         try:
-            self._divide_by(self._wanted)
+            self._divide_by(wanted)
         except PluginError as error:
             self._warn(f"not taken yet: {change}", str(error))
             return f"{change}: {error}"
-        self._vgpus_per_gpu = self._wanted
         _log.info("what is free is divided anew", extra={"file": CLUSTER_FILE, "changed": change})
         return ""
 
 
+class StartChanges:
+    """
+    Whether `_cluster.yaml` says something else by now than what this process has started with.
+
+    For a process that waits for GPUs: it has nothing to lose by a restart.
+    """
+
+    def __init__(self, policies: Path, needed: RestartNeeded, *, vgpus_per_gpu: int) -> None:
+        self._file = ClusterFile(policies)
+        self._needed = needed
+        self._vgpus_per_gpu = vgpus_per_gpu
+        self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
+
+    def look(self) -> bool:
+        """Say whether it does; a file that is broken says nothing."""
+        try:
+            newest = self._file.newest()
+        except PolicyError as error:
+            self._troubles.tell(Trouble(one, "_cluster", "") for one in error.problems)
+            return False
+        if newest is None:
+            return False
+        self._troubles.tell(())
+        self._needed.compare(newest)
+        return bool(self._needed.changes) or newest.vgpus_per_gpu != self._vgpus_per_gpu
+
+
 def _changes(runs: Cluster, newest: Cluster) -> Iterator[str]:
-    if newest.vgpus_per_instance != runs.vgpus_per_instance:
-        yield "vgpusPerInstance"
     for strategy, name in runs.resource_names.items():
         if newest.resource_names[strategy] != name:
             yield f"resourceNames.{strategy} {name} -> {newest.resource_names[strategy]}"

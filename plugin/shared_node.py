@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from plugin.allocators import allocations
 from plugin.device_plugin.held import HeldVgpus, held_vgpus
 from plugin.device_plugin.resources import Resources, Servers
 from plugin.errors import SocketError
 from plugin.gpu_source import GpuSource, gpu_source
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.numbers import GpuNumbers, NumberOf
+from plugin.gpus.numbers import GpuNumbers, NumberOf, indexes_of
+from plugin.grid_checks import AllocationOf
 from plugin.lifecycle import Threads
 from plugin.pod_resources.tenants import Tenant, read_tenants
 from plugin.settings import Settings
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, handover_settings
-from plugin.shares.strategy import StrategyOf, strategies
+from plugin.shares.strategy import PartsOf, StrategyOf, strategies
 from policies.cluster import Cluster
 from policies.reading.store import load_cluster
 
@@ -44,6 +46,18 @@ class SharedNode:
         """Name the resource of a GPU; None if it is left to others."""
         strategy = self.strategy_of(gpu)
         return self.division.resource(gpu, strategy) if strategy else None
+
+    def would_be(self, cluster: Cluster) -> tuple[AllocationOf, StrategyOf, PartsOf]:
+        """Say what a start with another `_cluster.yaml` would make of each GPU, and change nothing."""
+        settings, name = self.settings, self.settings.node_name
+        is_numbered_so = indexes_of(cluster.nodes_of(name)) == indexes_of(self.cluster.nodes_of(name))
+        number_of = self.number_of if is_numbered_so else GpuNumbers(None, ()).of
+        division = Division(cluster, node_name=name, number_of=number_of)
+        return (
+            allocations(cluster, node_name=name, number_of=number_of, default=settings.allocation),
+            strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy),
+            division.parts,
+        )
 
 
 def shared_node(settings: Settings, threads: Threads) -> SharedNode:

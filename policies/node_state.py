@@ -41,6 +41,8 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 # Of `Gpu.compute_mode`, by NVML's names (nvml.h, nvmlComputeMode_t).
 DEFAULT_MODE: Final = "default"
 EXCLUSIVE_PROCESS: Final = "exclusive-process"
+EXCLUSIVE_THREAD: Final = "exclusive-thread"
+PROHIBITED: Final = "prohibited"
 
 
 class NodeStateError(GpuShareError):

@@ -24,7 +24,7 @@ class Devices:
     On which GPU a vGPU is, is decided when it is allocated. Its ID names one, which tells the kubelet its NUMA node.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that there is to know of a resource
         self,
         pool: Pool,
         *,
@@ -32,11 +32,12 @@ class Devices:
         faults: Mapping[str, str] | None = None,
         guard: FitGuard | None = None,
         binds_late: bool = True,
+        several: bool = True,
     ) -> None:
         """
         Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start.
 
-        Without *binds_late* a vGPU is on the GPU that its ID names.
+        Without *binds_late* a vGPU is on the GPU that its ID names; without *several* no container holds two GPUs.
         """
         self.resource = resource
         self._changed = Condition()
@@ -50,6 +51,7 @@ class Devices:
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
         self._guard = guard
         self.binds_late = binds_late
+        self._several = several
         self.alignment = Alignment()
         self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
         self._watches: WeakSet[Subscription] = WeakSet()
@@ -83,6 +85,11 @@ class Devices:
         """Count the free vGPUs of each GPU, by UUID."""
         pool = self._pool
         return {gpu.uuid: self.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu) for gpu in pool.gpus}
+
+    @property
+    def most_gpus(self) -> int:
+        """How many GPUs one container may hold, all of them whole."""
+        return len(self._pool.gpus) if self._several else 1
 
     def fault(self, gpu_uuid: str) -> str | None:
         """Say why a GPU is unhealthy; None if it is healthy."""

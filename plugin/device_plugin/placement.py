@@ -77,16 +77,17 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
                 f"the vGPUs of a pod must be of one number, its init container got some of {pool.vgpus_per_gpu}, and "
                 f"{len(ids)} can only be of another: vgpusPerGpu has changed meanwhile, so create the pod anew"
             )
-    theirs = frozenset(holder.gpu for holder in reused)
+    theirs, most = frozenset(holder.gpu for holder in reused), devices.most_gpus
     choices = devices.alignment.candidates(ids, pool)
     for candidates, included in _places(theirs, pool, choices):
         healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
         but = {*ids, *left}
         room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=but) for gpu in healthy}
-        if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included):
+        if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included, most_gpus=most):
             return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
     unhealthy = [_unhealthy(gpu, devices) for gpu in choices[-1]]
-    raise NoRoomError(unhealthy[0] if all(unhealthy) else f"{len(ids)} vGPUs must lie on one GPU, or be whole GPUs")
+    where = "lie on one GPU, or be whole GPUs" if most > 1 else "lie on one GPU"
+    raise NoRoomError(unhealthy[0] if all(unhealthy) else f"{len(ids)} vGPUs must {where}")
 
 
 def _places(

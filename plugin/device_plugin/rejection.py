@@ -48,7 +48,7 @@ class Rejections:
 
     def why(self, size: int) -> str:
         """Say what there is instead of *size* vGPUs on one GPU."""
-        return _words(size, self._devices.rooms())
+        return self._words(size, self._devices.rooms())
 
     def reject(self, size: int) -> str:
         """Let some time pass where *size* vGPUs fit on no GPU, and say what there is instead."""
@@ -56,20 +56,35 @@ class Rejections:
         self._devices.show_less()
         self._devices.wait_until_told(within_seconds=TOLD_SECONDS)
         rooms = self._devices.rooms()
-        is_elsewhere = _fits(size, rooms, vgpus_per_gpu=self._devices.pool.vgpus_per_gpu)
+        is_elsewhere = self._fits(size, rooms)
         if is_elsewhere and not self._devices.alignment.is_seen:
             return "there is room by now: try again"
         self._wait(self._pause.next(self._clock()))
         self._devices.show_again(seen)
-        return "there is room on NUMA nodes that the kubelet has not chosen" if is_elsewhere else _words(size, rooms)
+        if is_elsewhere:
+            return "there is room on NUMA nodes that the kubelet has not chosen"
+        return self._words(size, rooms)
+
+    def _fits(self, size: int, rooms: Sequence[Room]) -> bool:
+        per_gpu = self._devices.pool.vgpus_per_gpu
+        empty = sum(one.free == per_gpu for one in rooms)
+        return any(one.free >= size for one in rooms) or (self._can_be_had(size) and empty * per_gpu >= size)
+
+    def _can_be_had(self, size: int) -> bool:
+        """Whether GPUs that nobody is on would have room for *size* vGPUs."""
+        per_gpu = self._devices.pool.vgpus_per_gpu
+        return size <= per_gpu or (size % per_gpu == 0 and size // per_gpu <= self._devices.most_gpus)
+
+    def _words(self, size: int, rooms: Sequence[Room]) -> str:
+        if rooms and not self._can_be_had(size):
+            return (
+                f"each GPU of this node has {self._devices.pool.vgpus_per_gpu}, so the pod was granted by another "
+                "vgpusPerGpu than this node has: `gpu-share plugin status` there says why"
+            )
+        return _free(size, rooms)
 
 
-def _fits(size: int, rooms: Sequence[Room], *, vgpus_per_gpu: int) -> bool:
-    empty = sum(one.free == vgpus_per_gpu for one in rooms)
-    return any(one.free >= size for one in rooms) or empty * vgpus_per_gpu >= size
-
-
-def _words(size: int, rooms: Sequence[Room]) -> str:
+def _free(size: int, rooms: Sequence[Room]) -> str:
     """Say what is free on which GPU, and what to do."""
     if not rooms:
         return "who holds what is not known: see `gpu-share plugin status` on this node"

@@ -1,5 +1,6 @@
 """The extended resources of this node, each from its first GPU on, and the servers that advertise them."""
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
-from plugin.errors import HoldingsError
+from plugin.errors import HandoverError, HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
 from plugin.lifecycle import Threads
@@ -21,7 +22,10 @@ from plugin.shares.preference import AllocationPolicy
 from plugin.shares.specifications import Specifications
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, TIME_SLICING, WHOLE, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, MPS, TIME_SLICING, WHOLE, SharingStrategy
+from program.log import WarnOnce
+
+_log = logging.getLogger(__name__)
 
 
 class Resources:
@@ -49,6 +53,7 @@ class Resources:
         self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
         self._specifications = Specifications(handover, self._held.grids)
         self._faults: Mapping[str, str] = {}
+        self._warn = WarnOnce(_log)
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
@@ -153,13 +158,21 @@ class Resources:
             raise HoldingsError(why)
         self._division.set_vgpus_per_gpu(vgpus_per_gpu)
         for (strategy, _), resource in self._resources.items():
-            self._prepare(resource.name, strategy, resource.devices.pool)
+            try:
+                self._prepare(resource.name, strategy, resource.devices.pool)
+            except HandoverError as error:  # what containers need is there, and what none does is left behind
+                self._warn("CDI devices of the number before stay until they can be removed", str(error))
 
     def _made(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> Resource:
         name = self._cluster.resource(strategy, device)
         pool = Pool(gpus=gpus, vgpus_per_gpu=self._division.parts_of_resource(strategy, device))
         devices = Devices(
-            pool, resource=name, faults=self._faults, guard=self._guard(strategy), binds_late=strategy != WHOLE
+            pool,
+            resource=name,
+            faults=self._faults,
+            guard=self._guard(strategy),
+            binds_late=strategy != WHOLE,
+            several=strategy != MPS,
         )
         self._prepare(name, strategy, pool)
         self._held.follow(devices, are_divided=self._division.follows(strategy, device))

@@ -41,8 +41,7 @@ class GpuNumbers:
     """
 
     def __init__(self, directory: Path | None, rules: Iterable[NodeRule]) -> None:
-        indexes = tuple(rule.indexes for rule in rules if rule.indexes is not None)
-        self._file = None if directory is None else _NumbersFile(directory / FILE, indexes)
+        self._file = None if directory is None else _NumbersFile(directory / FILE, indexes_of(rules))
         self._lock = Lock()
         self._numbers: dict[str, int] = {}
 
@@ -53,6 +52,11 @@ class GpuNumbers:
             if uuid not in self._numbers:
                 self._numbers[uuid] = gpu.index if self._file is None else self._file.number(uuid, now=gpu.index)
             return self._numbers[uuid]
+
+
+def indexes_of(rules: Iterable[NodeRule]) -> tuple[tuple[int, ...], ...]:
+    """List the `indexes` in *rules*: with the same ones, GPUs keep their numbers."""
+    return tuple(rule.indexes for rule in rules if rule.indexes is not None)
 
 
 class _NumbersFile:

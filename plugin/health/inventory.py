@@ -14,15 +14,16 @@ from plugin.health.rules import (
     after_look,
     after_nvml_failure,
     after_report,
+    closed_by_mode,
 )
 from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery, Source
 from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
-from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS
+from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
 
 _MIB = 1024 * 1024
 # NVML's numbers (nvml.h, nvmlComputeMode_t).
-_COMPUTE_MODES = {0: DEFAULT_MODE, 1: "exclusive-thread", 2: "prohibited", 3: EXCLUSIVE_PROCESS}
+_COMPUTE_MODES = {0: DEFAULT_MODE, 1: EXCLUSIVE_THREAD, 2: PROHIBITED, 3: EXCLUSIVE_PROCESS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,13 @@ class GpuInventory:
         """The GPUs in the order in which they were found."""
         return tuple(self._entries.values())
 
+    @property
+    def present(self) -> tuple[Entry, ...]:
+        """Those of them that are there, and have no more vGPUs than they can have."""
+        return tuple(
+            one for one in self.entries if not any(fault.source in ("gone", "division") for fault in one.state.faults)
+        )
+
     def take(self, report: Report, at: Moment) -> None:
         """Learn from *report*, which came at that moment."""
         seen = Moment(report.seconds, at.text)
@@ -105,6 +113,12 @@ class GpuInventory:
         """Apply why, by what *source* reports, each GPU cannot be shared; nothing where it can."""
         for uuid, entry in self._entries.items():
             self._set(uuid, after_report(entry.state, source, why_of(entry) or None, at), at)
+
+    def judge_modes(self, at: Moment) -> None:
+        """See that no GPU's compute mode keeps programs off it that may share it."""
+        for uuid, entry in self._entries.items():
+            why = closed_by_mode(entry.strategy, entry.compute_mode)
+            self._set(uuid, after_report(entry.state, "mode", why or None, at), at)
 
     def application_faults(self) -> Mapping[tuple[str, int], int]:
         """Count the faults of programs since this was last called, by UUID and XID."""

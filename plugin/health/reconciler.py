@@ -122,6 +122,7 @@ class Reconciler:
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
         self._inventory.set_reported_faults("held", self._context.unwritten, at)
         self._inventory.set_reported_faults("division", self._context.misfit, at)
+        self._inventory.judge_modes(at)
         left = self._context.left_claimed()
         self._inventory.set_reported_faults("claims", lambda one: _LEFT_CLAIMED if one.gpu.uuid in left else "", at)
         self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)

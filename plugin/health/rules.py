@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from plugin.health.gpu_state import NEED_RESET, GpuState, Moment, OpenFault
 from plugin.health.reports import Event, Look
 from plugin.health.state import Fault, Source
+from policies.contract import TIME_SLICING, WHOLE, SharingStrategy
+from policies.node_state import EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
 
 STEADY_SECONDS = 15.0
 
@@ -24,13 +26,21 @@ _RECOVERIES = {
     6: "a reset of its bus",
     7: "a reboot of the system",
 }
+# Compute modes in which programs cannot share a GPU, or have it.
+_CLOSED = {TIME_SLICING: frozenset({EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED}), WHOLE: frozenset({PROHIBITED})}
 # By others, who have the patience already; and when the GPU comes back.
 _REPORTED: dict[Source, str] = {
     "mps": "once its MPS daemon is ready",
     "held": "once it can be written",
     "division": "once it has no more vGPUs than it can have",
+    "mode": "once `gpu-share mps`, if it set that mode, has put it back, or by `nvidia-smi -c DEFAULT`",
     "claims": "once DRA is installed again, or the pods have ended and the file that the plugin's log names is removed",
 }
+
+
+def closed_by_mode(strategy: SharingStrategy, compute_mode: str) -> str:
+    """Say that a compute mode keeps programs off a GPU that its strategy lets on it; empty if it does not."""
+    return f"its compute mode is {compute_mode}, under {strategy}" if compute_mode in _CLOSED.get(strategy, ()) else ""
 
 
 def after_event(state: GpuState, event: Event, at: Moment) -> GpuState:

@@ -31,6 +31,10 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     modes: dict[str, int]
 
 
+class ModeNotKeptError(Exception):
+    """A driver has agreed to set a compute mode, and it is another one."""
+
+
 class ComputeModes:
     """Sets the compute mode of GPUs, and puts it back; for any thread."""
 
@@ -75,7 +79,7 @@ class ComputeModes:
                 for uuid in gpu_uuids:
                     try:
                         act(nvml, uuid)
-                    except (nvml.NVMLError, OSError) as error:
+                    except (nvml.NVMLError, OSError, ModeNotKeptError) as error:
                         faults[uuid] = _sentence(error)
         except nvml.NVMLError as error:
             faults = dict.fromkeys(gpu_uuids, _sentence(error))
@@ -105,12 +109,15 @@ class ComputeModes:
             self._write(recorded)  # before it changes
         self._found[uuid] = recorded[uuid]
         if found == EXCLUSIVE_PROCESS:
+            self._without.discard(uuid)
             return
         nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
         if nvml.nvmlDeviceGetComputeMode(handle) == EXCLUSIVE_PROCESS:
             _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
-        else:  # the driver said that it is
+        elif uuid.startswith(_INSTANCE):
             self._warn_of_none(uuid)
+        else:
+            raise ModeNotKeptError
 
     def _release_one(self, nvml: NvmlModes, uuid: str) -> None:
         recorded = self._recorded()
@@ -139,6 +146,8 @@ class ComputeModes:
 
 
 def _sentence(error: Exception) -> str:
+    if isinstance(error, ModeNotKeptError):
+        return "the driver says that it has set EXCLUSIVE_PROCESS, and has not: programs would bypass MPS"
     if isinstance(error, OSError):
         return f"the compute mode found cannot be recorded, so it is not changed: {error}"
     return f"the compute mode cannot be changed: {explained(error, changing=True)}"

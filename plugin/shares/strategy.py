@@ -1,6 +1,6 @@
 """How a GPU is shared: which sharing strategy each GPU of a node has, and what holding a share needs to know of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -21,6 +21,8 @@ class SharedGpu(Protocol):
     @property
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
+
+_OTHERWISE = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
 
 StrategyOf = Callable[[Gpu], SharingStrategy | None]  # None: the GPU is left to another device plugin
 PartsOf = Callable[[Gpu, SharingStrategy], int]  # into how many vGPUs a GPU is divided under a strategy
@@ -76,21 +78,56 @@ def check_of(strategy_of: StrategyOf, parts_of: PartsOf) -> Check:
 
 def misfit(gpu: Gpu, strategy: SharingStrategy, *, vgpus_per_gpu: int) -> str:
     """Say why a GPU cannot be divided into so many vGPUs; empty if it can be."""
-    clients = MOST_MPS_CLIENTS if gpu.mps_clients is None else gpu.mps_clients
-    if clients >= vgpus_per_gpu or strategy != MPS:
+    return misfits([(gpu, strategy, vgpus_per_gpu)])
+
+
+def misfits(divided: Iterable[tuple[Gpu, SharingStrategy, int]]) -> str:
+    """Say which GPUs cannot be divided into so many vGPUs under their strategy, and what all of them need."""
+    found = [
+        (gpu, parts, clients)
+        for gpu, strategy, parts in divided
+        if strategy == MPS and (clients := _clients(gpu)) < parts
+    ]
+    instances = [one for one in found if one[0].instance]
+    old = [gpu for gpu, _, clients in found if not clients and not gpu.instance]
+    others = [one for one in found if one[2] and not one[0].instance]
+    return "; ".join(filter(None, (_of_instances(instances), _of_old(old), _of_others(others))))
+
+
+def _clients(gpu: Gpu) -> int:
+    return MOST_MPS_CLIENTS if gpu.mps_clients is None else gpu.mps_clients
+
+
+def _of_instances(found: Sequence[tuple[Gpu, int, int]]) -> str:
+    if not found:
         return ""
-    if gpu.instance:
-        return (
-            f"{vgpus_per_gpu} vGPUs are more than the {clients} clients that MPS serves on {gpu.uuid} with this "
-            f"driver: write vgpusPerInstance: {{{gpu.profile}: {max(1, clients)}}} in _cluster.yaml, or mig: whole"
-        )
-    fix = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
-    if not clients:
-        return f"{gpu.uuid} is older than Volta, and MPS limits nothing there: {fix}"
+    each = [
+        f"{parts} vGPUs are more than the {clients} clients that MPS serves on {gpu.uuid}"
+        for gpu, parts, clients in found
+    ]
+    fitting = {gpu.profile: max(1, clients) for gpu, _, clients in found}
+    written = ", ".join(f"{profile}: {clients}" for profile, clients in fitting.items())
     return (
-        f"vgpusPerGpu {vgpus_per_gpu} is more than the {clients} clients that MPS serves on {gpu.uuid} with this "
-        f"driver: lower it in _cluster.yaml, or {fix}"
+        f"{', and '.join(each)} with this driver: write vgpusPerInstance: {{{written}}} in _cluster.yaml, or mig: whole"
     )
+
+
+def _of_old(gpus: Sequence[Gpu]) -> str:
+    uuids = " and ".join([gpu.uuid for gpu in gpus])
+    are = "are" if len(gpus) > 1 else "is"
+    return f"{uuids} {are} older than Volta, and MPS limits nothing there: {_OTHERWISE}" if gpus else ""
+
+
+def _of_others(found: Sequence[tuple[Gpu, int, int]]) -> str:
+    if not found:
+        return ""
+    numbers = dict.fromkeys((parts, clients) for _, parts, clients in found)
+    each = [
+        f"vgpusPerGpu {parts} is more than the {clients} clients that MPS serves on "
+        + " and ".join([gpu.uuid for gpu, *these in found if these == [parts, clients]])
+        for parts, clients in numbers
+    ]
+    return f"{', and '.join(each)} with this driver: lower it in _cluster.yaml, or {_OTHERWISE}"
 
 
 def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:

@@ -6,12 +6,12 @@ import pytest
 
 from plugin.allocators import allocations
 from plugin.errors import DraError, MpsError
-from plugin.gpus.gpu import Gpu
+from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.gpus.numbers import GpuNumbers
 from plugin.gpus.reading import NotShareableError, any_gpu
-from plugin.grid_checks import check_of_grids, dividing
+from plugin.grid_checks import check_of_grids, dividing, lost_at_a_start
 from plugin.shares.division import Division
-from plugin.shares.strategy import strategies
+from plugin.shares.strategy import misfits, strategies
 from policies.cluster import Cluster
 from policies.contract import Allocation
 from policies.nodes import NodeRule
@@ -117,3 +117,44 @@ def test_a_number_is_taken_up_where_mps_serves_a_client_in_each_vgpu(
         with pytest.raises(MpsError, match="older than Volta" if not clients else "more than the 19 clients that MPS"):
             divide(COARSE)
     assert numbers == [COARSE] * is_divided
+
+
+@pytest.mark.parametrize(
+    ("nodes", "clients", "lost"),
+    [
+        ((), (48, 48), ()),
+        ((), (19, 48), (0,)),
+        ((), (19, 18), (0, 1)),
+        ((NodeRule(indexes=(0,), strategy="time-slicing"),), (19, 18), (1,)),
+        ((NodeRule(indexes=(0,), strategy="none"), NodeRule(strategy="whole")), (19, 18), ()),
+    ],
+)
+def test_a_start_by_which_gpus_would_not_be_shared_names_each_of_them(
+    nodes: tuple[NodeRule, ...], clients: tuple[int, int], lost: tuple[int, ...]
+) -> None:
+    node = Node(COARSE, *nodes, default="device-plugin")
+    gpus = [replace(one, gpu=replace(one.gpu, mps_clients=few)) for one, few in zip(shared(2), clients, strict=True)]
+    why = lost_at_a_start(gpus, node.allocation_of, node.strategy_of, node.division.parts)
+    assert [number for number, one in enumerate(gpus) if one.gpu.uuid in why] == [*lost]
+    assert why.count("lower it in _cluster.yaml") == bool(lost)
+
+
+def test_a_start_by_which_the_scheduler_could_not_look_through_a_gpu_is_named() -> None:
+    node = Node(FINE, default="dra")
+    why = lost_at_a_start(shared(1), node.allocation_of, node.strategy_of, node.division.parts)
+    assert "at most 34 fits" in why
+
+
+def test_all_instances_with_too_many_vgpus_get_one_setting_that_is_right_for_each() -> None:
+    profiles = {"3g.71gb": 20, "2g.35gb": 14}
+    gpus = [
+        replace(
+            one.gpu,
+            mps_clients=clients,
+            instance=MigInstance(profile=profile, parent_uuid="GPU-a", gpu_instance=number, compute_instance=0),
+        )
+        for number, (one, (profile, clients)) in enumerate(zip(shared(2), profiles.items(), strict=True))
+    ]
+    why = misfits((gpu, "mps", 30) for gpu in gpus)
+    assert why.endswith("write vgpusPerInstance: {3g.71gb: 20, 2g.35gb: 14} in _cluster.yaml, or mig: whole")
+    assert all(gpu.uuid in why for gpu in gpus)

@@ -80,6 +80,26 @@ def test_a_number_that_is_raised_above_the_clients_is_not_taken_and_the_status_s
         wait_until(lambda: not_taken(tmp_path / "state") == "")
 
 
+def test_a_plugin_that_waits_for_gpus_starts_anew_when_its_number_is_corrected(
+    start: Start, nvml: str, tmp_path: Path
+) -> None:
+    script = Script(tmp_path)
+    script.say("cuda 13000")
+    policies(tmp_path / "policies", _cluster="vgpusPerGpu: 49")
+    options = (f"--policies={tmp_path / 'policies'}", f"--state-dir={tmp_path / 'state'}", "--wait-for-gpus")
+    plugin = start(*options, LD_LIBRARY_PATH=nvml, **script.environment)
+    wait_until(lambda: "more than the 48 clients" in waits_for(tmp_path / "state"))
+    policies(tmp_path / "policies", _cluster="vgpusPerGpu: 48")
+    code, _ = plugin.ends()
+    assert code == 0
+    assert len(start(*options, LD_LIBRARY_PATH=nvml, **script.environment).logged("starting")["gpus"]) == 2
+
+
+def waits_for(state_dir: Path) -> str:
+    known = read_node_health(state_dir)
+    return known.waiting.why if known and known.waiting else ""
+
+
 def not_taken(state_dir: Path) -> str:
     known = read_node_health(state_dir)
     return known.not_taken if known else ""

@@ -7,7 +7,7 @@ import pytest
 
 from plugin.errors import HoldingsError
 from plugin.health.state import Pending
-from plugin.restart import ClusterChanges, RestartNeeded
+from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
 from policies.cluster import Cluster
 from policies.nodes import NodeRule
 from policies.reading.store import PolicyStore
@@ -20,19 +20,23 @@ class Node:
         cluster = PolicyStore(directory).current.cluster
         self.divided_by: list[int] = []
         self.restarts = 0
+        self.number = cluster.vgpus_per_gpu
+        self.loses = False  # GPUs would not be shared by what has changed
         self.cannot = ""  # why GPUs cannot be divided by another number
         self.changes = ClusterChanges(
             directory,
             RestartNeeded(cluster, node_name="gpu-1", hands_over=True),
-            vgpus_per_gpu=cluster.vgpus_per_gpu,
+            divided_by=lambda: self.number,
             divide_by=self.divide_by,
             restart=self.restart,
+            lost_by=lambda newest: f"{newest.vgpus_per_gpu} are too many" if self.loses else "",
         )
 
     def divide_by(self, number: int) -> None:
         if self.cannot:
             raise HoldingsError(self.cannot)
         self.divided_by.append(number)
+        self.number = number
 
     def restart(self) -> None:
         self.restarts += 1
@@ -100,6 +104,43 @@ def test_a_number_that_cannot_be_taken_is_said_and_taken_later(node: Node, caplo
     assert node.divided_by == [20]
 
 
+def test_a_change_by_which_gpus_would_not_be_shared_is_not_taken_and_ends_nothing(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.loses = True
+    node.has("vgpusPerGpu: 50\nnodes: [{offer: whole}]")
+    refused = Pending(not_taken="nodes: 50 are too many")
+    assert node.changes.look() == node.changes.look() == refused
+    assert [record.message for record in caplog.records] == ["restart needed", "not taken: nodes"]
+    assert (node.restarts, node.divided_by) == (0, [])
+    node.loses = False
+    assert node.look() == ("nodes",)
+    assert node.restarts == 1
+
+
+def test_a_number_that_was_taken_up_all_the_same_is_taken_back(node: Node) -> None:
+    node.cannot = "the disk is full"
+    node.has("vgpusPerGpu: 20")
+    assert node.changes.look() == Pending(not_taken="vgpusPerGpu 10 -> 20: the disk is full")
+    node.cannot, node.number = "", 20
+    node.has("vgpusPerGpu: 10")
+    assert node.look() == ()
+    assert node.divided_by == [10]
+
+
+@pytest.mark.parametrize(
+    ("text", "differs"),
+    [("", False), ("vgpusPerGpu: 20", True), ("nodes: [{offer: whole}]", True), ("vgpusPerGpu: 0", False)],
+)
+def test_who_waits_for_gpus_sees_what_a_start_would_take_up(tmp_path: Path, text: str, *, differs: bool) -> None:
+    (tmp_path / "_cluster.yaml").write_text("")
+    cluster = PolicyStore(tmp_path).current.cluster
+    changes = StartChanges(tmp_path, RestartNeeded(cluster, node_name="a"), vgpus_per_gpu=cluster.vgpus_per_gpu)
+    assert not changes.look()
+    (tmp_path / "_cluster.yaml").write_text(f"{text} # new")
+    assert changes.look() is differs
+
+
 def test_each_change_is_logged_once(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     whole, none = "nodes: [{offer: whole}]", "mps: {pipeDirectory: /run/mps}"
     for text in (whole, f"{whole}\nframeworks: []", none, "", whole):
@@ -160,6 +201,8 @@ def test_a_process_that_hands_no_gpus_over_does_not_care_how(tmp_path: Path) -> 
     cluster = PolicyStore(tmp_path).current.cluster
     needed = RestartNeeded(cluster, node_name="gpu-1")
     needed.compare(Cluster(handover=("cdi",)))
+    assert needed.changes == ()
+    needed.compare(Cluster(vgpus_per_instance={"1g.10gb": 4}))  # ceilings follow it
     assert needed.changes == ()
 
 

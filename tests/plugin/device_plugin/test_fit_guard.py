@@ -31,13 +31,14 @@ class Guarded:
     """Two GPUs of 10 and what is held of each; a kubelet follows."""
 
     pool: Pool
+    several: bool = False  # a container may hold both
     now: float = 0.0
     waited: list[float] = field(default_factory=list)
     shown_while_waiting: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        guard = FitGuard("pack", several=False, clock=lambda: self.now)
-        self.devices = Devices(self.pool, resource=NAME, guard=guard)
+        guard = FitGuard("pack", several=self.several, clock=lambda: self.now)
+        self.devices = Devices(self.pool, resource=NAME, guard=guard, several=self.several)
         self.watch = self.devices.watch()
         self.rejections = Rejections(self.devices, wait=self._wait, clock=lambda: self.now)
 
@@ -133,6 +134,23 @@ def test_a_request_for_which_there_is_room_by_now_waits_for_nothing(guarded: Gua
     assert guarded.rejections.reject(6) == "there is room by now: try again"
     assert guarded.waited == []
     assert max(guarded.shown) == 6
+
+
+@pytest.mark.parametrize("size", [11, 15, 20, 30])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_request_that_no_gpu_can_have_waits_and_is_told_of_another_number(
+    pool: Pool, size: int, *, several: bool
+) -> None:
+    here = Guarded(pool, several=several).hold(0, 0)
+    words = here.rejections.reject(size)
+    if several and size == len(pool.gpus) * 10:
+        assert words == "there is room by now: try again"
+        return
+    assert words == (
+        "each GPU of this node has 10, so the pod was granted by another vgpusPerGpu than this node has: "
+        "`gpu-share plugin status` there says why"
+    )
+    assert here.waited == [0.5]
 
 
 def test_a_request_with_room_only_where_the_kubelet_does_not_align_it_waits(guarded: Guarded) -> None:

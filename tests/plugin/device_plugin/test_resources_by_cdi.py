@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holdings
+from plugin.errors import HandoverError
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.settings import Settings
+from plugin.shares import cdi_directory
 from policies.cluster import Cluster
 from tests.plugin.device_plugin.test_resources import GPUS, seen
 from tests.plugin.health.watched_node import SETTINGS, resources_of
@@ -53,6 +57,32 @@ def test_what_is_held_of_an_earlier_number_is_ready_until_it_ends_also_of_a_gpu_
     held.refresh()
     known.restore()
     assert numbers(tmp_path, gpu=1) == {5}
+
+
+def test_a_number_is_taken_up_where_only_what_nobody_needs_cannot_be_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = HeldVgpus(Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock"))
+    held.refresh()
+    settings = Settings(**{**SETTINGS, "cdi_dir": tmp_path})
+    known = resources_of(settings, CLUSTER, serve=lambda _: None, held=held)
+    known.publish(seen(GPUS[0]))
+    written, write = [], cdi_directory.write_specification
+
+    def once(directory: Path, resource: str, content: bytes) -> None:
+        written.append(resource)
+        if len(written) > 1:
+            raise HandoverError("no space left")
+        write(directory, resource, content)
+
+    monkeypatch.setattr(cdi_directory, "write_specification", once)
+    known.divide_by(5)
+    assert [offer.vgpus_per_gpu for offer in known.offers()] == [5]
+    assert numbers(tmp_path, gpu=0) == {4, 5}
+    monkeypatch.undo()
+    known.restore()
+    known.divide_by(4)
+    assert numbers(tmp_path, gpu=0) == {4}
 
 
 def test_what_containers_would_need_of_a_gpu_goes_when_another_allocator_gets_it(tmp_path: Path) -> None:

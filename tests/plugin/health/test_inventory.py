@@ -176,3 +176,41 @@ def test_what_is_seen_of_one_gpu_says_nothing_of_another(source_look: Look) -> N
     known.take(probe(1), at(1))
     known.take(probe(2, g1=source_look), at(2))
     assert unhealthy(known) == [SECOND]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "mode", "closed"),
+    [
+        ("time-slicing", 0, False),
+        ("time-slicing", 1, True),
+        ("time-slicing", 2, True),
+        ("time-slicing", 3, True),
+        ("time-slicing", None, False),
+        ("whole", 2, True),
+        ("whole", 3, False),
+        ("mps", 3, False),
+    ],
+)
+def test_a_gpu_whose_compute_mode_keeps_its_tenants_off_is_unhealthy_until_it_does_not(
+    strategy: SharingStrategy, mode: int | None, *, closed: bool
+) -> None:
+    known = inventory(strategies=(strategy, None, None))
+    for number, is_closed in ((mode, closed), (0, False)):
+        known.take(probe_of({FIRST: Look(recovery_action=0, compute_mode=number)}), at(0))
+        known.judge_modes(at(0))
+        (entry,) = known.entries
+        assert ("its compute mode is" in entry.why) is is_closed
+        assert bool(entry.why) is is_closed
+
+
+def test_a_gpu_that_is_gone_keeps_nothing_from_the_others() -> None:
+    known = inventory()
+    for listed in ((FIRST, SECOND), (FIRST,)):
+        known.take(probe_of(dict.fromkeys(listed, GOOD)), at(0))
+        assert [one.gpu.uuid for one in known.present] == [*listed]
+    assert len(known.entries) == 2
+
+
+def probe_of(looks: dict[str, Look]) -> Probe:
+    gpus = tuple(gpu for gpu in GPUS if gpu.uuid in looks)
+    return Probe(seconds=0, generation=1, looks=looks, gpus=gpus, skipped=(), driver="1")

@@ -119,19 +119,32 @@ def test_a_gpu_whose_mode_cannot_be_set_says_why_and_the_others_are_held(root: P
     assert nvml.sessions == 0
 
 
-def test_a_mode_that_the_driver_does_not_keep_is_told_of_once_and_not_as_set(
+def test_a_gpu_whose_driver_does_not_keep_the_mode_is_not_shared_while_it_does_not(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`doctor` tells of the mode that is in force."""
     caplog.set_level("INFO")
     nvml = FakeModes({"GPU-a": DEFAULT, "GPU-b": DEFAULT})
     nvml.ignores.add("GPU-a")
     held = modes(nvml, root)
-    assert held.hold(["GPU-a", "GPU-b"]) == held.hold(["GPU-a", "GPU-b"]) == {}
-    assert [(record.message, record.__dict__["gpu"]) for record in caplog.records] == [
-        ("no EXCLUSIVE_PROCESS: programs can bypass MPS on the GPU", "GPU-a"),
-        ("compute mode set to EXCLUSIVE_PROCESS", "GPU-b"),
-    ]
+    why = "the driver says that it has set EXCLUSIVE_PROCESS, and has not: programs would bypass MPS"
+    assert held.hold(["GPU-a", "GPU-b"]) == held.hold(["GPU-a", "GPU-b"]) == {"GPU-a": why}
+    assert [record.__dict__["gpu"] for record in caplog.records] == ["GPU-b"]
+    nvml.ignores.clear()
+    assert held.hold(["GPU-a", "GPU-b"]) == {}
+
+
+def test_an_instance_that_loses_its_mode_again_is_told_of_again(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nvml = FakeModes({"MIG-a": DEFAULT})
+    held = modes(nvml, root)
+    for ignores in (True, True, False, True):
+        nvml.modes["MIG-a"] = DEFAULT
+        nvml.ignores = {"MIG-a"} if ignores else set()
+        assert held.hold(["MIG-a"]) == {}
+        nvml.modes["MIG-a"] = DEFAULT if ignores else EXCLUSIVE
+        held.hold(["MIG-a"])
+    assert [record.message for record in caplog.records] == [
+        "no EXCLUSIVE_PROCESS: programs can bypass MPS on the instance"
+    ] * 2
 
 
 def test_nothing_is_changed_that_could_not_be_remembered(root: Path) -> None:

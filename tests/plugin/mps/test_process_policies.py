@@ -1,6 +1,7 @@
 """`gpu-share mps` and policy files that are broken, or changed while it runs."""
 
 import signal
+from itertools import count
 from pathlib import Path
 
 from plugin.shares.parts_file import FILE
@@ -74,6 +75,22 @@ def test_a_changed_cluster_file_is_said_to_need_a_restart_once(bench: Bench, sta
     _, log, _ = running.ends(by=signal.SIGTERM)
     told = [line for line in log if line["message"] == "restart needed"]
     assert [line["changed"] for line in told] == [["nodes"]]  # the number it takes while it runs
+
+
+@needs_mounts
+def test_one_that_waits_for_gpus_ends_to_start_anew_when_the_cluster_file_changes(bench: Bench, start: Start) -> None:
+    bench.has()
+    running = start("wait")
+    numbers = count()
+
+    def ends_after_a_change() -> bool:  # the first may come before it has read the file
+        bench.cluster(f"nodes: [{{node: '*', indexes: [{next(numbers)}], offer: whole}}]\n")
+        return running.process.poll() is not None
+
+    wait_until(ends_after_a_change, timeout_seconds=20)
+    code, log, other = running.ends()
+    assert (code, other) == (0, "")
+    assert {tuple(line["changed"]) for line in log if line["message"] == "restart needed"} == {("nodes",)}
 
 
 @needs_mounts
