@@ -67,7 +67,7 @@ def dra_driver(
     Raises:
         PluginError: If it cannot be served here, or nobody knows who holds what.
     """
-    is_asked_for = DRA in (places.default, *(rule.allocation for rule in cluster.nodes_of(places.node)))
+    is_asked_for = asks_for_dra(cluster, places)
     if not is_asked_for and not left_claimed(places):
         return None
     from plugin.dra.api_server import ApiServer  # noqa: PLC0415 - 5 MiB that most nodes do not need
@@ -89,6 +89,11 @@ def dra_driver(
         _log.warning("GPUs of which claims hold something are shared by nobody", extra=fields)
         return None
     return DraDriver(settings, cluster, division, api, boot_id=boot_id())
+
+
+def asks_for_dra(cluster: Cluster, places: DraPlaces) -> bool:
+    """Whether a GPU of the node may be allocated by DRA."""
+    return DRA in (places.default, *(rule.allocation for rule in cluster.nodes_of(places.node)))
 
 
 def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDevices:

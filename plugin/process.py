@@ -23,9 +23,10 @@ from plugin.allocators import (
     told_with_dra,
     withdrawing,
 )
+from plugin.cluster_changes import changes_since_start, cluster_changes, end_for_a_restart
 from plugin.device_plugin.tenant_watch import TenantWatch
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
-from plugin.grid_checks import AllocationOf, check_of_grids, dividing, lost_at_a_start
+from plugin.grid_checks import AllocationOf, check_of_grids
 from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
@@ -36,7 +37,6 @@ from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
 from plugin.presence import alone, removed
-from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
 from plugin.shares.strategy import StrategyOf, check_of
@@ -129,13 +129,13 @@ def _run(
     if driver is not None and wait_seconds:
         driver.start(threads)  # no GPU is needed to take claims back: without that, their pods would never go
 
-    since_start = StartChanges(settings.policies, _restart_needed(node), vgpus_per_gpu=node.cluster.vgpus_per_gpu)
+    since_start = changes_since_start(node)
 
     def ended(seconds: float, why: str) -> bool:
         waiting.tell(why)
         be_seen()
         if why and since_start.look():  # what is waited for may be there by the new one
-            _restart()
+            end_for_a_restart()
         if driver is not None and why:
             driver.publish_none(why)
         return ending.within(seconds) is not None
@@ -200,7 +200,7 @@ def _reconciler(
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
         toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
-        pending=_changes(node, allocators, inventory).look,
+        pending=cluster_changes(node, _dra_places(settings), allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
         misfit=lambda one: resources.misfit(one) if allocators.by_plugin(one.gpu) else "",
@@ -208,25 +208,6 @@ def _reconciler(
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)
-
-
-def _changes(node: SharedNode, allocators: Allocators, inventory: GpuInventory) -> ClusterChanges:
-    return ClusterChanges(
-        node.settings.policies,
-        _restart_needed(node),
-        divided_by=lambda: node.division.vgpus_per_gpu,
-        divide_by=dividing(node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.present),
-        restart=_restart,
-        lost_by=lambda newest: lost_at_a_start(inventory.present, *node.would_be(newest)),
-    )
-
-
-def _restart_needed(node: SharedNode) -> RestartNeeded:
-    return RestartNeeded(node.cluster, node_name=node.settings.node_name, hands_over=True)
-
-
-def _restart() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _earlier(settings: Settings) -> NodeHealth | None:

@@ -100,7 +100,7 @@ def _disagreeing(ask: Ask, limit: "_Limit") -> DeniedError:
     """Deny a share by annotation beside another one by the container's limit."""
     what = (
         f"{named(ask.slot)} asks for {ask.share} by {ask.key}, that is {ask.kind.counted(ask.vgpus)}, "
-        f"but its limit {limit.resource} says {limit.count}"
+        f"but its limit {limit.resource} says {ask.kind.counted(limit.count)}"
     )
     return DeniedError("ConflictingRequest", what, "Remove the limit, or make the two agree")
 

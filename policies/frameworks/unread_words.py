@@ -33,7 +33,7 @@ from policies.frameworks.taken_variables import names_taking
 _SETS = re.compile(r"[=`;]|\$\(")  # in what a shell expands at its start, or before each command
 _MOST_ROUNDS: Final = 6  # in which what is set comes to where it is used
 _STEPS_OF_LINE: Final = 90  # of a container or a hook
-_STEPS_OF_COMMAND: Final = 9  # beside those of its call
+_STEPS_OF_COMMAND: Final = 7  # beside those of its call
 _STEPS_BESIDE: Final = 3  # for each thing that is no word of it
 _READ: Final = (Literal("read", is_quoted=False),)
 _LOOKED_AT: Final = (UNREAD, *"$`#{(~", "alias", "xargs", "fish", "csh", "zsh", "mapfile", "readarray")

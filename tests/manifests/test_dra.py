@@ -12,6 +12,7 @@ from tests.manifests.render import MANIFESTS, ROOT, render
 OBJECTS = render(MANIFESTS / "overlays" / "dra")
 CLAIMS = policy(OBJECTS, "gpu-share-claims")
 TEMPLATES = policy(OBJECTS, "gpu-share-claim-templates")
+ALLOCATIONS = policy(OBJECTS, "gpu-share-allocations")
 SLICES = policy(OBJECTS, "gpu-share-slices")
 OURS = {"name": "r", "exactly": {"deviceClassName": "share-200m.gpu-share.dev"}}
 OTHERS = {"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}
@@ -67,6 +68,41 @@ def test_a_claim_of_ours_is_reserved_for_the_pod_that_owns_it_alone() -> None:
     assert denied(CLAIMS, owned, SCHEDULER, "UPDATE") == []
     owned["status"]["reservedFor"].append({"uid": "p2"})
     assert "no other pod can use its claim" in denied(CLAIMS, owned, SCHEDULER, "UPDATE")[0]
+
+
+def allocated(*results: tuple[str, str], requests: list[dict[str, Any]]) -> dict[str, Any]:
+    found = [{"request": request, "driver": driver, "pool": "n", "device": "d"} for request, driver in results]
+    return claim(*requests, status={"allocation": {"devices": {"results": found}}})
+
+
+@pytest.mark.parametrize(
+    ("results", "requests", "is_denied"),
+    [
+        ([("r", "gpu-share.dev")], [OURS], False),
+        ([("r/a", "gpu-share.dev")], [FIRST], False),
+        ([("r", "gpu-share.dev")], [OTHERS], True),
+        ([("r/b", "gpu-share.dev")], [FIRST], True),
+        ([("r", "gpu-share.dev"), ("s", "gpu-share.dev")], [OURS, OTHERS | {"name": "s"}], True),
+        ([("r", "gpu-share.dev"), ("s", "gpu.example.com")], [OURS, OTHERS | {"name": "s"}], False),
+    ],
+)
+def test_a_device_of_ours_is_allocated_to_a_claim_of_a_class_of_ours_alone(
+    results: list[tuple[str, str]], requests: list[dict[str, Any]], *, is_denied: bool
+) -> None:
+    after, before = allocated(*results, requests=requests), claim(*requests)
+    request = {"operation": "UPDATE", "userInfo": {"username": SCHEDULER, "extra": {}}}
+    said = ALLOCATIONS.denials(after, before, request=request)
+    assert bool(said) is is_denied
+    assert not said or "of a device class of gpu-share alone" in said[0]
+
+
+def test_what_was_allocated_before_and_devices_of_others_are_not_looked_at() -> None:
+    ours = allocated(("r", "gpu-share.dev"), requests=[OTHERS])
+    others = allocated(("r", "gpu.example.com"), requests=[OTHERS])
+    assert ALLOCATIONS.matches(ours, claim(OTHERS))
+    assert not ALLOCATIONS.matches(ours, ours)
+    assert not ALLOCATIONS.matches(others, claim(OTHERS))
+    assert not ALLOCATIONS.matches(claim(OTHERS), ours)
 
 
 @pytest.mark.parametrize(

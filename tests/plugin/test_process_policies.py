@@ -124,3 +124,18 @@ def test_a_change_that_is_taken_up_at_a_start_alone_ends_it_to_be_started_anew(
         rest = kubelet.allocate(Request(pod="default/new", container="main", resource="example.com/vgpu", count=7))
         assert rest.environment["GPU_SHARE_FRACTION"] == "0.7"
         wait_until(lambda: tenants(tmp_path) == {("old", 3), ("new", 7)})
+
+
+def test_a_change_by_which_no_gpu_could_be_allocated_is_not_taken_and_what_is_shared_goes_on(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    """No API server can be asked here, so nothing can be allocated by DRA."""
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options_of(directory, tmp_path))
+        three_held(kubelet)
+        policies(tmp_path / "policies", _cluster="nodes: [{indexes: [0], offer: mps, allocation: dra}]")
+        told = plugin.logged("not taken: nodes")
+        assert told["reason"].startswith("allocation: dra needs the API server")
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=7))
+        assert rest.environment["GPU_SHARE_FRACTION"] == "0.7"
+        assert plugin.process.poll() is None

@@ -41,7 +41,7 @@ class Certainty:
         """Take note of something after which the rest of the line may not be run."""
         self._is_doubtful = True
 
-    def follow(self, command: Command, operator: str, nest: int, functions: set[str]) -> bool:
+    def follow(self, command: Command, operator: str, nest: int, functions: set[str], *, is_empty: bool) -> bool:
         """
         Say whether what *command* sets is certain; *operator* stands behind it, and it in *nest* compound ones.
 
@@ -49,10 +49,10 @@ class Certainty:
         """
         if not (self._holds or self._listed):
             return False
-        is_end = operator == "\n" and not nest and not (command.is_empty and self._is_joined)
+        is_end = operator == "\n" and not nest and not (is_empty and self._is_joined)
         if operator in ("&", ";") and not nest:
             self._end_list(is_aside=operator == "&")
-        if command.is_empty:
+        if is_empty:
             if operator != "\n":
                 self._before = operator
             self._is_doubtful &= not is_end

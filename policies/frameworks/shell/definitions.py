@@ -41,13 +41,13 @@ class Definitions:
         """Take note of `time` before a command."""
         self._is_timed = True
 
-    def follow(self, command: Command, operator: str, nest: int) -> bool:
+    def follow(self, command: Command, operator: str, nest: int, *, is_empty: bool) -> bool:
         """Say whether *command* calls a function of the text; *operator* stands behind it, and it in *nest* others."""
         first = command.words[0] if command.words else ()
         is_call = len(first) == 1 and isinstance(first[0], Literal) and first[0].text in self.names
         is_call, self._is_timed = is_call and not self._is_timed, False
         if not self._defined:
-            self._go_on(operator, nest, is_empty=command.is_empty)
+            self._go_on(operator, nest, is_empty=is_empty)
         return is_call
 
     def _go_on(self, operator: str, nest: int, *, is_empty: bool) -> None:

@@ -28,6 +28,7 @@ _ANYTHING = Literal(ANYTHING)
 _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
 _REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
 _REDIRECTING: Final = "<>&0123456789"
+_SIGNS: Final = frozenset(f"{_SKIPPING}{_REDIRECTING}{_ENDING}()")  # with which begins what is no word, or may be none
 _IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
 _ASSIGNMENT = re.compile(rf'([A-Za-z_]\w*+)(\[(?:{_IN_INDEX}|"(?: |{_IN_INDEX})*+"){{0,16}}+\])?(\+?)=', re.ASCII)
 _TOKENS_OF_COMMAND: Final = 2  # beside those of what is in it
@@ -109,7 +110,10 @@ class Reader(HereDocumentReader):
             if sign == ")" and not self._open:
                 break
             self._count()
-            self._token(sign)
+            if sign in _SIGNS:
+                self._token(sign)
+            else:
+                self._begins_word(sign)
         self._end()
         if self._open:
             raise UnreadableError
@@ -119,9 +123,10 @@ class Reader(HereDocumentReader):
             return
         now, is_piped, nest = self._command, operator in _PIPES, self._nested_in()
         self._script.pipes |= is_piped
-        now.is_call = self._definitions.follow(now, operator, nest)
-        now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions)
-        if not now.is_empty:
+        is_empty = now.is_empty
+        now.is_call = self._definitions.follow(now, operator, nest, is_empty=is_empty)
+        now.is_certain = self._certainty.follow(now, operator, nest, self._script.functions, is_empty=is_empty)
+        if not is_empty:
             self._count(_TOKENS_OF_COMMAND)
             now.is_piped, now.within = is_piped, self._stands_in()
             now.feeds = is_piped or nest > 0 or self._depth > 0
@@ -142,11 +147,15 @@ class Reader(HereDocumentReader):
                 self._here_documents()
             elif match[0] in (";;", ";&", ";;&"):
                 self._patterns()
-        elif self._defined and not text.startswith("{", self._at):
-            self._has_no_braces()
-        elif sign in "()":
+        elif sign in "()" and not self._defined:
             self._parenthesis(sign)
-        elif self._may_assign() and sign.isidentifier() and (match := _ASSIGNMENT.match(text, self._at)):
+        else:
+            self._begins_word(sign)
+
+    def _begins_word(self, sign: str) -> None:
+        if self._defined and sign != "{":
+            self._has_no_braces()
+        elif self._may_assign() and sign.isidentifier() and (match := _ASSIGNMENT.match(self._text, self._at)):
             self._assign(match)
         elif self._begun or not self._reserved():
             self._take_word()

@@ -12,6 +12,7 @@ BLANK = re.compile(r"[ \t]+|\\\n")
 _BLANK_LINES = re.compile(r"[ \t\n]+|\\\n|#[^\n]*")
 _NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 _SUBSTITUTION: Final = ("<(", ">(")  # of a process
+_TOKENS_OF_WORD: Final = 2  # it, and where it ends
 _BEHIND_WORD: Final = " \t\r\n;&|()<>"
 _PLAIN = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`]+")
 _WHOLE = re.compile(rf"[^{_BEHIND_WORD}\\'\"$`{{~][^{_BEHIND_WORD}\\'\"$`{{]*+(?=[ \t\n;&|)]|\Z)")  # as most words are
@@ -36,7 +37,7 @@ class WordReader(ExpansionReader):
         """
         at = self._at
         if match := _WHOLE.match(self._text, at):
-            self._count()
+            self._count(_TOKENS_OF_WORD)
             self._at = match.end()
             return (Literal(match[0], is_quoted=False),)
         parts = self._parts()

@@ -59,6 +59,33 @@ def test_no_pod_uses_the_claim_of_another_one(here: Place) -> None:
         assert here.get("thief")["status"]["phase"] == "Pending"
 
 
+def test_a_claim_of_a_class_that_leaves_the_driver_open_gets_no_share(here: Place) -> None:
+    classes, name = "/apis/resource.k8s.io/v1/deviceclasses", "any.example.com"
+    open_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {}}
+    assert here.cluster.api.ask("POST", classes, open_class).ok
+    try:
+        body: Object = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"} | _claim(name)
+        ours = "device.driver == 'gpu-share.dev' && device.attributes['gpu-share.dev'].size == '1000m'"
+        body["spec"]["devices"]["requests"][0]["exactly"]["selectors"] = [{"cel": {"expression": ours}}]
+        assert here.cluster.api.ask("POST", CLAIMS.format(here.name), body).ok
+        thief = container(resources={"claims": [{"name": "open"}]})
+        claims = [{"name": "open", "resourceClaimName": "own"}]
+        assert here.create(pod(None, thief, name="thief", resourceClaims=claims)).ok
+
+        def is_told() -> bool:
+            events = here.cluster.api.get(f"/api/v1/namespaces/{here.name}/events")["items"]
+            return any("to a claim of a device class of gpu-share alone" in one.get("message", "") for one in events)
+
+        eventually(is_told, what="the scheduler was denied to allocate it")
+        claim = here.cluster.api.get(f"{CLAIMS.format(here.name)}/own")
+        assert "allocation" not in claim.get("status", {})
+        assert here.get("thief")["status"]["phase"] == "Pending"
+        started(here, "1", "first")
+        started(here, "1", "second")  # of two GPUs
+    finally:
+        here.cluster.api.ask("DELETE", f"{classes}/{name}")
+
+
 @pytest.mark.parametrize("share", ["0.2", "1"])
 def test_no_pod_comes_to_a_node_without_the_scheduler_that_makes_its_claim(here: Place, share: str) -> None:
     (node,) = [one["metadata"]["name"] for one in here.cluster.api.get("/api/v1/nodes")["items"]]
@@ -109,7 +136,7 @@ def test_a_kubelet_writes_no_slice_of_ours_into_the_pool_of_another_node(here: P
 
 def test_policies_of_claims_are_without_a_warning(by_dra: Installation, cluster: Cluster) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    for name in ("gpu-share-claims", "gpu-share-claim-templates", "gpu-share-slices", "gpu-share"):
-        status = cluster.api.get(f"{path}/{name}").get("status", {})
+    for name in ("-claims", "-claim-templates", "-allocations", "-slices", ""):
+        status = cluster.api.get(f"{path}/gpu-share{name}").get("status", {})
         assert not status.get("typeChecking", {}).get("expressionWarnings"), name
     assert by_dra.overlay
