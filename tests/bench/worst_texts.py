@@ -150,6 +150,36 @@ def shell_texts(size: int) -> Iterator[Worst]:
         )
 
 
+# Each in front of its unit, which comes again and again: the dearest of 12,000 texts that were put together by chance.
+_MIXED = (
+    (
+        "A=1 \\\n--gpu-memory-utilization=0.1  [[ a ]] `echo $A` ",
+        "{a,b} $A eval a;f() { vllm serve m $1-memory-utilization=0.95; }; export -f f; bash -c 'f --gpu'\n",
+    ),
+    (
+        "exec {a,b} | x() { a; };sudo [[ a ]] $(echo $A) ",
+        "A+=$A;C='--gpu sh'; env A=$C -c 'vllm serve m ${A}-x=0.95'\n{a,b} <<E\nE\n{a,b} $A=$A=- $A ",
+    ),
+    (
+        "eval a;${A#a}eval a;{a,b} A=1 source a;for A in a b;do read A;f $A;-a ",
+        "{a,b} read A;time a;f() { $1; };ray status --address $B || ray submit -- x.py; ray logs $B {a,b} & done;",
+    ),
+    ("alias a=b;-a  sh -c '$A';case a in a) b;;esac;| nice ", "$A=-g  $(a) A+=$A;exec sed s/a/b/ ${A}xargs "),
+)
+
+
+def mixed(size: int) -> Iterator[Worst]:
+    """Yield pods with texts of many kinds of commands, in one container and in several with hooks."""
+    for first, unit in _MIXED:
+        text = first + filled(unit, min(size, 12_000))
+        yield f"a mixed text of {unit[:40]!a}", pod("0.2", container(command=["bash", "-c", text], env=env(1, "-gp=0")))
+        part = first + filled(unit, min(size, 48_000) // 32)
+        hook = {"postStart": {"exec": {"command": ["sh", "-c", part]}}}
+        several = [container(f"c{n}", command=["sh", "-c", part], args=["$A"], lifecycle=hook) for n in range(32)]
+        shares = {f"container.gpu-share.dev/c{n}": "0.01" for n in range(32)}
+        yield f"mixed texts of {unit[:40]!a}", pod(None, *several, annotations=shares)
+
+
 def references(size: int) -> Iterator[Worst]:
     """Yield pods whose texts refer again and again to what is long, and drop it."""
     one_of_many = "for A in a b c d e f g h i j k l m n o p; do x {}; done"

@@ -13,7 +13,7 @@ _QUOTED = re.compile(r"'[^'\"\\$`}]*+'")  # which ends the same whether a shell 
 # In braces, a backslash in double quotes that dash and bash read in different ways.
 _ODD_IN_BRACES = re.compile(r"\\}")
 _ODD_IN_QUOTED_BRACES = re.compile(r'\\[^$`"\\\n]')
-_TOKENS_OF_QUOTES: Final = 6  # beside those of what is in them: the word has to be put together of several parts
+_TOKENS_OF_QUOTES: Final = 4  # beside those of what is in them: the word has to be put together of several parts
 _APART: Final = frozenset(" \t\n=/:,.-+?")  # which are of no name
 _ENDS: Final = _APART | {"}"}
 

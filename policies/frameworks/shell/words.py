@@ -40,6 +40,7 @@ class WordReader(ExpansionReader):
             self._count(_TOKENS_OF_WORD)
             self._at = match.end()
             return (Literal(match[0], is_quoted=False),)
+        self._count()
         parts = self._parts()
         if self._at == at:
             raise UnreadableError
