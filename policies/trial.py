@@ -8,6 +8,7 @@ from policies.grant import Denied, Untouched
 from policies.kind import device_resources
 from policies.pod import Slot, named
 from policies.quantity import whole
+from policies.sizes import read_size
 
 
 def denied_or_warned(denied: Denied, containers: Sequence[Slot], cluster: Cluster) -> Denied | Untouched:
@@ -26,8 +27,12 @@ def _kept(containers: Sequence[Slot], cluster: Cluster) -> Iterator[str]:
         resources = device_resources(slot)
         for name, quantity in ((resources.limits if resources else None) or {}).items():
             if cluster.is_ours(name) and whole(quantity) != 0:
-                yield (
-                    f"{named(slot)} keeps its limit {quoted(name, 80)[1:-1]}, and gets that share unchecked and "
-                    "without memory settings: remove the limit where it should get none"
-                )
+                kept = f"{named(slot)} keeps its limit {quoted(name, 80)[1:-1]}"
+                if read_size(name) is not None and whole(quantity) != 1:
+                    yield f"{kept}, and no node serves more than one of it"
+                else:
+                    yield (
+                        f"{kept}, and gets that share unchecked and without memory settings: remove the limit where it "
+                        "should get none"
+                    )
                 return

@@ -9,7 +9,8 @@ from console.explain.remedies import remedies
 from console.explain.subject import Answer, Subject
 from console.objects import Pod
 from console.words import ABSENT, age, gib, moment, percent, several
-from policies.grant import Denied
+from policies.contract import DRA
+from policies.grant import Denied, Grant
 from policies.node_state import Gpu, Tenant
 from policies.reasons import reasons
 from policies.share import milli_text
@@ -124,10 +125,28 @@ def _state(subject: Subject) -> Iterator[str]:
     if pod.why or not ended:
         yield pod.why or f"{pod.phase}, and nothing says why"
     yield from ended
-    yield from _what_to_do((pod.why, *ended, *_events_of_now(subject)))
+    if otherwise := _granted_otherwise(subject):
+        yield f"what to do: {otherwise}"
+    else:
+        yield from _what_to_do((pod.why, *ended, *_events_of_now(subject)))
     if pod.waits:
         yield from subject.claims
         yield from placement(subject)
+
+
+def _granted_otherwise(subject: Subject) -> str:
+    """Say that a pod waits for what the policies grant no more; empty if they would grant the same."""
+    before, now = subject.pod.grant, subject.decision
+    if not subject.pod.waits or before is None or not isinstance(now, Grant):
+        return ""
+    by_dra, is_by_dra = before.allocation == DRA, now.allocation == DRA
+    if (before.strategy, by_dra) == (now.strategy, is_by_dra):
+        return ""
+    how, by = f"{before.strategy}{' by dra' * by_dra}", f"{now.strategy}{' by dra' * is_by_dra}"
+    return (
+        f"it was granted a share under {how}, and its policy says {by} by now: delete the pod, so that the next one is "
+        "granted anew (docs/operations.md#change-a-policy)"
+    )
 
 
 def _events_of_now(subject: Subject) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The devices of one resource as the kubelet should see them now, and who waits for a change of them."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -102,9 +103,15 @@ class Devices:
             return self.free(gpu, vgpus_per_gpu=self._pool.vgpus_per_gpu), free - shown
 
     def advertised(self, gpu: Gpu) -> int:
-        """Count the vGPUs that name a GPU and that the kubelet is told are healthy."""
+        """
+        Count the vGPUs that name a GPU and that the kubelet is told are healthy.
+
+        Those that name one that is not among these any more, and are held on another, count for the first.
+        """
         with self._changed:
-            return sum(device.healthy for device in self._devices if device.gpu_uuid == gpu.uuid)
+            counts, gpus = Counter(one.gpu_uuid for one in self._devices if one.healthy), self._pool.gpus
+            elsewhere = counts.total() - sum(counts[one.uuid] for one in gpus)
+            return counts[gpu.uuid] + (elsewhere if gpus and gpu.uuid == gpus[0].uuid else 0)
 
     def numbers(self, gpu: Gpu) -> dict[str, int]:
         """Say of each vGPU that is held on a GPU, by its ID, into how many the GPU was divided for it."""

@@ -60,6 +60,14 @@ def test_a_size_that_no_device_class_is_for_is_told(asked: Asked) -> None:
     assert "no DeviceClass" not in explain(asked, with_classes(known(by_dra()), SIZE), "late")
 
 
+def test_a_pod_that_waits_for_what_its_policy_grants_no_more_is_told_to_be_deleted(asked: Asked) -> None:
+    text = explain(asked, known(by_dra()), "late")
+    assert "what to do: it was granted a share under mps by dra, and its policy says mps by now: delete the pod" in text
+    assert "wait, ask for less" not in text
+    same = explain(asked, known(pending("late", "0.4", "0/1 nodes are available: 1 Insufficient x.")), "late")
+    assert "what to do: wait, ask for less, or add a node" in same
+
+
 @pytest.mark.parametrize(
     ("device", "told"),
     [

@@ -103,6 +103,15 @@ def test_mode_warn_says_who_keeps_a_limit_and_with_it_a_share(on: dict[str, Any]
     assert "gets that share unchecked" in kept
 
 
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "gets that share unchecked"), (3, "no node serves more than one of it")]
+)
+def test_mode_warn_says_of_a_size_by_dra_that_one_is_served(count: int, told: str) -> None:
+    on = pod(None, limited(resource="gpu-share.dev/share-200m", quantity=count))
+    (_, kept) = untouched(on, policies("mode: warn\nshare: {maximum: '0.1'}\nallocation: dra")).warnings
+    assert told in kept
+
+
 @pytest.mark.parametrize("on", [pod("0,2"), pod("0,2", limited(quantity=0)), pod("0,2", limited(resource="cpu"))])
 def test_mode_warn_says_nothing_of_limits_where_there_are_none_of_ours(on: dict[str, Any]) -> None:
     assert len(untouched(on, policies("mode: warn")).warnings) == 1

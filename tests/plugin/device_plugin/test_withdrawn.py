@@ -64,6 +64,21 @@ def test_nothing_of_a_gpu_that_is_withdrawn_is_allocated(*, binds_late: bool) ->
         held.allocate([second], devices, "pack")
 
 
+def test_what_is_held_by_the_id_of_a_gpu_that_was_withdrawn_is_advertised_once() -> None:
+    held, pool = HeldVgpus(), Pool(gpus=(FIRST, SECOND), vgpus_per_gpu=10)
+    devices = Devices(pool, resource="gpu-share.dev/vgpu")
+    held.follow(devices, are_divided=True)
+    ids = [str(vgpu) for vgpu, _ in pool.vgpus()]
+    devices.set_faults({SECOND.uuid: "XID 79"})
+    (on,) = held.allocate(ids[10:14], devices, "pack").gpus
+    assert on == FIRST
+    devices.set_faults({})
+    assert held.withdraw([SECOND.uuid]) == {SECOND.uuid}
+    told = sum(device.healthy for device in next(iter(devices.watch())))
+    assert devices.pool.gpus == (FIRST,)
+    assert devices.advertised(FIRST) == told == 10
+
+
 def test_an_unhealthy_gpu_that_is_withdrawn_is_never_seen_healthy() -> None:
     served: list[Resource] = []
     known = advertising(served)
