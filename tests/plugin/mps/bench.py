@@ -59,7 +59,9 @@ class Bench:
         self.cluster()
 
     def cluster(self, more: str = "") -> None:
-        (self.policies / "_cluster.yaml").write_text(f"mps: {{pipeDirectory: {self.pipes}}}\n{more}")
+        new = self.policies / ".new"  # at once: half of it would say something else
+        new.write_text(f"mps: {{pipeDirectory: {self.pipes}}}\n{more}")
+        new.replace(self.policies / "_cluster.yaml")
 
     def has(self, *uuids: str) -> None:
         write_atomically(self.nvml / "gpus", "".join(f"{uuid}\n" for uuid in uuids).encode())
