@@ -21,6 +21,11 @@ _DENIED = f"{_PAGE}#a-pod-is-denied"
 _MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
 REMEDIES: Final = (
     Remedy(
+        says="more than a GPU of this node has",
+        what="no GPU there can have it: ask for less, or have the node's vgpusPerGpu put right, as its status says",
+        page="operations.md#change-vgpuspergpu",
+    ),
+    Remedy(
         says="must lie on one GPU",
         what="no one GPU had that many vGPUs free: ask for less, make room, or create it again",
         page="troubleshooting.md#fragmentation",

@@ -52,7 +52,7 @@ class Devices:
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
         self._guard = guard
         self.binds_late = binds_late
-        self._several = several
+        self.several = several
         self.alignment = Alignment()
         self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
         self._watches: WeakSet[Subscription] = WeakSet()
@@ -90,7 +90,12 @@ class Devices:
     @property
     def most_gpus(self) -> int:
         """How many GPUs one container may hold, all of them whole."""
-        return len(self._pool.gpus) if self._several else 1
+        return len(self._pool.gpus) if self.several else 1
+
+    def can_be_had(self, vgpus: int) -> bool:
+        """Whether one container can hold so many vGPUs, if nobody else holds any."""
+        per_gpu = self._pool.vgpus_per_gpu
+        return vgpus <= per_gpu or (self.several and vgpus % per_gpu == 0)
 
     def fault(self, gpu_uuid: str) -> str | None:
         """Say why a GPU is unhealthy; None if it is healthy."""

@@ -86,8 +86,12 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
         if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included, most_gpus=most):
             return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
     unhealthy = [_unhealthy(gpu, devices) for gpu in choices[-1]]
-    where = "lie on one GPU, or be whole GPUs" if most > 1 else "lie on one GPU"
-    raise NoRoomError(unhealthy[0] if all(unhealthy) else f"{len(ids)} vGPUs must {where}")
+    if all(unhealthy):
+        raise NoRoomError(unhealthy[0])
+    if not devices.can_be_had(len(ids)):
+        why = "several can only be whole" if devices.several else "a process reaches one GPU through MPS"
+        raise NoRoomError(f"{len(ids)} vGPUs are more than a GPU of this node has, and {why}")
+    raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU{', or be whole GPUs' * devices.several}")
 
 
 def _places(

@@ -68,18 +68,13 @@ class Rejections:
     def _fits(self, size: int, rooms: Sequence[Room]) -> bool:
         per_gpu = self._devices.pool.vgpus_per_gpu
         empty = sum(one.free == per_gpu for one in rooms)
-        return any(one.free >= size for one in rooms) or (self._can_be_had(size) and empty * per_gpu >= size)
-
-    def _can_be_had(self, size: int) -> bool:
-        """Whether GPUs that nobody is on would have room for *size* vGPUs."""
-        per_gpu = self._devices.pool.vgpus_per_gpu
-        return size <= per_gpu or (size % per_gpu == 0 and size // per_gpu <= self._devices.most_gpus)
+        return any(one.free >= size for one in rooms) or (self._devices.can_be_had(size) and empty * per_gpu >= size)
 
     def _words(self, size: int, rooms: Sequence[Room]) -> str:
-        if rooms and not self._can_be_had(size):
+        if rooms and not self._devices.can_be_had(size):
             return (
-                f"each GPU of this node has {self._devices.pool.vgpus_per_gpu}, so the pod was granted by another "
-                "vgpusPerGpu than this node has: `gpu-share plugin status` there says why"
+                f"each has {self._devices.pool.vgpus_per_gpu}: ask for at most that, or for whole GPUs; if gpu-share "
+                "granted it, the node goes by another vgpusPerGpu: `gpu-share plugin status` there says why"
             )
         return _free(size, rooms)
 

@@ -163,7 +163,8 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
                 ids, resource.devices, resource.allocation_policy, by_cdi=bool(resource.delivery.cdi_kind)
             )
         except NoRoomError as error:
-            why = self._rejections.reject(len(ids)) if resource.devices.is_guarded else self._rejections.why(len(ids))
+            waits = resource.devices.is_guarded or not resource.devices.can_be_had(len(ids))
+            why = self._rejections.reject(len(ids)) if waits else self._rejections.why(len(ids))
             raise AllocationError(f"{error}; {why}") from error
 
 

@@ -22,6 +22,7 @@ class SharedGpu(Protocol):
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
 
 
+_MOST_NAMED = 2  # of GPUs or instances of one kind
 _OTHERWISE = "share it by time-slicing or whole, with `nodes` in _cluster.yaml"
 
 StrategyOf = Callable[[Gpu], SharingStrategy | None]  # None: the GPU is left to another device plugin
@@ -101,9 +102,11 @@ def _clients(gpu: Gpu) -> int:
 def _of_instances(found: Sequence[tuple[Gpu, int, int]]) -> str:
     if not found:
         return ""
+    kinds = dict.fromkeys((gpu.profile, parts, clients) for gpu, parts, clients in found)
     each = [
-        f"{parts} vGPUs are more than the {clients} clients that MPS serves on {gpu.uuid}"
-        for gpu, parts, clients in found
+        f"{parts} vGPUs are more than the {clients} clients that MPS serves on "
+        + _some([gpu.uuid for gpu, *these in found if [gpu.profile, *these] == [profile, parts, clients]])
+        for profile, parts, clients in kinds
     ]
     fitting = {gpu.profile: max(1, clients) for gpu, _, clients in found}
     written = ", ".join(f"{profile}: {clients}" for profile, clients in fitting.items())
@@ -113,7 +116,7 @@ def _of_instances(found: Sequence[tuple[Gpu, int, int]]) -> str:
 
 
 def _of_old(gpus: Sequence[Gpu]) -> str:
-    uuids = " and ".join([gpu.uuid for gpu in gpus])
+    uuids = _some([gpu.uuid for gpu in gpus])
     are = "are" if len(gpus) > 1 else "is"
     return f"{uuids} {are} older than Volta, and MPS limits nothing there: {_OTHERWISE}" if gpus else ""
 
@@ -124,10 +127,16 @@ def _of_others(found: Sequence[tuple[Gpu, int, int]]) -> str:
     numbers = dict.fromkeys((parts, clients) for _, parts, clients in found)
     each = [
         f"vgpusPerGpu {parts} is more than the {clients} clients that MPS serves on "
-        + " and ".join([gpu.uuid for gpu, *these in found if these == [parts, clients]])
+        + _some([gpu.uuid for gpu, *these in found if these == [parts, clients]])
         for parts, clients in numbers
     ]
     return f"{', and '.join(each)} with this driver: lower it in _cluster.yaml, or {_OTHERWISE}"
+
+
+def _some(uuids: Sequence[str]) -> str:
+    """Name as many as leave room for what to do, where a status cuts long sentences."""
+    named, more = uuids[:_MOST_NAMED], len(uuids) - _MOST_NAMED
+    return f"{', '.join(named)} and {more} more" if more > 0 else " and ".join(named)
 
 
 def sharing_of(strategy: SharingStrategy, cluster: Cluster) -> Sharing:

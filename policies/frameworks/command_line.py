@@ -63,7 +63,8 @@ _PYTHON_SWITCHES = frozenset({"-u", "-O", "-OO", "-B", "-E", "-s", "-S", "-I", "
 _LONGEST_PROGRAM = 8  # words
 _CHARACTERS_OF_STEP: Final = 16  # of words and variables
 _STEPS_OF_WORD: Final = 2
-_STEPS_OF_SHARE: Final = 60  # of each container with one but the first
+_STEPS_OF_CONTAINER: Final = 4  # but the first
+_STEPS_OF_SHARE: Final = 60  # likewise, of one with a share
 
 
 class CommandLine:
@@ -121,14 +122,18 @@ class CommandLine:
 
 
 def steps_beside(containers: Sequence[Container], *, shares: int = 1) -> int:
-    """Count the steps that words, variables, and containers with *shares* take, whatever stands in shells' texts."""
-    characters = words = 0
+    """Count the steps that words, variables and containers take beside shells' texts, some of them with *shares*."""
+    characters = words = variables = 0
     for one in containers:
         for line in (one.command or (), one.args or (), *commands_beside(one)):
             words += len(line)
             characters += sum(map(len, line))
-        characters += sum([len(variable.value) for variable in one.env or () if variable.value])
-    return characters // _CHARACTERS_OF_STEP + _STEPS_OF_WORD * words + _STEPS_OF_SHARE * (shares - 1)
+        if one.env:
+            values = [variable.value for variable in one.env if variable.value]
+            characters += sum(map(len, values))
+            variables += len(one.env) + sum(["$(" in value for value in values])
+    of_containers = _STEPS_OF_CONTAINER * (len(containers) - 1) + _STEPS_OF_SHARE * (shares - 1)
+    return characters // _CHARACTERS_OF_STEP + _STEPS_OF_WORD * words + variables + of_containers
 
 
 @cache

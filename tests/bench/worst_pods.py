@@ -13,7 +13,7 @@ from policies.size import (
     MOST_VOLUMES,
     MOST_WORDS,
 )
-from tests.bench.worst_texts import Worst, env, filled, makers, mixed, references, shell_texts, word_lists
+from tests.bench.worst_texts import Worst, beside_texts, env, filled, makers, mixed, references, shell_texts, word_lists
 from tests.policies.pods import VGPU, container, limited, pod
 
 _CONF = "PYTORCH_CUDA_ALLOC_CONF"
@@ -29,6 +29,7 @@ def worst_pods(size: int) -> Iterator[Worst]:
     yield from makers(size)
     yield from references(size)
     yield from mixed(size)
+    yield from beside_texts(size)
 
 
 def widest(size: int) -> Iterator[Worst]:

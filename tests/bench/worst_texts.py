@@ -180,6 +180,16 @@ def mixed(size: int) -> Iterator[Worst]:
         yield f"mixed texts of {unit[:40]!a}", pod(None, *several, annotations=shares)
 
 
+def beside_texts(size: int) -> Iterator[Worst]:
+    """Yield pods with a text that takes all steps, and much beside it: variables and containers without a share."""
+    many = min(2000, size // 40)
+    hidden = [container(f"c{n}") for n in range(min(500, size // 60))]
+    variables = [*env(many, "$(A)", "V"), *env(1, "x")]
+    for unit in ("! a;\nsh<<<$A;\n((A=1));", "export A=1; A=$B; env A=$B "):
+        started = container(command=["bash", "-c", filled(unit, min(size, 6500))], env=variables)
+        yield f"much beside a text of {unit[:20]!a}", pod("0.2", started, *hidden)
+
+
 def references(size: int) -> Iterator[Worst]:
     """Yield pods whose texts refer again and again to what is long, and drop it."""
     one_of_many = "for A in a b c d e f g h i j k l m n o p; do x {}; done"

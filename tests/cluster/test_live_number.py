@@ -13,7 +13,14 @@ from tests.cluster.cluster import eventually
 from tests.cluster.installation import VGPU, Installation
 from tests.cluster.pods import Place, pod
 
-_ROOM = ("requested number of devices unavailable", "has room for", "must lie on one GPU", "Insufficient", "OutOf")
+_ROOM = (
+    "requested number of devices unavailable",
+    "has room for",
+    "must lie on one GPU",
+    "more than a GPU of this node has",
+    "Insufficient",
+    "OutOf",
+)
 _AT_ONCE = 12  # pods of the load
 
 

@@ -158,3 +158,17 @@ def test_all_instances_with_too_many_vgpus_get_one_setting_that_is_right_for_eac
     why = misfits((gpu, "mps", 30) for gpu in gpus)
     assert why.endswith("write vgpusPerInstance: {3g.71gb: 20, 2g.35gb: 14} in _cluster.yaml, or mig: whole")
     assert all(gpu.uuid in why for gpu in gpus)
+
+
+@pytest.mark.parametrize("instances", [True, False])
+def test_the_sentence_on_a_full_node_is_short_enough_to_be_shown_whole(*, instances: bool) -> None:
+    (one,) = shared(1)
+    gpus = []
+    for number in range(56):
+        uuid = f"{'MIG' if instances else 'GPU'}-00000000-0000-0000-0000-{number:012}"
+        placed = MigInstance(profile="1g.18gb", parent_uuid="GPU-a", gpu_instance=number, compute_instance=0)
+        gpus.append(replace(one.gpu, uuid=uuid, mps_clients=6, instance=placed if instances else None))
+    why = misfits((gpu, "mps", 10) for gpu in gpus)
+    assert "and 54 more" in why
+    assert len(f"vgpusPerGpu 6 -> 10: {why}") < 400  # of 500 that `plugin status` shows
+    assert why.endswith("mig: whole" if instances else "with `nodes` in _cluster.yaml")

@@ -146,11 +146,14 @@ def test_a_request_that_no_gpu_can_have_waits_and_is_told_of_another_number(
     if several and size == len(pool.gpus) * 10:
         assert words == "there is room by now: try again"
         return
-    assert words == (
-        "each GPU of this node has 10, so the pod was granted by another vgpusPerGpu than this node has: "
-        "`gpu-share plugin status` there says why"
-    )
     assert here.waited == [0.5]
+    if several and size % 10 == 0:
+        assert "ask for at most 10, or make room for 30" in words
+        return
+    assert words == (
+        "each has 10: ask for at most that, or for whole GPUs; if gpu-share granted it, the node goes by another "
+        "vgpusPerGpu: `gpu-share plugin status` there says why"
+    )
 
 
 def test_a_request_with_room_only_where_the_kubelet_does_not_align_it_waits(guarded: Guarded) -> None:
@@ -211,7 +214,7 @@ def test_a_session_that_ends_lets_nobody_wait(pool: Pool) -> None:
     service = DevicePluginService(resource, on_end=lambda _: None)
     service.close()
     begin = monotonic()
-    with pytest.raises(PluginCallError, match="must lie on one GPU"):
+    with pytest.raises(PluginCallError, match="more than a GPU of this node has"):
         ServiceAsPlugin(service).allocate([*ids(pool, 0, *range(9)), *ids(pool, 1, *range(2))])
     assert monotonic() - begin < 0.4
 

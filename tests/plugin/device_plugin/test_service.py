@@ -205,7 +205,7 @@ def test_a_rejection_is_a_failed_precondition_with_a_sentence(stub: api_pb2_grpc
     with pytest.raises(grpc.RpcError) as rejection:
         stub.Allocate(allocate_request([*ids(pool, 0, *range(9)), *ids(pool, 1, *range(2))]))
     assert rejection.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-    assert "must lie on one GPU, or be whole GPUs" in (rejection.value.details() or "")
+    assert "more than a GPU of this node has, and several can only be whole" in (rejection.value.details() or "")
 
 
 def test_a_failure_of_ours_is_one_sentence_and_never_a_traceback(
