@@ -46,7 +46,8 @@ def pod_without_a_grant() -> str:
 
 
 def fragmented_pod() -> str:
-    devices, held = Devices(Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10)), HeldVgpus()
+    pool = Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10)
+    devices, held = Devices(pool, several=False), HeldVgpus()
     held.follow(devices, are_divided=True)
     held.refresh()
     resource = Resource(
