@@ -95,12 +95,14 @@ class ClusterChanges:
                 self._needed.compare(newest)
         if self._newest is None:
             return Pending()
+        number = self._newest.vgpus_per_gpu
         if not (changes := self._needed.changes):
-            return Pending(not_taken=self._divided(self._newest.vgpus_per_gpu))
+            return Pending(not_taken=self._divided(number))
         if why := self._lost_by(self._newest):
-            change = ", ".join(changes)
+            change, why = ", ".join(changes), f"a start would not share all GPUs: {why}"
             self._warn(f"not taken: {change}", why)
-            return Pending(not_taken=f"{change}: {why}")
+            # The webhooks grant by the new number, whatever becomes of the rest.
+            return Pending(not_taken="; ".join(filter(None, (f"{change}: {why}", self._divided(number)))))
         self._restart()
         return Pending(needs_restart=changes)
 

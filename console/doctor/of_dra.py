@@ -56,8 +56,12 @@ def classes(on: Installation) -> Verdict:
     if isinstance(policies, Verdict):
         return policies
     there = {str(one.metadata.name): one.spec.extended_resource_name for one in on.classes or ()}
+    try:
+        expected = device_classes(policies.cluster, policies.instances)
+    except ValueError as error:  # no plugin takes such a number
+        return fail(str(error), hint="write a number that fits into _cluster.yaml: gpu-share policy check")
     found = []
-    for one in device_classes(policies.cluster, policies.instances):
+    for one in expected:
         name, resource = one["metadata"]["name"], one["spec"]["extendedResourceName"]
         if name not in there:
             found.append(f"there is no DeviceClass {name}: pods that are granted {resource} stay Pending")

@@ -27,6 +27,7 @@ _POLICIES_OF_LOCKDOWN: Final = {
 _POLICIES_OF_DRA: Final = {
     f"{NAMESPACE}-claims": "who may create pods can use the claim, and so the GPU, of others",
     f"{NAMESPACE}-claim-templates": "who may write templates of claims gets any share",
+    f"{NAMESPACE}-allocations": "a claim of a DeviceClass that leaves the driver open is allocated shares",
     f"{NAMESPACE}-slices": "the plugin of one node can publish the GPUs of another",
 }
 _FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"

@@ -211,3 +211,10 @@ def test_every_check_leads_to_a_section_of_the_documents() -> None:
             page, _, anchor = check.page.partition("#")
             text = (ROOT / "docs" / page).read_text()
             assert not anchor or anchor in anchors(text), check.page
+
+
+@pytest.mark.parametrize("name", sorted(dra()["admission_policies"]))
+def test_each_policy_of_the_overlay_for_dra_is_looked_for(name: str) -> None:
+    kept = {other: one for other, one in dra()["admission_policies"].items() if other != name}
+    found = {one.check: one for one in findings(installation(**{**dra(), "admission_policies": kept}), AFTER)}
+    assert f"no ValidatingAdmissionPolicy {name}: " in str(found["admission-policies"])

@@ -133,9 +133,11 @@ def test_a_change_by_which_no_gpu_could_be_allocated_is_not_taken_and_what_is_sh
     with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
         plugin = start(*options_of(directory, tmp_path))
         three_held(kubelet)
-        policies(tmp_path / "policies", _cluster="nodes: [{indexes: [0], offer: mps, allocation: dra}]")
+        dra = "nodes: [{indexes: [0], offer: mps, allocation: dra}]"
+        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 20\n{dra}")
         told = plugin.logged("not taken: nodes")
-        assert told["reason"].startswith("allocation: dra needs the API server")
-        rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=7))
-        assert rest.environment["GPU_SHARE_FRACTION"] == "0.7"
+        assert "all GPUs: allocation: dra needs the API server" in told["reason"]
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)  # 3 of 10, and 14 of 20: what webhooks grant by
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=4))
+        assert rest.environment["GPU_SHARE_FRACTION"] == "0.2"
         assert plugin.process.poll() is None

@@ -107,12 +107,17 @@ def test_a_number_that_cannot_be_taken_is_said_and_taken_later(node: Node, caplo
 def test_a_change_by_which_gpus_would_not_be_shared_is_not_taken_and_ends_nothing(
     node: Node, caplog: pytest.LogCaptureFixture
 ) -> None:
-    node.loses = True
+    node.loses, node.cannot = True, "the disk is full"
     node.has("vgpusPerGpu: 50\nnodes: [{offer: whole}]")
-    refused = Pending(not_taken="nodes: 50 are too many")
+    nodes = "nodes: a start would not share all GPUs: 50 are too many"
+    refused = Pending(not_taken=f"{nodes}; vgpusPerGpu 10 -> 50: the disk is full")
     assert node.changes.look() == node.changes.look() == refused
-    assert [record.message for record in caplog.records] == ["restart needed", "not taken: nodes"]
+    told = ["restart needed", "not taken: nodes", "not taken yet: vgpusPerGpu 10 -> 50"]
+    assert [record.message for record in caplog.records] == told
     assert (node.restarts, node.divided_by) == (0, [])
+    node.cannot = ""
+    assert node.changes.look() == node.changes.look() == Pending(not_taken=nodes)
+    assert node.divided_by == [50], "by which webhooks grant, whatever becomes of nodes"
     node.loses = False
     assert node.look() == ("nodes",)
     assert node.restarts == 1

@@ -44,6 +44,12 @@ WRONG: list[Wrong] = [
         lambda: installation(**{**dra(), **policies("vgpusPerGpu: 20\n", x="allocation: dra\n")}),
     ),
     (
+        "device-classes",
+        "failure",
+        "vgpusPerGpu 40 needs 158 devices",
+        lambda: installation(**{**dra(), **policies("vgpusPerGpu: 40\n", x="allocation: dra\n")}),
+    ),
+    (
         "slices",
         "failure",
         "gpu-0 has no ResourceSlice of gpu-share.dev; its plugin says: cdi; allocation by DRA: no right",
