@@ -22,6 +22,18 @@ def cluster_changes(
         no_dra = why_no_dra(newest, places, environment=os.environ)
         return no_dra or lost_at_a_start(inventory.present, *node.would_be(newest))
 
+    def stays_by(newest: Cluster) -> str:
+        now, wanted = node.division.vgpus_per_gpu, newest.vgpus_per_gpu
+        resources = {
+            node.division.resource_of(one)
+            for one in inventory.present
+            if allocators.by_plugin(one.gpu) and node.division.follows(one.strategy, node.division.device(one.gpu))
+        }
+        others = ", ".join(sorted(one for one in resources if newest.parts_named_by(one) != wanted))
+        if now == wanted or not others:
+            return ""
+        return f"vgpusPerGpu {now} -> {wanted}: {others} is not granted by it, so GPUs here stay divided by {now}"
+
     return ClusterChanges(
         node.settings.policies,
         _restart_needed(node),
@@ -29,6 +41,7 @@ def cluster_changes(
         divide_by=dividing(node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.present),
         restart=end_for_a_restart,
         lost_by=lost_by,
+        stays_by=stays_by,
     )
 
 

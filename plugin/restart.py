@@ -59,7 +59,8 @@ class ClusterChanges:
 
     *divided_by* says into how many vGPUs GPUs are divided, and *divide_by* has them divided by another number, and
     raises PluginError where that cannot be now. *restart* is called where only a restart takes up what has changed,
-    unless GPUs would not be shared any more, as *lost_by* says with the reason.
+    unless GPUs would not be shared any more, as *lost_by* says with the reason; then *stays_by* says why the number has
+    to stay as well.
     """
 
     def __init__(  # noqa: PLR0913 - what it asks, and what it has done
@@ -71,6 +72,7 @@ class ClusterChanges:
         divide_by: Callable[[int], None],
         restart: Callable[[], None],
         lost_by: Callable[[Cluster], str] = lambda _: "",
+        stays_by: Callable[[Cluster], str] = lambda _: "",
     ) -> None:
         self._file = ClusterFile(policies)
         self._needed = needed
@@ -79,6 +81,7 @@ class ClusterChanges:
         self._divide_by = divide_by
         self._restart = restart
         self._lost_by = lost_by
+        self._stays_by = stays_by
         self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
         self._warn = WarnOnce(_log)
 
@@ -101,8 +104,9 @@ class ClusterChanges:
         if why := self._lost_by(self._newest):
             change, why = ", ".join(changes), f"a start would not share all GPUs: {why}"
             self._warn(f"not taken: {change}", why)
-            # The webhooks grant by the new number, whatever becomes of the rest.
-            return Pending(not_taken="; ".join(filter(None, (f"{change}: {why}", self._divided(number)))))
+            # Webhooks grant by the new number, whatever becomes of the rest, if they grant what is advertised here.
+            of_number = self._stays_by(self._newest) or self._divided(number)
+            return Pending(not_taken="; ".join(filter(None, (of_number, f"{change}: {why}"))))
         self._restart()
         return Pending(needs_restart=changes)
 

@@ -1,5 +1,7 @@
 """What each GPU of a node is to those who ask for shares: its device, its resource, and how many vGPUs it has."""
 
+from copy import copy
+
 import msgspec
 
 from plugin.gpus.gpu import Gpu
@@ -26,11 +28,11 @@ class Division:
 
     def set_vgpus_per_gpu(self, vgpus_per_gpu: int) -> None:
         """Divide GPUs by another number from now on, but for those that have one of their own."""
-        self._cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+        self._cluster = _divided_by(self._cluster, vgpus_per_gpu)
 
     def by(self, vgpus_per_gpu: int) -> "Division":
         """Return what would be said with another number for all GPUs that have none of their own."""
-        cluster = msgspec.structs.replace(self._cluster, vgpus_per_gpu=vgpus_per_gpu)
+        cluster = _divided_by(self._cluster, vgpus_per_gpu)
         return Division(cluster, node_name=self._node_name, number_of=self._number_of)
 
     def device(self, gpu: Gpu) -> str:
@@ -72,3 +74,14 @@ class Division:
 
     def _rule(self, gpu: Gpu) -> NodeRule | None:
         return self._cluster.rule(node=self._node_name, model=gpu.model, index=self._number_of(gpu))
+
+
+def _divided_by(cluster: Cluster, vgpus_per_gpu: int) -> Cluster:
+    """
+    Return *cluster* with another number, beside `nodes` of which it need not be valid.
+
+    The file that has the number has other ones, and what the GPUs of this node can have is judged by them.
+    """
+    made = copy(cluster)
+    msgspec.structs.force_setattr(made, "vgpus_per_gpu", vgpus_per_gpu)
+    return made

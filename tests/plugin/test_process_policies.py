@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from signal import SIGTERM
 
+from plugin.health.state import read_node_health
 from plugin.pod_resources.occupancy import read_occupancy
 from plugin.simulated.device_manager import Received, Request
 from plugin.simulated.kubelet import SimulatedKubelet
@@ -141,3 +142,35 @@ def test_a_change_by_which_no_gpu_could_be_allocated_is_not_taken_and_what_is_sh
         rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=4))
         assert rest.environment["GPU_SHARE_FRACTION"] == "0.2"
         assert plugin.process.poll() is None
+
+
+def test_beside_a_change_that_is_not_taken_a_number_is_taken_only_where_webhooks_grant_by_it(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    """Of a resource that gets another name, pods that wait were granted by the number before, and no others come."""
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        start(*options_of(directory, tmp_path))
+        three_held(kubelet)
+        dra = "nodes: [{indexes: [0], offer: mps, allocation: dra}]"
+        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 5\nresourceNames: {{mps: example.com/vgpu}}\n{dra}")
+        wait_until(lambda: f"{NAME} is not granted by it, so GPUs here stay divided by 10" in not_taken(tmp_path))
+        waited = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=2))
+        assert waited.environment["GPU_SHARE_FRACTION"] == "0.2"
+
+
+def test_a_number_that_is_not_valid_beside_the_nodes_of_before_ends_nothing(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    options = options_of(directory, tmp_path)
+    policies(tmp_path / "policies", _cluster="vgpusPerGpu: 10\nnodes: [{node: 'other-*', offer: mps, allocation: dra}]")
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options)
+        three_held(kubelet)
+        policies(tmp_path / "policies", _cluster="vgpusPerGpu: 40\nnodes: [{node: 'other-*', offer: mps}]")
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 31)  # 3 of 10, and 28 of 40
+        assert plugin.process.poll() is None
+
+
+def not_taken(directory: Path) -> str:
+    known = read_node_health(directory)
+    return known.not_taken if known else ""

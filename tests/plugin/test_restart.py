@@ -110,7 +110,7 @@ def test_a_change_by_which_gpus_would_not_be_shared_is_not_taken_and_ends_nothin
     node.loses, node.cannot = True, "the disk is full"
     node.has("vgpusPerGpu: 50\nnodes: [{offer: whole}]")
     nodes = "nodes: a start would not share all GPUs: 50 are too many"
-    refused = Pending(not_taken=f"{nodes}; vgpusPerGpu 10 -> 50: the disk is full")
+    refused = Pending(not_taken=f"vgpusPerGpu 10 -> 50: the disk is full; {nodes}")
     assert node.changes.look() == node.changes.look() == refused
     told = ["restart needed", "not taken: nodes", "not taken yet: vgpusPerGpu 10 -> 50"]
     assert [record.message for record in caplog.records] == told
