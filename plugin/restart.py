@@ -53,6 +53,29 @@ class RestartNeeded:
         return [(rule.node, rule.model, rule.indexes, rule.strategy, rule.mig, rule.allocation) for rule in rules]
 
 
+class _FollowedFile:
+    """`_cluster.yaml`, of which each new content is compared with what a process runs with; a broken one is told of."""
+
+    def __init__(self, policies: Path, needed: RestartNeeded) -> None:
+        self._file = ClusterFile(policies)
+        self._needed = needed
+        self._newest: Cluster | None = None
+        self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
+
+    def newest(self) -> Cluster | None:
+        """Return what was last good of it; None before anything was."""
+        try:
+            newest = self._file.newest()
+        except PolicyError as error:
+            self._troubles.tell(Trouble(one, "_cluster", "") for one in error.problems)
+        else:
+            if newest is not None:
+                self._troubles.tell(())
+                self._newest = newest
+                self._needed.compare(newest)
+        return self._newest
+
+
 class ClusterChanges:
     """
     The same for a process that reads nothing else of the directory; a look costs one question to the kernel.
@@ -74,38 +97,28 @@ class ClusterChanges:
         lost_by: Callable[[Cluster], str] = lambda _: "",
         stays_by: Callable[[Cluster], str] = lambda _: "",
     ) -> None:
-        self._file = ClusterFile(policies)
+        self._file = _FollowedFile(policies, needed)
         self._needed = needed
-        self._newest: Cluster | None = None
         self._divided_by = divided_by
         self._divide_by = divide_by
         self._restart = restart
         self._lost_by = lost_by
         self._stays_by = stays_by
-        self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
         self._warn = WarnOnce(_log)
 
     def look(self) -> Pending:
         """Take up what can be, and say what cannot."""
-        try:
-            newest = self._file.newest()
-        except PolicyError as error:
-            self._troubles.tell(Trouble(one, "_cluster", "") for one in error.problems)
-        else:
-            if newest is not None:
-                self._troubles.tell(())
-                self._newest = newest
-                self._needed.compare(newest)
-        if self._newest is None:
+        newest = self._file.newest()
+        if newest is None:
             return Pending()
-        number = self._newest.vgpus_per_gpu
+        number = newest.vgpus_per_gpu
         if not (changes := self._needed.changes):
             return Pending(not_taken=self._divided(number))
-        if why := self._lost_by(self._newest):
+        if why := self._lost_by(newest):
             change, why = ", ".join(changes), f"a start would not share all GPUs: {why}"
             self._warn(f"not taken: {change}", why)
             # Webhooks grant by the new number, whatever becomes of the rest, if they grant what is advertised here.
-            of_number = self._stays_by(self._newest) or self._divided(number)
+            of_number = self._stays_by(newest) or self._divided(number)
             return Pending(not_taken="; ".join(filter(None, (of_number, f"{change}: {why}"))))
         self._restart()
         return Pending(needs_restart=changes)
@@ -131,23 +144,14 @@ class StartChanges:
     """
 
     def __init__(self, policies: Path, needed: RestartNeeded, *, vgpus_per_gpu: int) -> None:
-        self._file = ClusterFile(policies)
+        self._file = _FollowedFile(policies, needed)
         self._needed = needed
         self._vgpus_per_gpu = vgpus_per_gpu
-        self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
 
     def look(self) -> bool:
         """Say whether it does; a file that is broken says nothing."""
-        try:
-            newest = self._file.newest()
-        except PolicyError as error:
-            self._troubles.tell(Trouble(one, "_cluster", "") for one in error.problems)
-            return False
-        if newest is None:
-            return False
-        self._troubles.tell(())
-        self._needed.compare(newest)
-        return bool(self._needed.changes) or newest.vgpus_per_gpu != self._vgpus_per_gpu
+        newest = self._file.newest()
+        return newest is not None and (bool(self._needed.changes) or newest.vgpus_per_gpu != self._vgpus_per_gpu)
 
 
 def _changes(runs: Cluster, newest: Cluster) -> Iterator[str]:

@@ -87,16 +87,6 @@ class Devices:
         pool = self._pool
         return {gpu.uuid: self.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu) for gpu in pool.gpus}
 
-    @property
-    def most_gpus(self) -> int:
-        """How many GPUs one container may hold, all of them whole."""
-        return len(self._pool.gpus) if self.several else 1
-
-    def can_be_had(self, vgpus: int) -> bool:
-        """Whether one container can hold so many vGPUs, if nobody else holds any."""
-        per_gpu = self._pool.vgpus_per_gpu
-        return vgpus <= per_gpu or (self.several and vgpus % per_gpu == 0)
-
     def fault(self, gpu_uuid: str) -> str | None:
         """Say why a GPU is unhealthy; None if it is healthy."""
         return self._faults.get(gpu_uuid)
@@ -108,11 +98,7 @@ class Devices:
             return self.free(gpu, vgpus_per_gpu=self._pool.vgpus_per_gpu), free - shown
 
     def advertised(self, gpu: Gpu) -> int:
-        """
-        Count the vGPUs that name a GPU and that the kubelet is told are healthy.
-
-        Those that name one that is not among these any more, and are held on another, count for the first.
-        """
+        """Count the healthy vGPUs that name a GPU; those that name one that has left these count for the first."""
         with self._changed:
             counts, gpus = Counter(one.gpu_uuid for one in self._devices if one.healthy), self._pool.gpus
             elsewhere = counts.total() - sum(counts[one.uuid] for one in gpus)

@@ -57,6 +57,12 @@ def is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:
     return vgpus <= vgpus_per_gpu or not vgpus_per_gpu or vgpus % vgpus_per_gpu == 0
 
 
+def can_be_had(vgpus: int, devices: Devices) -> bool:
+    """Whether a container can have so many of *devices*, if nobody else holds any."""
+    per_gpu = devices.pool.vgpus_per_gpu
+    return is_askable(vgpus, per_gpu) and (devices.several or vgpus <= per_gpu)
+
+
 def _check_resource(ids: Sequence[str], resource: str, held: Mapping[str, Holder]) -> None:
     """See that no ID is held as another resource: it would stand for two things, and one of them would be forgotten."""
     for text in ids:
@@ -77,21 +83,21 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
                 f"the vGPUs of a pod must be of one number, its init container got some of {pool.vgpus_per_gpu}, and "
                 f"{len(ids)} can only be of another: vgpusPerGpu has changed meanwhile, so create the pod anew"
             )
-    theirs, most = frozenset(holder.gpu for holder in reused), devices.most_gpus
+    theirs, several = frozenset(holder.gpu for holder in reused), devices.several
     choices = devices.alignment.candidates(ids, pool)
     for candidates, included in _places(theirs, pool, choices):
         healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
         but = {*ids, *left}
         room = {gpu.uuid: devices.free(gpu, vgpus_per_gpu=pool.vgpus_per_gpu, but=but) for gpu in healthy}
-        if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included, most_gpus=most):
+        if gpus := bind(len(ids), room=room, pool=pool, policy=policy, included=included, several=several):
             return Allocation(gpus=gpus, vgpus=len(ids) // len(gpus), vgpus_per_gpu=pool.vgpus_per_gpu)
     unhealthy = [_unhealthy(gpu, devices) for gpu in choices[-1]]
     if all(unhealthy):
         raise NoRoomError(unhealthy[0])
-    if not devices.can_be_had(len(ids)):
-        why = "several can only be whole" if devices.several else "a process reaches one GPU through MPS"
+    if not can_be_had(len(ids), devices):
+        why = "several can only be whole" if several else "a process reaches one GPU through MPS"
         raise NoRoomError(f"{len(ids)} vGPUs are more than a GPU of this node has, and {why}")
-    raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU{', or be whole GPUs' * devices.several}")
+    raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU{', or be whole GPUs' * several}")
 
 
 def _places(

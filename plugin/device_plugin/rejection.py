@@ -11,6 +11,7 @@ from time import monotonic
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import Room
+from plugin.device_plugin.placement import can_be_had
 
 TOLD_SECONDS = 0.1  # it takes about a millisecond; a kubelet that hangs must not be waited for
 _FIRST_PAUSE_SECONDS = 0.5
@@ -68,10 +69,10 @@ class Rejections:
     def _fits(self, size: int, rooms: Sequence[Room]) -> bool:
         per_gpu = self._devices.pool.vgpus_per_gpu
         empty = sum(one.free == per_gpu for one in rooms)
-        return any(one.free >= size for one in rooms) or (self._devices.can_be_had(size) and empty * per_gpu >= size)
+        return any(one.free >= size for one in rooms) or (can_be_had(size, self._devices) and empty * per_gpu >= size)
 
     def _words(self, size: int, rooms: Sequence[Room]) -> str:
-        if rooms and not self._devices.can_be_had(size):
+        if rooms and not can_be_had(size, self._devices):
             return (
                 f"each has {self._devices.pool.vgpus_per_gpu}: ask for at most that, or for whole GPUs; if gpu-share "
                 "granted it, the node goes by another vgpusPerGpu: `gpu-share plugin status` there says why"

@@ -12,6 +12,7 @@ import grpc
 from plugin.device_plugin import kubelet_checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
+from plugin.device_plugin.placement import can_be_had
 from plugin.device_plugin.rejection import TOLD_SECONDS, Rejections
 from plugin.device_plugin.subscription import Subscription
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
@@ -163,7 +164,7 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
                 ids, resource.devices, resource.allocation_policy, by_cdi=bool(resource.delivery.cdi_kind)
             )
         except NoRoomError as error:
-            waits = resource.devices.is_guarded or not resource.devices.can_be_had(len(ids))
+            waits = resource.devices.is_guarded or not can_be_had(len(ids), resource.devices)
             why = self._rejections.reject(len(ids)) if waits else self._rejections.why(len(ids))
             raise AllocationError(f"{error}; {why}") from error
 

@@ -14,7 +14,7 @@ def bind(  # noqa: PLR0913 - all that decides
     pool: Pool,
     policy: AllocationPolicy,
     included: Collection[str] = (),
-    most_gpus: int,
+    several: bool = True,
 ) -> tuple[Gpu, ...]:
     """
     Choose the GPU that *size* vGPUs go on, or the GPUs that they make up whole.
@@ -25,13 +25,13 @@ def bind(  # noqa: PLR0913 - all that decides
         pool: The GPUs, and how many vGPUs each has.
         policy: Which comes first: the GPU with least room for it, or the one with most.
         included: GPUs that it must be on, by UUID: what it takes over is there.
-        most_gpus: How many it may be on.
+        several: Whether it may be on several GPUs, all of them whole.
 
     Returns:
         The GPUs in inventory order; none where it fits on none.
     """
     count, rest = divmod(size, pool.vgpus_per_gpu)
-    if not rest and 0 < count <= most_gpus:
+    if not rest and count and (several or count == 1):
         return _whole(count, room=room, pool=pool, included=included)
     fitting = [gpu for gpu in pool.gpus if room.get(gpu.uuid, 0) >= size and {*included} <= {gpu.uuid}]
     sign = 1 if policy == "pack" else -1

@@ -1,9 +1,5 @@
 """What each GPU of a node is to those who ask for shares: its device, its resource, and how many vGPUs it has."""
 
-from copy import copy
-
-import msgspec
-
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import NumberOf
 from plugin.shares.strategy import SharedGpu
@@ -18,22 +14,19 @@ class Division:
 
     def __init__(self, cluster: Cluster, *, node_name: str, number_of: NumberOf) -> None:
         self._cluster = cluster
+        self.vgpus_per_gpu = cluster.vgpus_per_gpu  # of all GPUs that have no number of their own
         self._node_name = node_name
         self._number_of = number_of
 
-    @property
-    def vgpus_per_gpu(self) -> int:
-        """The number of vGPUs of all GPUs that have none of their own."""
-        return self._cluster.vgpus_per_gpu
-
     def set_vgpus_per_gpu(self, vgpus_per_gpu: int) -> None:
         """Divide GPUs by another number from now on, but for those that have one of their own."""
-        self._cluster = _divided_by(self._cluster, vgpus_per_gpu)
+        self.vgpus_per_gpu = vgpus_per_gpu
 
     def by(self, vgpus_per_gpu: int) -> "Division":
         """Return what would be said with another number for all GPUs that have none of their own."""
-        cluster = _divided_by(self._cluster, vgpus_per_gpu)
-        return Division(cluster, node_name=self._node_name, number_of=self._number_of)
+        made = Division(self._cluster, node_name=self._node_name, number_of=self._number_of)
+        made.set_vgpus_per_gpu(vgpus_per_gpu)
+        return made
 
     def device(self, gpu: Gpu) -> str:
         """Name what shares of a GPU, or MIG instance, are of."""
@@ -52,11 +45,11 @@ class Division:
 
     def parts(self, gpu: Gpu, strategy: SharingStrategy) -> int:
         """Count the vGPUs that a GPU, or MIG instance, is divided into under a strategy."""
-        return 1 if strategy == WHOLE else self._own_parts(gpu) or self._cluster.vgpus_per_gpu
+        return 1 if strategy == WHOLE else self._own_parts(gpu) or self.vgpus_per_gpu
 
     def parts_of_resource(self, strategy: SharingStrategy, device: str) -> int:
         """Count the vGPUs of each GPU of a resource of the device plugin, whose unit is the same on all nodes."""
-        return self._cluster.parts(strategy, device)
+        return 1 if strategy == WHOLE else self._cluster.own_parts(device) or self.vgpus_per_gpu
 
     def parts_of_resource_of(self, shared: SharedGpu) -> int:
         """Count the vGPUs that what is shared has with the device plugin."""
@@ -74,14 +67,3 @@ class Division:
 
     def _rule(self, gpu: Gpu) -> NodeRule | None:
         return self._cluster.rule(node=self._node_name, model=gpu.model, index=self._number_of(gpu))
-
-
-def _divided_by(cluster: Cluster, vgpus_per_gpu: int) -> Cluster:
-    """
-    Return *cluster* with another number, beside `nodes` of which it need not be valid.
-
-    The file that has the number has other ones, and what the GPUs of this node can have is judged by them.
-    """
-    made = copy(cluster)
-    msgspec.structs.force_setattr(made, "vgpus_per_gpu", vgpus_per_gpu)
-    return made

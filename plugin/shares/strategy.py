@@ -108,7 +108,7 @@ def _of_instances(found: Sequence[tuple[Gpu, int, int]]) -> str:
         + _some([gpu.uuid for gpu, *these in found if [gpu.profile, *these] == [profile, parts, clients]])
         for profile, parts, clients in kinds
     ]
-    fitting = {gpu.profile: max(1, clients) for gpu, _, clients in found}
+    fitting = {gpu.profile: max(1, clients) for gpu, _, clients in sorted(found, key=lambda one: -one[2])}
     written = ", ".join(f"{profile}: {clients}" for profile, clients in fitting.items())
     return (
         f"{', and '.join(each)} with this driver: write vgpusPerInstance: {{{written}}} in _cluster.yaml, or mig: whole"

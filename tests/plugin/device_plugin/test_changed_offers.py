@@ -66,7 +66,7 @@ def send(here: ChangingNode, random: Random) -> None:
         here.steps[f"{name} allocated"] += 1
     except UnexpectedAdmissionError:
         here.steps["rejected"] += 1
-        assert init or not bind(count, room=room, pool=pool, policy="pack", most_gpus=len(pool.gpus))
+        assert init or not bind(count, room=room, pool=pool, policy="pack")
 
 
 def check(here: ChangingNode) -> None:

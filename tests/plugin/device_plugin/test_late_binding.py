@@ -71,7 +71,7 @@ def test_whatever_is_placed_without_the_guard_is_placed_with_it_a_status_later_a
             settle(here)
         size = random.randint(1, per_gpu)
         free = {one.uuid: count for one, count in zip(here.pool.gpus, here.free, strict=True)}
-        if not bind(size, room=free, pool=here.pool, policy=here.fit.policy, most_gpus=len(here.pool.gpus)):
+        if not bind(size, room=free, pool=here.pool, policy=here.fit.policy):
             continue  # fails without the guard
         if size > here.seen:
             settle(here)

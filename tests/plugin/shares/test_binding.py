@@ -21,9 +21,7 @@ POOL = Pool(
 
 def bound(size: int, *free: int, policy: AllocationPolicy = "pack", included: Sequence[str] = ()) -> str:
     room = {gpu.uuid: count for gpu, count in zip(POOL.gpus, free, strict=False)}
-    return "".join(
-        gpu.uuid for gpu in bind(size, room=room, pool=POOL, policy=policy, included=included, most_gpus=len(POOL.gpus))
-    )
+    return "".join(gpu.uuid for gpu in bind(size, room=room, pool=POOL, policy=policy, included=included))
 
 
 @pytest.mark.parametrize(
