@@ -51,8 +51,7 @@ class Devices:
         self._devices: tuple[Device, ...] = ()
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
         self._guard = guard
-        self.binds_late = binds_late
-        self.several = several
+        self.binds_late, self.several = binds_late, several
         self.alignment = Alignment()
         self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
         self._watches: WeakSet[Subscription] = WeakSet()

@@ -12,10 +12,10 @@ from policies.frameworks.shell.options import (
     has_odd_option,
     is_input,
     loses_environment,
+    may_be_text,
     takes_words,
     takes_words_of_file,
 )
-from policies.frameworks.shell.rest import SPACE
 from policies.frameworks.shell.script import ALL, Command, Reference
 from policies.frameworks.shell.signs import has_positional
 from policies.frameworks.shell.tools import takes_any_word, writes_nothing
@@ -122,7 +122,7 @@ class ShellCommands(ShellTaking):
         if has_odd_option(call.words.every() if takes_text else wrappers.every()):
             self._find("")
         # Elsewhere the shell that has them puts their values in.
-        if (takes_text or any(map(_may_be_text, started.every()))) and loses_environment(call.words.every()):
+        if (takes_text or any(map(may_be_text, started.every()))) and loses_environment(call.words.every()):
             self._values.lose_environment()
         words = set(wrappers.every())
         # IFS is what a shell sets at its start.
@@ -246,8 +246,3 @@ class ShellCommands(ShellTaking):
             self._call_function(program, call)
         elif not (is_any or starts_shell) and any(map(has_positional, passed)):
             self._give_text(call)
-
-
-def _may_be_text(word: str) -> bool:
-    """Whether a word is a shell, or a text that one may run."""
-    return UNREAD in word or word.rpartition("/")[2] in SHELLS or SPACE.search(word) is not None

@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from policies.frameworks.command_line import SHELLS
 from policies.frameworks.expansion import UNREAD, UnreadableError
+from policies.frameworks.shell.rest import SPACE
 
 LOGIN: Final = re.compile(r"-|-[a-z]*l[a-z]*|--login")  # of su: the user's own environment
 KEEPING: Final = re.compile(r"-[A-Za-z]*E[A-Za-z]*|--preserve-env")  # of sudo
@@ -49,6 +51,11 @@ def has_odd_option(words: Sequence[str]) -> bool:
                 return True
             before = one
     return len(starting) > _MOST_STARTING
+
+
+def may_be_text(word: str) -> bool:
+    """Whether a word is a shell, or a text that one may run."""
+    return UNREAD in word or word.rpartition("/")[2] in SHELLS or SPACE.search(word) is not None
 
 
 def takes_words(wrappers: Sequence[str]) -> bool:

@@ -10,10 +10,9 @@ from typing import Final
 
 from policies.frameworks.expansion import ANYTHING, Counts, UnreadableError
 from policies.frameworks.shell.builtins import DECLARING, written
-from policies.frameworks.shell.compound_parts import here_document
-from policies.frameworks.shell.here_documents import HereDocumentReader
-from policies.frameworks.shell.script import Assignment, Command, Elements, Here, Literal, Script, Word
-from policies.frameworks.shell.signs import begins_at_home, names_file, text_of_index, without_index
+from policies.frameworks.shell.redirections import REDIRECTION, RedirectionReader
+from policies.frameworks.shell.script import Assignment, Command, Elements, Literal, Script, Word
+from policies.frameworks.shell.signs import begins_at_home, text_of_index, without_index
 from policies.frameworks.shell.words import BLANK
 
 _LONGEST_TEXT: Final = 256 * 1024  # characters: each copy of more would take MiB
@@ -26,15 +25,12 @@ _PIPES = frozenset({"|", "|&"})
 # Dash joins names and operators at such an end of a line, and bash does not.
 _ANYTHING = Literal(ANYTHING)
 _JOINED = re.compile(r"\\\n(?:(?<=[^\s\\]\\\n)|(?<=\\{3}\n))(?=\S)")
-_REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
 _REDIRECTING: Final = "<>&0123456789"
 _SIGNS: Final = frozenset(f"{_SKIPPING}{_REDIRECTING}{_ENDING}()")  # with which begins what is no word, or may be none
 _IN_INDEX: Final = r"[^][`()\s;&|<>'\"\\]{1,128}+"
 _ASSIGNMENT = re.compile(rf'([A-Za-z_]\w*+)(\[(?:{_IN_INDEX}|"(?: |{_IN_INDEX})*+"){{0,16}}+\])?(\+?)=', re.ASCII)
 _TOKENS_OF_COMMAND: Final = 3  # beside those of what is in it
 _TOKENS_OF_ARRAY: Final = 3  # beside those of its elements
-_OF_FILE = tuple("-0123456789")
-_WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
 _ELEMENT = re.compile(r"\w++\[", re.ASCII)
 
 
@@ -48,7 +44,7 @@ def script_of(text: str, count: Counts, *, is_bash: bool = False) -> Script:
     return Reader(text, count, is_bash=is_bash).read()
 
 
-class Reader(HereDocumentReader):
+class Reader(RedirectionReader):
     """Reads one text to its end."""
 
     def __init__(self, text: str, count: Counts, depth: int = 0, *, is_bash: bool = False) -> None:
@@ -138,7 +134,7 @@ class Reader(HereDocumentReader):
         text = self._text
         if sign in _SKIPPING and (match := _SKIPPED.match(text, self._at)):
             self._at = match.end()
-        elif sign in _REDIRECTING and (match := _REDIRECTION.match(text, self._at)):
+        elif sign in _REDIRECTING and (match := REDIRECTION.match(text, self._at)):
             self._redirect(match)
         elif sign in _ENDING and (match := _OPERATOR.match(text, self._at)):
             self._end(match[0])
@@ -236,27 +232,3 @@ class Reader(HereDocumentReader):
         has_index = elements != words
         self._set_numbers("".join([text_of_index(one) for one in words]) if has_index else "")
         self._command.arrays.append(Elements(name, elements, is_all=not appends, has_index=has_index))
-
-    def _redirect(self, match: re.Match[str]) -> None:
-        if self._command.words and names_file(self._command.words[-1]) and self._text[self._at - 1] == "}":
-            raise UnreadableError  # {NAME}> sets NAME to a number
-        self._at = match.end()
-        self._command.redirects = True
-        self._must_end |= match[0].startswith("&")
-        self._command.duplicates |= match[0].endswith("&")
-        operator = match[1]
-        if operator in ("<<", "<<-"):
-            here, self._at = here_document(self._text, self._at, operator, self._command)
-            self._here.append(here)
-            return
-        self._blank()
-        word = self._word()
-        to = "".join([one.text for one in word if isinstance(one, Literal)])
-        if match[0].endswith("&") and to[:1] in _OF_FILE and not to.rstrip("-").isdigit() and to != "-":
-            raise UnreadableError  # `>&-x` closes a file, and goes on with x
-        self._command.duplicates |= to.startswith(_WHERE_IT_WRITES) or not to
-        if operator == "<<<":
-            self._command.reads.append(Here(word, is_quoted=True))
-        else:
-            self._command.beside.append(word)
-            self._command.reads_file |= operator == "<"

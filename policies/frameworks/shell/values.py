@@ -14,15 +14,12 @@ from policies.frameworks.expansion import (
 )
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.patterns import part_of
-from policies.frameworks.shell.rest import REST, SPACE, without_joined_rest
+from policies.frameworks.shell.rest import REST, without_joined_rest
 from policies.frameworks.shell.script import ALL, POSITIONAL, Literal, Number, Output, Part, Reference, Script, Word
 from policies.frameworks.shell.several import MOST_VALUES, one_of
+from policies.frameworks.shell.split_parts import MOST_PIECES, QUOTED, SPLIT, has_quotes, key_of, written_part
 from policies.frameworks.shell.variables import ShellVariables
 
-_SPLIT: Final = "\0\5"  # where a value is split into words
-_QUOTED: Final = "\0\7"  # a part of a word that is one, even if nothing stands in it
-_MOST_PIECES: Final = 512  # words that one word becomes
-_MOST_BLANKS: Final = 8 * _MOST_PIECES  # between them
 _STEPS_OF_WORD: Final = 4  # that has to be put together, beside those of its ways
 _STEPS_OF_WAY: Final = 2  # beside those of its characters
 _STEPS_OF_PIECE: Final = 2  # of several into which a way is split
@@ -70,16 +67,16 @@ class Values(ShellVariables):
             return [(text,) if text or any(one.is_quoted for one in literals) else ()]
         found = {}
         for one in self._joined(word, splits=True):
-            if one.count(_SPLIT) > _MOST_PIECES:
+            if one.count(SPLIT) > MOST_PIECES:
                 raise UnreadableError
-            written = [piece for piece in one.split(_SPLIT) if piece]
-            pieces = [piece.replace(_QUOTED, "") for piece in written]
+            written = [piece for piece in one.split(SPLIT) if piece]
+            pieces = [piece.replace(QUOTED, "") for piece in written]
             self._of_container.work(_STEPS_OF_PIECE * len(pieces))
             found[tuple(map(without_joined_rest, pieces))] = True
             if any(piece != REST and pieces[place] == REST for place, piece in enumerate(written)):
                 # It is quoted: a word all the same, of which nothing may be left.
                 found[tuple("" if piece == REST else without_joined_rest(piece) for piece in pieces)] = True
-            if any(map(_has_quotes, word)) or (len(pieces) > 1 and not self.is_known("IFS")):  # it may not be split
+            if any(map(has_quotes, word)) or (len(pieces) > 1 and not self.is_known("IFS")):  # it may not be split
                 found[(without_joined_rest(" ".join(pieces)),)] = True
         return list(found)
 
@@ -96,14 +93,14 @@ class Values(ShellVariables):
 
     def texts(self, word: Word) -> list[str]:
         """Return what a word may become where it is not split, as behind `NAME=`."""
-        return [one.replace(_SPLIT, " ").replace(_QUOTED, "") for one in self._joined(word, splits=False)]
+        return [one.replace(SPLIT, " ").replace(QUOTED, "") for one in self._joined(word, splits=False)]
 
     def _joined(self, word: Word, *, splits: bool) -> list[str]:
         """Put the values of the parts together; a variable has the same one wherever it stands in the word."""
         self._of_container.work(_STEPS_OF_WORD + len(word))
         if len(word) == 1:
             return self._alone(word[0], splits=splits)
-        keys = [_key(part, place) for place, part in enumerate(word)]
+        keys = [key_of(part, place) for place, part in enumerate(word)]
         values = {key: self._of_part(key[0], is_alone=False, splits=splits) for key in keys}
         ways = 1
         for some in values.values():
@@ -115,7 +112,7 @@ class Values(ShellVariables):
         for way in product(*values.values()):
             chosen = dict(zip(values, way, strict=True))
             made.append(
-                "".join([_written(part, chosen[key], splits=splits) for key, part in zip(keys, word, strict=True)])
+                "".join([written_part(part, chosen[key], splits=splits) for key, part in zip(keys, word, strict=True)])
             )
         self._count(made)
         return made
@@ -124,7 +121,7 @@ class Values(ShellVariables):
         """Put the values of a word's only part into it, as most are that are no text."""
         values = self._of_part(part, is_alone=True, splits=splits)
         self._of_container.work(len(values))
-        made = [_written(part, one, splits=splits) for one in values]
+        made = [written_part(part, one, splits=splits) for one in values]
         self._count(made)
         return made
 
@@ -209,50 +206,14 @@ class Values(ShellVariables):
     def _elements(self, part: Reference, *, is_alone: bool) -> list[str]:
         groups = self.elements(part.name)
         if (ANYTHING,) in groups:
-            return [_SPLIT.join((ANYTHING, ANYTHING)) if part.is_all else ANYTHING]
+            return [SPLIT.join((ANYTHING, ANYTHING)) if part.is_all else ANYTHING]
         if part.name == self._now:
             return [REST]
         if part.is_all and (self.is_torn(part.name) or self._may_begin_elsewhere(part.name, groups)):
-            return [_SPLIT.join((ANYTHING, ANYTHING))]
+            return [SPLIT.join((ANYTHING, ANYTHING))]
         if not part.is_all:
             return list(dict.fromkeys(self._at_place(part, groups)))
         if not is_alone and self.count_words(part.name) > 1:
-            return [_SPLIT.join((ANYTHING, ANYTHING))]
-        empty = _QUOTED if part.is_quoted else ""
-        return list(dict.fromkeys(["", *(_SPLIT.join([one or empty for one in group]) for group in groups)]))
-
-
-def _key(part: Part, place: int) -> tuple[Part, int]:
-    """Tell the values of a word apart: those of one variable, wherever it stands, are the same."""
-    if isinstance(part, Reference) and not part.operator and not part.name.endswith((ALL, POSITIONAL)):
-        return part._replace(is_quoted=False), 0
-    return part, place
-
-
-def _written(part: Part, value: str, *, splits: bool) -> str:
-    """
-    Split a value that is not quoted; one that may be anything may be several words.
-
-    Raises:
-        UnreadableError: If it has more blanks than any real one that is split.
-    """
-    if not splits:
-        return value
-    if part.is_quoted:
-        return value if _is_several(part) else f"{_QUOTED}{value}"
-    if sum(map(value.count, " \t\n")) > _MOST_BLANKS:
-        raise UnreadableError
-    if ANYTHING in value:
-        value = value.replace(ANYTHING, f"{ANYTHING}{_SPLIT}{ANYTHING}")
-    return value if isinstance(part, Literal) else SPACE.sub(_SPLIT, value)
-
-
-def _has_quotes(part: Part) -> bool:
-    """Whether a part that is split has quotes in its default, of which nobody knows what they keep together."""
-    if not isinstance(part, Reference) or part.is_quoted:
-        return False
-    return any(not isinstance(one, Number) and one.is_quoted for one in part.operand)
-
-
-def _is_several(part: Part) -> bool:
-    return isinstance(part, Reference) and part.is_all
+            return [SPLIT.join((ANYTHING, ANYTHING))]
+        empty = QUOTED if part.is_quoted else ""
+        return list(dict.fromkeys(["", *(SPLIT.join([one or empty for one in group]) for group in groups)]))

@@ -1,0 +1,43 @@
+"""The redirections of a shell's text: where commands read and write, and the words that they read."""
+
+import re
+
+from policies.frameworks.expansion import UnreadableError
+from policies.frameworks.shell.compound_parts import here_document
+from policies.frameworks.shell.here_documents import HereDocumentReader
+from policies.frameworks.shell.script import Here, Literal
+from policies.frameworks.shell.signs import names_file
+
+REDIRECTION = re.compile(r"[0-9]*(<<<|<<-|<<|<&|<>|<(?!\()|>>|>&|>\||>(?!\())|&>>?")
+_OF_FILE = tuple("-0123456789")
+_WHERE_IT_WRITES = ("/dev/fd", "/dev/std", "/proc/")
+
+
+class RedirectionReader(HereDocumentReader):
+    """Reads the redirections of one text."""
+
+    _must_end: bool
+
+    def _redirect(self, match: re.Match[str]) -> None:
+        if self._command.words and names_file(self._command.words[-1]) and self._text[self._at - 1] == "}":
+            raise UnreadableError  # {NAME}> sets NAME to a number
+        self._at = match.end()
+        self._command.redirects = True
+        self._must_end |= match[0].startswith("&")
+        self._command.duplicates |= match[0].endswith("&")
+        operator = match[1]
+        if operator in ("<<", "<<-"):
+            here, self._at = here_document(self._text, self._at, operator, self._command)
+            self._here.append(here)
+            return
+        self._blank()
+        word = self._word()
+        to = "".join([one.text for one in word if isinstance(one, Literal)])
+        if match[0].endswith("&") and to[:1] in _OF_FILE and not to.rstrip("-").isdigit() and to != "-":
+            raise UnreadableError  # `>&-x` closes a file, and goes on with x
+        self._command.duplicates |= to.startswith(_WHERE_IT_WRITES) or not to
+        if operator == "<<<":
+            self._command.reads.append(Here(word, is_quoted=True))
+        else:
+            self._command.beside.append(word)
+            self._command.reads_file |= operator == "<"
