@@ -13,6 +13,7 @@ from tests.plugin.plugin_process import Start
 from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
+BY_DRA = "nodes: [{indexes: [0], offer: mps, allocation: dra}]"
 
 
 def policies(directory: Path, **files: str) -> str:
@@ -134,8 +135,7 @@ def test_a_change_by_which_no_gpu_could_be_allocated_is_not_taken_and_what_is_sh
     with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
         plugin = start(*options_of(directory, tmp_path))
         three_held(kubelet)
-        dra = "nodes: [{indexes: [0], offer: mps, allocation: dra}]"
-        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 20\n{dra}")
+        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 20\n{BY_DRA}")
         told = plugin.logged("not taken: nodes")
         assert "all GPUs: allocation: dra needs the API server" in told["reason"]
         kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 17)  # 3 of 10, and 14 of 20: what webhooks grant by
@@ -151,8 +151,7 @@ def test_beside_a_change_that_is_not_taken_a_number_is_taken_only_where_webhooks
     with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
         start(*options_of(directory, tmp_path))
         three_held(kubelet)
-        dra = "nodes: [{indexes: [0], offer: mps, allocation: dra}]"
-        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 5\nresourceNames: {{mps: example.com/vgpu}}\n{dra}")
+        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 5\nresourceNames: {{mps: example.com/vgpu}}\n{BY_DRA}")
         wait_until(lambda: f"{NAME} is not granted by it, so GPUs here stay divided by 10" in not_taken(tmp_path))
         waited = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=2))
         assert waited.environment["GPU_SHARE_FRACTION"] == "0.2"
