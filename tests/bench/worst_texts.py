@@ -109,6 +109,15 @@ def shell_texts(size: int) -> Iterator[Worst]:
         yield f"a shell's text of {unit!a}", pod("0.2", container(command=["sh", "-c", text], env=env(1, "-gp=0")))
         hook = {"postStart": {"exec": {"command": [f"{text} XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 -gp=0"]}}}
         yield f"a hook's text of {unit!a}", pod("0.2", container(lifecycle=hook))
+    yield from _own_names(size)
+    yield from _long_ones(size)
+    yield from _of_tools(size)
+    for unit in ("a;", "`a`", "eval a;", "'a' "):
+        text = f"$A;{filled(unit, size // MOST_SHARES)}"
+        yield f"many shells' texts of {unit!a}", _alike(MOST_SHARES, command=["sh", "-c", text])
+
+
+def _own_names(size: int) -> Iterator[Worst]:
     functions = "".join(f"{one}(){{ a;}};" for one in ("read", "eval", "env", "su"))
     for first, unit in (
         ("alias env read;read(){ a;};", "exec env nice read -a A;"),
@@ -118,6 +127,9 @@ def shell_texts(size: int) -> Iterator[Worst]:
     ):
         text = f"{first}{filled(unit, min(size, 3000))}"
         yield f"own names before {unit!a}", pod("0.2", container(command=["sh", "-c", text]))
+
+
+def _long_ones(size: int) -> Iterator[Worst]:
     kept = "x" * (size // 2)
     nested = f"# for \\\n{kept} \\\n"
     for number in range(8):
@@ -137,17 +149,19 @@ def shell_texts(size: int) -> Iterator[Worst]:
         ("brackets that close nothing", ["sh", "-c", f"x ${{A[{filled(']a', size)}}}"]),
     ):
         yield name, pod("0.2", container(command=words, env=env(1)))
+
+
+def _of_tools(size: int) -> Iterator[Worst]:
     for tool in ("basename", "date", "mktemp", "printf", "seq", "stat -c %s", "sed"):
         for unit in ("1", "1-", "%d", "a/", "0."):
             text = f"x $({tool} {filled(unit, min(size, 44_000))}{'/' * (unit != 'a/')})"  # longer ones are not read
             yield f"{tool} of {unit!a}", pod("0.2", container(command=["bash", "-c", text]))
-    for unit in ("a;", "`a`", "eval a;", "'a' "):
-        text = f"$A;{filled(unit, size // MOST_SHARES)}"
-        many = [container(f"c{n}", command=["sh", "-c", text]) for n in range(MOST_SHARES)]
-        yield (
-            f"many shells' texts of {unit!a}",
-            pod(None, *many, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(MOST_SHARES)}),
-        )
+
+
+def _alike(count: int, **fields: Any) -> dict[str, Any]:
+    """Make a pod of so many containers with a share."""
+    several = [container(f"c{n}", **fields) for n in range(count)]
+    return pod(None, *several, annotations={f"container.gpu-share.dev/c{n}": "0.01" for n in range(count)})
 
 
 # Each in front of its unit, which comes again and again: the dearest of 12,000 texts that were put together by chance.
@@ -175,9 +189,8 @@ def mixed(size: int) -> Iterator[Worst]:
         yield f"a mixed text of {unit[:40]!a}", pod("0.2", container(command=["bash", "-c", text], env=env(1, "-gp=0")))
         part = first + filled(unit, min(size, 48_000) // 32)
         hook = {"postStart": {"exec": {"command": ["sh", "-c", part]}}}
-        several = [container(f"c{n}", command=["sh", "-c", part], args=["$A"], lifecycle=hook) for n in range(32)]
-        shares = {f"container.gpu-share.dev/c{n}": "0.01" for n in range(32)}
-        yield f"mixed texts of {unit[:40]!a}", pod(None, *several, annotations=shares)
+        several = _alike(32, command=["sh", "-c", part], args=["$A"], lifecycle=hook)
+        yield f"mixed texts of {unit[:40]!a}", several
 
 
 def beside_texts(size: int) -> Iterator[Worst]:
