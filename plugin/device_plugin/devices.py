@@ -49,6 +49,7 @@ class Devices:
         self._labels = Labels()
         self._parts: list[tuple[Device, ...]] = []
         self._devices: tuple[Device, ...] = ()
+        self.is_lost = False  # nobody knows on which GPU a vGPU is that is held
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
         self._guard = guard
         self.binds_late, self.several = binds_late, several
@@ -66,11 +67,6 @@ class Devices:
     def is_known(self) -> bool:
         """Whether the kubelet has said who holds what."""
         return self._occupied.is_known
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether nobody knows on which GPU a vGPU is that is held."""
-        return self._is_lost
 
     @property
     def is_blind(self) -> bool:
@@ -201,7 +197,7 @@ class Devices:
     def _make(self) -> bool:
         """Make the devices, and say whether they are others than before."""
         named = () if self.binds_late else ("", self.resource)  # whole GPUs are those that their IDs name
-        self._is_lost = self._occupied.is_lost(self.resource, self._pool.uuids, but_as=named)
+        self.is_lost = self._occupied.is_lost(self.resource, self._pool.uuids, but_as=named)
         self._count()
         healthy, listed = self._advertised()
         indexes = self._labels.known(self._pool, listed)

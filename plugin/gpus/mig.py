@@ -206,3 +206,14 @@ def _mps_clients(nvml: NvmlGpus, gpu: Gpu, of: Any, listed: ListedInstance) -> i
     if gpu.mps_clients is None or not slices or own is None:
         return gpu.mps_clients
     return min(gpu.mps_clients, gpu.mps_clients * int(own[1]) // slices)
+
+
+def placed(gpu: Gpu, one: ListedInstance, *, before: Gpu) -> Gpu:
+    """Say where an instance is now: made anew with the same profile, or with its GPU, it can have another number."""
+    if gpu.instance is None:
+        return gpu
+    after = replace(gpu.instance, gpu_instance=one.gpu_instance, compute_instance=one.compute_instance)
+    is_where_it_was = after == before.instance and gpu.minor == before.minor
+    if is_where_it_was and (after.capabilities or gpu.minor is None):
+        return gpu
+    return replace(gpu, instance=replace(after, capabilities=capabilities(gpu.minor, after)))

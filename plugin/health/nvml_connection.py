@@ -12,7 +12,7 @@ from typing import Any
 
 from plugin.gpus.discovery import driver_version, listed, not_shared
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.mig import Instances, ListedInstance, capabilities, list_instances, shareable_instances
+from plugin.gpus.mig import Instances, ListedInstance, list_instances, placed, shareable_instances
 from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, raise_if_nvml_failed
 from plugin.gpus.reading import (
     Check,
@@ -213,7 +213,7 @@ class NvmlConnection:
         for one in instances.listed:
             known = self._known.gpus.get(one.uuid)
             if known is not None and known.instance is not None and known.profile == one.profile:
-                self._known.gpus[one.uuid] = _placed(self._renewed(known, index, handle), one, before=known)
+                self._known.gpus[one.uuid] = placed(self._renewed(known, index, handle), one, before=known)
         if all(one.uuid in self._known.gpus for one in instances.listed) and instances.listed:
             if instances.problems:
                 raise NotShareableError("; ".join(instances.problems))
@@ -235,17 +235,6 @@ class NvmlConnection:
             raise_if_nvml_failed(error)
             return known
         return replace(known, index=index, minor=known.minor if minor is None else minor)
-
-
-def _placed(gpu: Gpu, one: ListedInstance, *, before: Gpu) -> Gpu:
-    """Say where an instance is now: made anew with the same profile, or with its GPU, it can have another number."""
-    if gpu.instance is None:
-        return gpu
-    after = replace(gpu.instance, gpu_instance=one.gpu_instance, compute_instance=one.compute_instance)
-    is_where_it_was = after == before.instance and gpu.minor == before.minor
-    if is_where_it_was and (after.capabilities or gpu.minor is None):
-        return gpu
-    return replace(gpu, instance=replace(after, capabilities=capabilities(gpu.minor, after)))
 
 
 def _unreached(error: Exception) -> Look:

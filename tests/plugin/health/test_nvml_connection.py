@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from plugin.gpus import mig
-from plugin.health import nvml_connection
 from plugin.health.nvml_connection import KnownGpus, NvmlConnection
 from plugin.health.nvml_events import Told
 from plugin.health.reports import Event
@@ -247,7 +246,6 @@ def test_why_the_instances_of_a_gpu_in_mig_mode_cannot_be_listed_is_said() -> No
 
 
 def test_a_gpu_that_is_renumbered_hands_over_the_nodes_of_its_new_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvml_connection, "capabilities", lambda minor, _placed: (100 * minor + 1, 100 * minor + 2))
     monkeypatch.setattr(mig, "capabilities", lambda minor, _placed, **_: (100 * minor + 1, 100 * minor + 2))
     known = cut(nvmlDeviceGetMinorNumber=lambda _handle: 1)
     assert [gpu.instance and gpu.instance.capabilities for gpu in known.probe().gpus] == [(101, 102)]
