@@ -10,6 +10,7 @@ from plugin.grid_checks import dividing, lost_at_a_start
 from plugin.health.inventory import GpuInventory
 from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
 from plugin.shared_node import SharedNode
+from plugin.shares.cdi_directory import why_unwritable
 from policies.cluster import Cluster
 
 
@@ -19,8 +20,12 @@ def cluster_changes(
     """Follow the file while GPUs are shared."""
 
     def lost_by(newest: Cluster) -> str:
-        no_dra = why_no_dra(newest, places, environment=os.environ)
-        return no_dra or lost_at_a_start(inventory.present, *node.would_be(newest))
+        needs_cdi = "cdi" in newest.handover or asks_for_dra(newest, places)
+        return (
+            why_no_dra(newest, places, environment=os.environ)
+            or (why_unwritable(node.handover.cdi_dir) if needs_cdi else "")
+            or lost_at_a_start(inventory.present, *node.would_be(newest))
+        )
 
     def stays_by(newest: Cluster) -> str:
         now, wanted = node.division.vgpus_per_gpu, newest.vgpus_per_gpu

@@ -144,6 +144,27 @@ def test_a_change_by_which_no_gpu_could_be_allocated_is_not_taken_and_what_is_sh
         assert plugin.process.poll() is None
 
 
+def test_cdi_is_not_taken_where_a_start_could_write_no_specification_and_is_once_it_can(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    in_the_way = tmp_path / "run"
+    in_the_way.touch()
+    policies(tmp_path / "policies", _cluster="handover: [envvar]")
+    options = ("--simulate", "1xL4", "--policies", str(tmp_path / "policies"), "--cdi-dir", str(in_the_way / "cdi"))
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start(*options)
+        kubelet.wait_for(NAME)
+        policies(tmp_path / "policies", _cluster="handover: [cdi]")
+        why = f"handover envvar -> cdi: a start would not share all GPUs: --cdi-dir {in_the_way}/cdi: "
+        wait_until(lambda: not_taken(tmp_path).startswith(why))
+        assert kubelet.allocatable(NAME) == 10
+        in_the_way.unlink()
+        assert plugin.ends()[0] == 0
+        start(*options)
+        kubelet.wait_for(NAME)
+        assert (in_the_way / "cdi").is_dir()
+
+
 def test_beside_a_change_that_is_not_taken_a_number_is_taken_only_where_webhooks_grant_by_it(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
