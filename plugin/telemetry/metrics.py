@@ -126,6 +126,12 @@ TENANTS_KNOWN: Final = Metric(
     source=_KUBELET,
     labels=_NODE,
 )
+POLICY_TAKEN: Final = Metric(
+    name="gpu_share_cluster_policy_taken",
+    meaning="Whether a node takes `_cluster.yaml` as it is now: 1, or 0 while some of it is `not taken`.",
+    source="`gpu-share plugin`",
+    labels=_NODE,
+)
 BUILD: Final = Metric(
     name="gpu_share_build_info",
     meaning="1, with the version of gpu-share.",
@@ -135,7 +141,7 @@ BUILD: Final = Metric(
 
 PLUGIN_METRICS: Final = (
     *(INFO, HEALTHY, FAULT, DAEMON_READY, MEMORY, VGPUS, GRANTED, FREE, HIDDEN, LARGEST),
-    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, AGE, BUILD),
+    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, POLICY_TAKEN, AGE, BUILD),
 )
 MPS_METRICS: Final = (MEMORY_USED, SM_USED, PROCESSES, AGE, BUILD)
 
@@ -147,6 +153,7 @@ def plugin_samples(state: NodeState) -> Iterator[Sample]:
     age_seconds = state.ages.health
     if age_seconds is None or age_seconds > FRESH_SECONDS:  # whatever it was, it may be otherwise by now
         return
+    yield Sample(POLICY_TAKEN, (state.node,), float(not state.not_taken))
     for gpu in state.gpus:
         yield from _of_gpu(gpu, (state.node, str(gpu.index), gpu.uuid))
 

@@ -97,6 +97,29 @@ def test_a_node_tells_its_gpus_and_tenants_as_metrics_and_as_one_document(
         assert plugin.ends(by=signal.SIGTERM)[0] == 0
 
 
+def test_a_node_that_does_not_take_the_clusters_policy_tells_so_until_it_does(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "_cluster.yaml").write_text("vgpusPerGpu: 10\n")
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--simulate", "1xH200", "--node-name", "worker-1", "--policies", str(policies), *BINDS)
+        metrics = address(plugin, "metrics")
+        kubelet.wait_for(NAME)
+
+        def taken() -> list[tuple[dict[str, str], float]]:
+            return samples(metrics)["gpu_share_cluster_policy_taken"]
+
+        assert taken() == [({"node": "worker-1"}, 1)]
+        # No API server can be asked here, so nothing can be allocated by DRA.
+        by_dra = "nodes: [{indexes: [0], offer: mps, allocation: dra}]\n"
+        (policies / "_cluster.yaml").write_text(by_dra)
+        wait_until(lambda: taken() == [({"node": "worker-1"}, 0)])
+        (policies / "_cluster.yaml").write_text("vgpusPerGpu: 20\n")
+        wait_until(lambda: taken() == [({"node": "worker-1"}, 1)])
+
+
 @pytest.mark.parametrize("path", ["/state", "/state?pod=", "/state?pod=other", f"/state?x=1&pod={UID}", "/state?%00"])
 def test_the_state_is_told_to_those_alone_who_know_the_pod(start: Start, path: str) -> None:
     plugin = start("--simulate", "1xH200", "--pod-uid", UID, *BINDS)
