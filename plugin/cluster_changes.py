@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from plugin.allocators import Allocators, DraPlaces, asks_for_dra
 from plugin.errors import DraError
@@ -10,49 +10,69 @@ from plugin.grid_checks import dividing, lost_at_a_start
 from plugin.health.inventory import GpuInventory
 from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
 from plugin.shared_node import SharedNode
-from plugin.shares.cdi_directory import why_unwritable
 from policies.cluster import Cluster
+from policies.contract import Handover
 
 
-def cluster_changes(
-    node: SharedNode, places: DraPlaces, allocators: Allocators, inventory: GpuInventory
-) -> ClusterChanges:
-    """Follow the file while GPUs are shared."""
+class _SharingNode:
+    """The plugin while it shares GPUs: what it can do by another `_cluster.yaml`, and what that would cost."""
 
-    def lost_by(newest: Cluster) -> str:
-        needs_cdi = "cdi" in newest.handover or asks_for_dra(newest, places)
-        return (
-            why_no_dra(newest, places, environment=os.environ)
-            or (why_unwritable(node.handover.cdi_dir) if needs_cdi else "")
-            or lost_at_a_start(inventory.present, *node.would_be(newest))
+    def __init__(self, node: SharedNode, places: DraPlaces, allocators: Allocators, inventory: GpuInventory) -> None:
+        self._node = node
+        self._places = places
+        self._allocators = allocators
+        self._inventory = inventory
+        self.divide_by = dividing(
+            node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.present
         )
 
-    def stays_by(newest: Cluster) -> str:
-        now, wanted = node.division.vgpus_per_gpu, newest.vgpus_per_gpu
+    @property
+    def vgpus_per_gpu(self) -> int:
+        return self._node.division.vgpus_per_gpu
+
+    @property
+    def handover(self) -> Collection[Handover]:
+        return self._node.handover.ways
+
+    def hand_over_by(self, ways: Collection[Handover]) -> None:
+        self._node.resources.hand_over_by(ways)
+
+    def lost_by(self, newest: Cluster) -> str:
+        no_dra = why_no_dra(newest, self._places, environment=os.environ)
+        return no_dra or lost_at_a_start(self._inventory.present, *self._node.would_be(newest))
+
+    def stays_by(self, newest: Cluster) -> str:
+        division, by_plugin = self._node.division, self._allocators.by_plugin
+        now, wanted = division.vgpus_per_gpu, newest.vgpus_per_gpu
         resources = {
-            node.division.resource_of(one)
-            for one in inventory.present
-            if allocators.by_plugin(one.gpu) and node.division.follows(one.strategy, node.division.device(one.gpu))
+            division.resource_of(one)
+            for one in self._inventory.present
+            if by_plugin(one.gpu) and division.follows(one.strategy, division.device(one.gpu))
         }
         others = ", ".join(sorted(one for one in resources if newest.parts_named_by(one) != wanted))
         if now == wanted or not others:
             return ""
         return f"vgpusPerGpu {now} -> {wanted}: {others} is not granted by it, so GPUs here stay divided by {now}"
 
+    def go_on_beside(self, newest: Cluster) -> None:
+        self._node.resources.go_on_beside(newest)
+
+    def restart(self) -> None:
+        end_for_a_restart()
+
+
+def cluster_changes(
+    node: SharedNode, places: DraPlaces, allocators: Allocators, inventory: GpuInventory
+) -> ClusterChanges:
+    """Follow the file while GPUs are shared."""
     return ClusterChanges(
-        node.settings.policies,
-        _restart_needed(node),
-        divided_by=lambda: node.division.vgpus_per_gpu,
-        divide_by=dividing(node.resources.divide_by, node.division, allocators.by_nodes, lambda: inventory.present),
-        restart=end_for_a_restart,
-        lost_by=lost_by,
-        stays_by=stays_by,
+        node.settings.policies, _restart_needed(node), _SharingNode(node, places, allocators, inventory)
     )
 
 
 def changes_since_start(node: SharedNode) -> StartChanges:
     """Follow the file while there are no GPUs yet."""
-    return StartChanges(node.settings.policies, _restart_needed(node), vgpus_per_gpu=node.cluster.vgpus_per_gpu)
+    return StartChanges(node.settings.policies, _restart_needed(node), node.cluster)
 
 
 def end_for_a_restart() -> None:

@@ -203,6 +203,7 @@ def _reconciler(
         pending=cluster_changes(node, _dra_places(settings), allocators, inventory).look,
         fit_guard=resources.fit_guard,
         unwritten=lambda one: node.held.unwritten if allocators.by_plugin(one.gpu) else "",
+        unsafe=lambda one: resources.unsafe if allocators.by_plugin(one.gpu) else "",
         misfit=lambda one: resources.misfit(one) if allocators.by_plugin(one.gpu) else "",
         left_claimed=left_to_nobody(held, driver),
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),

@@ -1,16 +1,19 @@
 """
 What of `_cluster.yaml` has changed since this process read it.
 
-A part on a node takes up another number of vGPUs while it runs, and all else when it starts.
+A plugin takes up another number of vGPUs, and other ways of handing GPUs over, while it runs, and all else when it
+starts.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from plugin.errors import PluginError
 from plugin.health.state import Pending
 from policies.cluster import Cluster
+from policies.contract import Handover
 from policies.errors import PolicyError
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import ClusterFile
@@ -24,7 +27,7 @@ class RestartNeeded:
     """Compares the `_cluster.yaml` of now with the one this process *runs* with, and logs each change once."""
 
     def __init__(self, runs: Cluster, *, node_name: str, hands_over: bool = False) -> None:
-        """*hands_over*: this process hands GPUs to containers, so how it does counts too."""
+        """*hands_over*: this process hands GPUs to containers, so into how many parts counts too."""
         self._runs = runs
         self._node_name = node_name
         self._hands_over = hands_over
@@ -37,8 +40,6 @@ class RestartNeeded:
             changes += ("vgpusPerInstance",)
         if self._nodes(newest) != self._nodes(self._runs):
             changes += ("nodes",)
-        if self._hands_over and set(newest.handover) != set(self._runs.handover):
-            changes += (f"handover {','.join(self._runs.handover)} -> {','.join(newest.handover)}",)
         if changes and changes != self.changes:
             _log.warning("restart needed", extra={"file": CLUSTER_FILE, "changed": changes})
         elif self.changes and not changes:
@@ -76,34 +77,47 @@ class _FollowedFile:
         return self._newest
 
 
+class Followed(Protocol):
+    """What a process does by `_cluster.yaml` while it runs."""
+
+    @property
+    def vgpus_per_gpu(self) -> int:
+        """Into how many vGPUs GPUs are divided."""
+
+    @property
+    def handover(self) -> Collection[Handover]:
+        """By which ways GPUs are handed over."""
+
+    def divide_by(self, vgpus_per_gpu: int) -> None:
+        """Divide them by another number; raises PluginError where that cannot be now."""
+
+    def hand_over_by(self, ways: Collection[Handover]) -> None:
+        """Hand them over by other ways; raises PluginError where that cannot be now."""
+
+    def lost_by(self, newest: Cluster) -> str:
+        """Say why GPUs would not be shared any more after a start with this one; empty if all would be."""
+
+    def stays_by(self, newest: Cluster) -> str:
+        """Say why the number has to stay what it is beside what is not taken; empty if it need not."""
+
+    def go_on_beside(self, newest: Cluster) -> None:
+        """Take up what webhooks go by, now that all of it was taken that can be."""
+
+    def restart(self) -> None:
+        """End, to be started again."""
+
+
 class ClusterChanges:
     """
     The same for a process that reads nothing else of the directory; a look costs one question to the kernel.
 
-    *divided_by* says into how many vGPUs GPUs are divided, and *divide_by* has them divided by another number, and
-    raises PluginError where that cannot be now. *restart* is called where only a restart takes up what has changed,
-    unless GPUs would not be shared any more, as *lost_by* says with the reason; then *stays_by* says why the number has
-    to stay as well.
+    It restarts where only a start takes up what has changed, unless GPUs would not be shared any more.
     """
 
-    def __init__(  # noqa: PLR0913 - what it asks, and what it has done
-        self,
-        policies: Path,
-        needed: RestartNeeded,
-        *,
-        divided_by: Callable[[], int],
-        divide_by: Callable[[int], None],
-        restart: Callable[[], None],
-        lost_by: Callable[[Cluster], str] = lambda _: "",
-        stays_by: Callable[[Cluster], str] = lambda _: "",
-    ) -> None:
+    def __init__(self, policies: Path, needed: RestartNeeded, followed: Followed) -> None:
         self._file = _FollowedFile(policies, needed)
         self._needed = needed
-        self._divided_by = divided_by
-        self._divide_by = divide_by
-        self._restart = restart
-        self._lost_by = lost_by
-        self._stays_by = stays_by
+        self._followed = followed
         self._warn = WarnOnce(_log)
 
     def look(self) -> Pending:
@@ -111,28 +125,46 @@ class ClusterChanges:
         newest = self._file.newest()
         if newest is None:
             return Pending()
+        not_handed_over = self._handed_over(newest.handover)
+        pending = self._pending(newest, not_handed_over)
+        self._followed.go_on_beside(newest)
+        return pending._replace(not_taken="; ".join(filter(None, (pending.not_taken, not_handed_over))))
+
+    def _pending(self, newest: Cluster, not_handed_over: str) -> Pending:
         number = newest.vgpus_per_gpu
         if not (changes := self._needed.changes):
             return Pending(not_taken=self._divided(number))
-        if why := self._lost_by(newest):
+        if why := "handover cannot be taken" if not_handed_over else self._followed.lost_by(newest):
             change, why = ", ".join(changes), f"a start would not share all GPUs: {why}"
             self._warn(f"not taken: {change}", why)
             # Webhooks grant by the new number, whatever becomes of the rest, if they grant what is advertised here.
-            of_number = self._stays_by(newest) or self._divided(number)
+            of_number = self._followed.stays_by(newest) or self._divided(number)
             return Pending(not_taken="; ".join(filter(None, (of_number, f"{change}: {why}"))))
-        self._restart()
+        self._followed.restart()
         return Pending(needs_restart=changes)
 
     def _divided(self, wanted: int) -> str:
-        if wanted == (now := self._divided_by()):
+        if wanted == (now := self._followed.vgpus_per_gpu):
             return ""
         change = f"vgpusPerGpu {now} -> {wanted}"
         try:
-            self._divide_by(wanted)
+            self._followed.divide_by(wanted)
         except PluginError as error:
             self._warn(f"not taken yet: {change}", str(error))
             return f"{change}: {error}"
         _log.info("what is free is divided anew", extra={"file": CLUSTER_FILE, "changed": change})
+        return ""
+
+    def _handed_over(self, wanted: Collection[Handover]) -> str:
+        if {*wanted} == {*(now := self._followed.handover)}:
+            return ""
+        change = f"handover {','.join(sorted(now))} -> {','.join(sorted(wanted))}"
+        try:
+            self._followed.hand_over_by(wanted)
+        except PluginError as error:
+            self._warn(f"not taken yet: {change}", str(error))
+            return f"{change}: {error}"
+        _log.info("new containers get their GPU by other ways", extra={"file": CLUSTER_FILE, "changed": change})
         return ""
 
 
@@ -143,15 +175,19 @@ class StartChanges:
     For a process that waits for GPUs: it has nothing to lose by a restart.
     """
 
-    def __init__(self, policies: Path, needed: RestartNeeded, *, vgpus_per_gpu: int) -> None:
+    def __init__(self, policies: Path, needed: RestartNeeded, runs: Cluster) -> None:
         self._file = _FollowedFile(policies, needed)
         self._needed = needed
-        self._vgpus_per_gpu = vgpus_per_gpu
+        self._runs = _followed(runs)
 
     def look(self) -> bool:
         """Say whether it does; a file that is broken says nothing."""
         newest = self._file.newest()
-        return newest is not None and (bool(self._needed.changes) or newest.vgpus_per_gpu != self._vgpus_per_gpu)
+        return newest is not None and (bool(self._needed.changes) or _followed(newest) != self._runs)
+
+
+def _followed(cluster: Cluster) -> object:
+    return cluster.vgpus_per_gpu, frozenset(cluster.handover)
 
 
 def _changes(runs: Cluster, newest: Cluster) -> Iterator[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from plugin.allocators import allocations
 from plugin.device_plugin.held import HeldVgpus, held_vgpus
-from plugin.device_plugin.resources import Resources, Servers
+from plugin.device_plugin.resources import Resources
+from plugin.device_plugin.servers import Servers
 from plugin.errors import SocketError
 from plugin.gpu_source import GpuSource, gpu_source
 from plugin.gpus.gpu import Gpu

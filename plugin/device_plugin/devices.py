@@ -33,12 +33,12 @@ class Devices:
         faults: Mapping[str, str] | None = None,
         guard: FitGuard | None = None,
         binds_late: bool = True,
-        several: bool = True,
+        only_one: str = "",
     ) -> None:
         """
         Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start.
 
-        Without *binds_late* a vGPU is on the GPU that its ID names; without *several* no container holds two GPUs.
+        Without *binds_late* a vGPU is on the GPU that its ID names. *only_one* says why no container holds two GPUs.
         """
         self.resource = resource
         self._changed = Condition()
@@ -52,7 +52,7 @@ class Devices:
         self.is_lost = False  # nobody knows on which GPU a vGPU is that is held
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
         self._guard = guard
-        self.binds_late, self.several = binds_late, several
+        self.binds_late, self.only_one = binds_late, only_one
         self.alignment = Alignment()
         self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
         self._watches: WeakSet[Subscription] = WeakSet()

@@ -33,6 +33,8 @@ def place(
     check_ids(ids, devices.pool)
     _check_resource(ids, devices.resource, held)
     allocation = _bound(ids, devices, policy, left) if devices.binds_late else allocate(ids, devices.pool)
+    if devices.only_one and len(allocation.gpus) > 1:
+        raise _too_large(len(ids), devices.only_one)
     per_gpu = allocation.vgpus_per_gpu
     for gpu in allocation.gpus:
         # The kubelet may have chosen them before it heard of it: a container without limits is worse than none.
@@ -60,7 +62,7 @@ def is_askable(vgpus: int, vgpus_per_gpu: int) -> bool:
 def can_be_had(vgpus: int, devices: Devices) -> bool:
     """Whether a container can have so many of *devices*, if nobody else holds any."""
     per_gpu = devices.pool.vgpus_per_gpu
-    return is_askable(vgpus, per_gpu) and (devices.several or vgpus <= per_gpu)
+    return is_askable(vgpus, per_gpu) and (not devices.only_one or vgpus <= per_gpu)
 
 
 def _check_resource(ids: Sequence[str], resource: str, held: Mapping[str, Holder]) -> None:
@@ -83,7 +85,7 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
                 f"the vGPUs of a pod must be of one number, its init container got some of {pool.vgpus_per_gpu}, and "
                 f"{len(ids)} can only be of another: vgpusPerGpu has changed meanwhile, so create the pod anew"
             )
-    theirs, several = frozenset(holder.gpu for holder in reused), devices.several
+    theirs, several = frozenset(holder.gpu for holder in reused), not devices.only_one
     choices = devices.alignment.candidates(ids, pool)
     for candidates, included in _places(theirs, pool, choices):
         healthy = [gpu for gpu in candidates if not devices.fault(gpu.uuid)]
@@ -95,9 +97,12 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
     if all(unhealthy):
         raise NoRoomError(unhealthy[0])
     if not can_be_had(len(ids), devices):
-        why = "several can only be whole" if several else "a process reaches one GPU through MPS"
-        raise NoRoomError(f"{len(ids)} vGPUs are more than a GPU of this node has, and {why}")
+        raise _too_large(len(ids), devices.only_one or "several can only be whole")
     raise NoRoomError(f"{len(ids)} vGPUs must lie on one GPU{', or be whole GPUs' * several}")
+
+
+def _too_large(size: int, why: str) -> NoRoomError:
+    return NoRoomError(f"{size} vGPUs are more than a GPU of this node has, and {why}")
 
 
 def _places(

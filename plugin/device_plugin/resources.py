@@ -1,20 +1,18 @@
-"""The extended resources of this node, each from its first GPU on, and the servers that advertise them."""
+"""The extended resources of this node, each from its first GPU on."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
-from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.errors import HandoverError, HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
-from plugin.lifecycle import Threads
-from plugin.shares.cdi import grids_of
+from plugin.shares.cdi import Grid, grids_of
 from plugin.shares.division import Division
 from plugin.shares.handover import HandoverSettings, delivery, look_for_devices
 from plugin.shares.offer import Offer
@@ -22,10 +20,12 @@ from plugin.shares.preference import AllocationPolicy
 from plugin.shares.specifications import Specifications
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
-from policies.contract import DEVICE_PLUGIN, MPS, TIME_SLICING, WHOLE, SharingStrategy
+from policies.contract import DEVICE_PLUGIN, MPS, TIME_SLICING, WHOLE, Handover, SharingStrategy
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
+
+_BY_MPS = "a process reaches one GPU through MPS"
 
 
 class Resources:
@@ -52,6 +52,8 @@ class Resources:
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
         self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
         self._specifications = Specifications(handover, self._held.grids)
+        self._seen: tuple[Sequence[Gpu], str] = ((), "")  # all GPUs, and the version of the driver
+        self._is_unsafe = False
         self._faults: Mapping[str, str] = {}
         self._warn = WarnOnce(_log)
 
@@ -96,7 +98,8 @@ class Resources:
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
         self._specifications.see({one.gpu.uuid: (one.gpu, sharing_of(one.strategy, self._cluster)) for one in gpus})
-        return look_for_devices(self._handover, [one.gpu for one in gpus], driver=driver)
+        self._seen = [one.gpu for one in gpus], driver
+        return look_for_devices(self._handover, self._seen[0], driver=driver)
 
     def restore(self) -> None:
         """
@@ -163,6 +166,44 @@ class Resources:
             except HandoverError as error:  # what containers need is there, and what none does is left behind
                 self._warn("CDI devices of the number before stay until they can be removed", str(error))
 
+    def hand_over_by(self, ways: Collection[Handover]) -> None:
+        """
+        Hand GPUs over by other ways from now on.
+
+        Raises:
+            HandoverError: If that cannot be; they stay what they were.
+        """
+        wanted, before = frozenset(ways), self._handover.ways
+        if "cdi" in wanted - before:
+            gpus, driver = self._seen
+            self._handover.nvidia.look(gpus, driver=driver)
+            self._specifications.begin(
+                {one.name: self._grids(key[0], one.devices.pool) for key, one in self._resources.items()}
+            )
+        self._handover.ways = wanted
+        if "cdi" in before - wanted:
+            self._specifications.end()
+
+    def go_on_beside(self, newest: Cluster) -> None:
+        """
+        Take up by what webhooks grant, where that is something else than what is allocated by here.
+
+        What is one GPU to them may be two here, so no container gets two then. And where they count on it that limits
+        override what pods set, and those of here do not, nobody gets anything.
+        """
+        self._is_unsafe = newest.overrides_pods and self._handover.ways != {*newest.handover}
+        for (strategy, _), resource in self._resources.items():
+            granted_by, per_gpu = newest.parts_named_by(resource.name), resource.devices.pool.vgpus_per_gpu
+            if strategy != MPS:
+                differs = granted_by not in (None, per_gpu)
+                resource.devices.only_one = f"pods are granted some of {granted_by} by now" if differs else ""
+
+    @property
+    def unsafe(self) -> str:
+        """Say that pods could lift their limits; empty if they cannot."""
+        ways = ",".join(sorted(self._handover.ways))
+        return f"webhooks admit pods by handover: [cdi], and this node still hands over by {ways}" * self._is_unsafe
+
     def _made(self, strategy: SharingStrategy, device: str, gpus: tuple[Gpu, ...]) -> Resource:
         name = self._cluster.resource(strategy, device)
         pool = Pool(gpus=gpus, vgpus_per_gpu=self._division.parts_of_resource(strategy, device))
@@ -172,7 +213,7 @@ class Resources:
             faults=self._faults,
             guard=self._guard(strategy),
             binds_late=strategy != WHOLE,
-            several=strategy != MPS,
+            only_one=_BY_MPS if strategy == MPS else "",
         )
         self._prepare(name, strategy, pool)
         self._held.follow(devices, are_divided=self._division.follows(strategy, device))
@@ -181,7 +222,7 @@ class Resources:
             devices=devices,
             sharing=sharing_of(strategy, self._cluster),
             allocation_policy=self._allocation_policy,
-            delivery=delivery(self._handover, name),
+            delivery=partial(delivery, self._handover, name),
             held=self._held,
         )
 
@@ -192,8 +233,11 @@ class Resources:
         return FitGuard(self._allocation_policy, several=strategy == TIME_SLICING)
 
     def _prepare(self, name: str, strategy: SharingStrategy, *pools: Pool) -> None:
+        self._specifications.advertise(name, self._grids(strategy, *pools))
+
+    def _grids(self, strategy: SharingStrategy, *pools: Pool) -> list[Grid]:
         sharing = sharing_of(strategy, self._cluster)
-        self._specifications.advertise(name, [grid for pool in pools for grid in grids_of(pool, sharing)])
+        return [grid for pool in pools for grid in grids_of(pool, sharing)]
 
 
 def _unknown(guarded: Sequence[Devices]) -> str:
@@ -203,34 +247,3 @@ def _unknown(guarded: Sequence[Devices]) -> str:
     if any(one.is_lost for one in guarded):
         return "a checkpoint was lost, and with it on which GPUs containers are: nothing is free until they have ended"
     return ""
-
-
-class Servers:
-    """The servers in *kubelet_dir*, a thread each: those added before `start` wait for it."""
-
-    def __init__(self, kubelet_dir: Path, threads: Threads) -> None:
-        self._kubelet_dir = kubelet_dir
-        self._threads = threads
-        self._waiting: list[ResourceServer] | None = []
-
-    def add(self, resource: Resource) -> None:
-        """
-        Advertise one more resource to the kubelet.
-
-        Raises:
-            SocketError: If the path of its socket would be too long.
-        """
-        server = ResourceServer(resource, self._kubelet_dir)
-        if self._waiting is None:
-            self._serve(server)
-        else:
-            self._waiting.append(server)
-
-    def start(self) -> None:
-        """Serve, from now on all that is added at once."""
-        waiting, self._waiting = self._waiting or [], None
-        for server in waiting:
-            self._serve(server)
-
-    def _serve(self, server: ResourceServer) -> None:
-        self._threads.start("kubelet", server.run, stop=server.stop)

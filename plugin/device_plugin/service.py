@@ -35,7 +35,7 @@ class Resource:
     devices: Devices
     sharing: Sharing
     allocation_policy: AllocationPolicy
-    delivery: Delivery = BY_VARIABLE
+    delivery: Callable[[], Delivery] = lambda: BY_VARIABLE  # how containers get their GPU from now on
     held: HeldVgpus = field(default_factory=HeldVgpus)  # on this node
 
 
@@ -149,20 +149,19 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
     def _allocated(self, request: api_pb2.AllocateRequest) -> api_pb2.AllocateResponse:
         resource = self._resource
         containers = request.container_requests
-        allocations = [self._allocation(one.devices_ids) for one in containers]
+        delivery = resource.delivery()
+        allocations = [self._allocation(one.devices_ids, by_cdi=bool(delivery.cdi_kind)) for one in containers]
         resource.devices.wait_until_told(within_seconds=TOLD_SECONDS)  # before the kubelet starts another one
-        answers = [answer(allocation, self._resource.sharing, self._resource.delivery) for allocation in allocations]
+        answers = [answer(allocation, resource.sharing, delivery) for allocation in allocations]
         for allocation in allocations:
-            _log.info("vGPUs allocated", extra=_fields(self._resource.name, allocation))
+            _log.info("vGPUs allocated", extra=_fields(resource.name, allocation))
         messages = [_container_message(one, for_) for one, for_ in zip(answers, allocations, strict=True)]
         return api_pb2.AllocateResponse(container_responses=messages)
 
-    def _allocation(self, ids: Sequence[str]) -> Allocation:
+    def _allocation(self, ids: Sequence[str], *, by_cdi: bool) -> Allocation:
         resource = self._resource
         try:
-            return resource.held.allocate(
-                ids, resource.devices, resource.allocation_policy, by_cdi=bool(resource.delivery.cdi_kind)
-            )
+            return resource.held.allocate(ids, resource.devices, resource.allocation_policy, by_cdi=by_cdi)
         except NoRoomError as error:
             waits = resource.devices.is_guarded or not can_be_had(len(ids), resource.devices)
             why = self._rejections.reject(len(ids)) if waits else self._rejections.why(len(ids))

@@ -59,6 +59,7 @@ class ReconcilerContext:
     pending: Callable[[], Pending] = Pending  # what of _cluster.yaml has changed and is not taken up
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
     unwritten: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot be written who holds what of a GPU
+    unsafe: Callable[[SharedGpu], str] = lambda _: ""  # why pods could lift the limits of their shares of it
     misfit: Callable[[SharedGpu], str] = lambda _: ""  # why it cannot have as many vGPUs as it is to have
     left_claimed: Callable[[], Collection[str]] = tuple  # GPUs, by UUID, of which nobody takes claims back
     restores: Sequence[Callable[[], None]] = ()  # each makes again what somebody has removed; raises PluginError
@@ -118,9 +119,11 @@ class Reconciler:
             self._inventory.take(report, at)
         self._inventory.expect_nvml(at)
         self._recover(at)
+        pending = self._context.pending()  # first: what is taken up of the file decides on what follows
         shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
         self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
         self._inventory.set_reported_faults("held", self._context.unwritten, at)
+        self._inventory.set_reported_faults("handover", self._context.unsafe, at)
         self._inventory.set_reported_faults("division", self._context.misfit, at)
         self._inventory.judge_modes(at)
         left = self._context.left_claimed()
@@ -131,7 +134,7 @@ class Reconciler:
         finally:
             self._log_changes()
             self._log_application_faults(at)
-            self._write(at)
+            self._write(at, pending)
 
     def _recover(self, at: Moment) -> None:
         request = self._context.recovery_request()
@@ -204,9 +207,9 @@ class Reconciler:
         except TenantsError as error:
             return (), {"tenants_unknown": str(error)}
 
-    def _write(self, at: Moment) -> None:
+    def _write(self, at: Moment, pending: Pending) -> None:
         """Publish what changed, and now and then that we live."""
-        before, pending = self._written, self._context.pending()
+        before = self._written
         health = NodeHealth(
             boot_id=self._context.boot_id,
             heartbeat_seconds=before.heartbeat_seconds if before else at.seconds,

@@ -17,7 +17,9 @@ PROGRAM = "plugin"  # as its lock is named
 HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
 FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
 
-Source = Literal["xid", "recovery", "lost", "gone", "mig", "nvml", "mps", "held", "claims", "division", "mode"]
+Source = Literal[
+    "xid", "recovery", "lost", "gone", "mig", "nvml", "mps", "held", "handover", "claims", "division", "mode"
+]
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """The directory in which a container runtime looks for CDI specifications: ours come and go, no others are touched."""
 
 import logging
-import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -78,14 +77,6 @@ def remove_stale(directory: Path, resources: Collection[str]) -> None:
                 _log.info("CDI specification removed", extra={"file": str(path)})
 
 
-def why_unwritable(directory: Path) -> str:
-    """Say why no specification could be put into *directory*, which need not be there; empty if one could."""
-    nearest = next(path for path in (directory, *directory.parents) if path.exists())
-    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        return ""
-    return _unwritable(directory, f"{nearest} is {'not writable' if nearest.is_dir() else 'no directory'}")
-
-
 def file_name(resource: str) -> str:
     """Name the file of a resource's specification; never the same one for two resources."""
     return f"gpu-share_{kind(resource).replace('/', '_')}.json"
@@ -105,12 +96,6 @@ def _failures_named(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise HandoverError(
-            f"{_unwritable(directory, error.strerror or str(error))}, or leave cdi out of handover in _cluster.yaml"
+            f"--cdi-dir {directory}: CDI specifications cannot be written there: {error.strerror or error}: "
+            "give the plugin this directory of the host, writable, or leave cdi out of handover in _cluster.yaml"
         ) from error
-
-
-def _unwritable(directory: Path, why: str) -> str:
-    return (
-        f"--cdi-dir {directory}: CDI specifications cannot be written there: {why}: give the plugin this directory of "
-        "the host, writable"
-    )

@@ -37,9 +37,9 @@ _OPTIONAL = ("nvidia-uvm-tools", "nvidia-modeset")  # profilers and graphics; no
 _EXPANDABLE = (SHARE_FRACTION, SHARE_MEMORY_MIB)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class HandoverSettings:
-    """How the administrator wants GPUs handed over on this node."""
+    """How the administrator wants GPUs handed over on this node; *ways* can be others from one moment to the next."""
 
     ways: frozenset[Handover]
     cdi_dir: Path  # directory of CDI specifications
@@ -81,7 +81,7 @@ class Answer:
 
 def delivery(settings: HandoverSettings, resource: str, *, dev: Path = _DEV) -> Delivery:
     """
-    Say how containers of *resource* get their GPU; the answer stays the same.
+    Say how containers of *resource* get their GPU now.
 
     By `cdi` they need a specification too: see `specifications`. *dev* is where this process sees the host's /dev.
     """

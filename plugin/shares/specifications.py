@@ -54,7 +54,7 @@ class Specifications:
 
     def __init__(self, settings: HandoverSettings, held: Callable[[], HeldGrids] = HeldGrids) -> None:
         self._directory = settings.cdi_dir
-        self._is_way = "cdi" in settings.ways
+        self._is_way = "cdi" in settings.ways  # a moment earlier than there, when it becomes one
         self._held = held
         self._gpus: Mapping[str, tuple[Gpu, Sharing]] = {}
         self._advertised: dict[str, tuple[Grid, ...]] = {}
@@ -65,6 +65,26 @@ class Specifications:
     def see(self, gpus: Mapping[str, tuple[Gpu, Sharing]]) -> None:
         """Take up which GPUs there are, by UUID, and how each is shared: also those that nobody is given vGPUs of."""
         self._gpus = gpus
+
+    def begin(self, advertised: Mapping[str, Sequence[Grid]]) -> None:
+        """
+        Have ready what containers are going to need of all that is *advertised*, by resource: `cdi` becomes a way.
+
+        Raises:
+            HandoverError: If that cannot be; it does not become one.
+        """
+        self._is_way = True
+        try:
+            for resource, grids in advertised.items():
+                self.advertise(resource, grids)
+        except HandoverError:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Keep what containers hold, and no more: `cdi` is no way any longer."""
+        self._is_way = False
+        self._advertised.clear()
 
     def advertise(self, resource: str, grids: Sequence[Grid]) -> None:
         """

@@ -47,7 +47,7 @@ def pod_without_a_grant() -> str:
 
 def fragmented_pod() -> str:
     pool = Pool(gpus=simulated_gpus("2xH200"), vgpus_per_gpu=10)
-    devices, held = Devices(pool, several=False), HeldVgpus()
+    devices, held = Devices(pool, only_one="a process reaches one GPU through MPS"), HeldVgpus()
     held.follow(devices, are_divided=True)
     held.refresh()
     resource = Resource(

@@ -4,15 +4,20 @@ import os
 from pathlib import Path
 from signal import SIGTERM
 
+import pytest
+
 from plugin.health.state import read_node_health
 from plugin.pod_resources.occupancy import read_occupancy
-from plugin.simulated.device_manager import Received, Request
+from plugin.simulated.device_manager import Received, Request, UnexpectedAdmissionError
+from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.state_files import boot_id
 from tests.plugin.plugin_process import Start
 from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
+SPECIFICATION = "gpu-share_gpu-share.dev_vgpu.json"
+FIRST = simulated_gpus("1xL4")[0].uuid
 BY_DRA = "nodes: [{indexes: [0], offer: mps, allocation: dra}]"
 
 
@@ -144,7 +149,28 @@ def test_a_change_by_which_no_gpu_could_be_allocated_is_not_taken_and_what_is_sh
         assert plugin.process.poll() is None
 
 
-def test_cdi_is_not_taken_where_a_start_could_write_no_specification_and_is_once_it_can(
+def test_another_way_of_handing_over_is_taken_while_it_runs_also_beside_what_is_not(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    """Webhooks admit by it at once: an envFrom beside limits that are variables would lift them."""
+    options = options_of(directory, tmp_path)
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        plugin = start(*options)
+        three_held(kubelet)
+        policies(tmp_path / "policies", _cluster=f"handover: [cdi]\n{BY_DRA}")
+        wait_until(lambda: not_taken(tmp_path).startswith("nodes: "))
+        rest = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=2))
+        assert rest.cdi_devices == (f"{NAME}={FIRST}-2of10",)
+        assert "2of10" in (tmp_path / "cdi" / SPECIFICATION).read_text()
+        policies(tmp_path / "policies", _cluster="handover: [envvar]")
+        wait_until(lambda: (status := read_node_health(tmp_path)) is not None and status.handover == "envvar")
+        last = kubelet.allocate(Request(pod="default/last", container="main", resource=NAME, count=1))
+        assert not last.cdi_devices
+        assert "2of10" in (tmp_path / "cdi" / SPECIFICATION).read_text(), "by which the container before starts again"
+        assert plugin.process.poll() is None
+
+
+def test_gpus_are_kept_back_while_webhooks_go_by_cdi_and_no_specification_can_be_written(
     start: Start, directory: Path, tmp_path: Path
 ) -> None:
     in_the_way = tmp_path / "run"
@@ -155,14 +181,38 @@ def test_cdi_is_not_taken_where_a_start_could_write_no_specification_and_is_once
         plugin = start(*options)
         kubelet.wait_for(NAME)
         policies(tmp_path / "policies", _cluster="handover: [cdi]")
-        why = f"handover envvar -> cdi: a start would not share all GPUs: --cdi-dir {in_the_way}/cdi: "
-        wait_until(lambda: not_taken(tmp_path).startswith(why))
-        assert kubelet.allocatable(NAME) == 10
+        wait_until(lambda: not_taken(tmp_path).startswith(f"handover envvar -> cdi: --cdi-dir {in_the_way}/cdi: "))
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 0)
+        told = plugin.logged("GPU unhealthy")["why"]
+        assert told == "webhooks admit pods by handover: [cdi], and this node still hands over by envvar"
         in_the_way.unlink()
-        assert plugin.ends()[0] == 0
-        start(*options)
-        kubelet.wait_for(NAME)
-        assert (in_the_way / "cdi").is_dir()
+        kubelet.wait_until(lambda: kubelet.allocatable(NAME) == 10)
+        got = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=2))
+        assert got.cdi_devices == (f"{NAME}={FIRST}-2of10",)
+        wait_until(lambda: not_taken(tmp_path) == "")
+
+
+def test_what_is_one_gpu_by_a_number_that_is_not_taken_is_never_two_here(
+    start: Start, directory: Path, tmp_path: Path
+) -> None:
+    """MPS serves 60 clients on the T4, so the node stays at 35: pods that are granted 70 of 70 are granted one GPU."""
+    simulated = tmp_path / "gpus.yaml"
+    simulated.write_text("gpus: [{model: L4}, {model: L4}, {model: T4}]\n")
+    options = ("--simulate", str(simulated), "--policies", str(tmp_path / "policies"), "--strategy", "mps")
+    name, nodes = "gpu-share.dev/vgpu-timesliced", "nodes: [{model: '*L4*', offer: time-slicing}]"
+    policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 35\n{nodes}")
+    with SimulatedKubelet(directory, pod_resources=directory / "pods.sock") as kubelet:
+        start(*options, "--pod-resources", str(directory / "pods.sock"))
+        kubelet.wait_for(name)
+        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 70\n{nodes}")
+        wait_until(lambda: not_taken(tmp_path).startswith("vgpusPerGpu 35 -> 70: "))
+        why = "70 vGPUs are more than a GPU of this node has, and pods are granted some of 70 by now"
+        with pytest.raises(UnexpectedAdmissionError, match=why):
+            kubelet.allocate(Request(pod="default/one", container="main", resource=name, count=70))
+        policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 35\n{nodes}")
+        wait_until(lambda: not_taken(tmp_path) == "")
+        two = kubelet.allocate(Request(pod="default/two", container="main", resource=name, count=70))
+        assert two.environment["NVIDIA_VISIBLE_DEVICES"].count("GPU-") == 2
 
 
 def test_beside_a_change_that_is_not_taken_a_number_is_taken_only_where_webhooks_grant_by_it(

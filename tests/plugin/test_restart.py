@@ -1,14 +1,16 @@
 """What a part of a node takes up while it runs, and what needs a restart, over the files that people change."""
 
 import logging
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from plugin.errors import HoldingsError
+from plugin.errors import HandoverError, HoldingsError
 from plugin.health.state import Pending
 from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
 from policies.cluster import Cluster
+from policies.contract import Handover
 from policies.nodes import NodeRule
 from policies.reading.store import PolicyStore
 
@@ -23,20 +25,35 @@ class Node:
         self.number = cluster.vgpus_per_gpu
         self.loses = False  # GPUs would not be shared by what has changed
         self.cannot = ""  # why GPUs cannot be divided by another number
-        self.changes = ClusterChanges(
-            directory,
-            RestartNeeded(cluster, node_name="gpu-1", hands_over=True),
-            divided_by=lambda: self.number,
-            divide_by=self.divide_by,
-            restart=self.restart,
-            lost_by=lambda newest: f"{newest.vgpus_per_gpu} are too many" if self.loses else "",
-        )
+        self.handover: Collection[Handover] = cluster.handover
+        self.handed_over_by: list[set[str]] = []
+        self.beside: list[int] = []  # the number of each file that was taken as far as it can be
+        self.changes = ClusterChanges(directory, RestartNeeded(cluster, node_name="gpu-1", hands_over=True), self)
 
-    def divide_by(self, number: int) -> None:
+    @property
+    def vgpus_per_gpu(self) -> int:
+        return self.number
+
+    def divide_by(self, vgpus_per_gpu: int) -> None:
         if self.cannot:
             raise HoldingsError(self.cannot)
-        self.divided_by.append(number)
-        self.number = number
+        self.divided_by.append(vgpus_per_gpu)
+        self.number = vgpus_per_gpu
+
+    def hand_over_by(self, ways: Collection[Handover]) -> None:
+        if self.cannot:
+            raise HandoverError(self.cannot)
+        self.handed_over_by.append({*ways})
+        self.handover = ways
+
+    def lost_by(self, newest: Cluster) -> str:
+        return f"{newest.vgpus_per_gpu} are too many" if self.loses else ""
+
+    def stays_by(self, newest: Cluster) -> str:  # noqa: ARG002 - as the plugin has it
+        return ""
+
+    def go_on_beside(self, newest: Cluster) -> None:
+        self.beside.append(newest.vgpus_per_gpu)
 
     def restart(self) -> None:
         self.restarts += 1
@@ -71,7 +88,7 @@ def node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Node:
         ("nodes: [{model: '*T4*', offer: whole}]", ("nodes",)),
         ("nodes: [{node: 'other-*', offer: whole}]", ()),
         ("vgpusPerGpu: 5\nnodes: [{offer: none}]", ("nodes",)),
-        ("handover: [cdi, devices]", ("handover envvar -> cdi,devices",)),
+        ("handover: [cdi, devices]", ()),
         ("handover: [envvar, envvar]", ()),
     ],
 )
@@ -90,6 +107,37 @@ def test_another_number_is_taken_once_and_needs_no_restart(node: Node, caplog: p
     assert (node.divided_by, node.restarts) == ([20, 5, 10], 0)
     said = [record.__dict__.get("changed") for record in caplog.records]
     assert said == ["vgpusPerGpu 10 -> 20", "vgpusPerGpu 20 -> 5", "vgpusPerGpu 5 -> 10"]
+
+
+def test_other_ways_of_handing_over_are_taken_once_and_need_no_restart(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("handover: [cdi, devices]", "handover: [devices, cdi]", "handover: [cdi]", ""):
+        node.has(text)
+        assert node.look() == node.look() == ()
+    assert (node.handed_over_by, node.restarts) == ([{"cdi", "devices"}, {"cdi"}, {"envvar"}], 0)
+    said = [record.__dict__.get("changed") for record in caplog.records]
+    assert said == ["handover envvar -> cdi,devices", "handover cdi,devices -> cdi", "handover cdi -> envvar"]
+
+
+def test_ways_that_cannot_be_taken_are_said_and_taken_later_and_nothing_restarts_into_them(node: Node) -> None:
+    node.cannot = "the disk is full"
+    node.has("handover: [cdi]\nnodes: [{offer: whole}]")
+    handover = "handover envvar -> cdi: the disk is full"
+    nodes = "nodes: a start would not share all GPUs: handover cannot be taken"
+    refused = Pending(not_taken=f"{nodes}; {handover}")
+    assert node.changes.look() == node.changes.look() == refused
+    assert node.restarts == 0
+    node.cannot = ""
+    assert node.look() == ("nodes",)
+    assert (node.handed_over_by, node.restarts) == ([{"cdi"}], 1)
+
+
+def test_they_are_taken_beside_what_is_not(node: Node) -> None:
+    node.loses = True
+    node.has("vgpusPerGpu: 20\nhandover: [cdi]\nnodes: [{offer: whole}]")
+    assert node.changes.look() == Pending(not_taken="nodes: a start would not share all GPUs: 20 are too many")
+    assert (node.handed_over_by, node.divided_by, node.beside) == ([{"cdi"}], [20], [20])
 
 
 def test_a_number_that_cannot_be_taken_is_said_and_taken_later(node: Node, caplog: pytest.LogCaptureFixture) -> None:
@@ -135,12 +183,19 @@ def test_a_number_that_was_taken_up_all_the_same_is_taken_back(node: Node) -> No
 
 @pytest.mark.parametrize(
     ("text", "differs"),
-    [("", False), ("vgpusPerGpu: 20", True), ("nodes: [{offer: whole}]", True), ("vgpusPerGpu: 0", False)],
+    [
+        ("", False),
+        ("vgpusPerGpu: 20", True),
+        ("nodes: [{offer: whole}]", True),
+        ("handover: [cdi]", True),
+        ("handover: [envvar]", False),
+        ("vgpusPerGpu: 0", False),
+    ],
 )
 def test_who_waits_for_gpus_sees_what_a_start_would_take_up(tmp_path: Path, text: str, *, differs: bool) -> None:
     (tmp_path / "_cluster.yaml").write_text("")
     cluster = PolicyStore(tmp_path).current.cluster
-    changes = StartChanges(tmp_path, RestartNeeded(cluster, node_name="a"), vgpus_per_gpu=cluster.vgpus_per_gpu)
+    changes = StartChanges(tmp_path, RestartNeeded(cluster, node_name="a"), cluster)
     assert not changes.look()
     (tmp_path / "_cluster.yaml").write_text(f"{text} # new")
     assert changes.look() is differs

@@ -178,7 +178,7 @@ class LiveNode:
             devices=self.devices,
             sharing=Mps("/tmp/nvidia-mps"),
             allocation_policy="pack",
-            delivery=Delivery(ways=frozenset({"cdi", "envvar"}), cdi_kind="gpu-share.dev/vgpu"),
+            delivery=lambda: Delivery(ways=frozenset({"cdi", "envvar"}), cdi_kind="gpu-share.dev/vgpu"),
             held=self._held,
         )
         self._service = DevicePluginService(resource, on_end=lambda _: None)

@@ -38,7 +38,7 @@ class Guarded:
 
     def __post_init__(self) -> None:
         guard = FitGuard("pack", several=self.several, clock=lambda: self.now)
-        self.devices = Devices(self.pool, resource=NAME, guard=guard, several=self.several)
+        self.devices = Devices(self.pool, resource=NAME, guard=guard, only_one="" if self.several else "by MPS")
         self.watch = self.devices.watch()
         self.rejections = Rejections(self.devices, wait=self._wait, clock=lambda: self.now)
 

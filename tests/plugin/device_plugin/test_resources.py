@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from plugin.device_plugin.resources import Resources, Servers
+from plugin.device_plugin.placement import place
+from plugin.device_plugin.resources import Resources
+from plugin.device_plugin.servers import Servers
 from plugin.device_plugin.service import Resource
-from plugin.errors import AllocationError, HandoverError, SocketError
+from plugin.errors import AllocationError, HandoverError, NoRoomError, SocketError
 from plugin.gpus.gpu import Gpu
 from plugin.lifecycle import Threads
 from plugin.settings import Settings
@@ -16,6 +18,7 @@ from policies.cluster import Cluster
 from policies.contract import Handover, SharingStrategy
 from policies.nodes import NodeRule
 from tests.plugin.health.watched_node import SETTINGS, resources_of
+from tests.plugin.shares.cdi_runtime import read_directory
 
 GPUS = simulated_gpus("4xH200")
 
@@ -106,6 +109,80 @@ def test_a_gpu_that_cannot_be_handed_over_is_not_shared_but_its_neighbours_fault
     tmp_path.unlink()
     known.publish([*seen(GPUS[0], why="XID 79"), *seen(GPUS[1])])
     assert healthy(served[0]) == [False] * 4 + [True] * 4
+
+
+def test_a_hand_over_that_fails_leaves_the_one_before_and_is_taken_later(tmp_path: Path) -> None:
+    served: list[Resource] = []
+    in_the_way = tmp_path / "run"
+    in_the_way.touch()
+    known = advertising(served, cdi_dir=in_the_way / "cdi")
+    known.publish(seen(*GPUS[:2]))
+    (resource,) = served
+    with pytest.raises(HandoverError):
+        known.hand_over_by(["cdi"])
+    assert not resource.delivery().cdi_kind
+    known.restore()  # and nothing is expected of the directory
+    in_the_way.unlink()
+    known.hand_over_by(["cdi"])
+    assert resource.delivery().cdi_kind == resource.name
+    assert len(read_directory(in_the_way / "cdi")) == 1 + 2 * 4
+    known.hand_over_by(["envvar"])
+    assert not resource.delivery().cdi_kind
+
+
+def test_a_gpu_that_appears_after_another_hand_over_is_handed_over_by_it(tmp_path: Path) -> None:
+    served: list[Resource] = []
+    known = advertising(served, cdi_dir=tmp_path)
+    known.publish(seen(GPUS[0]))
+    known.hand_over_by(["cdi"])
+    known.publish([*seen(GPUS[0]), *seen(GPUS[1], strategy="time-slicing")])
+    assert [one.delivery().ways for one in served] == [{"cdi"}, {"cdi"}]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "gpu-share_gpu-share.dev_vgpu.json",
+        "gpu-share_gpu-share.dev_vgpu-timesliced.json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("newest", "unsafe"),
+    [
+        (Cluster(handover=("cdi",)), True),
+        (Cluster(handover=("cdi", "envvar")), False),  # pods can set what they want, and webhooks know it
+        (Cluster(handover=("envvar",)), False),
+    ],
+)
+def test_pods_could_lift_limits_where_webhooks_alone_go_by_cdi(newest: Cluster, *, unsafe: bool) -> None:
+    known = advertising([])
+    known.go_on_beside(newest)
+    assert bool(known.unsafe) is unsafe
+
+
+@pytest.mark.parametrize(
+    ("strategy", "newest", "gpus"),
+    [
+        ("time-slicing", Cluster(vgpus_per_gpu=4), 2),
+        ("time-slicing", Cluster(vgpus_per_gpu=8), 0),
+        ("time-slicing", Cluster(vgpus_per_gpu=8, resource_names={"mps": "a.b/c", "time-slicing": "a.b/d"}), 2),
+        ("whole", Cluster(vgpus_per_gpu=8), 2),
+        ("whole", Cluster(resource_names={"time-slicing": "gpu-share.dev/gpu", "whole": "a.b/c"}), 0),
+    ],
+)
+def test_two_gpus_are_given_only_where_webhooks_count_them_as_two(
+    strategy: SharingStrategy, newest: Cluster, gpus: int
+) -> None:
+    served: list[Resource] = []
+    known = advertising(served)
+    known.publish(seen(*GPUS[:2], strategy=strategy))
+    (resource,) = served
+    known.go_on_beside(newest)
+    ids = [one.id for one in next(iter(resource.devices.watch()))]
+    assert len(ids) == 2 * resource.devices.pool.vgpus_per_gpu
+    try:
+        given = place(ids, resource.devices, "pack", held={}, left={})
+    except NoRoomError:
+        assert gpus == 0
+    else:
+        assert len(given.gpus) == gpus
 
 
 def test_resources_are_served_from_the_start_on_and_at_once_later(directory: Path, resource: Resource) -> None:

@@ -156,7 +156,7 @@ def test_a_time_sliced_resource_mounts_nothing(directory: Path, resource: Resour
 def test_the_pipes_of_the_own_gpu_alone_are_mounted_by_every_way_to_hand_it_over(
     directory: Path, resource: Resource, pool: Pool, delivery: Delivery
 ) -> None:
-    with served(directory, replace(resource, delivery=delivery)) as stub:
+    with served(directory, replace(resource, delivery=lambda: delivery)) as stub:
         (answer,) = stub.Allocate(allocate_request(ids(pool, 1, 3))).container_responses
     own = f"/tmp/nvidia-mps/{pool.gpus[1].uuid}"
     mounts = {(mount.host_path, mount.container_path, mount.read_only) for mount in answer.mounts}
@@ -167,7 +167,7 @@ def test_the_pipes_of_the_own_gpu_alone_are_mounted_by_every_way_to_hand_it_over
 def test_device_nodes_may_be_read_and_written_and_not_made(directory: Path, resource: Resource, pool: Pool) -> None:
     real = Pool(gpus=tuple(replace(gpu, minor=gpu.index) for gpu in pool.gpus), vgpus_per_gpu=10)
     delivery = Delivery(ways=frozenset({"devices"}), common_nodes=NODES)
-    with served(directory, replace(resource, devices=Devices(real), delivery=delivery)) as stub:
+    with served(directory, replace(resource, devices=Devices(real), delivery=lambda: delivery)) as stub:
         (answer,) = stub.Allocate(allocate_request(ids(real, 1, 3))).container_responses
     assert [(node.host_path, node.container_path, node.permissions) for node in answer.devices] == [
         (path, path, "rw") for path in (*NODES, "/dev/nvidia1")
@@ -177,7 +177,7 @@ def test_device_nodes_may_be_read_and_written_and_not_made(directory: Path, reso
 
 def test_each_container_gets_the_cdi_device_of_its_share(directory: Path, resource: Resource, pool: Pool) -> None:
     delivery = Delivery(ways=frozenset({"cdi"}), cdi_kind=KIND)
-    with served(directory, replace(resource, delivery=delivery)) as stub:
+    with served(directory, replace(resource, delivery=lambda: delivery)) as stub:
         answers = stub.Allocate(allocate_request(ids(pool, 0, 3), ids(pool, 1, *range(10)))).container_responses
     assert [[device.name for device in answer.cdi_devices] for answer in answers] == [
         [f"{KIND}={pool.gpus[0].uuid}-1of10"],

@@ -28,7 +28,9 @@ def test_several_gpus_under_mps_are_rejected_with_what_to_ask_for_and_nothing_is
 def test_more_than_a_gpu_has_is_rejected_after_a_pause_though_nothing_is_hidden(
     directory: Path, resource: Resource, pool: Pool
 ) -> None:
-    alone = replace(resource, devices=Devices(pool, resource=resource.name, several=False))
+    alone = replace(
+        resource, devices=Devices(pool, resource=resource.name, only_one="a process reaches one GPU through MPS")
+    )
     began = monotonic()
     with served(directory, alone) as stub, pytest.raises(grpc.RpcError) as rejection:
         stub.Allocate(allocate_request([*ids(pool, 0, *range(10)), *ids(pool, 1, *range(5))]))

@@ -7,7 +7,7 @@ import pytest
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Pool
 from plugin.shares.cdi import grids_of, specification
-from plugin.shares.cdi_directory import file_name, remove_stale, why_unwritable, write_specification
+from plugin.shares.cdi_directory import file_name, remove_stale, write_specification
 from plugin.shares.strategy import Mps, Whole
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.shares.cdi_runtime import read_directory
@@ -141,18 +141,6 @@ def test_a_directory_that_cannot_be_written_to_is_one_sentence_with_the_way_out(
         HandoverError, match=rf"^--cdi-dir {directory}: .*, writable, or leave cdi out of handover in _cluster[.]yaml$"
     ):
         write_specification(directory, NAME, content())
-
-
-@pytest.mark.parametrize("broken", [_a_file, _below_a_file])
-def test_that_a_directory_cannot_be_written_to_is_known_before_it_is_tried(
-    tmp_path: Path, broken: Callable[[Path], None]
-) -> None:
-    directory = tmp_path / "run" / "cdi"
-    assert not why_unwritable(directory)
-    assert not [*tmp_path.iterdir()]
-    directory.parent.mkdir()
-    broken(directory)
-    assert why_unwritable(directory).startswith(f"--cdi-dir {directory}: CDI specifications cannot be written there: ")
 
 
 def test_a_file_that_cannot_be_removed_is_the_same_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
