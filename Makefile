@@ -25,7 +25,7 @@ format: .venv/.development ## what of the style can be corrected by itself
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
-bench: .venv/.development ## measurements, as ratios in one run; ONLY=webhook, worst, node or scrapes for a part
+bench: .venv/.development ## measurements, as ratios in one run; ONLY=webhook, worst, crowd, node or scrapes for a part
 	@$(BIN)/python -m tests.bench $(ONLY)
 
 soak: .venv/.development ## 200,000 reviews under changes, for some minutes: none is lost, and the memory does not grow

@@ -15,7 +15,8 @@ from program.log import WarnOnce
 from webhook.connection import Connection
 from webhook.deadlines import Deadline, leave
 from webhook.http1 import Answer, Request
-from webhook.settings import HANDSHAKE_SECONDS, HURRY_SECONDS, IDLE_SECONDS, REQUEST_SECONDS
+from webhook.listener import widen
+from webhook.settings import HANDSHAKE_SECONDS, HURRY_SECONDS, IDLE_SECONDS, REQUEST_SECONDS, WIDE_CONNECTIONS
 
 log = logging.getLogger(__name__)
 
@@ -175,6 +176,8 @@ class EventLoop:
             return False
         with suppress(OSError):  # it has gone: its first step finds that out
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self._connections) < WIDE_CONNECTIONS:
+            widen(accepted)
         accepted.settimeout(0)
         self._connections[accepted.fileno()] = Connection(accepted, self)
         self._epoll.register(accepted.fileno(), select.EPOLLIN)

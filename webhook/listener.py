@@ -48,6 +48,13 @@ def listen(settings: Settings) -> socket.socket:
     return made
 
 
+def widen(accepted: socket.socket) -> None:
+    """Let a caller send more before we have read it. The kernel goes by what it told the caller first, unless told."""
+    with suppress(OSError):  # it has gone, or the kernel will not: then it takes more round trips
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.WIDE_BUFFER_BYTES)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, limits.WIDE_BUFFER_BYTES)
+
+
 def begin_nothing_more(listener: socket.socket) -> None:
     """
     Let no other connection begin; those that have begun can still be accepted.

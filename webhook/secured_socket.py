@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from webhook.settings import MAX_EMPTY_BYTES, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES
+from webhook.settings import MAX_EMPTY_BYTES, SEND_BUFFER_BYTES, WIDE_BUFFER_BYTES
 
 # At most, of what has come and of what is sent, at a time. A connection keeps as much for as long as it lives.
 PIECE_BYTES: Final = 8 * 1024
 _RECORD_PIECES: Final = 3  # of the longest record, which is a little more than 16 KiB
 _SLOW_PIECE_BYTES: Final = 1024
 _SLOW_SECONDS: Final = 0.00025  # of the processor, for a piece: ten times the usual; key updates take 16 ms
-_KERNEL_BYTES: Final = 2 * (RECEIVE_BUFFER_BYTES + SEND_BUFFER_BYTES)
+_KERNEL_BYTES: Final = 2 * (WIDE_BUFFER_BYTES + SEND_BUFFER_BYTES)
 
 _ARRIVED: Final = memoryview(bytearray(PIECE_BYTES))  # of all connections: what is in it is used at once
 

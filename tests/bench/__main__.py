@@ -1,7 +1,7 @@
 """
 `make bench`: what the admission path and the node cost, as ratios within one run. Nothing here passes or fails.
 
-`make bench ONLY=node`, `ONLY=webhook`, `ONLY=worst` or `ONLY=scrapes` measures one of the four.
+`make bench ONLY=node`, `ONLY=webhook`, `ONLY=worst`, `ONLY=crowd` or `ONLY=scrapes` measures one of the five.
 """
 
 import sys
@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from certs.issuer import issue_to_directory
-from tests.bench import in_process, node, scrapes, served, worst_cases
+from tests.bench import crowd, in_process, node, scrapes, served, worst_cases
 
 ROOT = Path(__file__).parent.parent.parent
 POLICIES = ROOT / "policies" / "files"
@@ -27,6 +27,7 @@ def main() -> None:
             served.measure(POLICIES, directory / "certs", directory),
         )
         parts = {"webhook": webhook, "worst": (worst_cases.measure(),), "node": (node.measure(directory),)}
+        parts |= {"crowd": (crowd.measure(POLICIES, directory / "certs", directory),)}
         parts |= {"scrapes": (scrapes.measure(directory),)}
         for lines in chain.from_iterable(parts[name] for name in sys.argv[1:] or parts):
             for line in lines:

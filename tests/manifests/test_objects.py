@@ -21,7 +21,7 @@ VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["versi
 SHIPPED = ROOT / "policies" / "files"
 NOT_OF_KUBERNETES = {"Certificate", "Issuer"}
 # Read by NVIDIA's container runtime, not by gpu-share.
-OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"}
+OF_OTHERS = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "MALLOC_MMAP_THRESHOLD_"}
 
 
 def supported_minors() -> tuple[str, str]:
