@@ -63,6 +63,7 @@ _PYTHON_SWITCHES = frozenset({"-u", "-O", "-OO", "-B", "-E", "-s", "-S", "-I", "
 _LONGEST_PROGRAM = 8  # words
 _CHARACTERS_OF_STEP: Final = 16  # of words and variables
 _STEPS_OF_WORD: Final = 2
+_STEPS_OF_REFERENCE: Final = 3  # of a variable to others, beside the one of each
 _STEPS_OF_CONTAINER: Final = 4  # but the first
 _STEPS_OF_SHARE: Final = 60  # likewise, of one with a share
 
@@ -131,7 +132,7 @@ def steps_beside(containers: Sequence[Container], *, shares: int = 1) -> int:
         if one.env:
             values = [variable.value for variable in one.env if variable.value]
             characters += sum(map(len, values))
-            variables += len(one.env) + sum(["$(" in value for value in values])
+            variables += len(one.env) + _STEPS_OF_REFERENCE * sum(["$(" in value for value in values])
     of_containers = _STEPS_OF_CONTAINER * (len(containers) - 1) + _STEPS_OF_SHARE * (shares - 1)
     return characters // _CHARACTERS_OF_STEP + _STEPS_OF_WORD * words + variables + of_containers
 

@@ -201,6 +201,12 @@ def beside_texts(size: int) -> Iterator[Worst]:
     for unit in ("! a;\nsh<<<$A;\n((A=1));", "export A=1; A=$B; env A=$B "):
         started = container(command=["bash", "-c", filled(unit, min(size, 6500))], env=variables)
         yield f"much beside a text of {unit[:20]!a}", pod("0.2", started, *hidden)
+    assigning = "A+=$A;C='-eval a;-gpu sh'; env A=$C [asource a;'vllm serve m ${A}-x=5'\n{a,b} <<E\nE\n$AA+=$A;"
+    for count in (many // 4, many // 2, many):
+        referring = [*env(1, "-gp=0"), *env(count, "$(A)", "V")]
+        command = ["sh", "-c", filled(assigning, min(size, 6000))]
+        started = container(image="nvidia/jax:1", command=command, args=["$(A)"] * 30, env=referring)
+        yield f"{count} references beside a text that assigns", pod("0.2", started)
 
 
 def references(size: int) -> Iterator[Worst]:
