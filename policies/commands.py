@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 import click
 
 from policies.policy_set import PolicySet
-from program.front import FAILED, UNUSABLE, end
+from program.front import FAILED, UNUSABLE, end, standard_input
 from program.options import DIRECTORY, FILE, SHIPPED_POLICIES, option, policies_option
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _text_of(path: str, name: str, what: str = "a configuration of NVIDIA's devi
 
     try:
         if path == "-":
-            content = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+            content = standard_input().read(LARGEST_BYTES + 1)
         else:
             with Path(path).open("rb") as opened:
                 content = opened.read(LARGEST_BYTES + 1)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import click
 
@@ -17,6 +17,13 @@ def end(message: str, code: int) -> NoReturn:
     """Say *message* in one line on stderr, and exit with *code*."""
     click.echo(f"gpu-share: {message}", err=True)
     sys.exit(code)
+
+
+def standard_input() -> BinaryIO:
+    """Give what is sent to the command; where its input is closed, the command ends."""
+    if sys.stdin is None:
+        end("standard input is closed: name a file, or send one to standard input", UNUSABLE)
+    return sys.stdin.buffer
 
 
 def failed(command: str, error: Exception | str, code: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.core import ParameterSource
 
-from program.front import UNUSABLE, end
+from program.front import UNUSABLE, end, standard_input
 from program.options import FILE, metrics_option, option, policies_option
 
 if TYPE_CHECKING:
@@ -175,10 +175,10 @@ def _read_text(name: str) -> str:
     """Read a file, or standard input for -."""
     from webhook.preview.objects import LARGEST_BYTES
 
-    if name == "-" and sys.stdin.isatty():
+    if name == "-" and standard_input().isatty():
         end("no input: name a file, or send one to standard input", UNUSABLE)
     try:
-        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as file:  # which may be a pipe of the shell
+        with standard_input() if name == "-" else Path(name).open("rb") as file:  # which may be a pipe of the shell
             content = file.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
             end(f"{name}: larger than {LARGEST_BYTES // 1024} KiB: split it", UNUSABLE)

@@ -1,4 +1,4 @@
-"""Standard output that is full, closed, or cannot show every character."""
+"""Standard output that is full, closed, or cannot show every character, and standard input that is closed."""
 
 import os
 import subprocess
@@ -50,6 +50,14 @@ def test_without_a_standard_output_the_exit_code_tells() -> None:
     command = f"{sys.executable} -m gpu_share preview policies/examples/5-too-large.yaml >&-"
     ran = subprocess.run(command, shell=True, cwd=ROOT, stderr=subprocess.PIPE, check=False)  # noqa: S602 - no input
     assert (ran.returncode, ran.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("words", ["preview -", "policy import -"])
+def test_without_a_standard_input_one_line_says_so(words: str) -> None:
+    command = f"{sys.executable} -m gpu_share {words} <&-"
+    ran = subprocess.run(command, shell=True, cwd=ROOT, stderr=subprocess.PIPE, check=False)  # noqa: S602 - as above
+    said = b"gpu-share: standard input is closed: name a file, or send one to standard input\n"
+    assert (ran.returncode, ran.stderr) == (2, said)
 
 
 @pytest.mark.parametrize(
