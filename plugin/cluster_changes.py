@@ -52,7 +52,8 @@ class _SharingNode:
         others = ", ".join(sorted(one for one in resources if newest.parts_named_by(one) != wanted))
         if now == wanted or not others:
             return ""
-        return f"vgpusPerGpu {now} -> {wanted}: no share of {others} is granted by it, so GPUs here stay divided by {now}"
+        stays = f"no share of {others} is granted by it, so GPUs here stay divided by {now}"
+        return f"vgpusPerGpu {now} -> {wanted}: {stays}"
 
     def go_on_beside(self, newest: Cluster) -> None:
         self._node.resources.go_on_beside(newest)

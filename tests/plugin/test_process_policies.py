@@ -223,7 +223,8 @@ def test_beside_a_change_that_is_not_taken_a_number_is_taken_only_where_webhooks
         start(*options_of(directory, tmp_path))
         three_held(kubelet)
         policies(tmp_path / "policies", _cluster=f"vgpusPerGpu: 5\nresourceNames: {{mps: example.com/vgpu}}\n{BY_DRA}")
-        wait_until(lambda: f"no share of {NAME} is granted by it, so GPUs here stay divided by 10" in not_taken(tmp_path))
+        stays = f"no share of {NAME} is granted by it, so GPUs here stay divided by 10"
+        wait_until(lambda: stays in not_taken(tmp_path))
         waited = kubelet.allocate(Request(pod="default/new", container="main", resource=NAME, count=2))
         assert waited.environment["GPU_SHARE_FRACTION"] == "0.2"
 
