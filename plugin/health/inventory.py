@@ -114,10 +114,10 @@ class GpuInventory:
         for uuid, entry in self._entries.items():
             self._set(uuid, after_report(entry.state, source, why_of(entry) or None, at), at)
 
-    def judge_modes(self, at: Moment) -> None:
-        """See that no GPU's compute mode keeps programs off it that may share it."""
+    def judge_modes(self, at: Moment, *, by_mps: Collection[str] = ()) -> None:
+        """See that no GPU's compute mode keeps programs off it that may share it; MPS daemons serve those *by_mps*."""
         for uuid, entry in self._entries.items():
-            why = closed_by_mode(entry.strategy, entry.compute_mode)
+            why = closed_by_mode(entry.strategy, entry.compute_mode, by_mps=uuid in by_mps)
             self._set(uuid, after_report(entry.state, "mode", why or None, at), at)
 
     def application_faults(self) -> Mapping[tuple[str, int], int]:

@@ -32,7 +32,6 @@ from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_seconds
-from policies.contract import MPS
 from policies.node_state import Toolkit
 from program.log import WarnOnce
 
@@ -120,12 +119,13 @@ class Reconciler:
         self._inventory.expect_nvml(at)
         self._recover(at)
         pending = self._context.pending()  # first: what is taken up of the file decides on what follows
-        shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
-        self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
+        uuids = [entry.gpu.uuid for entry in self._inventory.entries]
+        mps_faults = self._context.mps_faults(uuids)
+        self._inventory.set_mps_faults(mps_faults, at)
         self._inventory.set_reported_faults("held", self._context.unwritten, at)
         self._inventory.set_reported_faults("handover", self._context.unsafe, at)
         self._inventory.set_reported_faults("division", self._context.misfit, at)
-        self._inventory.judge_modes(at)
+        self._inventory.judge_modes(at, by_mps={*uuids} - mps_faults.keys())
         left = self._context.left_claimed()
         self._inventory.set_reported_faults("claims", lambda one: _LEFT_CLAIMED if one.gpu.uuid in left else "", at)
         self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from plugin.health.gpu_state import NEED_RESET, GpuState, Moment, OpenFault
 from plugin.health.reports import Event, Look
 from plugin.health.state import Fault, Source
-from policies.contract import TIME_SLICING, WHOLE, SharingStrategy
+from policies.contract import MPS, TIME_SLICING, WHOLE, SharingStrategy
 from policies.node_state import EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
 
 STEADY_SECONDS = 15.0
@@ -39,9 +39,15 @@ _REPORTED: dict[Source, str] = {
 }
 
 
-def closed_by_mode(strategy: SharingStrategy, compute_mode: str) -> str:
-    """Say that a compute mode keeps programs off a GPU that its strategy lets on it; empty if it does not."""
-    return f"its compute mode is {compute_mode}, under {strategy}" if compute_mode in _CLOSED.get(strategy, ()) else ""
+def closed_by_mode(strategy: SharingStrategy, compute_mode: str, *, by_mps: bool = False) -> str:
+    """
+    Say that a compute mode keeps programs off a GPU that its strategy lets on it; empty if it does not.
+
+    *by_mps*: an MPS daemon still serves the GPU, and its server is the one process that an exclusive one has.
+    """
+    is_closed = compute_mode in _CLOSED.get(strategy, ())
+    is_taken = by_mps and strategy != MPS and compute_mode == EXCLUSIVE_PROCESS
+    return f"its compute mode is {compute_mode}, under {strategy}" if is_closed or is_taken else ""
 
 
 def after_event(state: GpuState, event: Event, at: Moment) -> GpuState:

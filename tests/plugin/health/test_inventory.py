@@ -203,6 +203,20 @@ def test_a_gpu_whose_compute_mode_keeps_its_tenants_off_is_unhealthy_until_it_do
         assert bool(entry.why) is is_closed
 
 
+@pytest.mark.parametrize(("strategy", "mode", "closed"), [("whole", 3, True), ("whole", 0, False), ("mps", 3, False)])
+def test_a_gpu_that_left_mps_is_closed_while_the_daemon_has_it_to_itself(
+    strategy: SharingStrategy, mode: int, *, closed: bool
+) -> None:
+    known = inventory(strategies=(strategy, None, None))
+    known.take(probe_of({FIRST: Look(recovery_action=0, compute_mode=mode)}), at(0))
+    known.judge_modes(at(0), by_mps=[FIRST])
+    (entry,) = known.entries
+    assert bool(entry.why) is closed
+    known.judge_modes(at(0))
+    (entry,) = known.entries
+    assert not entry.why
+
+
 def test_a_gpu_that_is_gone_keeps_nothing_from_the_others() -> None:
     known = inventory()
     for listed in ((FIRST, SECOND), (FIRST,)):
