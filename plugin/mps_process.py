@@ -160,6 +160,7 @@ class _Process:
         except PluginError as error:
             self._warn("discovery failed, the known GPUs stay", str(error))
         self._supervisor.hold_modes()
+        self._supervisor.clean_up_left()
 
     def _set_ceilings(self) -> None:
         self.needs_restart()

@@ -80,6 +80,13 @@ class Supervisor:
                     _log.warning("an MPS daemon of an earlier run cannot be ended", extra={"reason": str(error)})
         self._log_left(lambda: self._context.modes.release(keep=kept))
 
+    def clean_up_left(self) -> None:
+        """Do the same for GPUs that are shared by MPS no more, as soon as nobody holds a share of them."""
+        ours = frozenset(one.gpu.uuid for one in self._now())
+        left = self._context.modes.changed() - ours
+        if left - self._in_use(left, told=True):
+            self.clean_up(keep=ours)
+
     def hold_modes(self) -> None:
         """Set and check the compute modes of all GPUs; what fails takes the GPU's state with it."""
         supervisors = self._now()
@@ -159,25 +166,28 @@ class Supervisor:
             shared_memory.withdraw(self._context.place.pipe_directory)
         self.publish()
 
-    def _in_use(self, uuids: frozenset[str]) -> frozenset[str]:
+    def _in_use(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
         """
         Name the GPUs that stay exclusive although they have no daemon: a container holds a share of them, or may.
 
         All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
-        *uuids* are those that this run supervises, or whose mode an earlier one has changed.
+        *uuids* are those that this run supervises, or whose mode an earlier one has changed. The log says which stay,
+        unless that was *told*.
         """
+        level = logging.DEBUG if told else logging.WARNING
         if not uuids:
             return uuids
         tenants = self._context.tenancy.read_or_known()
         unnamed = self._unnamed(tenants or ())
         if tenants is None or unnamed is None:  # which is not nobody: the record of the modes stays for a later end
             reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
-            _log.warning(f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
+            _log.log(level, f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
             return uuids
         kept = frozenset(uuid for uuid in uuids if uuid in unnamed or any(tenant.is_on(uuid) for tenant in tenants))
         for uuid in sorted(kept):
-            _log.warning(
-                "compute mode stays exclusive while containers hold shares: restored at a later end without them",
+            _log.log(
+                level,
+                "compute mode stays exclusive while containers hold shares: restored when they have ended",
                 extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.is_on(uuid)]},
             )
         return kept

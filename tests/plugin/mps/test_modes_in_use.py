@@ -1,6 +1,7 @@
 """No GPU of which a container may hold a share gets back a compute mode with which programs come past MPS."""
 
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -75,6 +76,21 @@ def test_those_who_share_a_gpu_another_way_by_now_keep_it_from_no_mode(
     start()
     bench.is_now("ready", B)
     wait_until(lambda: bench.mode(A) == 0)
+
+
+def test_a_gpu_that_left_mps_gets_its_mode_back_once_its_last_tenant_has_ended(
+    bench: Bench, start: Start, listed: Listed
+) -> None:
+    ended(bench, start, signal.SIGTERM)
+    bench.cluster("nodes: [{indexes: [0], offer: time-slicing}]\n")
+    running = start()
+    bench.is_now("ready", B)
+    time.sleep(1)  # ten looks
+    assert bench.mode(A) == 3
+    listed.clear()
+    wait_until(lambda: bench.mode(A) == 0)
+    _, log, _ = running.ends(by=signal.SIGTERM)
+    assert len([line for line in log if line["message"].startswith("compute mode stays exclusive")]) == 1
 
 
 def test_a_gpu_that_an_init_container_may_hold_keeps_its_mode(bench: Bench, start: Start) -> None:
