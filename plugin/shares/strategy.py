@@ -102,12 +102,14 @@ def _clients(gpu: Gpu) -> int:
 def _of_instances(found: Sequence[tuple[Gpu, int, int]]) -> str:
     if not found:
         return ""
-    kinds = dict.fromkeys((gpu.profile, parts, clients) for gpu, parts, clients in found)
+    kinds = [*dict.fromkeys((gpu.profile, parts, clients) for gpu, parts, clients in found)]
     each = [
         f"{parts} vGPUs are more than the {clients} clients that MPS serves on "
         + _some([gpu.uuid for gpu, *these in found if [gpu.profile, *these] == [profile, parts, clients]])
-        for profile, parts, clients in kinds
+        for profile, parts, clients in kinds[:_MOST_NAMED]
     ]
+    if more := len(kinds) - len(each):
+        each.append(f"likewise those of {more} more profile{'s' * (more > 1)}")
     fitting = {gpu.profile: max(1, clients) for gpu, _, clients in sorted(found, key=lambda one: -one[2])}
     written = ", ".join(f"{profile}: {clients}" for profile, clients in fitting.items())
     return (

@@ -172,3 +172,16 @@ def test_the_sentence_on_a_full_node_is_short_enough_to_be_shown_whole(*, instan
     assert "and 54 more" in why
     assert len(f"vgpusPerGpu 6 -> 10: {why}") < 400  # of 500 that `plugin status` shows
     assert why.endswith("mig: whole" if instances else "with `nodes` in _cluster.yaml")
+
+
+def test_nor_is_it_longer_where_instances_have_many_profiles() -> None:
+    (one,) = shared(1)
+    gpus = []
+    for number, profile in enumerate(("1g.18gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb")):
+        placed = MigInstance(profile=profile, parent_uuid="GPU-a", gpu_instance=number, compute_instance=0)
+        uuid = f"MIG-00000000-0000-0000-0000-{number:012}"
+        gpus.append(replace(one.gpu, uuid=uuid, mps_clients=6 + number, instance=placed))
+    why = misfits((gpu, "mps", 70) for gpu in gpus)
+    assert "likewise those of 3 more profiles" in why
+    assert len(f"vgpusPerGpu 6 -> 70: {why}") < 400
+    assert all(f"{gpu.profile}: {gpu.mps_clients}" in why for gpu in gpus)
