@@ -132,6 +132,12 @@ POLICY_TAKEN: Final = Metric(
     source="`gpu-share plugin`",
     labels=_NODE,
 )
+LEFT_OUT: Final = Metric(
+    name="gpu_share_gpus_left_out",
+    meaning="Number of GPUs of a node that should be shared, and cannot be, whole or some of their MIG instances.",
+    source=_HEALTH,
+    labels=_NODE,
+)
 BUILD: Final = Metric(
     name="gpu_share_build_info",
     meaning="1, with the version of gpu-share.",
@@ -141,7 +147,7 @@ BUILD: Final = Metric(
 
 PLUGIN_METRICS: Final = (
     *(INFO, HEALTHY, FAULT, DAEMON_READY, MEMORY, VGPUS, GRANTED, FREE, HIDDEN, LARGEST),
-    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, POLICY_TAKEN, AGE, BUILD),
+    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, POLICY_TAKEN, LEFT_OUT, AGE, BUILD),
 )
 MPS_METRICS: Final = (MEMORY_USED, SM_USED, PROCESSES, AGE, BUILD)
 
@@ -154,6 +160,7 @@ def plugin_samples(state: NodeState) -> Iterator[Sample]:
     if age_seconds is None or age_seconds > FRESH_SECONDS:  # whatever it was, it may be otherwise by now
         return
     yield Sample(POLICY_TAKEN, (state.node,), float(not state.not_taken))
+    yield Sample(LEFT_OUT, (state.node,), len(state.skipped))
     for gpu in state.gpus:
         yield from _of_gpu(gpu, (state.node, str(gpu.index), gpu.uuid))
 

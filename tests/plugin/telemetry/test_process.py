@@ -120,6 +120,18 @@ def test_a_node_that_does_not_take_the_clusters_policy_tells_so_until_it_does(
         wait_until(lambda: taken() == [({"node": "worker-1"}, 1)])
 
 
+def test_a_node_tells_how_many_gpus_it_leaves_out(start: Start, directory: Path, tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    script.say("pascal 0")
+    library = str(build(tmp_path).parent)
+    with SimulatedKubelet(directory) as kubelet:
+        plugin = start("--node-name=worker-1", *BINDS, LD_LIBRARY_PATH=library, **script.environment)
+        kubelet.wait_until(lambda: kubelet.capacity(NAME) == 10)
+        told = samples(address(plugin, "metrics"))
+        assert told["gpu_share_gpus_left_out"] == [({"node": "worker-1"}, 1)]
+        assert [labels["gpu"] for labels, _ in told["gpu_share_gpu_info"]] == ["1"]
+
+
 @pytest.mark.parametrize("path", ["/state", "/state?pod=", "/state?pod=other", f"/state?x=1&pod={UID}", "/state?%00"])
 def test_the_state_is_told_to_those_alone_who_know_the_pod(start: Start, path: str) -> None:
     plugin = start("--simulate", "1xH200", "--pod-uid", UID, *BINDS)
