@@ -1,9 +1,17 @@
 """What the API server asks and checks at admission for gpu-share, as it has been configured."""
 
+from typing import Final
+
 import msgspec
 
 from console.objects import Metadata
 from console.words import Shown
+from policies.contract import NAMESPACE
+
+# The admission policies of pods, by what they validate.
+CREATED_POLICY: Final = NAMESPACE
+CHANGED_POLICY: Final = f"{NAMESPACE}-changes"
+LOCKDOWN_POLICY: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

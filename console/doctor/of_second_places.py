@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from console.doctor import of_dra
-from console.doctor.admission import MatchCondition, Selector
+from console.doctor.admission import CHANGED_POLICY, CREATED_POLICY, LOCKDOWN_POLICY, MatchCondition, Selector
 from console.doctor.installation import Installation
-from console.doctor.verdict import APPLY, OK, Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.words import Shown
 from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, NAMESPACE, WEBHOOK_NAMES
 from policies.policy import EffectivePolicy
@@ -15,53 +14,9 @@ from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_CREATED, _CHANGED = NAMESPACE, f"{NAMESPACE}-changes"  # the admission policies, by what they validate
-_LOCKED: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
-_OF_PODS: Final = "what users forge, or add later, is admitted"
-# What is so without each of them.
-_POLICIES: Final = {_CREATED: _OF_PODS, _CHANGED: _OF_PODS}
-_POLICIES_OF_LOCKDOWN: Final = {
-    _LOCKED: "pods without a share can name GPUs",
-    f"{_LOCKED}-claims": "claims can be of GPUs by the DeviceClass of another driver",
-}
-_POLICIES_OF_DRA: Final = {
-    f"{NAMESPACE}-claims": "who may create pods can use the claim, and so the GPU, of others",
-    f"{NAMESPACE}-claim-templates": "who may write templates of claims gets any share",
-    f"{NAMESPACE}-allocations": "a claim of a DeviceClass that leaves the driver open is allocated shares",
-    f"{NAMESPACE}-slices": "the plugin of one node can publish the GPUs of another",
-}
-_FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
 # How the variable `pipes` writes slashes and dots, and what they mean.
 _WRITTEN: Final = (("^([.]?/+)*", "/"), ("(/+[.])*/+", "/"), ("[.]", "."), ("\\.", "."))
-
-
-def policed(on: Installation) -> Verdict:
-    """See that the API server validates pods with a share itself, and by DRA their claims."""
-    if missing := not_seen(on, "admission_policies", "bindings"):
-        return missing
-    there, by_dra = on.admission_policies or {}, of_dra.is_used(on)
-    locked = {name: without for name, without in _POLICIES_OF_LOCKDOWN.items() if name in there}
-    bound = {one.spec.policy_name for one in on.bindings or ()}
-    denying = {one.spec.policy_name for one in on.bindings or () if "Deny" in one.spec.validation_actions}
-    tried = {name: without for name, without in locked.items() if name in bound - denying}
-    found, files = [], []
-    for name, without in {**_POLICIES, **locked, **(_POLICIES_OF_DRA if by_dra else {})}.items():
-        if name not in there:
-            found.append(f"there is no ValidatingAdmissionPolicy {name}: {without}")
-        elif name not in denying | tried.keys():
-            found.append(f"no binding has the ValidatingAdmissionPolicy {name} deny anything: {without}")
-        else:
-            continue
-        if name in _POLICIES_OF_DRA:
-            files.append(f"{_FILES_OF_DRA}-{'slices' if name.endswith('-slices') else 'claims'}.yaml")
-    if not found and tried:
-        told = (f"the ValidatingAdmissionPolicy {name} only warns: {without}" for name, without in tried.items())
-        return warn(*told, hint="when the trial is over, have its binding say validationActions: [Deny]")
-    if not found and not by_dra:
-        return not_seen(on, "policies") or OK  # which say whether DRA is used
-    without_dra = f"; where that has nothing of DRA, kubectl apply -f {' -f '.join(dict.fromkeys(files))}"
-    return fail(*found, hint=f"{APPLY}{without_dra if files else ''}")
 
 
 def exempt(on: Installation) -> Verdict:
@@ -94,7 +49,7 @@ def resources(on: Installation) -> Verdict:
         if not any(written in one.expression for one in conditions)
     ]
     in_order = [names["mps"], names["time-slicing"], names["whole"]]
-    for place in (_CREATED, _LOCKED):
+    for place in (CREATED_POLICY, LOCKDOWN_POLICY):
         policy = (on.admission_policies or {}).get(place)
         if policy is not None and _TEXT.findall(policy.variable("resources")) != in_order:
             found.append(f"the variable resources of the policy {place} is not {in_order}, in this order")
@@ -164,7 +119,7 @@ def _selectors(on: Installation) -> Iterator[tuple[str, Selector]]:
     for webhook in on.webhook.webhooks if on.webhook else ():
         if webhook.name in WEBHOOK_NAMES:
             yield str(webhook.name), webhook.namespace_selector
-    for name in (_CREATED, _CHANGED):
+    for name in (CREATED_POLICY, CHANGED_POLICY):
         if policy := (on.admission_policies or {}).get(name):
             yield f"the policy {name}", policy.spec.match_constraints.namespace_selector
 
@@ -173,8 +128,8 @@ def _conditions(on: Installation) -> Iterator[tuple[str, tuple[MatchCondition, .
     for webhook in on.webhook.webhooks if on.webhook else ():
         if webhook.name in WEBHOOK_NAMES[:2]:
             yield str(webhook.name), webhook.match_conditions
-    if policy := (on.admission_policies or {}).get(_CREATED):
-        yield f"the policy {_CREATED}", policy.spec.match_conditions
+    if policy := (on.admission_policies or {}).get(CREATED_POLICY):
+        yield f"the policy {CREATED_POLICY}", policy.spec.match_conditions
 
 
 def _excluded(selector: Selector) -> set[str]:
@@ -198,13 +153,13 @@ def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
 
 
 def _of_admission(on: Installation, wanted: str) -> Iterator[str]:
-    for name in (_CREATED, _CHANGED, _LOCKED):
+    for name in (CREATED_POLICY, CHANGED_POLICY, LOCKDOWN_POLICY):
         policy = (on.admission_policies or {}).get(name)
         if policy is None:
             continue
         if _directory(policy.variable("pipes")) != wanted:
             yield f"the variable pipes of the policy {name} is not a pattern for {wanted}"
-        if name == _CREATED and wanted not in _TEXT.findall(policy.variable("never")):
+        if name == CREATED_POLICY and wanted not in _TEXT.findall(policy.variable("never")):
             yield f"the variable never of the policy {name} lacks {wanted}"
 
 
@@ -222,7 +177,6 @@ def _listed(effective: EffectivePolicy) -> set[str]:
 
 
 SECOND_PLACES: Final = (
-    Check(name="admission-policies", says="the API server checks pods itself", page=_PAGE, judge=policed),
     Check(name="exempt-namespaces", says="exempt namespaces are the same everywhere", page=_PAGE, judge=exempt),
     Check(name="resource-names", says="resource names are the same everywhere", page=_PAGE, judge=resources),
     Check(name="pipe-directory", says="the pipe directory is the same everywhere", page=_PAGE, judge=pipes),

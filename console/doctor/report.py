@@ -7,6 +7,7 @@ import msgspec
 from rich.text import Text
 
 from console.doctor.installation import Installation
+from console.doctor.of_admission import ADMISSION
 from console.doctor.of_dra import DEVICES, GATES, GATES_FOR_LATER
 from console.doctor.of_kubernetes import KUBERNETES, KUBERNETES_FOR_LATER, RIGHTS
 from console.doctor.of_nodes import NODES
@@ -20,7 +21,7 @@ from console.doctor.verdict import Check, Status
 AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
-    ("Policies", (*POLICIES, *SECOND_PLACES)),
+    ("Policies", (*POLICIES, *ADMISSION, *SECOND_PLACES)),
     ("Nodes", (*NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", WORKLOADS),
