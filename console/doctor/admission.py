@@ -32,6 +32,25 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Conditions on labels."""
 
     match_expressions: tuple[Expression, ...] = ()
+    match_labels: dict[str, str] = {}
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether it has no condition."""
+        return not self.match_expressions and not self.match_labels
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations on resources that a webhook or an admission policy is asked of."""
+
+    operations: tuple[Shown, ...] = ()
+    resources: tuple[Shown, ...] = ()
+
+    def covers(self, operation: str, resource: str) -> bool:
+        """Say whether it is asked of such a request, with a subresource after a slash."""
+        parent, _, subresource = resource.partition("/")
+        resources = {resource, "*/*", f"{parent}/*" if subresource else "*"}
+        return not {operation, "*"}.isdisjoint(self.operations) and not resources.isdisjoint(self.resources)
 
 
 class MatchCondition(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +64,10 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: Shown = Shown("")
     client_config: ClientConfig = ClientConfig()
+    failure_policy: Shown = Shown("")
+    rules: tuple[Rule, ...] = ()
     namespace_selector: Selector = Selector()
+    object_selector: Selector = Selector()
     match_conditions: tuple[MatchCondition, ...] = ()
 
 
@@ -66,12 +88,16 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
 class MatchConstraints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Which requests an admission policy is for."""
 
+    resource_rules: tuple[Rule, ...] = ()
+    exclude_resource_rules: tuple[Rule, ...] = ()
     namespace_selector: Selector = Selector()
+    object_selector: Selector = Selector()
 
 
 class AdmissionPolicySpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What an admission policy says."""
 
+    failure_policy: Shown = Shown("")
     match_constraints: MatchConstraints = MatchConstraints()
     match_conditions: tuple[MatchCondition, ...] = ()
     variables: tuple[Variable, ...] = ()

@@ -1,12 +1,22 @@
 """Checks of what the API server is to deny for gpu-share."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from console.doctor import of_dra
-from console.doctor.admission import CHANGED_POLICY, CREATED_POLICY, LOCKDOWN_POLICY
+from console.doctor.admission import (
+    CHANGED_POLICY,
+    CREATED_POLICY,
+    LOCKDOWN_POLICY,
+    AdmissionPolicy,
+    Rule,
+    Selector,
+    Webhook,
+)
 from console.doctor.installation import Installation
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_seen, warn
-from policies.contract import NAMESPACE
+from console.words import Shown
+from policies.contract import EPHEMERAL_WEBHOOK_NAME, NAMESPACE, RESTRICTED_WEBHOOK_NAME, WEBHOOK_NAME, WEBHOOK_NAMES
 
 _PAGE: Final = "install.md#2-the-policies"
 _OF_PODS: Final = "what users forge, or add later, is admitted"
@@ -22,6 +32,21 @@ _POLICIES_OF_DRA: Final = {
     f"{NAMESPACE}-allocations": "a claim of a DeviceClass that leaves the driver open is allocated shares",
     f"{NAMESPACE}-slices": "the plugin of one node can publish the GPUs of another",
 }
+# What each is asked of: operations, and resources with their subresources.
+_ASKED: Final = {
+    WEBHOOK_NAME: ("CREATE", "pods"),
+    RESTRICTED_WEBHOOK_NAME: ("CREATE", "pods"),
+    EPHEMERAL_WEBHOOK_NAME: ("UPDATE", "pods/ephemeralcontainers"),
+    CREATED_POLICY: ("CREATE", "pods"),
+    CHANGED_POLICY: ("UPDATE", "pods pods/ephemeralcontainers pods/resize pods/status"),
+    LOCKDOWN_POLICY: ("CREATE UPDATE", "pods pods/ephemeralcontainers pods/status"),
+    f"{LOCKDOWN_POLICY}-claims": ("CREATE UPDATE", "resourceclaims resourceclaimtemplates"),
+    f"{NAMESPACE}-claims": ("CREATE UPDATE", "resourceclaims resourceclaims/status"),
+    f"{NAMESPACE}-claim-templates": ("CREATE UPDATE", "resourceclaimtemplates"),
+    f"{NAMESPACE}-allocations": ("UPDATE", "resourceclaims/status"),
+    f"{NAMESPACE}-slices": ("CREATE UPDATE DELETE", "resourceslices"),
+}
+_KNOWN_LABELS: Final = {"kubernetes.io/metadata.name", "pod-security.kubernetes.io/enforce"}  # of namespaces
 _FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
 
 
@@ -53,6 +78,63 @@ def policed(on: Installation) -> Verdict:
     return fail(*found, hint=f"{APPLY}{without_dra if files else ''}")
 
 
+def asked(on: Installation) -> Verdict:
+    """See that webhooks and admission policies are asked of all that they are for, and deny what they cannot judge."""
+    if missing := not_seen(on, "webhook", "admission_policies"):
+        return missing
+    found: list[str] = []
+    for webhook in on.webhook.webhooks if on.webhook else ():
+        if webhook.name in WEBHOOK_NAMES:
+            found += _of_webhook(webhook)
+    for name, policy in (on.admission_policies or {}).items():
+        if name in _ASKED:
+            found += _of_policy(name, policy)
+    return fail(*found, hint=APPLY)
+
+
+def _of_webhook(webhook: Webhook) -> Iterator[str]:
+    place = str(webhook.name)
+    yield from _not_asked(place, webhook.name, webhook.rules)
+    yield from _narrowed(place, webhook.namespace_selector)
+    if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
+        return
+    if webhook.failure_policy != "Fail":
+        yield f"{place} has failurePolicy: {webhook.failure_policy}: without an answer pods are admitted as they are"
+    if not webhook.object_selector.selects_all:
+        yield f"{place} has an objectSelector: pods with other labels are admitted as they are"
+
+
+def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
+    place, constraints = f"the policy {name}", policy.spec.match_constraints
+    yield from _not_asked(place, name, constraints.resource_rules)
+    yield from _narrowed(place, constraints.namespace_selector)
+    if policy.spec.failure_policy != "Fail":
+        yield f"{place} has failurePolicy: {policy.spec.failure_policy}: what it fails to judge is admitted"
+    if not constraints.object_selector.selects_all:
+        yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
+    if constraints.exclude_resource_rules:
+        yield f"{place} has excludeResourceRules: what they name is admitted as it is"
+
+
+def _not_asked(place: str, name: str, rules: tuple[Rule, ...]) -> Iterator[str]:
+    operations, resources = (text.split() for text in _ASKED[name])
+    lacking = [
+        f"{operation} {resource}"
+        for operation in operations
+        for resource in resources
+        if not any(one.covers(operation, resource) for one in rules)
+    ]
+    if lacking:
+        yield f"{place} is not asked of {', '.join(lacking)}"
+
+
+def _narrowed(place: str, selector: Selector) -> Iterator[str]:
+    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)} - _KNOWN_LABELS
+    if keys:
+        yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
+
+
 ADMISSION: Final = (
     Check(name="admission-policies", says="the API server checks pods itself", page=_PAGE, judge=policed),
+    Check(name="admission-asked", says="webhook and policies are asked of all they are for", page=_PAGE, judge=asked),
 )

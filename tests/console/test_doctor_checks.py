@@ -18,6 +18,7 @@ from tests.console.installations import (
 )
 from tests.console.objects import GIB, gpu, tenant
 from tests.console.wrong import (
+    of_admission,
     of_kubernetes,
     of_nodes,
     of_policies,
@@ -34,6 +35,7 @@ WRONG = [
     *of_kubernetes.WRONG,
     *of_webhook.WRONG,
     *of_policies.WRONG,
+    *of_admission.WRONG,
     *of_second_places.WRONG,
     *of_nodes.WRONG,
     *of_runtimes.WRONG,
@@ -69,7 +71,7 @@ def test_where_the_scheduler_allocates_and_has_all_it_needs_nothing_is_found() -
 
 
 def test_the_lockdown_is_right_as_it_is_shipped() -> None:
-    locked = installation(**admission_policies([*BASE, *of_second_places.LOCKDOWN]))
+    locked = installation(**admission_policies([*BASE, *of_admission.LOCKDOWN]))
     assert [one for one in findings(locked, AFTER) if one.status not in FINE] == []
 
 

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import msgspec
-
 from console.doctor.installation import Installation
 from console.objects import Pod
 from tests.console.installations import (
     CLUSTER,
     Wrong,
     admission_policies,
-    dra,
     installation,
     namespace,
     parsed,
@@ -19,12 +16,9 @@ from tests.console.installations import (
     webhook,
 )
 from tests.console.objects import part
+from tests.console.wrong.of_admission import LOCKDOWN
 from tests.manifests.admission import BASE
-from tests.manifests.render import MANIFESTS, render
 
-LOCKDOWN = render(MANIFESTS / "components" / "lockdown")
-UNBOUND = [one for one in LOCKDOWN if one["kind"] == "ValidatingAdmissionPolicy"]
-TRIED = [one | {"spec": one["spec"] | {"validationActions": ["Warn", "Audit"]}} for one in LOCKDOWN]
 PIPES = "/tmp/nvidia-mps"
 
 
@@ -40,14 +34,6 @@ def elsewhere() -> Installation:
     return installation(**policies(CLUSTER + "mps: {pipeDirectory: /run-mps/a.b}\n"))
 
 
-def without_denying() -> Installation:
-    """One whose bindings only warn."""
-    bindings = admission_policies()["bindings"]
-    warning = [msgspec.structs.replace(one.spec, validation_actions=("Warn",)) for one in bindings]
-    changed = zip(bindings, warning, strict=True)
-    return installation(bindings=tuple(msgspec.structs.replace(one, spec=spec) for one, spec in changed))
-
-
 def with_other_names() -> Installation:
     """One whose webhook has the names of `_cluster.yaml`, and whose admission policies have not."""
     names = {"expression": "'a.b/gpu' 'gpu-share.dev/vgpu-timesliced' 'gpu-share.dev/gpu'"}
@@ -61,18 +47,6 @@ def locked_down(cluster: str) -> Installation:
 
 
 WRONG: list[Wrong] = [
-    (
-        "admission-policies",
-        "warning",
-        "the ValidatingAdmissionPolicy gpu-share-lockdown only warns: pods without a share can name GPUs",
-        lambda: installation(**admission_policies([*BASE, *TRIED])),
-    ),
-    (
-        "admission-policies",
-        "failure",
-        "no binding has the ValidatingAdmissionPolicy gpu-share-lockdown deny anything",
-        lambda: installation(**admission_policies([*BASE, *UNBOUND])),
-    ),
     (
         "exempt-namespaces",
         "failure",
@@ -97,24 +71,6 @@ WRONG: list[Wrong] = [
         "warning",
         "does not say mode: warn",
         lambda: installation(**namespace("a", labels={"gpu-share.dev/mode": "warn"})),
-    ),
-    (
-        "admission-policies",
-        "failure",
-        "no ValidatingAdmissionPolicy gpu-share:",
-        lambda: installation(admission_policies={}),
-    ),
-    (
-        "admission-policies",
-        "failure",
-        "no binding has the ValidatingAdmissionPolicy gpu-share",
-        without_denying,
-    ),
-    (
-        "admission-policies",
-        "failure",
-        "no ValidatingAdmissionPolicy gpu-share-claims: who may create pods can use the claim, and so the GPU,",
-        lambda: installation(**{**dra(), **admission_policies()}),
     ),
     (
         "exempt-namespaces",
