@@ -10,6 +10,7 @@ from policies.contract import (
     MILLI_PER_GPU,
     MODE_LABEL,
     MPS,
+    NAMESPACE,
     PARTITION,
 )
 from policies.device_names import device_name, is_instance
@@ -53,7 +54,10 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from (Problem(CLUSTER_FILE, 0, "frameworks", message) for message in replaced)
     for namespace, policy in policies.namespaces.items():
         file = f"{namespace}.yaml"
-        if policies.is_exempt(namespace):
+        if namespace == NAMESPACE:
+            message = "never used, since the API server calls no webhook for the pods of gpu-share itself: remove it"
+            yield Problem(file, 0, "", message)
+        elif policies.is_exempt(namespace):
             message = f"never used, since exemptNamespaces in {CLUSTER_FILE} names {namespace}: remove one of the two"
             yield Problem(file, 0, "", message)
         else:

@@ -35,6 +35,14 @@ def test_a_file_for_an_exempt_namespace_is_never_used(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_for_the_namespace_of_gpu_share_is_never_used(tmp_path: Path) -> None:
+    (line,) = warnings(tmp_path, **{"_default.yaml": "", "gpu-share.yaml": "mode: warn"})
+    assert line == (
+        "/gpu-share.yaml: warning: never used, since the API server calls no webhook for the pods of gpu-share itself: "
+        "remove it"
+    )
+
+
 def test_mode_warn_needs_a_label_on_its_namespace(tmp_path: Path) -> None:
     (line,) = warnings(tmp_path, **{"_default.yaml": "", "team.yaml": "\nmode: warn", "other.yaml": "mode: enforce"})
     assert line.startswith(
