@@ -40,7 +40,8 @@ def test_an_installation_is_in_order(installed: Installation) -> None:
 
     in_order = (
         *("kubernetes-version", "apis", "webhook-answers", "webhook-configured", "certificates", "renewal"),
-        *("policies-valid", "policies-in-force", "admission-policies", "exempt-namespaces", "resource-names"),
+        *("policies-valid", "policies-in-force", "admission-policies", "admission-asked"),
+        *("exempt-namespaces", "resource-names"),
         *("pipe-directory", "host-paths", "warn-mode", "nodes-speak", "registered", "drivers", "cdi", "feature-gates"),
     )
 
@@ -124,6 +125,7 @@ def test_admission_policies_that_are_missing_or_differ_are_told(installed: Insta
     changes = [
         {"op": "replace", "path": f"/spec/variables/{pipes}/expression", "value": "'^/elsewhere'"},
         {"op": "add", "path": f"{_NAMESPACES}/0/values/-", "value": "test-of-doctor"},
+        {"op": "replace", "path": "/spec/failurePolicy", "value": "Ignore"},
     ]
     binding = f"{_ADMISSION}/validatingadmissionpolicybindings/gpu-share-changes"
     bound = installed.cluster.api.get(binding)
@@ -133,8 +135,10 @@ def test_admission_policies_that_are_missing_or_differ_are_told(installed: Insta
         assert told("admission-policies", "no binding has the ValidatingAdmissionPolicy gpu-share-changes deny")
         assert told("pipe-directory", "the variable pipes of the policy gpu-share-changes is not a pattern for")
         assert told("exempt-namespaces", "the policy gpu-share-changes is not called for test-of-doctor")
+        assert told("admission-asked", "the policy gpu-share-changes has failurePolicy: Ignore")
     finally:
         restored = [
+            {"op": "replace", "path": "/spec/failurePolicy", "value": "Fail"},
             {"op": "replace", "path": "/spec/variables", "value": before["spec"]["variables"]},
             {
                 "op": "replace",
