@@ -42,6 +42,7 @@ class Supervisor:
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
+        self._not_restored: dict[str, str] = {}  # the GPUs whose compute mode was not: why, as the log has it
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
         """
@@ -68,8 +69,17 @@ class Supervisor:
 
     def clean_up(self, *, keep: Iterable[str]) -> None:
         """End what an earlier run left on GPUs other than *keep*, and put back their compute modes."""
-        kept = {*keep}
-        kept |= self._in_use(self._context.modes.changed() - kept)
+        kept = frozenset(keep)
+        self._clean_up(kept | self._in_use(self._context.modes.changed() - kept))
+
+    def clean_up_left(self) -> None:
+        """Do the same for GPUs that are shared by MPS no more, as soon as nobody holds a share of them."""
+        ours = frozenset(one.gpu.uuid for one in self._now())
+        left = self._context.modes.changed() - ours
+        if left - (used := self._in_use(left, told=True)):
+            self._clean_up(ours | used)
+
+    def _clean_up(self, kept: frozenset[str]) -> None:
         directories = {Path(one.directory) for one in holders()}
         for directory in directories:
             if directory.parent == self._context.place.pipe_directory and directory.name not in (*kept, ".."):
@@ -79,13 +89,6 @@ class Supervisor:
                 except MpsError as error:
                     _log.warning("an MPS daemon of an earlier run cannot be ended", extra={"reason": str(error)})
         self._log_left(lambda: self._context.modes.release(keep=kept))
-
-    def clean_up_left(self) -> None:
-        """Do the same for GPUs that are shared by MPS no more, as soon as nobody holds a share of them."""
-        ours = frozenset(one.gpu.uuid for one in self._now())
-        left = self._context.modes.changed() - ours
-        if left - self._in_use(left, told=True):
-            self.clean_up(keep=ours)
 
     def hold_modes(self) -> None:
         """Set and check the compute modes of all GPUs; what fails takes the GPU's state with it."""
@@ -220,7 +223,9 @@ class Supervisor:
 
     def _log_left(self, release: Callable[[], Mapping[str, str]]) -> None:
         for uuid, reason in release().items():
-            _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
+            if self._not_restored.get(uuid) != reason:  # it is tried again and again
+                _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
+            self._not_restored[uuid] = reason
 
 
 def every(seconds: float, first: Callable[[], None], then: Callable[[], None], ending: Event) -> None:

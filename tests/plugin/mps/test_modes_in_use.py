@@ -93,6 +93,25 @@ def test_a_gpu_that_left_mps_gets_its_mode_back_once_its_last_tenant_has_ended(
     assert len([line for line in log if line["message"].startswith("compute mode stays exclusive")]) == 1
 
 
+def test_a_mode_that_cannot_be_put_back_is_told_of_once_beside_a_gpu_that_stays_exclusive(
+    bench: Bench, start: Start
+) -> None:
+    ended(bench, start, signal.SIGKILL)
+    bench.cluster("nodes: [{indexes: [0], offer: time-slicing}]\n")
+    bench.has(A)  # B has fallen off the bus, and nobody held a share of it
+    running = start()
+    wait_until(lambda: bench.state().looked)
+    time.sleep(1)  # ten looks
+    _, log, _ = running.ends(by=signal.SIGTERM)
+    told = [line for line in log if line["level"] == "warning" and "gpu" in line]
+    assert [(line["message"].partition(":")[0], line["gpu"]) for line in told] == [
+        ("compute mode stays exclusive while containers hold shares", A),
+        ("compute mode not restored", B),
+        ("compute mode stays exclusive while containers hold shares", A),  # at the end
+    ]
+    assert (bench.mode(A), bench.mode(B)) == (3, 3)
+
+
 def test_a_gpu_that_an_init_container_may_hold_keeps_its_mode(bench: Bench, start: Start) -> None:
     bench.holds(B, vgpus=5, named=False)
     running = start()
