@@ -17,6 +17,7 @@ from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers, NumberOf
 from plugin.gpus.nvml import load_nvml
 from plugin.gpus.reading import Check
+from plugin.last_cluster import KeptPolicies
 from plugin.lifecycle import Ending
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import TIMING, Place, Timing
@@ -35,8 +36,6 @@ from plugin.usage.measurement import Measurement
 from policies.cluster import Cluster
 from policies.contract import MPS, SharingStrategy
 from policies.errors import PolicyError
-from policies.reading.layers import CLUSTER_FILE
-from policies.reading.store import PolicyStore
 from policies.reading.troubles import TroubleLog
 from program.front import FAILED, UNUSABLE, failed
 from program.log import WarnOnce, start_logging
@@ -78,7 +77,7 @@ def run(settings: MpsSettings, telemetry: TelemetrySettings = NOBODY_LOOKS, *, t
             Ending() as ending,
             alone(settings.state_dir, PROGRAM, before_seen=partial(forget_state, settings.state_dir)) as presence,
         ):
-            store = PolicyStore(settings.policies, needs=(CLUSTER_FILE,))
+            store = KeptPolicies(settings.policies, lib_dir=settings.lib_dir)
             process = _Process(settings, store, timing)
             found = _discovered(settings, process, ending, presence)
             return 0 if found is None else process.serve(found, ending, presence)
@@ -91,7 +90,7 @@ def run(settings: MpsSettings, telemetry: TelemetrySettings = NOBODY_LOOKS, *, t
 class _Process:
     """What the threads of the process do."""
 
-    def __init__(self, settings: MpsSettings, store: PolicyStore, timing: Timing) -> None:
+    def __init__(self, settings: MpsSettings, store: KeptPolicies, timing: Timing) -> None:
         self._settings = settings
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it

@@ -36,9 +36,11 @@ def load(directory: Path) -> PolicySet:
 class PolicyStore:
     """The policies in force. What is broken costs as little as it can; what was good before stays."""
 
-    def __init__(self, directory: Path, *, needs: Collection[str] = (CLUSTER_FILE, DEFAULT_FILE)) -> None:
+    def __init__(
+        self, directory: Path, *, needs: Collection[str] = (CLUSTER_FILE, DEFAULT_FILE), last: Path | None = None
+    ) -> None:
         """
-        Read *directory*.
+        Read *directory*; *last* is one with the `_cluster.yaml` that holds where that of now is broken.
 
         Raises:
             PolicyError: If it cannot be read, or a file that is *needed* is broken.
@@ -48,7 +50,13 @@ class PolicyStore:
         with paths_from(directory):
             self._state = state_of(directory)
             self._files = _first_files(directory, needs)
-            self._take(put_in_force(self._files, None, needs=needs))
+            self._take(_first_in_force(self._files, needs, last))
+
+    @property
+    def cluster_file(self) -> bytes | None:
+        """What is in `_cluster.yaml`: nothing where there is none, None where it is broken."""
+        file = self._files.get(CLUSTER_FILE)
+        return b"" if file is None else file.content
 
     def refresh(self) -> bool:
         """Read the directory again if its state has changed; return whether others, or these without troubles, hold."""
@@ -76,6 +84,19 @@ class PolicyStore:
         self.current = in_force.policies
         self.troubles = tuple(one.below(str(self._directory)) for one in in_force.troubles)  # of many files the first
         self.broken_files = in_force.broken_files  # with the files as they are now
+
+
+def _first_in_force(files: Mapping[str, PolicyFile], needs: Collection[str], last: Path | None) -> InForce:
+    try:
+        return put_in_force(files, None, needs=needs)
+    except PolicyError:
+        if last is None:
+            raise
+        try:
+            before = put_in_force(settled(last, of=CLUSTER_FILE), None, needs=(CLUSTER_FILE,))
+        except PolicyError:
+            before = None
+        return put_in_force(files, before, needs=needs)
 
 
 def _first_files(directory: Path, needs: Collection[str]) -> dict[str, PolicyFile]:

@@ -4,6 +4,7 @@ import signal
 from itertools import count
 from pathlib import Path
 
+from plugin.mps.state import STATE_FILE
 from plugin.shares.parts_file import FILE
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
@@ -38,6 +39,22 @@ def test_a_broken_cluster_file_at_its_start_is_one_line_and_2(bench: Bench, star
     assert (code, log) == (2, [])
     assert other.startswith(f"gpu-share mps: {bench.policies}/_cluster.yaml:2: vgpusPerGpu: ")
     assert "\n" not in other
+
+
+@needs_mounts
+def test_a_cluster_file_of_a_newer_version_does_not_keep_it_from_starting_again(bench: Bench, start: Start) -> None:
+    bench.cluster("nodes: [{indexes: [1], offer: time-slicing}]\n")
+    running = start()
+    bench.is_now("ready", A)
+    bench.cluster("ofTheNextVersion: true\n")
+    running.ends(by=signal.SIGKILL)
+    (bench.state_dir / STATE_FILE).unlink()
+    running = start()
+    bench.is_now("ready", A)
+    assert bench.mode(B) == 0
+    _, log, other = running.ends(by=signal.SIGTERM)
+    (said,) = [line for line in log if line["message"] == "policy file broken"]
+    assert (said["field"], other) == ("ofTheNextVersion", "")
 
 
 @needs_mounts
