@@ -9,7 +9,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.service import Resource
-from plugin.errors import HandoverError, HoldingsError
+from plugin.errors import HoldingsError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
 from plugin.shares.cdi import Grid, grids_of
@@ -161,10 +161,7 @@ class Resources:
             raise HoldingsError(why)
         self._division.set_vgpus_per_gpu(vgpus_per_gpu)
         for (strategy, _), resource in self._resources.items():
-            try:
-                self._prepare(resource.name, strategy, resource.devices.pool)
-            except HandoverError as error:  # what containers need is there, and what none does is left behind
-                self._warn("CDI devices of the number before stay until they can be removed", str(error))
+            self._prepare(resource.name, strategy, resource.devices.pool)  # all of it is there: no more than is needed
 
     def hand_over_by(self, ways: Collection[Handover]) -> None:
         """

@@ -20,6 +20,8 @@ from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
+_STAYS = "CDI devices that no container needs stay until they can be removed"
+
 
 class HeldGrid(NamedTuple):
     """What containers hold parts of."""
@@ -125,10 +127,14 @@ class Specifications:
         needed |= {resource for resource, grids in self._advertised.items() if grids}
         for resource in sorted(needed):
             self._write(resource, self._wanted(resource, held))
-        self._written = {resource: self._written[resource] for resource in needed}
+        self._written = {resource: one for resource, one in self._written.items() if resource in needed}
         if self._is_way and held.is_complete and needed != self._kept:
-            cdi_directory.remove_stale(self._directory, needed)
-            self._kept = needed
+            try:
+                cdi_directory.remove_stale(self._directory, needed)
+            except HandoverError as error:
+                self._warn(_STAYS, str(error))
+            else:
+                self._kept = needed
 
     def _counts(self, one: HeldGrid) -> bool:
         return one.by_cdi or self._is_way
@@ -158,5 +164,16 @@ class Specifications:
         made = b""
         if wanted.grids or kept:  # a specification without devices is no valid one
             made = cdi.specification(resource, wanted.grids, kept=kept)
-            cdi_directory.write_specification(self._directory, resource, made)
+            try:
+                cdi_directory.write_specification(self._directory, resource, made)
+            except HandoverError as error:
+                if not self._has_all_of(made, resource):
+                    raise
+                self._warn(_STAYS, str(error))
+                return  # it is tried again at the next look
         self._written[resource] = wanted, made
+
+    def _has_all_of(self, made: bytes, resource: str) -> bool:
+        """Whether each device of a specification is in the one that is there, as it is to be."""
+        there = cdi.devices_in(cdi_directory.read_specification(self._directory, resource), resource)
+        return all(one in there for one in cdi.devices_in(made, resource))

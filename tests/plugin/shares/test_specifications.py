@@ -8,6 +8,7 @@ import pytest
 
 from plugin.errors import HandoverError
 from plugin.gpus.gpu import Gpu
+from plugin.shares import cdi_directory
 from plugin.shares.cdi import Grid
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.specifications import HeldGrid, HeldGrids, Specifications
@@ -155,3 +156,26 @@ def test_a_file_that_says_nothing_is_replaced(node: Node, content: str) -> None:
     node.starts(A)
     assert node.has(A)
     assert not node.has(B)
+
+
+def test_what_nobody_needs_stays_where_it_cannot_be_removed_and_what_is_needed_is_an_error(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise HandoverError("no space left")
+
+    node.holds(held(A, of=20), held(B, name=OLD))
+    node.starts(A, B)
+    with monkeypatch.context() as nothing_can_be_written:
+        nothing_can_be_written.setattr(cdi_directory, "write_specification", full)
+        nothing_can_be_written.setattr(cdi_directory, "remove_stale", full)
+        node.holds()
+        node.specifications.restore()
+        node.starts(A, B)
+        assert (node.has(A), node.has(A, of=20), node.has(B, name=OLD)) == (True, True, True)
+        node.holds(held(A, of=7))
+        with pytest.raises(HandoverError, match="no space left"):
+            node.specifications.restore()
+    node.holds()
+    node.specifications.restore()
+    assert (node.has(A), node.has(A, of=20), node.has(B, name=OLD)) == (True, False, False)
