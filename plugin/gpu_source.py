@@ -1,5 +1,6 @@
 """Where the plugin learns of GPUs and their health: this machine, or a simulation of one."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -17,6 +18,7 @@ class GpuSource:
     nvml: NvmlHealth
     sysfs: Path | None  # None says nothing of a PCI bus
     mps_faults: MpsFaults
+    mps_daemons: Callable[[], Collection[str]] = tuple  # the GPUs, by UUID, that have a daemon, good or not
 
 
 def gpu_source(simulate: str | None, state_dir: Path) -> GpuSource:
@@ -30,7 +32,7 @@ def gpu_source(simulate: str | None, state_dir: Path) -> GpuSource:
     if simulate is not None:
         return _simulated(simulate)
     faults = PublishedMpsFaults(state_dir, boot_id=boot_id())
-    return GpuSource(nvml=load_nvml(), sysfs=SYSFS, mps_faults=faults)
+    return GpuSource(nvml=load_nvml(), sysfs=SYSFS, mps_faults=faults, mps_daemons=faults.daemons)
 
 
 def _simulated(specification: str) -> GpuSource:

@@ -194,6 +194,7 @@ def _reconciler(
         boot_id=boot_id(),
         state_dir=settings.state_dir,
         mps_faults=node.source.mps_faults,
+        mps_daemons=node.source.mps_daemons,
         tenants=located_with_dra(node.tenants, driver),
         publish=allocators.publish,
         resource_of=node.division.resource_of,

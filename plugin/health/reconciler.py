@@ -32,6 +32,7 @@ from plugin.mps.state import MpsFaults
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.strategy import SharedGpu
 from plugin.state_files import boot_seconds
+from policies.contract import MPS
 from policies.node_state import Toolkit
 from program.log import WarnOnce
 
@@ -52,6 +53,7 @@ class ReconcilerContext:
     tenants: Callable[[], tuple[Tenant, ...]]  # raises TenantsError
     publish: Callable[[Sequence[Entry]], None]  # tells the kubelet; raises PluginError where a new GPU cannot be shared
     resource_of: Callable[[SharedGpu], str]
+    mps_daemons: Callable[[], Collection[str]] = tuple  # the GPUs, by UUID, that have a daemon, good or not
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
@@ -119,13 +121,12 @@ class Reconciler:
         self._inventory.expect_nvml(at)
         self._recover(at)
         pending = self._context.pending()  # first: what is taken up of the file decides on what follows
-        uuids = [entry.gpu.uuid for entry in self._inventory.entries]
-        mps_faults = self._context.mps_faults(uuids)
-        self._inventory.set_mps_faults(mps_faults, at)
+        shared_by_mps = [entry.gpu.uuid for entry in self._inventory.entries if entry.strategy == MPS]
+        self._inventory.set_mps_faults(self._context.mps_faults(shared_by_mps), at)
         self._inventory.set_reported_faults("held", self._context.unwritten, at)
         self._inventory.set_reported_faults("handover", self._context.unsafe, at)
         self._inventory.set_reported_faults("division", self._context.misfit, at)
-        self._inventory.judge_modes(at, by_mps={*uuids} - mps_faults.keys())
+        self._inventory.judge_modes(at, by_mps=self._context.mps_daemons())
         left = self._context.left_claimed()
         self._inventory.set_reported_faults("claims", lambda one: _LEFT_CLAIMED if one.gpu.uuid in left else "", at)
         self._handover = self._context.handover(self._inventory.entries, self._inventory.driver)

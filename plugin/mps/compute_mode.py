@@ -44,6 +44,7 @@ class ComputeModes:
         self._boot_id = boot_id
         self._lock = Lock()
         self._found: dict[str, int] = {}  # in this run, should the record be lost meanwhile
+        self._put_back: set[str] = set()  # those that are recorded as changed, and no longer are
         self._without: set[str] = set()  # those that have no such mode, or do not keep it, as the log says
         self._ended = False
 
@@ -104,6 +105,7 @@ class ComputeModes:
     def _hold_mode(self, nvml: NvmlModes, uuid: str, handle: Any) -> None:
         found = nvml.nvmlDeviceGetComputeMode(handle)
         recorded = self._recorded()
+        self._put_back.discard(uuid)
         if uuid not in recorded:
             recorded[uuid] = self._found.get(uuid, found)
             self._write(recorded)  # before it changes
@@ -124,9 +126,14 @@ class ComputeModes:
         found = recorded.pop(uuid, None)
         mode = self._found[uuid] if found is None else found
         nvml.nvmlDeviceSetComputeMode(nvml.nvmlDeviceGetHandleByUUID(uuid), mode)
-        if found is not None:
-            self._write(recorded)
         self._found.pop(uuid, None)
+        if found is None:
+            return
+        try:
+            self._write(recorded)
+        except OSError as error:
+            self._put_back.add(uuid)
+            _log.warning("a compute mode was put back, and cannot be recorded so", extra={"reason": str(error)})
 
     def _forget(self, uuid: str) -> None:
         """Take back that the mode of an instance would have to be restored: it was never changed."""
@@ -136,7 +143,8 @@ class ComputeModes:
 
     def _recorded(self) -> dict[str, int]:
         record = read_json(self._path, _Record)
-        return record.modes if record and record.boot_id == self._boot_id else {}
+        modes = record.modes if record and record.boot_id == self._boot_id else {}
+        return {uuid: mode for uuid, mode in modes.items() if uuid not in self._put_back}
 
     def _write(self, modes: dict[str, int]) -> None:
         if modes:

@@ -111,6 +111,13 @@ class PublishedMpsFaults:
         found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}
         return {uuid: why for uuid, why in found.items() if why is not None}
 
+    def daemons(self) -> frozenset[str]:
+        """Name the GPUs, by UUID, that have an MPS daemon, good or not, as far as `gpu-share mps` has ever said."""
+        state = read_state(self._state_dir)
+        if state is None or state.boot_id != self._boot_id:
+            return frozenset()
+        return frozenset(uuid for uuid, one in state.gpus.items() if one.state != "stopped")
+
     def _fault(self, uuid: str, now_seconds: float) -> str | None:
         return fault(self._state, uuid, now_seconds=now_seconds, boot_id=self._boot_id)
 

@@ -186,12 +186,13 @@ class Supervisor:
             reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
             _log.log(level, f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
             return uuids
-        kept = frozenset(uuid for uuid in uuids if uuid in unnamed or any(tenant.is_on(uuid) for tenant in tenants))
+        held = {uuid: [one.name for one in tenants if one.has_share_by_mps_of(uuid)] for uuid in uuids}
+        kept = frozenset(uuid for uuid in uuids if uuid in unnamed or held[uuid])
         for uuid in sorted(kept):
             _log.log(
                 level,
                 "compute mode stays exclusive while containers hold shares: restored when they have ended",
-                extra={"gpu": uuid, "tenants": [tenant.name for tenant in tenants if tenant.is_on(uuid)]},
+                extra={"gpu": uuid, "tenants": held[uuid]},
             )
         return kept
 

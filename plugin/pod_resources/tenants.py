@@ -67,6 +67,12 @@ class Tenant:
         """Whether it holds something of one GPU, a device of DRA or vGPUs."""
         return bool(self.sizes_on(gpu_uuid) or self.vgpus_on(gpu_uuid) or gpu_uuid in self.together)
 
+    def has_share_by_mps_of(self, gpu_uuid: str) -> bool:
+        """Whether it holds vGPUs of one GPU, or a device of DRA by MPS."""
+        label = f"{label_of(gpu_uuid)}-"
+        by_dra = any(one.startswith(label) and _NOT_BY_MPS.search(one) is None for one in self.devices)
+        return by_dra or bool(self.vgpus_on(gpu_uuid)) or gpu_uuid in self.together
+
     def sizes_on(self, gpu_uuid: str) -> tuple[int, ...]:
         """List the sizes of its devices of DRA on one GPU, in thousandths; all of it where a name says none."""
         label = f"{label_of(gpu_uuid)}-"

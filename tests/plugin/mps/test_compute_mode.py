@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from plugin.mps import compute_mode
 from plugin.mps.compute_mode import ComputeModes
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
 
@@ -145,6 +146,27 @@ def test_an_instance_that_loses_its_mode_again_is_told_of_again(root: Path, capl
     assert [record.message for record in caplog.records] == [
         "no EXCLUSIVE_PROCESS: programs can bypass MPS on the instance"
     ] * 2
+
+
+def test_a_mode_that_was_put_back_is_not_put_back_again_where_that_could_not_be_recorded(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml = FakeModes({"GPU-a": DEFAULT, "GPU-b": DEFAULT})
+    held = modes(nvml, root)
+    held.hold(["GPU-a", "GPU-b"])
+    with monkeypatch.context() as full:
+        full.setattr(compute_mode, "write_atomically", no_space)
+        assert held.release(keep=["GPU-b"]) == {}
+        nvml.modes["GPU-a"] = PROHIBITED  # by somebody else
+        assert held.release(keep=["GPU-b"]) == {}
+    assert (set(held.changed()), nvml.modes["GPU-a"]) == ({"GPU-b"}, PROHIBITED)
+    held.hold(["GPU-a"])
+    held.release(keep=())
+    assert nvml.modes == {"GPU-a": PROHIBITED, "GPU-b": DEFAULT}
+
+
+def no_space(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_nothing_is_changed_that_could_not_be_remembered(root: Path) -> None:

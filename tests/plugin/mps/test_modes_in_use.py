@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from plugin.gpus.gpu import label_of
 from plugin.simulated.device_manager import Holding
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
-from tests.plugin.mps.tenants import Claimed, held, kubelet
+from tests.plugin.mps.tenants import Claimed, claimed, held, kubelet
 from tests.plugin.waiting import wait_until
 
 Listed = list[Holding | Claimed]
@@ -75,6 +76,21 @@ def test_those_who_share_a_gpu_another_way_by_now_keep_it_from_no_mode(
     bench.cluster("nodes: [{indexes: [0], offer: time-slicing}]\n")
     start()
     bench.is_now("ready", B)
+    wait_until(lambda: bench.mode(A) == 0)
+
+
+def test_those_who_have_devices_of_dra_another_way_by_now_keep_it_from_no_mode(
+    bench: Bench, start: Start, listed: Listed
+) -> None:
+    ended(bench, start, signal.SIGTERM)
+    whole, in_turn = (f"{label_of(A)}-{kind}-0" for kind in ("1000m-whole", "500m-timesliced"))
+    listed[:] = [Claimed("team/a", whole), Claimed("team/b", in_turn), claimed("team/c", A, milli=500)]
+    bench.cluster("nodes: [{indexes: [0], offer: time-slicing}]\n")
+    start()
+    bench.is_now("ready", B)
+    time.sleep(1)  # ten looks
+    assert bench.mode(A) == 3
+    listed.pop()
     wait_until(lambda: bench.mode(A) == 0)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin.mps.state import STATE_FILE, MpsGpu, MpsState, StateName, fault, read_state, write_state
+from plugin.mps.state import STATE_FILE, MpsGpu, MpsState, PublishedMpsFaults, StateName, fault, read_state, write_state
 
 
 def state(name: StateName = "ready", *, why: str = "", checked_seconds: float = 100.0) -> MpsState:
@@ -48,6 +48,20 @@ def test_neither_a_link_nor_a_pipe_nor_a_directory_nor_nothing_is_read(tmp_path:
     (tmp_path / STATE_FILE).unlink()
     (tmp_path / STATE_FILE).mkdir()
     assert read_state(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "boot_id", "daemons"),
+    [(one, "this", {"GPU-a"}) for one in ("starting", "ready", "fault", "failed")]
+    + [("stopped", "this", set()), ("ready", "the next", set())],
+)
+def test_a_gpu_has_a_daemon_good_or_not_until_it_was_stopped(
+    tmp_path: Path, name: StateName, boot_id: str, daemons: set[str]
+) -> None:
+    published = PublishedMpsFaults(tmp_path, boot_id=boot_id)
+    assert published.daemons() == set()
+    write_state(tmp_path, state(name))
+    assert published.daemons() == daemons
 
 
 @settings(deadline=None)
