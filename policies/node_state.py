@@ -216,6 +216,10 @@ def read(content: bytes) -> NodeState:
         raise NodeStateError(f"expected the state of a node: {reason[:300]}") from None
 
 
+# In what a node says of a GPU that it does not share since that is meant so.
+LEFT_TO_OTHERS: Final = "its instances are left to NVIDIA's own plugin"
+
+
 def printable(text: str) -> str:
     """Write a text of others so that it can be read: without what `read` rejects, and cut."""
     shown = text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)

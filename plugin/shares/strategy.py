@@ -9,6 +9,7 @@ from plugin.gpus.numbers import NumberOf
 from plugin.gpus.reading import Check, NotShareableError
 from policies.cluster import Cluster
 from policies.contract import MOST_MPS_CLIENTS, MPS, SharingStrategy
+from policies.node_state import LEFT_TO_OTHERS
 
 
 class SharedGpu(Protocol):
@@ -68,7 +69,7 @@ def check_of(strategy_of: StrategyOf, parts_of: PartsOf) -> Check:
         strategy = strategy_of(gpu)
         if gpu.instance and strategy is None:
             raise NotShareableError(
-                f"{gpu.physical_uuid} is in MIG mode, and its instances are left to NVIDIA's own plugin: `nodes` in "
+                f"{gpu.physical_uuid} is in MIG mode, and {LEFT_TO_OTHERS}: `nodes` in "
                 "_cluster.yaml can say mig: shared or whole"
             )
         if strategy is not None and (why := misfit(gpu, strategy, vgpus_per_gpu=parts_of(gpu, strategy))):
