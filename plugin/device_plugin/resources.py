@@ -1,6 +1,5 @@
 """The extended resources of this node, each from its first GPU on."""
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,9 +20,6 @@ from plugin.shares.specifications import Specifications
 from plugin.shares.strategy import SharedGpu, misfit, sharing_of
 from policies.cluster import Cluster
 from policies.contract import DEVICE_PLUGIN, MPS, TIME_SLICING, WHOLE, Handover, SharingStrategy
-from program.log import WarnOnce
-
-_log = logging.getLogger(__name__)
 
 _BY_MPS = "a process reaches one GPU through MPS"
 
@@ -55,7 +51,6 @@ class Resources:
         self._seen: tuple[Sequence[Gpu], str] = ((), "")  # all GPUs, and the version of the driver
         self._is_unsafe = False
         self._faults: Mapping[str, str] = {}
-        self._warn = WarnOnce(_log)
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""

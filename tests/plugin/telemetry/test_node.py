@@ -7,9 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from plugin.gpus.discovery import not_shared
+from plugin.gpus.gpu import MigInstance
+from plugin.gpus.reading import NotShareableError
 from plugin.health.state import ApplicationFault, Fault, Waiting, write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.pod_resources.occupancy import write_occupancy
+from plugin.shares.strategy import check_of
+from plugin.simulated.gpus import simulated_gpus
 from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import Facts, node_state, read_facts
 from plugin.usage.record import GpuUse, NodeUse, write_use
@@ -17,6 +22,7 @@ from policies.node_state import NodeState, Use, read, write
 from tests.plugin.health.published import healthy, node, occupancy, occupant, occupied, taken, use
 
 MOMENT = "2026-01-01T00:00:00+00:00"
+MIG = MigInstance(profile="1g.10gb", parent_uuid="GPU-a", gpu_instance=7, compute_instance=0)
 GPU = healthy(0, since=MOMENT, memory_mib=1000)
 LOST = Fault(source="lost", why="the GPU is lost", since=MOMENT, comes_back="once it answers")
 HEALTH = node(GPU, boot_id="one", heartbeat_seconds=99)
@@ -125,6 +131,15 @@ def test_one_sample_for_each_container_and_gpu() -> None:
         keys = [(one.metric.name, one.labels) for one in samples]
         assert len(keys) == len(set(keys))
         assert all(len(one.labels) == len(one.metric.labels) for one in samples)
+
+
+def test_a_gpu_whose_instances_are_meant_for_others_is_not_left_out() -> None:
+    gpu = replace(simulated_gpus("1xH200")[0], instance=MIG)
+    with pytest.raises(NotShareableError) as meant:
+        check_of(lambda _: None, lambda _gpu, _strategy: 1)(gpu)
+    skipped = (not_shared(0, 2, meant.value), "GPU 1 of 2 cannot be shared: it is too old")
+    samples = plugin_samples(told(health=msgspec.structs.replace(HEALTH, skipped=skipped)))
+    assert [one.value for one in samples if one.metric.name == "gpu_share_gpus_left_out"] == [1]
 
 
 def test_what_is_in_the_files_is_read_and_of_another_boot_nothing(tmp_path: Path) -> None:
