@@ -1,5 +1,5 @@
 """
-A CUDA program for the tests on a real GPU, over the driver's library alone: `python client.py ACTION [NUMBER]`.
+A CUDA program for the tests on a real GPU, over the driver's library alone: `python client.py ACTION [NUMBER]...`.
 
 Every action ends with one JSON object on stdout; `error` in it is a CUDA error number (0 for none).
 """
@@ -15,6 +15,8 @@ _MIB = 1024 * 1024
 _CHUNK_MIB = 64
 _MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _ATTACH_GLOBAL = 1  # CU_MEM_ATTACH_GLOBAL
+_THREADS = 256  # of a block that multiplies
+_TIMES = 50_000  # that each of them does so in a launch, by four
 
 _PTX = b"""
 .version 6.0
@@ -40,6 +42,41 @@ again:
     mov.u64 %r1, 0;
     mov.u32 %v1, 1;
     st.global.u32 [%r1], %v1;
+    ret;
+}
+.visible .entry multiply(.param .u64 times, .param .u64 results)
+{
+    .reg .u64 %r<6>;
+    .reg .u32 %v<4>;
+    .reg .f32 %f<7>;
+    .reg .pred %p;
+    ld.param.u64 %r1, [times];
+    ld.param.u64 %r2, [results];
+    mov.u64 %r3, 0;
+    mov.f32 %f1, 0f3F800000;
+    mov.f32 %f2, 0f3F800001;
+    mov.f32 %f3, 0f3F800002;
+    mov.f32 %f4, 0f3F800003;
+    mov.f32 %f5, 0f3F7FFFFF;
+    mov.f32 %f6, 0f33800000;
+again:
+    fma.rn.f32 %f1, %f1, %f5, %f6;
+    fma.rn.f32 %f2, %f2, %f5, %f6;
+    fma.rn.f32 %f3, %f3, %f5, %f6;
+    fma.rn.f32 %f4, %f4, %f5, %f6;
+    add.u64 %r3, %r3, 1;
+    setp.lt.u64 %p, %r3, %r1;
+    @%p bra again;
+    add.f32 %f1, %f1, %f2;
+    add.f32 %f3, %f3, %f4;
+    add.f32 %f1, %f1, %f3;
+    mov.u32 %v1, %ctaid.x;
+    mov.u32 %v2, %ntid.x;
+    mov.u32 %v3, %tid.x;
+    mad.lo.u32 %v1, %v1, %v2, %v3;
+    mul.wide.u32 %r4, %v1, 4;
+    add.u64 %r5, %r2, %r4;
+    st.global.f32 [%r5], %f1;
     ret;
 }
 """
@@ -91,19 +128,26 @@ class Cuda:
         size = ctypes.c_size_t(_CHUNK_MIB * _MIB)
         self.call("cuMemAllocManaged", ctypes.byref(pointer), size, _ATTACH_GLOBAL)
         self.call("cuMemsetD8_v2", pointer, ctypes.c_ubyte(1), size)
-        self.call("cuCtxSynchronize")
+        self.synchronize()
 
     def allocate_async(self) -> None:
         self.call("cuMemAllocAsync", ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(_CHUNK_MIB * _MIB), None)
         self.call("cuStreamSynchronize", None)
 
-    def launch(self, kernel: bytes, *values: int) -> None:
+    def kernel(self, name: bytes) -> ctypes.c_void_p:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuModuleLoadData", ctypes.byref(module), _PTX)
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, kernel)
+        self.call("cuModuleGetFunction", ctypes.byref(function), module, name)
+        return function
+
+    def launch(self, kernel: ctypes.c_void_p, *values: int, blocks: int = 1, threads: int = 1) -> None:
         held = [ctypes.c_uint64(value) for value in values]
         addresses = (ctypes.c_void_p * max(1, len(held)))(*(ctypes.addressof(one) for one in held))
-        self.call("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, addresses if held else None, None)
+        arguments = addresses if held else None
+        self.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, None, arguments, None)
+
+    def synchronize(self) -> None:
+        self.call("cuCtxSynchronize")
 
 
 def _fill(allocate: Callable[[], None], most_mib: int) -> dict[str, int]:
@@ -118,7 +162,33 @@ def _fill(allocate: Callable[[], None], most_mib: int) -> dict[str, int]:
     return {"allocated_mib": mib, "error": 0}
 
 
-def _act(action: str, number: int) -> dict[str, Any]:
+def _work(cuda: Cuda, runs: int, blocks: int, launches: int) -> dict[str, Any]:
+    """Multiply again and again, as a server would: each launch is waited for; begins with a line on stdin."""
+    results = ctypes.c_uint64()
+    cuda.call("cuMemAlloc_v2", ctypes.byref(results), ctypes.c_size_t(blocks * _THREADS * 4))
+    kernel = cuda.kernel(b"multiply")
+
+    def run() -> float:
+        began = time.monotonic()
+        for _ in range(launches):
+            cuda.launch(kernel, _TIMES, results.value, blocks=blocks, threads=_THREADS)
+            cuda.synchronize()
+        return time.monotonic() - began
+
+    run()  # what is loaded and set up at first
+    _say_that_it_runs()
+    sys.stdin.readline()
+    began = time.monotonic()
+    seconds = [run() for _ in range(runs)]
+    return {"seconds": seconds, "began": began, "ended": time.monotonic(), "error": 0}
+
+
+def _say_that_it_runs() -> None:
+    sys.stdout.write('{"running": true}\n')
+    sys.stdout.flush()
+
+
+def _act(action: str, number: int, more: list[int]) -> dict[str, Any]:
     cuda = Cuda()
     match action:
         case "info":
@@ -130,30 +200,31 @@ def _act(action: str, number: int) -> dict[str, Any]:
         case "allocate-async":
             return _fill(cuda.allocate_async, number)
         case "spin":  # for that many seconds, at about 2 GHz; says so once it runs
-            cuda.launch(b"spin", number * 2_000_000_000)
-            sys.stdout.write('{"running": true}\n')
-            sys.stdout.flush()
-            cuda.call("cuCtxSynchronize")
+            cuda.launch(cuda.kernel(b"spin"), number * 2_000_000_000)
+            _say_that_it_runs()
+            cuda.synchronize()
             return {"error": 0}
         case "hold":  # a context, until stdin ends; then asks whether it is still good
-            sys.stdout.write('{"running": true}\n')
-            sys.stdout.flush()
+            _say_that_it_runs()
             sys.stdin.read()
             cuda.allocate()
-            cuda.call("cuCtxSynchronize")
+            cuda.synchronize()
             return {"error": 0}
         case "fault":
-            cuda.launch(b"fault")
+            cuda.launch(cuda.kernel(b"fault"))
             time.sleep(0.1)
-            cuda.call("cuCtxSynchronize")
+            cuda.synchronize()
             return {"error": 0}
+        case "work":  # RUNS BLOCKS LAUNCHES
+            return _work(cuda, number, *more)
         case _:
             raise ValueError(action)
 
 
 if __name__ == "__main__":
     try:
-        answer = _act(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+        first, *others = [int(text) for text in sys.argv[2:]] or [0]
+        answer = _act(sys.argv[1], first, others)
     except CudaError as failure:
         answer = {"error": failure.number, "call": failure.call}
     sys.stdout.write(json.dumps(answer) + "\n")
