@@ -124,6 +124,7 @@ class _Process:
             for acts in (
                 (self._timing.gpus, first, self._look_at_gpus),
                 (self._timing.ceilings, self._set_ceilings, self._set_ceilings),
+                (self._timing.silence, self._supervisor.hang_up, self._supervisor.hang_up),
                 (self._timing.use, self._measurement.measure, self._measurement.measure),
             ):
                 # One that hangs in the driver must not keep the process from ending.
@@ -206,6 +207,7 @@ def _context(settings: MpsSettings, cluster: Cluster, number_of: NumberOf, timin
         ),
         parts=parts,
         timing=timing,
+        container_logs=settings.container_logs,
         device_of=lambda newest, gpu: Division(newest, node_name=settings.node_name, number_of=number_of).device(gpu),
     )
 

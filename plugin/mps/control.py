@@ -14,7 +14,7 @@ from plugin.mps.answers import excerpt
 from policies.contract import MPS_PIPE_DIRECTORY
 
 SOCKET = "control"  # in the pipe directory
-_SOCKETS = (SOCKET, "control_privileged")  # which of them the program connects to is not documented
+SOCKETS = (SOCKET, "control_privileged")  # which of them the program connects to is not documented
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _FOR_OTHERS = 0o022  # umask: what a daemon makes can be read by all, and written by itself
 _DEAD_WITHIN_SECONDS = 1.0
@@ -54,7 +54,7 @@ class Control:
     def _check_place(self) -> None:
         """See that no link stands in the place of a socket: it could lead to another daemon."""
         directory = Path(self._environment[MPS_PIPE_DIRECTORY])
-        for socket in (directory / name for name in _SOCKETS):
+        for socket in (directory / name for name in SOCKETS):
             if socket.is_symlink():
                 raise ControlError(
                     f"{socket}: expected a socket of this GPU's MPS daemon, got a link that a tenant made"

@@ -35,6 +35,7 @@ class Timing:
     limits: float = 60.0  # between two looks at limits that tenants may have changed
     ceilings: float = 3.0  # between two looks at policies and tenants
     gpus: float = 30.0  # between two looks at the GPUs and their compute modes
+    silence: float = 0.2  # between two looks whom daemons wait for
     publish: float = 1.0  # between two looks at what is to be published
     heartbeat: float = 5.0  # between two writes, when nothing changes
     use: float = 10.0  # between two measurements of what containers take
@@ -71,6 +72,7 @@ class Daemon:
         self._logs = place.log_directory / gpu_uuid
         self._seen: set[int] = set()  # PIDs, until they are dead
         self._serving: tuple[int, ...] = ()  # PIDs, as the daemon last said
+        self.pids: tuple[int, ...] = ()  # of the daemon itself, as it was last found; for any thread
         self.control = Control(
             place.program,
             {
@@ -211,6 +213,7 @@ class Daemon:
         for pid in self._seen - alive:
             reap(pid)  # where there is no other parent left, it is this process
         self._seen = alive
+        self.pids = tuple(one.pid for one in found if self._is_ours(one))
         return found
 
     def _gone_within(self, seconds: float) -> None:

@@ -39,6 +39,7 @@ class SupervisorContext:
     parts: LastParts  # what is held, by the plugin's file
     timing: Timing
     device_of: Callable[[Cluster, Gpu], str]  # names what shares of a GPU are of
+    container_logs: Path  # directory of the links to the logs of all containers
 
 
 class DaemonSupervisor:
@@ -59,6 +60,11 @@ class DaemonSupervisor:
         self._status = DaemonStatus()
         self._active: tuple[int, ...] = ()
         self.report = MpsGpu(state="starting", since=_now(), why=self._status.why, checked_seconds=boot_seconds())
+
+    @property
+    def daemon_pids(self) -> tuple[int, ...]:
+        """The daemon's process, as it was last found."""
+        return self._daemon.pids
 
     def run(self, ending: Event) -> None:
         """Supervise the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""

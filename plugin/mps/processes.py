@@ -68,6 +68,14 @@ def holder(pid: int, proc: Path = _PROC, *, logs: str = "") -> Holder | None:
     return Holder(pid, role, os.fsdecode(directory), os.fsdecode(gpus)) if role else None
 
 
+def is_of_mps(pid: int, proc: Path = _PROC) -> bool:
+    """Whether a process is a program of MPS that is in no container but our own."""
+    try:
+        return _read(proc / f"{pid}/comm").rstrip(b"\n") == _NAME and not _is_in_a_container(proc / f"{pid}/status")
+    except OSError:
+        return False
+
+
 def _role(arguments: list[bytes]) -> Literal["daemon", "server"] | None:
     programs = [os.path.basename(argument) for argument in arguments[:3]]  # noqa: PTH119 - bytes; an interpreter first
     if _SERVER in programs:

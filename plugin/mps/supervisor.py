@@ -18,6 +18,7 @@ from plugin.mps.largest_held import largest_held
 from plugin.mps.no_links import follow_no_links
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
+from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsState, write_state
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.parts_file import Checkpoint, CheckpointError
@@ -39,6 +40,7 @@ class Supervisor:
         self._threads: list[Thread] = []
         self._lock = Lock()  # of the two above
         self._ending = Event()
+        self._callers = SilentCallers(context.container_logs)
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
@@ -96,6 +98,10 @@ class Supervisor:
         faults = self._context.modes.hold([supervisor.gpu.uuid for supervisor in supervisors])
         for supervisor in supervisors:
             supervisor.blocked = faults.get(supervisor.gpu.uuid, "")
+
+    def hang_up(self) -> None:
+        """Hang up on clients that keep a daemon from all others."""
+        self._callers.hang_up(pid for one in self._now() for pid in one.daemon_pids)
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""

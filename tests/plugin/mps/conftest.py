@@ -84,6 +84,7 @@ def context(root: Path, place: Place, nvml: FakeModes) -> SupervisorContext:
         tenancy=Tenancy(root / "no-kubelet", lambda: ["gpu-share.dev/vgpu"]),
         parts=LastParts(root),
         timing=QUICK,
+        container_logs=root / "containers",
         device_of=lambda by, gpu: Division(by, node_name="node", number_of=GpuNumbers(None, ()).of).device(gpu),
     )
 

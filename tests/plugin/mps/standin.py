@@ -103,7 +103,10 @@ def serve(listening):
     held, limits = [], {{}}
     while True:
         connection, _ = listening.accept()
-        words = connection.recv(4096).decode().split()
+        words = connection.recv(4096).decode().split()  # for as long as it takes, as NVIDIA's does
+        if not words:
+            connection.close()
+            continue
         told = behaviour()
         note(command=" ".join(words))
         if words[0] in told.get("hang", []):
