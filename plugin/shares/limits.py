@@ -16,8 +16,8 @@ from policies import contract
 _MIB = 1024 * 1024
 _FRACTION_UNIT = 10_000  # four places
 # An MPS server takes memory of its own on its GPU, outside the limits of its clients: 30 MiB on an A100
-# (docs.nvidia.com/datacenter/cloud-native/openshift/latest/mps-gpu-sharing.html).
-MPS_SERVER_MIB = 64
+# (docs.nvidia.com/datacenter/cloud-native/openshift/latest/mps-gpu-sharing.html), 66 on an H100 (decision 32).
+MPS_SERVER_MIB = 128
 ONLY_GPU = "0"  # for CUDA: no process that a limit on memory is for sees another GPU
 _SHM_DIRECTORY = "shm"  # beside the pipe directories of the GPUs
 _SHM_PATH = "/dev/shm"  # noqa: S108 - where CUDA looks for the memory it shares with the MPS server

@@ -42,7 +42,7 @@ def test_nvidias_device_brings_its_part_and_the_limits_are_ours(with_nvidia: Ins
     assert found["BROUGHT_BY"] == "nvidia"
     assert found["NVIDIA_VISIBLE_DEVICES"] == "void"  # the device is there, so NVIDIA's runtime has nothing to do
     assert found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "20"
-    assert (found["GPU_SHARE_FRACTION"], found["GPU_SHARE_MEMORY_MIB"]) == ("0.2", "28741")
+    assert (found["GPU_SHARE_FRACTION"], found["GPU_SHARE_MEMORY_MIB"]) == ("0.2", "28728")
     assert with_nvidia.overlay
 
 

@@ -69,7 +69,7 @@ def test_the_pod_of_a_workload_has_its_share(place: Place, on: Object) -> None:
     made = place.one_running("app=model")
     assert limits_of(made) == {"main": "2"}
     assert made["spec"]["hostIPC"] is True
-    has_a_share(place.report(made["metadata"]["name"]), percent=20, mib=28741)
+    has_a_share(place.report(made["metadata"]["name"]), percent=20, mib=28728)
 
 
 def test_each_of_several_containers_has_what_it_asked_for(place: Place) -> None:
@@ -79,9 +79,9 @@ def test_each_of_several_containers_has_what_it_asked_for(place: Place) -> None:
     share = pod("0.2", container(), container("beside"), annotations=named, initContainers=[first, sidecar])
     made = place.started(share)
     assert limits_of(made) == {"first": "3", "sidecar": "1", "main": "2", "beside": "0"}
-    has_a_share(place.report("model", "first"), percent=30, mib=43112)
-    has_a_share(place.report("model", "sidecar"), percent=10, mib=14370)
-    has_a_share(place.report("model", "main"), percent=20, mib=28741)
+    has_a_share(place.report("model", "first"), percent=30, mib=43092)
+    has_a_share(place.report("model", "sidecar"), percent=10, mib=14364)
+    has_a_share(place.report("model", "main"), percent=20, mib=28728)
     has_no_gpu(place.report("model", "beside"))
 
 

@@ -60,7 +60,7 @@ def test_pods_share_an_instance_and_wait_where_none_has_room(instances: Installa
     assert sorted(uuids) == sorted(instance.uuid for instance in INSTANCES for _ in range(2))
     for one in found:
         assert one["CUDA_MPS_PIPE_DIRECTORY"] == f"/tmp/nvidia-mps/{one['NVIDIA_VISIBLE_DEVICES']}"
-        mib = ((INSTANCES[0].memory_bytes >> 20) - 64) // 2
+        mib = ((INSTANCES[0].memory_bytes >> 20) - 128) // 2
         assert (one["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], one["GPU_SHARE_MEMORY_MIB"]) == ("50", str(mib))
         assert one["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == f"0={mib}M"
     grant = team.get("half-0")

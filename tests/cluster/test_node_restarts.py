@@ -54,7 +54,7 @@ def new_pods_get_shares(place: Place) -> None:
         return next((one for one in running if one["metadata"]["name"] not in names), None)
 
     made = eventually(new, seconds=90, what="a new pod with a share runs")
-    has_a_share(place.report(made["metadata"]["name"]), percent=20, mib=28741)
+    has_a_share(place.report(made["metadata"]["name"]), percent=20, mib=28728)
 
 
 def is_unharmed(place: Place, tenant: Object) -> bool:

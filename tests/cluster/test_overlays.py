@@ -60,7 +60,7 @@ def test_by_cdi_a_share_beats_the_variables_of_a_config_map(first: Installation,
     place = Place.make(cluster, "by-cdi")
     place.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sly"}, "data": SLY})
     place.started(pod("0.2", container(envFrom=[{"configMapRef": {"name": "sly"}}])))
-    has_a_share(place.report("model"), percent=20, mib=28741)
+    has_a_share(place.report("model"), percent=20, mib=28728)
     place.remove()
 
 
@@ -71,7 +71,7 @@ def test_by_variables_a_config_map_as_a_whole_is_denied(first: Installation, clu
     sly = pod("0.2", container(envFrom=[{"configMapRef": {"name": "sly"}}]))
     eventually(lambda: place.create(sly, dry_run=True).reason == "ReservedEnvironment", what="envFrom is denied")
     place.started(pod("0.2"))
-    has_a_share(place.report("model"), percent=20, mib=28741)
+    has_a_share(place.report("model"), percent=20, mib=28728)
     place.remove()
 
 
@@ -86,7 +86,7 @@ def test_a_pod_of_the_aws_plugin_has_its_share(first: Installation, cluster: Clu
     eventually(lambda: place.create(asked, dry_run=True).ok, what="the share is granted")
     made = place.started(asked)
     assert json.loads(made["metadata"]["annotations"]["gpu-share.dev/grant"])["resource"] == AWS_VGPU
-    has_a_share(place.report("model"), percent=20, mib=28741)
+    has_a_share(place.report("model"), percent=20, mib=28728)
     place.remove()
 
 

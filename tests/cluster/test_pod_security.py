@@ -65,4 +65,4 @@ def test_a_share_attached_by_the_node_runs(place_of: Callable[[str], Place], nam
     assert "hostIPC" not in made["spec"]
     report = attached_by_the_node.report("model")
     assert report.uid == 1000
-    has_a_share(report, percent=20, mib=28741)
+    has_a_share(report, percent=20, mib=28728)

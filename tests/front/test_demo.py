@@ -52,7 +52,7 @@ def test_every_example_is_shown_with_its_verdict(shown: str) -> None:
 
 def test_what_a_container_receives_is_shown(shown: str) -> None:
     assert "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=20" in shown
-    assert "GPU_SHARE_MEMORY_MIB=28741" in shown
+    assert "GPU_SHARE_MEMORY_MIB=28728" in shown
     assert "+    - --per_process_gpu_memory_fraction=0.18" in shown
 
 

@@ -121,7 +121,7 @@ def test_the_largest_share_by_dra_is_one_that_there_is(parts: int, largest: int)
 def test_limits_are_those_that_the_container_was_told() -> None:
     (by_kubelet,) = of_gpu(BY_KUBELET, tenant("a", ids(0, 1, 2))).occupants
     (by_turns,) = of_gpu(replace(BY_KUBELET, strategy="time-slicing"), tenant("a", ids(0, 1, 2))).occupants
-    assert by_kubelet.memory_limit_mib == (GPU.memory_bytes // 2**20 - 64) * 3 // 10
+    assert by_kubelet.memory_limit_mib == (GPU.memory_bytes // 2**20 - 128) * 3 // 10
     assert (by_turns.memory_limit_mib, by_turns.thread_percentage) == (GPU.memory_bytes // 2**20 * 3 // 10, None)
 
 

@@ -56,7 +56,7 @@ def test_defaults_are_set_by_ordinal_and_running_servers_are_told_themselves() -
     made = daemon_limits(ceiling_of(H200, Fraction(2, 10)), (42,))
     assert {one.question: one.command for one in made} == {
         "get_default_active_thread_percentage": "set_default_active_thread_percentage 20",
-        "get_default_device_pinned_mem_limit 0": "set_default_device_pinned_mem_limit 0 28741M",
+        "get_default_device_pinned_mem_limit 0": "set_default_device_pinned_mem_limit 0 28728M",
         "get_active_thread_percentage 42": "set_active_thread_percentage 42 20",
-        "get_device_pinned_mem_limit 42 0": "set_device_pinned_mem_limit 42 0 28741M",
+        "get_device_pinned_mem_limit 42 0": "set_device_pinned_mem_limit 42 0 28728M",
     }

@@ -22,18 +22,18 @@ def test_the_ceiling_is_told_to_the_daemon_and_to_its_servers_and_rises(
 ) -> None:
     supervisor.ceiling = Fraction(2, 10)
     with running(supervisor):
-        wait_until(lambda: "set_default_device_pinned_mem_limit 0 28741M" in standin.commands())
+        wait_until(lambda: "set_default_device_pinned_mem_limit 0 28728M" in standin.commands())
         assert "set_default_active_thread_percentage 20" in standin.commands()
         standin.behave(servers={"41": "INITIALIZING", "42": "ACTIVE"})
-        wait_until(lambda: "set_device_pinned_mem_limit 42 0 28741M" in standin.commands())
+        wait_until(lambda: "set_device_pinned_mem_limit 42 0 28728M" in standin.commands())
         assert "set_active_thread_percentage 41 20" not in standin.commands()  # it could not answer yet
         assert "set_active_thread_percentage 42 20" in standin.commands()
         standin.forget()
         supervisor.ceiling = Fraction(5, 10)
-        wait_until(lambda: "set_device_pinned_mem_limit 42 0 71853M" in standin.commands())
+        wait_until(lambda: "set_device_pinned_mem_limit 42 0 71821M" in standin.commands())
         assert {
             "set_default_active_thread_percentage 50",
-            "set_default_device_pinned_mem_limit 0 71853M",
+            "set_default_device_pinned_mem_limit 0 71821M",
             "set_active_thread_percentage 42 50",
         } <= set(standin.commands())
 
@@ -159,7 +159,7 @@ def test_limits_that_cannot_be_set_are_a_fault_and_tried_again(
         is_now(supervisor, "failed", why="limits cannot be set: set_default_active_thread_percentage 100: no answer")
         standin.behave()
         is_now(supervisor, "ready")
-    assert "set_default_device_pinned_mem_limit 0 143707M" in standin.commands()
+    assert "set_default_device_pinned_mem_limit 0 143643M" in standin.commands()
 
 
 def test_a_slow_daemon_is_told_its_limits_over_several_looks_so_that_each_look_is_in_time(

@@ -44,7 +44,7 @@ def test_a_daemon_is_of_its_instance_alone(
     asked = [one for one in standin.commands(gpu=INSTANCE) if one.startswith("set_default")]
     assert asked == [
         "set_default_active_thread_percentage 33",
-        f"set_default_device_pinned_mem_limit 0 {(9728 - 64) * 2 // 6}M",
+        f"set_default_device_pinned_mem_limit 0 {(9728 - 128) * 2 // 6}M",
     ]
     assert standin.commands() == standin.commands(gpu=INSTANCE)
 

@@ -45,10 +45,10 @@ def test_a_share_of_one_fifth_brings_its_variables_and_mounts() -> None:
         "env": [
             f"NVIDIA_VISIBLE_DEVICES={A.uuid}",
             "GPU_SHARE_FRACTION=0.2",
-            "GPU_SHARE_MEMORY_MIB=28741",
+            "GPU_SHARE_MEMORY_MIB=28728",
             f"CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps/{A.uuid}",
             "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=20",
-            "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=28741M",
+            "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=28728M",
         ],
         "mounts": [
             {

@@ -24,7 +24,7 @@ FIFTH = Allocation(gpus=(A,), vgpus=2, vgpus_per_gpu=10)
 BOTH = Allocation(gpus=(A, B), vgpus=10, vgpus_per_gpu=10)
 WAYS: tuple[Handover, ...] = ("envvar", "cdi", "devices")
 EVERY_SET = [frozenset(ways) for ways in chain.from_iterable(combinations(WAYS, size) for size in (1, 2, 3))]
-TOLD = {"GPU_SHARE_FRACTION": "0.2", "GPU_SHARE_MEMORY_MIB": "28741"}
+TOLD = {"GPU_SHARE_FRACTION": "0.2", "GPU_SHARE_MEMORY_MIB": "28728"}
 
 # NVIDIA's own devices, as its toolkit specifies them: of the GPU, and hostile ones of everything else.
 HOSTILE = ["NVIDIA_VISIBLE_DEVICES=all", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100", "GPU_SHARE_FRACTION=1"]

@@ -85,7 +85,7 @@ def test_a_node_tells_its_gpus_and_tenants_as_metrics_and_as_one_document(
         assert told["gpu_share_gpu_healthy"] == [(of_first, 1), (of_second, 1)]
         resnet = of_first | {"namespace": "team-a", "pod": "resnet", "container": "main"}
         assert told["gpu_share_granted_ratio"][0] == (resnet, 0.3)
-        memory_mib = simulated_gpus("1xH200")[0].memory_bytes // 2**20 - 64  # of the MPS server
+        memory_mib = simulated_gpus("1xH200")[0].memory_bytes // 2**20 - 128  # of the MPS server
         assert told["gpu_share_memory_limit_bytes"][0] == (resnet, float(memory_mib * 3 // 10 * 2**20))
         assert told["gpu_share_thread_limit_ratio"][0] == (resnet, 0.3)
         assert told["gpu_share_granted_timestamp_seconds"][0][1] == pytest.approx(time.time(), abs=20)
