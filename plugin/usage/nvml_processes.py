@@ -4,6 +4,7 @@ What NVML tells of the processes on a GPU.
 Under MPS it lists the clients with their memory, as compute processes or in a list of their own, and the server; older
 documents say that the server stands for all. So both lists are read, and a process in both counts once. How long each
 process kept the GPU busy is told where the driver samples it; a sample that is older than the last look says nothing.
+Of clients it says nothing either where the server has one: that has the time of all (docs/decisions/0032).
 """
 
 from collections.abc import Callable, Iterable
@@ -60,6 +61,9 @@ def _on_gpu(nvml: NvmlProcesses, handle: Any, since_seconds: float) -> OnGpu:
         known = memory.get(one.pid)
         memory[one.pid] = one.usedGpuMemory if known is None else max(known, one.usedGpuMemory or 0)
     busy = _busy(nvml, handle, since_seconds)
+    served = {one.pid for one in clients or ()}
+    if not busy.keys() <= served:
+        busy = {pid: ratio for pid, ratio in busy.items() if pid not in served}
     processes = tuple(ProcessUse(pid, used, busy.get(pid)) for pid, used in memory.items())
     return OnGpu(processes, lists_all=clients is not None)
 

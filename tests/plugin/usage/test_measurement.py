@@ -103,6 +103,17 @@ def test_clients_of_mps_count_once_in_whichever_list_they_are_and_the_server_is_
     assert node.measured(library)[A] == GpuUse(containers=(used("resnet", 150 * MIB, processes=2),), complete=True)
 
 
+def test_the_time_of_clients_is_theirs_only_where_the_server_has_none(node: Node, library: Path) -> None:
+    node.has("resnet", 11)
+    node.has_own(99)
+    node.says("compute", A, f"99 {66 * MIB}", f"11 {100 * MIB}")
+    node.says("clients", A, f"11 {100 * MIB}")
+    node.says("busy", A, f"99 79 {now()}", f"11 1 {now()}")  # as driver 580 has it for a client that computes always
+    assert node.measured(library)[A].containers == (used("resnet", 100 * MIB),)
+    node.says("busy", A, f"11 79 {now()}")
+    assert node.measured(library)[A].containers == (used("resnet", 100 * MIB, busy=0.79),)
+
+
 def test_a_driver_that_may_not_list_clients_of_mps_leaves_it_open_who_takes_nothing(node: Node, library: Path) -> None:
     (node.nvml / f"clients-{A}").unlink()
     gpus = node.measured(library)
