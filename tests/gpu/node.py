@@ -1,4 +1,9 @@
-"""A real GPU under a real `gpu-share mps`, and CUDA programs that run on it as a container's would."""
+"""
+A real GPU under a real `gpu-share mps`, and CUDA programs that run on it as a container's would.
+
+With `TESTS_KEEP_COMPUTE_MODE=1` in the environment the compute mode of the GPU stays as it is, for a machine that is
+not the tests' alone. What only an exclusive GPU answers is not asked then.
+"""
 
 import json
 import os
@@ -24,6 +29,8 @@ from tests.plugin.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 CLIENT = Path(__file__).with_name("client.py")
 VGPUS_PER_GPU = 10
+KEEPS_MODE = bool(os.environ.get("TESTS_KEEP_COMPUTE_MODE"))
+_KEPT_MODE = Path(__file__).with_name("kept_mode")
 EVERYTHING_MIB = 1 << 30  # more than any GPU has
 _START_SECONDS = 60.0
 _CLIENT_SECONDS = 120.0
@@ -64,7 +71,11 @@ class Node:
     def start(
         self, *arguments: str, environment: Mapping[str, str], user: int = 0, apart: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
-        """Start a CUDA program that shares the supervisor's mounts; *apart* are namespaces of its own, for unshare."""
+        """
+        Start a CUDA program that shares the supervisor's mounts; *apart* are namespaces of its own, for unshare.
+
+        In a mount namespace of its own it has a /dev/shm of its own.
+        """
         # What NVIDIA's container runtime makes of NVIDIA_VISIBLE_DEVICES, where no container is.
         own = {
             "PATH": os.environ["PATH"],
@@ -75,7 +86,8 @@ class Node:
         enter = ["nsenter", "--mount", "--target", str(_mounts_of(self.supervisor))]
         leave = ["unshare", *apart] if apart else []
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        command = [*enter, *leave, *become, sys.executable, str(CLIENT), *arguments]
+        shadow = ["sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"] if "--mount" in apart else []
+        command = [*enter, *leave, *shadow, *become, sys.executable, str(CLIENT), *arguments]
         return subprocess.Popen(command, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, *arguments: str, environment: Mapping[str, str], user: int = 0, apart: Sequence[str] = ()) -> Answer:
@@ -133,7 +145,7 @@ def running(gpu: Gpu, directory: Path, *more: str, policy: str = "") -> Iterator
     command += ["--pod-resources", str(directory / "kubelet.sock")]
     # Where nobody says who holds what, the daemon has to let a client take anything.
     with kubelet(directory / "kubelet.sock"), (directory / "log").open("wb") as log:
-        supervisor = subprocess.Popen(command, cwd=ROOT, stderr=log)
+        supervisor = subprocess.Popen(command, cwd=ROOT, env=_environment(), stderr=log)
         node = Node(gpu=gpu, directory=directory, supervisor=supervisor)
         try:
             wait_until(lambda: supervisor.poll() is not None or node.fault() is None, timeout_seconds=_START_SECONDS)
@@ -142,6 +154,11 @@ def running(gpu: Gpu, directory: Path, *more: str, policy: str = "") -> Iterator
         finally:
             supervisor.terminate()
             supervisor.wait(_START_SECONDS)
+
+
+def _environment() -> dict[str, str]:
+    paths = [str(_KEPT_MODE)] if KEEPS_MODE else []
+    return {**os.environ, "PYTHONPATH": ":".join([*paths, os.environ.get("PYTHONPATH", "")]).strip(":")}
 
 
 def _mounts_of(supervisor: subprocess.Popen[bytes]) -> int:
