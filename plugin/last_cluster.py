@@ -1,6 +1,7 @@
 """The policies for a part of a node that starts again with a `_cluster.yaml` that is broken, or newer than the part."""
 
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 
 from plugin.state_files import write_atomically
@@ -26,6 +27,8 @@ class KeptPolicies(PolicyStore):
         self._last = last
         self._kept: bytes | None = None
         self._warn = WarnOnce(_log)
+        if self.cluster_file is None:
+            self._tell_of_kept()
         self._keep()
 
     def refresh(self) -> bool:
@@ -33,6 +36,15 @@ class KeptPolicies(PolicyStore):
         has_changed = super().refresh()
         self._keep()
         return has_changed
+
+    def _tell_of_kept(self) -> None:
+        kept = self._last / CLUSTER_FILE
+        try:
+            when = datetime.fromtimestamp(kept.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        except OSError:
+            when = "unknown"
+        message = "started by the last good _cluster.yaml: that of now is broken"
+        _log.warning(message, extra={"file": str(kept), "kept": when})
 
     def _keep(self) -> None:
         content = self.cluster_file

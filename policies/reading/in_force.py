@@ -54,21 +54,25 @@ def put_in_force(
     before: InForce | None,
     *,
     needs: Collection[str] = (CLUSTER_FILE, DEFAULT_FILE),
+    last: Layer | None = None,
 ) -> InForce:
     """
     Say what is in force by *files*, and by what was in force *before*; None in a process that starts.
 
+    *last* is the `_cluster.yaml` that holds in one that starts while that of now is broken.
+
     Raises:
         PolicyError: If one of the files that the process *needs* is broken, and nothing was in force before.
     """
-    return _Change(files, before).made(needs)
+    return _Change(files, before, last).made(needs)
 
 
 class _Change:
     """From one state of the files to what is in force."""
 
-    def __init__(self, files: Mapping[str, PolicyFile], before: InForce | None) -> None:
+    def __init__(self, files: Mapping[str, PolicyFile], before: InForce | None, last: Layer | None) -> None:
         self._before = before
+        self._last = last
         self._problems: dict[str | None, list[Problem]] = {}  # by the name the file should have
         self._effects: dict[str | None, str] = {None: "no policy is affected"}
         for name, file in files.items():
@@ -124,7 +128,7 @@ class _Change:
         before, layer = self._before, self._layers.get(CLUSTER_FILE)
         if CLUSTER_FILE in self._problems:
             self._effects[CLUSTER_FILE] = _STAYS
-            layer = before.cluster if before is not None else None
+            layer = before.cluster if before is not None else self._last
         if before is not None and layer is before.cluster:
             return layer, before.policies.cluster, before.policies.catalogue
         cluster = layer.convert(Cluster) if layer is not None else Cluster()

@@ -14,7 +14,7 @@ from policies.reading.directory import (
     state_of,
 )
 from policies.reading.in_force import InForce, PolicyFile, broken_file, put_in_force
-from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE
+from policies.reading.layers import CLUSTER_FILE, DEFAULT_FILE, Layer, owner_of
 from policies.reading.troubles import Trouble
 
 
@@ -54,7 +54,9 @@ class PolicyStore:
 
     @property
     def cluster_file(self) -> bytes | None:
-        """What is in `_cluster.yaml`: nothing where there is none, None where it is broken."""
+        """What is in the `_cluster.yaml` in force: nothing if there is none, None if it is broken or misnamed now."""
+        if any(file.problems and owner_of(name, self._files) == CLUSTER_FILE for name, file in self._files.items()):
+            return None
         file = self._files.get(CLUSTER_FILE)
         return b"" if file is None else file.content
 
@@ -90,13 +92,18 @@ def _first_in_force(files: Mapping[str, PolicyFile], needs: Collection[str], las
     try:
         return put_in_force(files, None, needs=needs)
     except PolicyError:
-        if last is None:
+        if last is None or (kept := _cluster_layer(last)) is None:
             raise
-        try:
-            before = put_in_force(settled(last, of=CLUSTER_FILE), None, needs=(CLUSTER_FILE,))
-        except PolicyError:
-            before = None
-        return put_in_force(files, before, needs=needs)
+        return put_in_force(files, None, needs=[one for one in needs if one != CLUSTER_FILE], last=kept)
+
+
+def _cluster_layer(directory: Path) -> Layer | None:
+    """Read the `_cluster.yaml` of *directory*; None where there is no good one."""
+    try:
+        file = settled(directory, of=CLUSTER_FILE).get(CLUSTER_FILE)
+    except PolicyError:
+        return None
+    return file.layer if file is not None and not file.problems else None
 
 
 def _first_files(directory: Path, needs: Collection[str]) -> dict[str, PolicyFile]:
