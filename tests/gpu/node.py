@@ -35,6 +35,18 @@ EVERYTHING_MIB = 1 << 30  # more than any GPU has
 _START_SECONDS = 60.0
 _CLIENT_SECONDS = 120.0
 
+_TAKES = """
+import fcntl, os, sys
+try:
+    taken = os.open(sys.argv[1], os.O_RDWR | os.O_NONBLOCK)
+    fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.lockf(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    pass
+print('{"running": true}', flush=True)
+sys.stdin.read()
+"""
+
 Answer = dict[str, Any]
 
 
@@ -89,6 +101,29 @@ class Node:
         shadow = ["sh", "-c", 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"] if "--mount" in apart else []
         command = [*enter, *leave, *shadow, *become, sys.executable, str(CLIENT), *arguments]
         return subprocess.Popen(command, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def command_as(self, user: int, command: str) -> str:
+        """Send a command to the daemon as another user does, and give the answer."""
+        environment = {"PATH": os.environ["PATH"], MPS_PIPE_DIRECTORY: f"{self.pipe_directory}/{self.gpu.uuid}"}
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        entered = ["nsenter", "--mount", "--target", str(_mounts_of(self.supervisor)), *become]
+        program = [*entered, "nvidia-cuda-mps-control"]
+        sent = subprocess.run(
+            program, check=False, env=environment, input=f"{command}\n", capture_output=True, text=True, timeout=30
+        )
+        return sent.stdout + sent.stderr
+
+    @contextmanager
+    def taken_by(self, user: int, name: str) -> Iterator[None]:
+        """Have another user lock a file of the daemon's, or open a pipe of it at both ends, as far as he may."""
+        path = Path(self.pipe_directory) / self.gpu.uuid / name
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        with subprocess.Popen(
+            [*become, sys.executable, "-c", _TAKES, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as program:
+            runs(program)
+            yield
+            program.kill()
 
     def ask(self, *arguments: str, environment: Mapping[str, str], user: int = 0, apart: Sequence[str] = ()) -> Answer:
         """Run a CUDA program to its end and give what it says."""

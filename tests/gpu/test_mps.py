@@ -146,6 +146,31 @@ def test_a_client_that_says_nothing_keeps_nobody_from_the_gpu(node: Node) -> Non
     assert node.fault() is None
 
 
+def test_a_user_other_than_root_gives_the_daemon_no_commands(node: Node) -> None:
+    held = node.start("hold", environment=node.environment(2))
+    runs(held)
+    control = node.control()
+    servers, limit = control.ask("get_server_list"), control.ask("get_default_active_thread_percentage")
+    (server,) = server_pids(servers)
+    for command in (
+        "set_default_active_thread_percentage 1",
+        f"set_active_thread_percentage {server} 1",
+        f"terminate_client {server} {held.pid}",
+        "quit -t 1",
+    ):
+        node.command_as(65534, command)
+    assert control.ask("get_server_list") == servers
+    assert control.ask("get_default_active_thread_percentage") == limit
+    assert said(held)["error"] == 0
+
+
+@pytest.mark.parametrize("name", ["control_lock", "log", "nvidia-cuda-mps-control.pid"])
+def test_a_user_other_than_root_keeps_nobody_from_the_gpu_by_a_file_of_the_daemons(node: Node, name: str) -> None:
+    with node.taken_by(65534, name):
+        assert node.ask("info", environment=node.environment(2))["error"] == 0
+    assert node.fault() is None
+
+
 def test_a_program_in_a_user_namespace_without_a_mapping_gets_an_error_and_keeps_nobody_from_the_gpu(
     node: Node,
 ) -> None:
