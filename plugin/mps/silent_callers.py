@@ -37,6 +37,8 @@ _PATIENCE_SECONDS = (
 )
 _MOST_SECONDS = 1.0  # for all of them at one look
 
+_UNSEEN = "a client that says nothing can keep an MPS daemon from all others"
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -65,6 +67,8 @@ class SilentCallers:
         self._logs = container_logs
         self._waited: dict[int, Call] = {}  # by daemon, at the last look
         self._warn = WarnOnce(_log)
+        if platform.machine() not in _WAITS or not Path("/proc/self/syscall").exists():
+            self._warn(_UNSEEN, "this kernel does not say what a process waits for")
 
     def hang_up(self, daemon_pids: Iterable[int]) -> None:
         """End the connections on which these daemons have waited since the last look."""
@@ -77,7 +81,7 @@ class SilentCallers:
             except ProcessLookupError:  # the daemon has ended
                 continue
             except OSError as error:
-                self._warn("a client that says nothing can keep an MPS daemon from all others", str(error))
+                self._warn(_UNSEEN, str(error))
                 continue
             if call:
                 waiting[pid] = call
@@ -139,13 +143,9 @@ def call_of(pid: int) -> Call | None:
 @contextmanager
 def _taken(call: Call) -> Iterator[socket.socket | None]:
     """Share the daemon's end of a connection with it; None if it is another one by now, or none that a client made."""
-    connection = None
     process = os.pidfd_open(call.daemon_pid)
     try:
-        if (descriptor := _libc.syscall(_PIDFD_GETFD, process, call.descriptor, 0)) >= 0:
-            connection = socket.socket(fileno=descriptor)
-        elif (number := ctypes.get_errno()) != errno.EBADF:
-            raise OSError(number, f"pidfd_getfd: {os.strerror(number)}")
+        connection = _shared(process, call.descriptor)
     finally:
         os.close(process)
     if connection is None:
@@ -154,6 +154,19 @@ def _taken(call: Call) -> Iterator[socket.socket | None]:
     with connection:
         is_it = str(Path(f"/proc/self/fd/{connection.fileno()}").readlink()) == call.socket
         yield connection if is_it and _is_clients(connection) else None
+
+
+def _shared(process: int, descriptor: int) -> socket.socket | None:
+    taken = _libc.syscall(_PIDFD_GETFD, process, descriptor, 0)
+    if taken < 0:
+        if (number := ctypes.get_errno()) == errno.EBADF:  # closed by now
+            return None
+        raise OSError(number, f"pidfd_getfd: {os.strerror(number)}")
+    try:
+        return socket.socket(fileno=taken)
+    except OSError:  # something else by now
+        os.close(taken)
+        return None
 
 
 def _is_clients(connection: socket.socket) -> bool:
