@@ -20,7 +20,7 @@ from plugin.gpus.gpu import Gpu, Pool
 from plugin.shares.allocation import Allocation
 from plugin.shares.limits import ContainerLimits, Mount, limits
 from plugin.shares.strategy import Sharing
-from policies.contract import NO_DEVICES, VISIBLE_DEVICES
+from policies.contract import MPS_PIPE_DIRECTORY, NO_DEVICES, VISIBLE_DEVICES
 
 # The oldest that has all we use, so that every runtime can read it: a newer one than it knows makes it skip the file.
 CDI_VERSION = "0.3.0"
@@ -84,17 +84,21 @@ def grids_of(pool: Pool, sharing: Sharing) -> tuple[Grid, ...]:
     return tuple(Grid(gpu, sharing, pool.vgpus_per_gpu) for gpu in pool.gpus)
 
 
-def specification(resource: str, grids: Iterable[Grid], *, kept: Iterable[Device] = ()) -> bytes:
+def specification(
+    resource: str, grids: Iterable[Grid], *, kept: Iterable[Device] = (), as_given: Iterable[Device] = ()
+) -> bytes:
     """
     Write the specification of a resource: the same bytes for the same GPUs.
 
-    *kept* are devices of an earlier one that are to stay as they are there, unless they are of *grids*.
+    *kept* are devices of an earlier one that are to stay as they are there, unless they are of *grids*, and *as_given*
+    those that are to stay although they are.
 
     Raises:
         HandoverError: If a GPU's UUID cannot be part of the name of a CDI device.
     """
     devices = {device.name: device for grid in grids for device in _devices(grid)}
     hiding = Device(HIDING_DEVICE, {"env": [f"{VISIBLE_DEVICES}={NO_DEVICES}"]})
+    devices |= {device.name: device for device in as_given}
     stay = {device.name: device for device in kept if device.name not in devices}
     return msgspec.json.encode(
         {
@@ -112,6 +116,12 @@ def devices_in(content: bytes, resource: str) -> tuple[Device, ...]:
     except (ValueError, RecursionError):
         return ()
     return found.devices if found.kind == kind(resource) else ()
+
+
+def limits_by_mps(device: Device) -> bool:
+    """Whether a container with this device reaches its GPU through an MPS daemon, which holds it to its share."""
+    variables = device.edits.get("env")
+    return isinstance(variables, list) and any(str(one).startswith(f"{MPS_PIPE_DIRECTORY}=") for one in variables)
 
 
 def _devices(grid: Grid) -> Iterable[Device]:

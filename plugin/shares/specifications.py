@@ -15,7 +15,7 @@ from plugin.gpus.gpu import Gpu
 from plugin.shares import cdi, cdi_directory
 from plugin.shares.cdi import Grid
 from plugin.shares.handover import HandoverSettings
-from plugin.shares.strategy import Sharing
+from plugin.shares.strategy import Mps, Sharing
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ class _Wanted(NamedTuple):
 
     grids: tuple[Grid, ...]
     unseen: frozenset[str]  # names of devices of GPUs that are not known now: they stay as they are
+    left_mps: frozenset[str]  # of GPUs that are not shared by MPS now: those that limit by MPS stay as they are
     is_all: bool  # nobody needs any other device
 
 
@@ -144,14 +145,21 @@ class Specifications:
         here = {uuid for uuid, _ in grids}
         known = {**self._gpus, **{one.gpu.uuid: one[:2] for some in self._advertised.values() for one in some}}
         unseen: set[str] = set()
+        left_mps: set[str] = set()
         for one in sorted(filter(self._counts, held.grids)):
             if one.resource != resource and (one.resource or one.gpu_uuid not in here):
                 continue
-            if one.gpu_uuid in known:
-                grids.setdefault((one.gpu_uuid, one.of), Grid(*known[one.gpu_uuid], one.of))
-            else:
-                unseen.update(cdi.device_names(one.gpu_uuid, one.of))
-        return _Wanted(tuple(grids.values()), frozenset(unseen), self._is_way and held.is_complete)
+            if (one.gpu_uuid, one.of) in grids:
+                continue
+            names = cdi.device_names(one.gpu_uuid, one.of)
+            if one.gpu_uuid not in known:
+                unseen.update(names)
+                continue
+            grids[one.gpu_uuid, one.of] = made = Grid(*known[one.gpu_uuid], one.of)
+            if not isinstance(made.sharing, Mps):
+                left_mps.update(names)
+        is_all = self._is_way and held.is_complete
+        return _Wanted(tuple(grids.values()), frozenset(unseen), frozenset(left_mps), is_all)
 
     def _write(self, resource: str, wanted: _Wanted) -> None:
         before, content = self._written.get(resource, (None, b""))
@@ -160,10 +168,12 @@ class Specifications:
                 cdi_directory.restore_specification(self._directory, resource, content)
             return
         content = content or cdi_directory.read_specification(self._directory, resource)
-        kept = [one for one in cdi.devices_in(content, resource) if not wanted.is_all or one.name in wanted.unseen]
+        there = cdi.devices_in(content, resource)
+        kept = [one for one in there if not wanted.is_all or one.name in wanted.unseen]
+        as_given = [one for one in there if one.name in wanted.left_mps and cdi.limits_by_mps(one)]
         made = b""
         if wanted.grids or kept:  # a specification without devices is no valid one
-            made = cdi.specification(resource, wanted.grids, kept=kept)
+            made = cdi.specification(resource, wanted.grids, kept=kept, as_given=as_given)
             try:
                 cdi_directory.write_specification(self._directory, resource, made)
             except HandoverError as error:

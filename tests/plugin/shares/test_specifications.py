@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from plugin.shares import cdi_directory
 from plugin.shares.cdi import Grid
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.specifications import HeldGrid, HeldGrids, Specifications
+from plugin.shares.strategy import Sharing, TimeSlicing, Whole
 from policies.contract import Handover
 from tests.plugin.shares.cdi_runtime import read_directory
 from tests.plugin.shares.two_gpus import MPS, NAME, A, B
@@ -26,12 +28,19 @@ class Node:
         self.directory = directory / "cdi"
         self.held = HeldGrids(is_complete=True)
 
-    def starts(self, *gpus: Gpu, of: int = 10, ways: tuple[Handover, ...] = ("cdi",), name: str = NAME) -> None:
+    def starts(
+        self,
+        *gpus: Gpu,
+        of: int = 10,
+        ways: tuple[Handover, ...] = ("cdi",),
+        name: str = NAME,
+        sharing: Sharing = MPS,
+    ) -> None:
         """Start the plugin anew, with *gpus* as *name*."""
         settings = HandoverSettings(ways=frozenset(ways), cdi_dir=self.directory)
         self.specifications = Specifications(settings, lambda: self.held)
-        self.specifications.see({gpu.uuid: (gpu, MPS) for gpu in gpus})
-        self.specifications.advertise(name, [Grid(gpu, MPS, of) for gpu in gpus])
+        self.specifications.see({gpu.uuid: (gpu, sharing) for gpu in gpus})
+        self.specifications.advertise(name, [Grid(gpu, sharing, of) for gpu in gpus])
         self.specifications.restore()
 
     def holds(self, *grids: HeldGrid, is_complete: bool = True) -> None:
@@ -42,6 +51,11 @@ class Node:
         there = names & set(read_directory(self.directory)) if self.directory.exists() else set()
         assert there in (set(), names)
         return bool(there)
+
+    def gives(self, gpu: Gpu, *, of: int = 10, name: str = NAME) -> list[Any]:
+        """Say what containers with a share of *gpu* start with, the smallest share first."""
+        there = read_directory(self.directory)
+        return [there[f"{name}={gpu.uuid}-{vgpus}of{of}"] for vgpus in range(1, of + 1)]
 
 
 @pytest.fixture
@@ -106,6 +120,53 @@ def test_what_is_held_of_a_gpu_that_is_not_seen_stays_as_it_was_and_is_made_when
     assert not node.has(B, of=20)
     node.specifications.advertise(NAME, [Grid(gpu, MPS, 10) for gpu in (A, B)])
     assert node.has(B, of=20)
+
+
+@pytest.mark.parametrize("everything", [{"is_complete": True}, {"is_complete": False}])
+@pytest.mark.parametrize("of", [10, 7])
+@pytest.mark.parametrize("sharing", [TimeSlicing(), Whole()])
+def test_what_is_held_by_mps_keeps_its_limits_where_its_gpu_is_shared_otherwise_by_now(
+    node: Node, sharing: Sharing, of: int, everything: dict[str, bool]
+) -> None:
+    node.starts(A, B, name=OLD)
+    given, others = node.gives(A, name=OLD), node.gives(B, name=OLD)
+    node.holds(held(A, name=OLD), held(B, name=OLD), **everything)
+    for _ in range(2):
+        node.starts(A, B, of=of, sharing=sharing)
+        shutil.rmtree(node.directory)
+        node.specifications.restore()
+        assert (node.gives(A, name=OLD), node.gives(B, name=OLD)) == (given, others)
+    node.starts(A, B)
+    assert node.gives(A, name=OLD) == given
+    node.starts(A, of=of, sharing=sharing)
+    node.holds()
+    node.specifications.restore()
+    assert not node.has(A, name=OLD)
+
+
+def test_what_new_containers_can_be_given_too_limits_as_the_gpu_is_shared_now(node: Node) -> None:
+    node.starts(A)
+    by_mps = node.gives(A)
+    node.holds(held(A))
+    node.starts(A, sharing=TimeSlicing())
+    by_turns = node.gives(A)
+    assert all("mounts" in one for one in by_mps)
+    assert not any("mounts" in one for one in by_turns)
+
+
+def test_what_is_held_by_turns_goes_through_the_daemon_once_its_gpu_has_one(node: Node) -> None:
+    node.starts(A, name=OLD, sharing=TimeSlicing())
+    node.holds(held(A, name=OLD))
+    node.starts(A)
+    assert node.gives(A, name=OLD) == node.gives(A)
+
+
+def test_what_is_held_by_mps_and_has_been_lost_is_made_anew_as_its_gpu_is_shared_now(node: Node) -> None:
+    node.starts(A, name=OLD)
+    node.holds(held(A, name=OLD))
+    shutil.rmtree(node.directory)
+    node.starts(A, sharing=TimeSlicing())
+    assert node.gives(A, name=OLD) == node.gives(A)
 
 
 def test_without_cdi_what_containers_were_given_by_it_lies_ready_and_no_more_is_made_or_removed(node: Node) -> None:
