@@ -156,7 +156,7 @@ class Resources:
             raise HoldingsError(why)
         self._division.set_vgpus_per_gpu(vgpus_per_gpu)
         for (strategy, _), resource in self._resources.items():
-            self._prepare(resource.name, strategy, resource.devices.pool)  # all of it is there: no more than is needed
+            self._specifications.narrow(resource.name, self._grids(strategy, resource.devices.pool))
 
     def hand_over_by(self, ways: Collection[Handover]) -> None:
         """

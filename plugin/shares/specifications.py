@@ -108,6 +108,16 @@ class Specifications:
             self._advertised[resource] = before
             raise
 
+    def narrow(self, resource: str, grids: Sequence[Grid]) -> None:
+        """Have no more ready than *grids* of what was advertised of *resource*; `restore` tries again what fails."""
+        if not self._is_way:
+            return
+        self._advertised[resource] = tuple(grids)
+        try:
+            self._write(resource, self._wanted(resource, self._held()))
+        except HandoverError as error:
+            self._warn(_STAYS, str(error))
+
     def restore(self) -> None:
         """
         Have all ready that containers need, also what somebody has removed or changed, and nothing that nobody does.

@@ -85,6 +85,34 @@ def test_a_number_is_taken_up_where_only_what_nobody_needs_cannot_be_removed(
     assert numbers(tmp_path, gpu=0) == {4}
 
 
+def test_a_number_is_taken_up_once_though_its_specification_cannot_be_written_a_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = HeldVgpus(Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock"))
+    held.refresh()
+    settings = Settings(**{**SETTINGS, "cdi_dir": tmp_path})
+    known = resources_of(settings, CLUSTER, serve=lambda _: None, held=held)
+    known.publish(seen(GPUS[0]))
+    rest = [cdi_directory.write_specification]
+
+    def lost_then_full(directory: Path, resource: str, content: bytes) -> None:
+        if not rest:
+            raise HandoverError("no space left")
+        rest.pop()(directory, resource, content)
+        for path in directory.iterdir():
+            path.unlink()
+
+    monkeypatch.setattr(cdi_directory, "write_specification", lost_then_full)
+    known.divide_by(5)
+    assert [offer.vgpus_per_gpu for offer in known.offers()] == [5]
+    assert [record.reason for record in caplog.records if hasattr(record, "reason")] == ["no space left"]
+    with pytest.raises(HandoverError, match="no space left"):
+        known.restore()
+    monkeypatch.undo()
+    known.restore()
+    assert numbers(tmp_path, gpu=0) == {5}
+
+
 def test_what_containers_would_need_of_a_gpu_goes_when_another_allocator_gets_it(tmp_path: Path) -> None:
     held = HeldVgpus(Holdings(lambda: (), kubelet=tmp_path / "kubelet.sock"))
     held.refresh()
