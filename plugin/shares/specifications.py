@@ -14,6 +14,7 @@ from plugin.errors import HandoverError
 from plugin.gpus.gpu import Gpu
 from plugin.shares import cdi, cdi_directory
 from plugin.shares.cdi import Grid
+from plugin.shares.cdi_form import is_ours
 from plugin.shares.handover import HandoverSettings
 from plugin.shares.strategy import Mps, Sharing
 from program.log import WarnOnce
@@ -194,6 +195,7 @@ class Specifications:
         self._written[resource] = wanted, made
 
     def _has_all_of(self, made: bytes, resource: str) -> bool:
-        """Whether each device of a specification is in the one that is there, as it is to be."""
-        there = cdi.devices_in(cdi_directory.read_specification(self._directory, resource), resource)
-        return all(one in there for one in cdi.devices_in(made, resource))
+        """Whether the one that is there is ours, and merely has more devices than a specification is to have."""
+        content = cdi_directory.read_specification(self._directory, resource)
+        there = cdi.devices_in(content, resource)
+        return is_ours(content, resource) and all(one in there for one in cdi.devices_in(made, resource))
