@@ -76,11 +76,15 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
         )
     if gpu.state == "stopped":
         return "gpu-share mps has ended, and the MPS daemon with it"
-    if not 0 <= now_seconds - gpu.checked_seconds <= FRESH_SECONDS:
+    if not _is_fresh(gpu, now_seconds):
         return f"gpu-share mps has not checked the MPS daemon for more than {FRESH_SECONDS:.0f} s: see its log"
     if gpu.state != "ready":
         return f"MPS daemon {gpu.state}: {gpu.why}"
     return None
+
+
+def _is_fresh(gpu: MpsGpu, now_seconds: float) -> bool:
+    return 0 <= now_seconds - gpu.checked_seconds <= FRESH_SECONDS
 
 
 MpsFaults = Callable[[Collection[str]], Mapping[str, str]]  # UUIDs: why, by UUID
@@ -112,11 +116,18 @@ class PublishedMpsFaults:
         return {uuid: why for uuid, why in found.items() if why is not None}
 
     def daemons(self) -> frozenset[str]:
-        """Name the GPUs, by UUID, that have an MPS daemon, good or not, as far as `gpu-share mps` has ever said."""
+        """
+        Name the GPUs, by UUID, that have an MPS daemon, good or not, as far as `gpu-share mps` has ever said.
+
+        Daemons end with it, which takes them a moment: where it was killed, nothing has said so.
+        """
+        has_ended = lives(self._state_dir, PROGRAM) is False
         state = read_state(self._state_dir)
         if state is None or state.boot_id != self._boot_id:
             return frozenset()
-        return frozenset(uuid for uuid, one in state.gpus.items() if one.state != "stopped")
+        now_seconds = self._clock()
+        there = {uuid: one for uuid, one in state.gpus.items() if one.state != "stopped"}
+        return frozenset(uuid for uuid, one in there.items() if not has_ended or _is_fresh(one, now_seconds))
 
     def _fault(self, uuid: str, now_seconds: float) -> str | None:
         return fault(self._state, uuid, now_seconds=now_seconds, boot_id=self._boot_id)

@@ -5,7 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plugin.mps.state import STATE_FILE, MpsGpu, MpsState, PublishedMpsFaults, StateName, fault, read_state, write_state
+from plugin.mps.state import (
+    FRESH_SECONDS,
+    PROGRAM,
+    STATE_FILE,
+    MpsGpu,
+    MpsState,
+    PublishedMpsFaults,
+    StateName,
+    fault,
+    read_state,
+    write_state,
+)
+from plugin.presence import alone
 
 
 def state(name: StateName = "ready", *, why: str = "", checked_seconds: float = 100.0) -> MpsState:
@@ -62,6 +74,23 @@ def test_a_gpu_has_a_daemon_good_or_not_until_it_was_stopped(
     assert published.daemons() == set()
     write_state(tmp_path, state(name))
     assert published.daemons() == daemons
+
+
+@pytest.mark.parametrize("name", ["ready", "fault", "starting"])
+def test_a_daemon_counts_while_its_supervisor_lives_and_a_moment_longer(tmp_path: Path, name: StateName) -> None:
+    now_seconds = 100.0
+    published = PublishedMpsFaults(tmp_path, boot_id="this", clock=lambda: now_seconds)
+    with alone(tmp_path, PROGRAM):
+        write_state(tmp_path, state(name))
+        now_seconds = 9000.0  # it hangs
+        assert published.daemons() == {"GPU-a"}
+    assert published.daemons() == set()
+    now_seconds = 100.0 + FRESH_SECONDS
+    assert published.daemons() == {"GPU-a"}
+    now_seconds += 0.1
+    assert published.daemons() == set()
+    write_state(tmp_path, state(name, checked_seconds=float("inf")))
+    assert published.daemons() == set()
 
 
 @settings(deadline=None)
