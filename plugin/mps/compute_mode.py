@@ -105,10 +105,10 @@ class ComputeModes:
     def _hold_mode(self, nvml: NvmlModes, uuid: str, handle: Any) -> None:
         found = nvml.nvmlDeviceGetComputeMode(handle)
         recorded = self._recorded()
-        self._put_back.discard(uuid)
         if uuid not in recorded:
             recorded[uuid] = self._found.get(uuid, found)
             self._write(recorded)  # before it changes
+            self._put_back.discard(uuid)
         self._found[uuid] = recorded[uuid]
         if found == EXCLUSIVE_PROCESS:
             self._without.discard(uuid)

@@ -44,7 +44,7 @@ class Supervisor:
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
-        self._not_restored: dict[str, str] = {}  # the GPUs whose compute mode was not: why, as the log has it
+        self._not_restored: Mapping[str, str] = {}  # the GPUs whose compute mode was not: why, as the log has it
 
     def adopt(self, gpus: Iterable[Gpu]) -> None:
         """
@@ -229,10 +229,11 @@ class Supervisor:
         self._prepared = True
 
     def _log_left(self, release: Callable[[], Mapping[str, str]]) -> None:
-        for uuid, reason in release().items():
+        left = release()
+        for uuid, reason in left.items():
             if self._not_restored.get(uuid) != reason:  # it is tried again and again
                 _log.warning("compute mode not restored", extra={"gpu": uuid, "reason": reason})
-            self._not_restored[uuid] = reason
+        self._not_restored = left
 
 
 def every(seconds: float, first: Callable[[], None], then: Callable[[], None], ending: Event) -> None:

@@ -165,6 +165,27 @@ def test_a_mode_that_was_put_back_is_not_put_back_again_where_that_could_not_be_
     assert nvml.modes == {"GPU-a": PROHIBITED, "GPU-b": DEFAULT}
 
 
+def test_a_mode_that_was_put_back_stays_so_where_it_can_be_taken_again_no_more(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml = FakeModes({"GPU-a": DEFAULT})
+    held = modes(nvml, root)
+    held.hold(["GPU-a"])
+    with monkeypatch.context() as full:
+        full.setattr(compute_mode, "write_atomically", no_space)
+        full.setattr(Path, "unlink", no_space)
+        assert held.release(keep=()) == {}
+        nvml.modes["GPU-a"] = PROHIBITED  # by somebody else
+        for _ in range(2):
+            assert "cannot be recorded" in held.hold(["GPU-a"])["GPU-a"]
+        assert held.changed() == frozenset()
+        assert held.release(keep=()) == {}
+        assert nvml.modes == {"GPU-a": PROHIBITED}
+    assert held.hold(["GPU-a"]) == {}
+    assert held.release(keep=()) == {}
+    assert nvml.modes == {"GPU-a": PROHIBITED}
+
+
 def no_space(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import Gpu, VGpuId
+from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
 from plugin.pod_resources.tenants import Tenancy
@@ -15,6 +16,8 @@ from plugin.shares.parts_file import Held, parts, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
+from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
+from tests.plugin.mps.supervised import said
 from tests.plugin.mps.tenants import RESOURCE, Claimed, claimed, held, kubelet
 
 Allow = Callable[..., PolicySet]
@@ -122,6 +125,23 @@ def test_no_ceiling_falls_while_nobody_knows_what_held_vgpus_are(
     with kubelet(root / "kubelet", held("team/a", UUID, vgpus=3)):
         node.set_ceilings(allow("0.1"))
     assert supervisor.ceiling == 1
+
+
+def test_a_mode_that_is_not_put_back_is_told_of_once_and_again_after_it_was(
+    root: Path, context: SupervisorContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    nvml = FakeModes({"GPU-a": 0, "GPU-b": 0})
+    modes = ComputeModes(lambda: nvml, record=root / "modes.json", boot_id="this")
+    tenancy = Tenancy(root / "kubelet", lambda: [RESOURCE], bindings=context.parts.bindings)
+    node = Supervisor(replace(context, modes=modes, tenancy=tenancy))
+    with kubelet(root / "kubelet"):
+        for fails in (True, True, False, True, True):
+            modes.hold(["GPU-a", "GPU-b"])
+            nvml.refuses = {"GPU-a": FakeNvmlError(4, "Insufficient Permissions")} if fails else {}
+            node.clean_up_left()
+            assert (nvml.modes["GPU-a"] == 0, nvml.modes["GPU-b"]) == (not fails, 0)
+            nvml.refuses = {}
+    assert [one["gpu"] for one in said(caplog, "compute mode not restored")] == ["GPU-a"] * 2
 
 
 def test_a_process_that_names_the_directory_above_leads_nobody_out_of_that_of_the_pipes(
