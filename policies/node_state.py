@@ -8,6 +8,7 @@ Nothing that is read is trusted: all is bounded, and no text has a character tha
 that is not known is None, never 0.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import msgspec
@@ -218,6 +219,11 @@ def read(content: bytes) -> NodeState:
 
 # In what a node says of a GPU that it does not share since that is meant so.
 LEFT_TO_OTHERS: Final = "its instances are left to NVIDIA's own plugin"
+
+
+def left_out(skipped: Iterable[str]) -> tuple[str, ...]:
+    """Choose, of the sentences on GPUs that a node does not share, those on GPUs that it should share."""
+    return tuple(one for one in skipped if LEFT_TO_OTHERS not in one)
 
 
 def printable(text: str) -> str:

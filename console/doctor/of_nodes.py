@@ -7,7 +7,7 @@ from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, unknown, warn
 from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode
 from policies.contract import DEVICE_PLUGIN
-from policies.node_state import Gpu
+from policies.node_state import Gpu, left_out
 from policies.quantity import whole
 
 _PAGE: Final = "troubleshooting.md#a-gpu-is-unhealthy"
@@ -91,9 +91,9 @@ def _advertised(gpu: Gpu) -> int | None:
 
 
 def shared(on: Installation) -> Verdict:
-    """See that no GPU is left out."""
-    found = [f"{node.name}: {one}" for node in on.seen.nodes if node.state for one in node.state.skipped]
-    return warn(*found, hint="list it in nodes of _cluster.yaml, or take it off the node")
+    """See that no GPU is left out which should be shared."""
+    found = [f"{node.name}: {one}" for node in on.seen.nodes if node.state for one in left_out(node.state.skipped)]
+    return warn(*found, hint="list it in nodes of _cluster.yaml: offer: none, or mig: none; or take it off the node")
 
 
 def tenants(on: Installation) -> Verdict:

@@ -14,7 +14,8 @@ from typing import Any
 from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.gpus.nvml import ALL_FAIL, AWAY, NvmlGpus, if_answered, number_of, raise_if_nvml_failed, text_of
 from plugin.gpus.reading import Check, NotShareableError, errors_of_one, memory_of
-from policies.mig import profile_of
+from policies.mig import NO_PROFILE, profile_of
+from policies.node_state import LEFT_TO_OTHERS
 
 MIG_MINORS = Path("/proc/driver/nvidia-caps/mig-minors")
 _MOST_INSTANCES = 64  # of one GPU: NVIDIA's have 7
@@ -111,11 +112,7 @@ def shareable_instances(  # noqa: PLR0913 - what is read, by what, and what it m
         Those that can be shared, and why others cannot; empty if all can.
     """
     if not instances.listed and not instances.problems:
-        fix = "create some (nvidia-smi mig -cgi), or turn it off; one made since the plugin began is seen with the "
-        return (
-            [],
-            f"{gpu.uuid} is in MIG mode and has no instance: {fix}component mig, or after a restart of the plugin",
-        )
+        return [], _without_instances(gpu, check)
     found, problems = [], list(instances.problems)
     for one in instances.listed:
         if one.uuid in but:
@@ -130,6 +127,21 @@ def shareable_instances(  # noqa: PLR0913 - what is read, by what, and what it m
         else:
             found.append(made)
     return found, "; ".join(dict.fromkeys(problems))
+
+
+def _without_instances(gpu: Gpu, check: Check) -> str:
+    """Say what to do about a GPU in MIG mode that has no instance; by *check*, whether any is to be shared."""
+    why = f"{gpu.uuid} is in MIG mode and has no instance"
+    anyone = MigInstance(profile=NO_PROFILE, parent_uuid=gpu.uuid, gpu_instance=0, compute_instance=0)
+    try:
+        check(replace(gpu, instance=anyone))
+    except NotShareableError as error:
+        if LEFT_TO_OTHERS in str(error):
+            return f"{why}, and {LEFT_TO_OTHERS}: turn it off, or `nodes` in _cluster.yaml can say mig: shared or whole"
+    return (
+        f"{why}: create some (nvidia-smi mig -cgi), or turn it off; one made since the plugin began is seen with the "
+        "component mig, or after a restart of the plugin"
+    )
 
 
 def capabilities(minor: int | None, placed: MigInstance, *, minors: Path = MIG_MINORS) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from plugin.health.state import FRESH_SECONDS
 from policies.contract import MPS
-from policies.node_state import LEFT_TO_OTHERS, Gpu, NodeState, Tenant
+from policies.node_state import Gpu, NodeState, Tenant, left_out
 from program.metrics import Metric, Sample
 
 _NODE = ("node",)
@@ -134,7 +134,8 @@ POLICY_TAKEN: Final = Metric(
 )
 LEFT_OUT: Final = Metric(
     name="gpu_share_gpus_left_out",
-    meaning="Number of GPUs of a node that should be shared, and cannot be, whole or some of their MIG instances.",
+    meaning="Number of GPUs of a node that should be shared, and cannot be, whole or some of their MIG instances; "
+    "none in MIG mode whose instances are left to NVIDIA's plugin.",
     source=_HEALTH,
     labels=_NODE,
 )
@@ -160,7 +161,7 @@ def plugin_samples(state: NodeState) -> Iterator[Sample]:
     if age_seconds is None or age_seconds > FRESH_SECONDS:  # whatever it was, it may be otherwise by now
         return
     yield Sample(POLICY_TAKEN, (state.node,), float(not state.not_taken))
-    yield Sample(LEFT_OUT, (state.node,), sum(LEFT_TO_OTHERS not in one for one in state.skipped))
+    yield Sample(LEFT_OUT, (state.node,), len(left_out(state.skipped)))
     for gpu in state.gpus:
         yield from _of_gpu(gpu, (state.node, str(gpu.index), gpu.uuid))
 

@@ -8,7 +8,7 @@ import pytest
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
-from policies.node_state import Fault, Gpu, Use
+from policies.node_state import LEFT_TO_OTHERS, Fault, Gpu, Use
 from tests.console.installations import (
     admission_policies,
     dra,
@@ -95,6 +95,12 @@ def test_who_makes_the_certificates_is_asked_to_make_them_anew() -> None:
     ]
     assert ["deployment/gpu-share-certs" in one for one in hints] == [True, False]
     assert "cert-manager says why" in hints[1]
+
+
+def test_a_gpu_whose_instances_are_meant_for_others_is_not_left_out() -> None:
+    on = with_node(gpu(), skipped=(f"GPU 1 of 2 cannot be shared: GPU-1 is in MIG mode, and {LEFT_TO_OTHERS}",))
+    (found,) = (one for one in findings(on, AFTER) if one.check == "gpus-shared")
+    assert (found.status, found.found) == ("ok", ())
 
 
 @pytest.mark.parametrize(("by", "advice"), [("mps", "run fewer processes in it"), ("", "strategy: mps")])

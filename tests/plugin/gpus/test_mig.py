@@ -12,9 +12,13 @@ from plugin.gpus.discovery import discover
 from plugin.gpus.gpu import MigInstance
 from plugin.gpus.mig import capabilities, list_instances
 from plugin.gpus.nvml import NO_PERMISSION
+from plugin.shares.strategy import check_of, strategies
 from plugin.simulated.gpus import SimulatedNode, simulated_node
 from plugin.simulated.nvml import SimulatedNvml
 from plugin.simulated.nvml_errors import SimulatedNvmlError
+from policies.cluster import Cluster
+from policies.node_state import left_out
+from policies.nodes import NodeRule
 
 PLACED = MigInstance(profile="1g.10gb", parent_uuid="GPU-0", gpu_instance=3, compute_instance=1)
 # As the kernel writes it: docs.nvidia.com/datacenter/tesla/mig-user-guide/device-nodes-and-capabilities.html
@@ -126,6 +130,33 @@ def test_gpus_in_mig_mode_are_their_instances_and_the_others_themselves(tmp_path
     assert len(found.skipped) == 1
     assert "GPU 1 of 3 cannot be shared" in found.skipped[0]
     assert "is in MIG mode and has no instance" in found.skipped[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_left_out"),
+    [
+        (None, False),
+        (NodeRule(strategy="none", indexes=(0,)), False),
+        (NodeRule(strategy="whole"), False),
+        (NodeRule(mig="whole"), True),
+        (NodeRule(mig="shared"), True),
+    ],
+)
+@pytest.mark.parametrize("vgpus", [10, 100])  # the latter being more than MPS serves clients
+def test_a_gpu_in_mig_mode_without_instances_is_left_out_only_where_they_are_to_be_shared(
+    tmp_path: Path, rule: NodeRule | None, vgpus: int, *, is_left_out: bool
+) -> None:
+    file = tmp_path / "gpus.yaml"
+    file.write_text("gpus:\n- {model: H100, mig: []}\n- {model: H100}\n")
+    cluster = Cluster(nodes=(rule,) if rule else ())
+    strategy_of = strategies(cluster, node_name="n", number_of=lambda gpu: gpu.index, default="time-slicing")
+    check = check_of(strategy_of, lambda _gpu, _strategy: vgpus)
+    found = discover(SimulatedNvml(simulated_node(str(file)), clock=lambda: 0.0), check=check)
+    assert [gpu.index for gpu in found.gpus] == [1]
+    (why,) = found.skipped
+    assert "is in MIG mode and has no instance" in why
+    assert bool(left_out(found.skipped)) is is_left_out
+    assert ("create some" in why) is is_left_out
 
 
 def test_instances_are_found_where_nvml_refuses_the_memory_of_their_gpu() -> None:
