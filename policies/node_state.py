@@ -20,7 +20,7 @@ VERSION: Final = 1
 LARGEST_BYTES: Final = 8 * 1024 * 1024  # 64 GPUs with 100 tenants each are 3 MiB
 
 _MOST_GPUS = 256
-_MOST_TENANTS = 1000  # of one GPU
+MOST_TENANTS: Final = 1000  # of one GPU
 _MOST_TEXTS = 256
 _LONGEST_TEXT = 2048
 _LARGEST_INTEGER = 2**53 - 1  # what every JSON reader keeps exactly
@@ -65,7 +65,7 @@ class ApplicationFault(msgspec.Struct, frozen=True, kw_only=True):
 
     xid: Count
     at: Moment
-    tenants: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TENANTS)] = ()  # namespace/pod/container
+    tenants: Annotated[tuple[Text, ...], msgspec.Meta(max_length=MOST_TENANTS)] = ()  # namespace/pod/container
 
 
 class MpsDaemon(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     hidden: Part | None = None
     free: Part | None = None
     largest_free: Part | None = None  # the largest share that still fits
-    tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=_MOST_TENANTS)] = ()
+    tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=MOST_TENANTS)] = ()
 
     @property
     def called(self) -> str:
