@@ -22,6 +22,8 @@ from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
+_STAYS = "the one that was read before stays in force"
+
 
 class RestartNeeded:
     """Compares the `_cluster.yaml` of now with the one this process *runs* with, and logs each change once."""
@@ -61,7 +63,8 @@ class _FollowedFile:
         self._file = ClusterFile(policies)
         self._needed = needed
         self._newest: Cluster | None = None
-        self._troubles = TroubleLog(_log, effect="the one that was read before stays in force")
+        self._troubles = TroubleLog(_log, effect=_STAYS)
+        self.broken = ""  # why what was last good stays in force; empty if the newest is
 
     def newest(self) -> Cluster | None:
         """Return what was last good of it; None before anything was."""
@@ -69,9 +72,11 @@ class _FollowedFile:
             newest = self._file.newest()
         except PolicyError as error:
             self._troubles.tell(Trouble(one, "_cluster", "") for one in error.problems)
+            self.broken = f"{error}; {_STAYS}"
         else:
             if newest is not None:
                 self._troubles.tell(())
+                self.broken = ""
                 self._newest = newest
                 self._needed.compare(newest)
         return self._newest
@@ -124,11 +129,12 @@ class ClusterChanges:
         """Take up what can be, and say what cannot."""
         newest = self._file.newest()
         if newest is None:
-            return Pending()
+            return Pending(not_taken=self._file.broken)
         not_handed_over = self._handed_over(newest.handover)
         pending = self._pending(newest, not_handed_over)
         self._followed.go_on_beside(newest)
-        return pending._replace(not_taken="; ".join(filter(None, (pending.not_taken, not_handed_over))))
+        not_taken = filter(None, (self._file.broken, pending.not_taken, not_handed_over))
+        return pending._replace(not_taken="; ".join(not_taken))
 
     def _pending(self, newest: Cluster, not_handed_over: str) -> Pending:
         number = newest.vgpus_per_gpu
@@ -140,7 +146,8 @@ class ClusterChanges:
             # Webhooks grant by the new number, whatever becomes of the rest, if they grant what is advertised here.
             of_number = self._followed.stays_by(newest) or self._divided(number)
             return Pending(not_taken="; ".join(filter(None, (of_number, f"{change}: {why}"))))
-        self._followed.restart()
+        if not self._file.broken:  # by which a start would end
+            self._followed.restart()
         return Pending(needs_restart=changes)
 
     def _divided(self, wanted: int) -> str:

@@ -181,7 +181,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     handover: Text = ""  # how containers get their GPU
     toolkit: Toolkit | None = None
     restart_needed: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # changes of _cluster.yaml
-    not_taken: Text = ""  # a change of it that this node cannot take up, and why
+    not_taken: Text = ""  # a change of it that this node cannot take up, and why, or why all of it is broken
 
 
 class _Version(msgspec.Struct, frozen=True):

@@ -114,7 +114,7 @@ class Pending(NamedTuple):
     """Changes of `_cluster.yaml` that have not been taken up."""
 
     needs_restart: tuple[str, ...] = ()  # what a start takes up, such as `nodes`
-    not_taken: str = ""  # what this node cannot take up, and why, such as `vgpusPerGpu 10 -> 50: ...`
+    not_taken: str = ""  # what this node cannot take up, and why: `vgpusPerGpu 10 -> 50: ...`, or a broken file
 
 
 class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):

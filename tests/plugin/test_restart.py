@@ -221,8 +221,12 @@ def test_a_broken_file_is_logged_once_and_changes_nothing(node: Node, caplog: py
     caplog.clear()
     for text in ("vgpusPerGpu: 0", "vgpusPerGpu: 0 # still"):
         node.has(text)
-        assert node.look() == ("nodes",)
-        assert node.look() == ("nodes",)
+        for _ in range(2):
+            needs_restart, not_taken = node.changes.look()
+            assert needs_restart == ("nodes",)
+            assert not_taken.startswith(f"{node.directory}/_cluster.yaml:1: vgpusPerGpu: ")
+            assert not_taken.endswith("; the one that was read before stays in force")
+    assert node.restarts == 1, "a start would end by it"
     (record,) = caplog.records
     assert (record.message, record.__dict__["file"]) == ("policy file broken", f"{node.directory}/_cluster.yaml")
     assert "stays in force" in record.__dict__["effect"]
@@ -230,10 +234,44 @@ def test_a_broken_file_is_logged_once_and_changes_nothing(node: Node, caplog: py
     assert node.look() == ()
 
 
+@pytest.mark.parametrize("content", ["vgpusPerGpu: 0", "vgpus: 10", "{", b"\xff", "vgpusPerGpu: 0\nhandover: [x]"])
+def test_a_broken_file_is_not_taken_until_it_is_good_beside_what_else_is_not(node: Node, content: str | bytes) -> None:
+    node.cannot = "the disk is full"
+    node.has("vgpusPerGpu: 20")
+    refused = Pending(not_taken="vgpusPerGpu 10 -> 20: the disk is full")
+    assert node.changes.look() == refused
+    node.has("")
+    (node.directory / "_cluster.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    broken = node.changes.look().not_taken
+    assert broken.startswith(f"{node.directory}/_cluster.yaml")
+    assert broken.endswith(f"stays in force; {refused.not_taken}")
+    node.cannot = ""
+    assert node.changes.look().not_taken.endswith("stays in force")
+    assert node.number == 20
+    node.has("vgpusPerGpu: 20 # good")
+    assert node.look() == ()
+
+
+def test_a_start_that_waits_for_its_gpus_does_not_happen_once_the_file_is_broken(node: Node) -> None:
+    node.loses = True
+    node.has("nodes: [{offer: whole}]")
+    assert node.changes.look() == Pending(not_taken="nodes: a start would not share all GPUs: 10 are too many")
+    node.has("nodes: [")
+    node.loses = False
+    assert node.changes.look().needs_restart == ("nodes",)
+    assert node.restarts == 0
+    node.has("nodes: [{offer: whole}]")
+    assert node.look() == ("nodes",)
+    assert node.restarts == 1
+
+
 def test_a_directory_that_vanishes_is_said_and_changes_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     away = node.directory.with_name("away")
     node.directory.rename(away)
-    assert node.look() == node.look() == ()
+    for _ in range(2):
+        needs_restart, not_taken = node.changes.look()
+        assert not needs_restart
+        assert not_taken.startswith(f"{node.directory}: ")
     assert [record.message for record in caplog.records] == ["policy file broken"]
     away.rename(node.directory)
     (node.directory / "_cluster.yaml").unlink()

@@ -118,6 +118,12 @@ def test_a_node_that_does_not_take_the_clusters_policy_tells_so_until_it_does(
         wait_until(lambda: taken() == [({"node": "worker-1"}, 0)])
         (policies / "_cluster.yaml").write_text("vgpusPerGpu: 20\n")
         wait_until(lambda: taken() == [({"node": "worker-1"}, 1)])
+        (policies / "_cluster.yaml").write_text("vgpusPerGpu: many\n")
+        wait_until(lambda: taken() == [({"node": "worker-1"}, 0)])
+        assert f"not taken from _cluster.yaml: {policies}/_cluster.yaml:1: vgpusPerGpu: " in status(tmp_path).stdout
+        (policies / "_cluster.yaml").write_text("vgpusPerGpu: 20 # again\n")
+        wait_until(lambda: taken() == [({"node": "worker-1"}, 1)])
+        assert plugin.process.poll() is None
 
 
 def test_a_node_tells_how_many_gpus_it_leaves_out(start: Start, directory: Path, tmp_path: Path) -> None:
