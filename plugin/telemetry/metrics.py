@@ -128,7 +128,7 @@ TENANTS_KNOWN: Final = Metric(
 )
 POLICY_TAKEN: Final = Metric(
     name="gpu_share_cluster_policy_taken",
-    meaning="Whether a node takes `_cluster.yaml` as it is now: 1, or 0 while some of it is `not taken` or it is broken.",
+    meaning="Whether a node takes `_cluster.yaml` as it is now: 1, or 0 while it is broken or some is `not taken`.",
     source="`gpu-share plugin`",
     labels=_NODE,
 )
