@@ -124,7 +124,6 @@ class _Process:
             for acts in (
                 (self._timing.gpus, first, self._look_at_gpus),
                 (self._timing.ceilings, self._set_ceilings, self._set_ceilings),
-                (self._timing.silence, self._supervisor.hang_up, self._supervisor.hang_up),
                 (self._timing.use, self._measurement.measure, self._measurement.measure),
             ):
                 # One that hangs in the driver must not keep the process from ending.
@@ -189,6 +188,7 @@ class _Process:
 
 def _context(settings: MpsSettings, cluster: Cluster, number_of: NumberOf, timing: Timing) -> SupervisorContext:
     boot, parts = boot_id(), LastParts(settings.state_dir)
+    ours = partial(OurResources, partial(cluster.is_of, MPS), partial(_other_names, cluster, parts))
     return SupervisorContext(
         place=Place(
             pipe_directory=Path(cluster.mps.pipe_directory),
@@ -199,12 +199,7 @@ def _context(settings: MpsSettings, cluster: Cluster, number_of: NumberOf, timin
         state_dir=settings.state_dir,
         boot_id=boot,
         modes=ComputeModes(load_nvml, record=settings.state_dir / _MODES_FILE, boot_id=boot),
-        tenancy=Tenancy(
-            settings.pod_resources,
-            partial(OurResources, partial(cluster.is_of, MPS), partial(_other_names, cluster, parts)),
-            own_pod=settings.pod_name,
-            bindings=parts.bindings,
-        ),
+        tenancy=Tenancy(settings.pod_resources, ours, own_pod=settings.pod_name, bindings=parts.bindings),
         parts=parts,
         timing=timing,
         container_logs=settings.container_logs,

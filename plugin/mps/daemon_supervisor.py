@@ -1,6 +1,7 @@
 """Keeps the MPS daemon of one GPU running, in a thread of its own, and says how it is."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +14,18 @@ from plugin.gpus.gpu import Gpu
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon, Place, Timing
-from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NotStarted, Seen, step
+from plugin.mps.restart_policy import (
+    Action,
+    Answered,
+    Blocked,
+    DaemonStatus,
+    Gone,
+    NoAnswer,
+    NotStarted,
+    Seen,
+    step,
+)
+from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsGpu, StateName
 from plugin.pod_resources.tenants import Tenancy
 from plugin.shares.last_parts import LastParts
@@ -22,6 +34,7 @@ from policies.cluster import Cluster
 
 _log = logging.getLogger(__name__)
 
+_KEPT_WAITING = "clients that say nothing keep it from all others: the log of gpu-share mps says whose they are"
 _NO_SERVER_STAYS = (
     "its MPS server ends as soon as it is started: end what else uses the GPU (nvidia-smi lists it), and see server.log"
 )
@@ -57,14 +70,14 @@ class DaemonSupervisor:
         self._context = context
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
         self._limits = ClientLimits(gpu.uuid, self._daemon.control, context.timing)
+        self._callers = SilentCallers(context.container_logs)
         self._status = DaemonStatus()
         self._active: tuple[int, ...] = ()
         self.report = MpsGpu(state="starting", since=_now(), why=self._status.why, checked_seconds=boot_seconds())
 
-    @property
-    def daemon_pids(self) -> tuple[int, ...]:
-        """The daemon's process, as it was last found."""
-        return self._daemon.pids
+    def hang_up(self) -> None:
+        """Hang up on clients that keep the daemon from all others; for a thread of its own."""
+        self._callers.hang_up(self._daemon.pids)
 
     def run(self, ending: Event) -> None:
         """Supervise the daemon until *ending*, then stop it; nothing is left of it if that can be helped."""
@@ -96,7 +109,10 @@ class DaemonSupervisor:
         return action
 
     def _look(self) -> Seen:
+        began_seconds = time.monotonic()
         seen = self._daemon.look()
+        if isinstance(seen, NoAnswer) and self._callers.have_kept_it(since_seconds=began_seconds):
+            return Blocked(_KEPT_WAITING)  # it answers others in its time, and ended it would take their work along
         if isinstance(seen, Answered) and seen.servers:
             self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
             seen = replace(seen, fault=self._hold_limits(at_most_seconds=self._context.timing.answer))

@@ -5,11 +5,16 @@ A daemon reads what a client that connects says first, without a time limit, and
 may connect, so one program that says nothing would keep all others from the GPU, and in the end have the daemon killed,
 with its neighbours' work. The kernel says on which descriptor the daemon waits. Shut down, that reads as a client that
 has gone, and the daemon goes on; docs/decisions/0032-what-a-real-gpu-did.md has how that was seen.
+
+A client may be slow: the processor may be taken from it in between. So what counts is for how long a container has kept
+the daemon waiting of late, by however many connections. Above that none of its connections is waited for any more, for
+a minute. Whoever waits in the queue meanwhile has said its part when its turn comes.
 """
 
 import ctypes
 import errno
 import logging
+import math
 import os
 import platform
 import socket
@@ -21,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plugin.mps.control import SOCKETS
+from plugin.mps.patience import Patience
 from plugin.mps.processes import is_of_mps
 from plugin.usage.cgroups import container_of
 from plugin.usage.containers import containers
@@ -32,11 +38,10 @@ _log = logging.getLogger(__name__)
 _WAITS = {"x86_64": frozenset({0, 1, 44, 45, 46, 47}), "aarch64": frozenset({63, 64, 206, 207, 211, 212})}
 _PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
 _CREDENTIALS = struct.Struct("3i")  # PID, user and group
-_PATIENCE_SECONDS = (
-    0.005  # with those that queue behind one that was silent: what they say is there when their turn comes
-)
-_MOST_SECONDS = 1.0  # for all of them at one look
-
+_PACE_SECONDS = 0.001  # between two looks while a daemon waits
+_QUIET_SECONDS = 0.02  # without a wait, after which nobody keeps it
+_WATCH_SECONDS = 1.0  # at most, at one look
+_GONE = "a process that has ended"  # and left its connection to another one
 _UNSEEN = "a client that says nothing can keep an MPS daemon from all others"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -51,75 +56,66 @@ class Call:
     socket: str  # as /proc names it, such as socket:[4711]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who made it. The PID is 0 if it is not in our PID namespace."""
-
-    pid: int
-    user: int
-
-
 class SilentCallers:
-    """Looks whom daemons wait for; for one thread."""
+    """Looks whom a daemon waits for. One thread does that, and any other may ask what it saw."""
 
     def __init__(self, container_logs: Path) -> None:
         """Name callers by *container_logs*, the directory of the links to the logs of all containers."""
         self._logs = container_logs
-        self._waited: dict[int, Call] = {}  # by daemon, at the last look
+        self._patience = Patience()
+        self._kept_seconds = -math.inf  # when a daemon was last seen to wait for a client
         self._warn = WarnOnce(_log)
         if platform.machine() not in _WAITS or not Path("/proc/self/syscall").exists():
             self._warn(_UNSEEN, "this kernel does not say what a process waits for")
 
     def hang_up(self, daemon_pids: Iterable[int]) -> None:
-        """End the connections on which these daemons have waited since the last look."""
-        waiting = {}
+        """End the connections of all who keep the daemon, these processes, waiting for too long; for up to a second."""
         for pid in daemon_pids:
             try:
-                call = call_of(pid)
-                if call and self._waited.get(pid) == call:
-                    call = self._cleared(call)
+                self._watch(pid)
             except ProcessLookupError:  # the daemon has ended
                 continue
             except OSError as error:
                 self._warn(_UNSEEN, str(error))
-                continue
-            if call:
-                waiting[pid] = call
-        self._waited = waiting
 
-    def _cleared(self, call: Call) -> Call | None:
-        """Hang up, and on all who queue behind and are silent as well; the call that is left to wait for, if any."""
-        silent: set[Caller] = set()
-        is_confirmed = True
-        deadline = time.monotonic() + _MOST_SECONDS
-        now: Call | None = call
-        while now and time.monotonic() < deadline:
-            with _taken(now) as connection:
-                if connection is None or (caller := _caller_of(connection)) is None:
-                    break
-                if is_confirmed or caller in silent:
-                    with suppress(OSError):  # it has hung up itself
-                        connection.shutdown(socket.SHUT_RDWR)
-                    silent.add(caller)
-                    self._tell(caller)
-            time.sleep(_PATIENCE_SECONDS)
-            before, now = now, call_of(call.daemon_pid)
-            is_confirmed = now == before
-        return now
+    def have_kept_it(self, *, since_seconds: float) -> bool:
+        """Whether a client has kept the daemon waiting since then, by Python's monotonic clock."""
+        return self._kept_seconds >= since_seconds
 
-    def _tell(self, caller: Caller) -> None:
-        said = "a client that said nothing kept the MPS daemon from all others: its connection was ended"
-        self._warn(said, f"{self._name_of(caller)}, user {caller.user}")
+    def _watch(self, pid: int) -> None:
+        began = looked = waited = time.monotonic()
+        while (now := time.monotonic()) - began < _WATCH_SECONDS:
+            if (call := call_of(pid)) and self._judged(call, now_seconds=now, for_seconds=now - looked):
+                waited = self._kept_seconds = now
+            elif waited == began or now - waited > _QUIET_SECONDS:
+                return
+            looked = now
+            time.sleep(_PACE_SECONDS)
 
-    def _name_of(self, caller: Caller) -> str:
+    def _judged(self, call: Call, *, now_seconds: float, for_seconds: float) -> bool:
+        """Whether it is a client that has kept the daemon waiting; the connection of one that did too long is ended."""
+        with _taken(call) as connection:
+            if connection is None:
+                return False
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, user, _ = _CREDENTIALS.unpack(credentials)
+            if pid and is_of_mps(pid):  # a server or a command, which may take its time
+                return False
+            caller = _caller(pid)
+            if self._patience.spend(caller, for_seconds, now_seconds=now_seconds):
+                said = "a client that said nothing kept an MPS daemon from all others: its connections are ended"
+                _log.warning(said, extra={"caller": self._name_of(caller), "user": user})
+            if self._patience.is_lost(caller, now_seconds=now_seconds):
+                with suppress(OSError):  # it has hung up itself
+                    connection.shutdown(socket.SHUT_RDWR)
+        return True
+
+    def _name_of(self, caller: str) -> str:
         try:
-            found = container_of(caller.pid)
-            if found is None:
-                return f"process {caller.pid} of the node"
-            one = containers(self._logs).get(found)
+            one = containers(self._logs).get(caller)
         except OSError:
             one = None
-        return f"container {one.namespace}/{one.pod}/{one.container}" if one else "a process of an unknown container"
+        return f"{one.namespace}/{one.pod}/{one.container}" if one else caller
 
 
 def call_of(pid: int) -> Call | None:
@@ -174,8 +170,9 @@ def _is_clients(connection: socket.socket) -> bool:
     return connection.family == socket.AF_UNIX and isinstance(name, str) and Path(name).name in SOCKETS
 
 
-def _caller_of(connection: socket.socket) -> Caller | None:
-    """Say who is at the other end; None if that is a server or a command of MPS, which may take its time."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, user, _ = _CREDENTIALS.unpack(credentials)
-    return None if pid and is_of_mps(pid) else Caller(pid, user)
+def _caller(pid: int) -> str:
+    """Name who made a connection: its container, by ID, whichever process did it, or the process itself."""
+    try:
+        return container_of(pid) or (_GONE if pid == 0 else f"process {pid}")
+    except OSError:
+        return _GONE

@@ -18,7 +18,6 @@ from plugin.mps.largest_held import largest_held
 from plugin.mps.no_links import follow_no_links
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
-from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsState, write_state
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.parts_file import Checkpoint, CheckpointError
@@ -40,7 +39,6 @@ class Supervisor:
         self._threads: list[Thread] = []
         self._lock = Lock()  # of the two above
         self._ending = Event()
-        self._callers = SilentCallers(context.container_logs)
         self._prepared = False
         self._published: tuple[MpsState | None, float] = (None, 0.0)
         self._unpublished = ""  # why
@@ -68,6 +66,8 @@ class Supervisor:
                 thread = Thread(target=supervisor.run, args=[self._ending], name=gpu.uuid, daemon=True)
                 thread.start()
                 self._threads.append(thread)
+                acts = (self._context.timing.silence, supervisor.hang_up, supervisor.hang_up, self._ending)
+                Thread(target=every, args=acts, daemon=True).start()
 
     def clean_up(self, *, keep: Iterable[str]) -> None:
         """End what an earlier run left on GPUs other than *keep*, and put back their compute modes."""
@@ -98,10 +98,6 @@ class Supervisor:
         faults = self._context.modes.hold([supervisor.gpu.uuid for supervisor in supervisors])
         for supervisor in supervisors:
             supervisor.blocked = faults.get(supervisor.gpu.uuid, "")
-
-    def hang_up(self) -> None:
-        """Hang up on clients that keep a daemon from all others."""
-        self._callers.hang_up(pid for one in self._now() for pid in one.daemon_pids)
 
     def set_ceilings(self, policies: PolicySet) -> None:
         """Say what clients may take, by *policies* and by what tenants hold now."""

@@ -7,26 +7,29 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
-from plugin.mps.daemon import Daemon, Place
+from plugin.mps.daemon import TIMING, Daemon, Place
+from plugin.mps.daemon_supervisor import DaemonSupervisor
+from plugin.mps.patience import SECONDS
 from plugin.mps.restart_policy import Answered, NoAnswer
 from plugin.mps.silent_callers import SilentCallers, call_of
+from plugin.mps.supervisor import every
 from tests.plugin.mps.bench import A, Bench, Start
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.isolated import needs_mounts
 from tests.plugin.mps.standin import alive
-from tests.plugin.mps.supervised import said
+from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.waiting import wait_until
 
 IMPATIENT = replace(QUICK, answer=0.3)
-SILENT = "a client that said nothing kept the MPS daemon from all others: its connection was ended"
-CONTAINER = "0" * 64
+SILENT = "a client that said nothing kept an MPS daemon from all others: its connections are ended"
 
 
 def connected(pipes: Path, gpu_uuid: str = UUID) -> socket.socket:
@@ -48,6 +51,25 @@ def callers(root: Path) -> SilentCallers:
     return SilentCallers(root / "containers")
 
 
+@contextmanager
+def looked(look: Callable[[], None]) -> Iterator[None]:
+    """Look as often as `gpu-share mps` does, in a thread."""
+    stopping = Event()
+    thread = Thread(target=every, args=[TIMING.silence, look, look, stopping])
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+@pytest.fixture
+def looking(daemon: Daemon, callers: SilentCallers) -> Iterator[None]:
+    with looked(lambda: callers.hang_up(daemon.pids)):
+        yield
+
+
 def waits(daemon: Daemon) -> None:
     wait_until(lambda: all(call_of(pid) for pid in daemon.pids) and bool(daemon.pids))
 
@@ -58,16 +80,16 @@ def test_a_daemon_that_waits_for_a_silent_client_serves_others_once_its_connecti
     with closing(connected(pipes)) as silent:
         waits(daemon)
         assert isinstance(daemon.look(), NoAnswer)
-        callers.hang_up(daemon.pids)
-        assert isinstance(daemon.look(), NoAnswer)  # seen once, it may be about to speak
+        began = time.monotonic()
         callers.hang_up(daemon.pids)
         assert silent.recv(1) == b""
+        assert SECONDS < time.monotonic() - began < 2
         assert daemon.look() == Answered({})
     (warning,) = said(caplog, SILENT)
-    assert warning["reason"] == f"process {os.getpid()} of the node, user {os.getuid()}"
+    assert (warning["caller"], warning["user"]) == (f"process {os.getpid()}", os.getuid())
 
 
-def test_those_that_queue_behind_a_silent_client_and_are_silent_too_cost_one_look(
+def test_a_caller_that_was_silent_once_is_not_waited_for_again(
     daemon: Daemon, pipes: Path, callers: SilentCallers
 ) -> None:
     with ExitStack() as stack:
@@ -79,15 +101,85 @@ def test_those_that_queue_behind_a_silent_client_and_are_silent_too_cost_one_loo
         assert daemon.look() == Answered({})
 
 
-def test_a_client_that_speaks_late_is_heard_if_it_speaks_between_two_looks(
-    daemon: Daemon, pipes: Path, callers: SilentCallers
-) -> None:
-    for _ in range(3):
+@pytest.mark.usefixtures("looking")
+def test_a_client_that_speaks_late_is_heard(daemon: Daemon, pipes: Path) -> None:
+    for _ in range(5):
         with closing(connected(pipes)) as late:
             waits(daemon)
-            callers.hang_up(daemon.pids)
+            time.sleep(0.1)
             late.sendall(b"get_default_active_thread_percentage\n")
             assert late.recv(100) == b"100.0\n"
+        time.sleep(0.5)
+
+
+# Connections of one program, all silent: so many, each for so many seconds, and whether by children that have ended.
+ATTACKS = {"rotating": (50, 0.12, ""), "fast": (50, 0.01, ""), "many": (300, 60, ""), "of the dead": (100, 60, "dead")}
+_ATTACKER = """
+import os, socket, sys, threading, time
+path, count, hold, dead = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+def connect():
+    connection = socket.socket(socket.AF_UNIX)
+    if dead and (child := os.fork()):
+        os.waitpid(child, 0)
+    else:
+        connection.connect(path)
+        if dead:
+            os._exit(0)
+    return connection
+def one(number):
+    time.sleep(hold * number)
+    while True:
+        try:
+            connection = connect()
+            connection.settimeout(hold * count if hold < 1 else 60)
+            connection.recv(1)
+        except OSError:
+            pass
+        connection.close()
+threading.stack_size(65536)
+for number in range(count):
+    threading.Thread(target=one, args=[number if hold < 1 else 0], daemon=True).start()
+time.sleep(600)
+"""
+
+
+@contextmanager
+def attacked(pipes: Path, how: str) -> Iterator[None]:
+    count, hold, dead = ATTACKS[how]
+    command = [sys.executable, "-W", "ignore", "-c", _ATTACKER]
+    with subprocess.Popen([*command, pipes / UUID / "control", str(count), str(hold), dead]) as attacker:
+        time.sleep(3)  # by now it keeps what patience there is
+        yield
+        attacker.kill()
+
+
+@pytest.mark.usefixtures("looking")
+@pytest.mark.parametrize("how", ATTACKS)
+def test_no_number_of_silent_connections_keeps_others_out_for_long_or_ends_the_daemon(
+    daemon: Daemon, pipes: Path, how: str
+) -> None:
+    before = daemon.pids
+    with attacked(pipes, how):
+        for _ in range(10):
+            with closing(connected(pipes)) as innocent:
+                innocent.sendall(b"get_default_active_thread_percentage\n")
+                assert innocent.recv(100) == b"100.0\n"
+    assert daemon.pids == before
+
+
+def test_a_daemon_that_clients_keep_waiting_is_not_good_and_is_not_killed(
+    supervisor: DaemonSupervisor, pipes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plugin.mps.patience.SECONDS", float("inf"))  # whatever they do
+    supervisor._daemon.control._timeout_seconds = 0.1
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        before = supervisor._daemon.pids
+        with closing(connected(pipes)), looked(supervisor.hang_up):
+            is_now(supervisor, "failed", "clients that say nothing keep it from all others")
+            time.sleep(2)  # of twenty looks
+            assert supervisor._daemon.pids == before
+        is_now(supervisor, "ready")
 
 
 @contextmanager
@@ -151,7 +243,6 @@ def test_daemons_that_are_gone_are_no_trouble(
 ) -> None:
     with closing(connected(pipes)):
         waits(daemon)
-        callers.hang_up(daemon.pids)
         for pid in daemon.pids:
             os.kill(pid, signal.SIGKILL)
         callers.hang_up(daemon.pids)
@@ -168,6 +259,7 @@ def test_a_tenant_that_connects_and_says_nothing_costs_its_neighbours_no_daemon(
         for _ in range(20):
             stack.enter_context(closing(connected(bench.pipes, A)))
             time.sleep(0.2)
+        time.sleep(1)
         bench.is_now("ready", A)
     assert {one.pid for one in alive(bench.pipes)} == before
 

@@ -1,0 +1,48 @@
+"""How long a caller may keep a daemon waiting: a rule from when it did to whether it may go on."""
+
+from dataclasses import dataclass
+
+SECONDS = 0.5  # of waiting, by all connections of a caller, beyond what is forgiven meanwhile
+FORGIVEN_RATIO = 0.25  # of the time that passes
+LOST_SECONDS = 60.0  # for which there is none, once it is used up
+_MOST_CALLERS = 256  # before those that are forgiven are forgotten
+
+
+@dataclass(slots=True)
+class _Account:
+    used_seconds: float
+    at_seconds: float
+    lost_until_seconds: float
+
+
+class Patience:
+    """Counts for each caller, by name; times are in seconds of any clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+
+    def spend(self, caller: str, seconds: float, *, now_seconds: float) -> bool:
+        """Take note that a caller has kept a daemon waiting that long until now; return whether that used it all up."""
+        account = self._accounts.get(caller)
+        if account is None:
+            self._forget(now_seconds)
+            account = self._accounts[caller] = _Account(0.0, now_seconds, 0.0)
+        forgiven = (now_seconds - account.at_seconds) * FORGIVEN_RATIO
+        account.used_seconds = max(0.0, account.used_seconds - forgiven) + seconds
+        account.at_seconds = now_seconds
+        if account.used_seconds < SECONDS:
+            return False
+        had_some = account.lost_until_seconds <= now_seconds
+        account.used_seconds = SECONDS
+        account.lost_until_seconds = now_seconds + LOST_SECONDS
+        return had_some
+
+    def is_lost(self, caller: str, *, now_seconds: float) -> bool:
+        """Whether a caller may not keep anybody waiting at all now."""
+        account = self._accounts.get(caller)
+        return account is not None and now_seconds < account.lost_until_seconds
+
+    def _forget(self, now_seconds: float) -> None:
+        if len(self._accounts) >= _MOST_CALLERS:
+            kept = LOST_SECONDS + SECONDS / FORGIVEN_RATIO
+            self._accounts = {name: one for name, one in self._accounts.items() if now_seconds - one.at_seconds < kept}
