@@ -38,7 +38,8 @@ _log = logging.getLogger(__name__)
 _WAITS = {"x86_64": frozenset({0, 1, 44, 45, 46, 47}), "aarch64": frozenset({63, 64, 206, 207, 211, 212})}
 _PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
 _CREDENTIALS = struct.Struct("3i")  # PID, user and group
-_PACE_SECONDS = 0.001  # between two looks while a daemon waits
+_PACE_SECONDS = 0.001  # between two looks while a daemon waits, at first; it costs a processor more the longer it lasts
+_SLOWER = 0.01  # of the time that it has lasted
 _QUIET_SECONDS = 0.02  # without a wait, after which nobody keeps it
 _WATCH_SECONDS = 1.0  # at most, at one look
 _GONE = "a process that has ended"  # and left its connection to another one
@@ -90,7 +91,7 @@ class SilentCallers:
             elif waited == began or now - waited > _QUIET_SECONDS:
                 return
             looked = now
-            time.sleep(_PACE_SECONDS)
+            time.sleep(max(_PACE_SECONDS, (now - began) * _SLOWER))
 
     def _judged(self, call: Call, *, now_seconds: float, for_seconds: float) -> bool:
         """Whether it is a client that has kept the daemon waiting; the connection of one that did too long is ended."""
