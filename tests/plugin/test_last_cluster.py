@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plugin.last_cluster import KeptPolicies
+from policies.ceiling import largest_vgpus
 from policies.cluster import Cluster
 from policies.contract import MPS
 from policies.errors import PolicyError
@@ -68,15 +69,24 @@ def test_one_that_was_taken_away_is_not_kept_and_built_in_defaults_are(node: Nod
     assert node.in_force().cluster == Cluster()
 
 
-@pytest.mark.parametrize("left", ["nothing", "an empty directory", "half of a write", "one of another version"])
+LEFT = ["nothing", "an empty directory", "half of a write", "another version", "a directory", "a pipe", "no text"]
+
+
+@pytest.mark.parametrize("left", LEFT)
 def test_where_none_is_kept_a_start_with_a_broken_one_ends_as_it_would_without(node: Node, left: str) -> None:
     node.cluster.write_text(BROKEN)
     if left != "nothing":
         node.kept.parent.mkdir(parents=True)
     if left == "half of a write":
         (node.kept.parent / "._cluster.yaml.1.new").write_text("vgpusPerG")
-    if left == "one of another version":
+    if left == "another version":
         node.kept.write_text("ofTheVersionBefore: true\n")
+    if left == "a directory":
+        node.kept.mkdir()
+    if left == "a pipe":
+        os.mkfifo(node.kept)
+    if left == "no text":
+        node.kept.write_bytes(b"\xff\0" * 100)
     with pytest.raises(PolicyError) as caught:
         node.start()
     assert [problem.field for problem in caught.value.problems] == ["ofTheNextVersion"]
@@ -92,6 +102,7 @@ def test_nothing_is_known_of_policies_that_are_broken_beside_it(node: Node) -> N
     assert found.cluster.vgpus_per_gpu == 8
     assert found.default.broken is not None
     assert found.of("team").broken is not None
+    assert largest_vgpus(found, MPS) == 8
 
 
 def test_a_namespace_that_is_broken_beside_it_does_not_get_the_default_policy(node: Node) -> None:
@@ -101,8 +112,9 @@ def test_a_namespace_that_is_broken_beside_it_does_not_get_the_default_policy(no
     (node.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
     (node.policies / "team.yaml").write_text(BROKEN)
     found = node.in_force()
-    assert found.default.policy.share.maximum is not None
+    assert found.default.broken is None
     assert found.of("team").broken is not None
+    assert largest_vgpus(found, MPS) == 8
 
 
 def test_policies_that_are_good_beside_it_hold(node: Node) -> None:
