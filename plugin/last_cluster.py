@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plugin.state_files import write_atomically
+from policies.errors import PolicyError
 from policies.reading.layers import CLUSTER_FILE
 from policies.reading.store import PolicyStore
 from program.log import WarnOnce
@@ -12,6 +13,7 @@ from program.log import WarnOnce
 _log = logging.getLogger(__name__)
 
 _DIRECTORY = "last-cluster"
+_HINT = "correct it, or replace this pod if its fields are of a newer version"
 
 
 class KeptPolicies(PolicyStore):
@@ -43,8 +45,11 @@ class KeptPolicies(PolicyStore):
             when = datetime.fromtimestamp(kept.stat().st_mtime, UTC).isoformat(timespec="seconds")
         except OSError:
             when = "unknown"
-        message = "started by the last good _cluster.yaml: that of now is broken"
-        _log.warning(message, extra={"file": str(kept), "kept": when})
+        broken = PolicyError(tuple(one.problem for one in self.troubles if one.policy == "_cluster"))
+        _log.warning(
+            "started by the last good _cluster.yaml: that of now is broken",
+            extra={"file": str(kept), "kept": when, "reason": str(broken), "hint": _HINT},
+        )
 
     def _keep(self) -> None:
         content = self.cluster_file

@@ -142,13 +142,51 @@ def test_a_place_that_cannot_be_written_to_stops_nobody(node: Node) -> None:
     assert node.in_force().cluster.vgpus_per_gpu == 8
 
 
-def test_a_start_by_the_kept_one_says_which_that_is_and_of_when(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_start_by_the_kept_one_is_one_line_with_which_that_is_of_when_why_and_what_to_do(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
     node.cluster.write_text(GOOD)
     node.start()
     assert caplog.records == []
     os.utime(node.kept, (1795713910, 1795713910))
     node.cluster.write_text(BROKEN)
+    (node.policies / "_default.yaml").write_text("nonsense: 1\n")
     node.start().refresh()
     (said,) = [vars(record) for record in caplog.records]
     assert said["message"] == "started by the last good _cluster.yaml: that of now is broken"
     assert (said["file"], said["kept"]) == (str(node.kept), "2026-11-26T17:25:10+00:00")
+    assert said["reason"].startswith(f"{node.cluster}:1: ofTheNextVersion: unknown field")
+    assert said["hint"] == "correct it, or replace this pod if its fields are of a newer version"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        (
+            "_cluster.yml",
+            "/_cluster.yml: expected _cluster.yaml, _default.yaml or <namespace>.yaml: rename or remove the file",
+        ),
+        ("a link to nowhere", "/_cluster.yaml: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_start_by_the_kept_one_names_the_file_that_is_in_its_place(
+    node: Node, caplog: pytest.LogCaptureFixture, how: str, reason: str
+) -> None:
+    node.cluster.write_text(GOOD)
+    node.start()
+    breaks(node, how)
+    node.start()
+    (said,) = [vars(record) for record in caplog.records]
+    assert said["reason"] == f"{node.policies}{reason}"
+
+
+def test_of_many_things_that_are_wrong_the_line_has_one_and_how_many_more(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.cluster.write_text(GOOD)
+    node.start()
+    node.cluster.write_text("vgpusPerGpu: 0\nnonsense: 1\n")
+    node.start()
+    (said,) = [vars(record) for record in caplog.records]
+    assert said["reason"].startswith(f"{node.cluster}:1: vgpusPerGpu: ")
+    assert said["reason"].endswith(" (and 1 more)")
