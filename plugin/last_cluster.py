@@ -59,6 +59,8 @@ class KeptPolicies(PolicyStore):
             self._last.mkdir(parents=True, exist_ok=True)
             write_atomically(self._last / CLUSTER_FILE, content, to_disk=True)
         except OSError as error:
-            self._warn("_cluster.yaml is not kept: a start while it is broken would end", str(error))
+            self._warn(
+                "_cluster.yaml is not kept: a start with a broken one would end, or go by one before", str(error)
+            )
         else:
             self._kept = content

@@ -27,7 +27,7 @@ class TroubleLog:
     """Logs each trouble once, for as long as it is there."""
 
     def __init__(self, log: logging.Logger, *, effect: str = "") -> None:
-        """Log to *log*; *effect* is what follows from a policy's in a process to which they mean something else."""
+        """Log to *log*; *effect* is what follows of policies in a process to which they mean something else."""
         self._log = log
         self._effect = effect
         self._told: frozenset[Trouble] = frozenset()
@@ -37,7 +37,7 @@ class TroubleLog:
         now = tuple(troubles)
         for trouble in now:
             if trouble not in self._told:
-                problem, effect = trouble.problem, (trouble.policy and self._effect) or trouble.effect
+                problem, effect = trouble.problem, self._effect_of(trouble)
                 place = {"file": problem.file, "line": problem.line, "field": problem.field}
                 self._log.log(
                     logging.ERROR if trouble.policy else logging.WARNING,
@@ -45,3 +45,7 @@ class TroubleLog:
                     extra=place | {"problem": problem.message, "policy": trouble.policy, "effect": effect},
                 )
         self._told = frozenset(now)
+
+    def _effect_of(self, trouble: Trouble) -> str:
+        is_policys = trouble.policy not in ("", "_cluster")
+        return (self._effect if is_policys else trouble.effect) or trouble.effect or self._effect

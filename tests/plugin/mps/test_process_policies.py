@@ -55,6 +55,7 @@ def test_a_cluster_file_of_a_newer_version_does_not_keep_it_from_starting_again(
     _, log, other = running.ends(by=signal.SIGTERM)
     (said,) = [line for line in log if line["message"] == "policy file broken"]
     assert (said["field"], other) == ("ofTheNextVersion", "")
+    assert said["effect"] == "the last good one stays in force"
     (said,) = [line for line in log if line["message"].startswith("started by the last good _cluster.yaml")]
     assert "ofTheNextVersion" in said["reason"]
 
