@@ -10,6 +10,7 @@ from plugin.gpus.gpu import label_of
 from plugin.simulated.device_manager import Holding
 from tests.plugin.mps.bench import A, B, Bench, Start
 from tests.plugin.mps.isolated import needs_mounts
+from tests.plugin.mps.standin import alive
 from tests.plugin.mps.tenants import Claimed, claimed, held, kubelet
 from tests.plugin.waiting import wait_until
 
@@ -116,7 +117,8 @@ def test_a_mode_that_cannot_be_put_back_is_told_of_once_beside_a_gpu_that_stays_
     bench.cluster("nodes: [{indexes: [0], offer: time-slicing}]\n")
     bench.has(A)  # B has fallen off the bus, and nobody held a share of it
     running = start()
-    wait_until(lambda: bench.state().looked)
+    # What the killed run left is ended first.
+    wait_until(lambda: not any(one.directory.endswith(B) for one in alive(bench.pipes)), timeout_seconds=20)
     time.sleep(1)  # ten looks
     _, log, _ = running.ends(by=signal.SIGTERM)
     told = [line for line in log if line["level"] == "warning" and "gpu" in line]
