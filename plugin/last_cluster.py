@@ -53,7 +53,9 @@ class KeptPolicies(PolicyStore):
 
     def _keep(self) -> None:
         content = self.cluster_file
-        if content is None or content == self._kept:
+        if content is None or (
+            content == self._kept and (self._last / CLUSTER_FILE).exists()
+        ):  # somebody can remove it
             return
         try:
             self._last.mkdir(parents=True, exist_ok=True)

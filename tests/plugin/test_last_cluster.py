@@ -1,6 +1,7 @@
 """The `_cluster.yaml` that `gpu-share mps` keeps for a start while that of now is broken."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,15 @@ def test_a_good_one_again_is_kept_from_then_on(node: Node) -> None:
         running.refresh()
     node.cluster.write_text(BROKEN)
     assert node.in_force().cluster.vgpus_per_gpu == 9
+
+
+def test_one_that_somebody_removes_is_kept_again(node: Node) -> None:
+    node.cluster.write_text(GOOD)
+    running = node.start()
+    shutil.rmtree(node.kept.parent)
+    running.refresh()
+    node.cluster.write_text(BROKEN)
+    assert node.in_force().cluster.vgpus_per_gpu == 8
 
 
 def test_a_place_that_cannot_be_written_to_stops_nobody(node: Node) -> None:
