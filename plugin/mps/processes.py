@@ -68,12 +68,15 @@ def holder(pid: int, proc: Path = _PROC, *, logs: str = "") -> Holder | None:
     return Holder(pid, role, os.fsdecode(directory), os.fsdecode(gpus)) if role else None
 
 
-def is_of_mps(pid: int, proc: Path = _PROC) -> bool:
-    """Whether a process is a program of MPS that is in no container but our own."""
+def program_of_mps(pid: int, proc: Path = _PROC) -> Literal["server", "control"] | None:
+    """Say which program of MPS a process is, in no container but our own: a server, or a daemon or a command."""
     try:
-        return _read(proc / f"{pid}/comm").rstrip(b"\n") == _NAME and not _is_in_a_container(proc / f"{pid}/status")
+        if _read(proc / f"{pid}/comm").rstrip(b"\n") != _NAME or _is_in_a_container(proc / f"{pid}/status"):
+            return None
+        arguments = _read(proc / f"{pid}/cmdline").split(b"\0")
     except OSError:
-        return False
+        return None
+    return "server" if _role(arguments) == "server" else "control"
 
 
 def _role(arguments: list[bytes]) -> Literal["daemon", "server"] | None:

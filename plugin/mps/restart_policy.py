@@ -96,7 +96,7 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
         case NoAnswer(why):
             return _unanswered(status, why, now_seconds)
         case Blocked(why):
-            return _not_good(status, "failed", why), "wait"
+            return replace(_not_good(status, "failed", why), unanswered=0), "wait"
         case Answered(servers, fault):
             status = replace(status, running=True, unanswered=0)
             if not servers:

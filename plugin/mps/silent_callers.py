@@ -17,6 +17,7 @@ import logging
 import math
 import os
 import platform
+import select
 import socket
 import struct
 import time
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from plugin.mps.control import SOCKETS
 from plugin.mps.patience import Patience
-from plugin.mps.processes import is_of_mps
+from plugin.mps.processes import program_of_mps
 from plugin.usage.cgroups import container_of
 from plugin.usage.containers import containers
 from program.log import WarnOnce
@@ -37,6 +38,8 @@ _log = logging.getLogger(__name__)
 # read, write, sendto, recvfrom, sendmsg, recvmsg: each has the descriptor first. As the kernel numbers them (unistd.h).
 _WAITS = {"x86_64": frozenset({0, 1, 44, 45, 46, 47}), "aarch64": frozenset({63, 64, 206, 207, 211, 212})}
 _PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
+_SO_PEERPIDFD = 77
+_NO_PROCESS = frozenset({errno.ESRCH, errno.EINVAL})
 _CREDENTIALS = struct.Struct("3i")  # PID, user and group
 _PACE_SECONDS = 0.001  # between two looks while a daemon waits, at first; it costs a processor more the longer it lasts
 _SLOWER = 0.01  # of the time that it has lasted
@@ -100,9 +103,10 @@ class SilentCallers:
                 return False
             credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             pid, user, _ = _CREDENTIALS.unpack(credentials)
-            if pid and is_of_mps(pid):  # a server or a command, which may take its time
-                return False
-            caller = _caller(pid)
+            has_ended = _has_ended(connection)
+            if pid and not has_ended and (program := program_of_mps(pid)):
+                return program == "control"  # somebody types a command; for a server a daemon waits at its own risk
+            caller = _GONE if has_ended else _caller(pid)
             if self._patience.spend(caller, for_seconds, now_seconds=now_seconds):
                 said = "a client that said nothing kept an MPS daemon from all others: its connections are ended"
                 _log.warning(said, extra={"caller": self._name_of(caller), "user": user})
@@ -169,6 +173,20 @@ def _shared(process: int, descriptor: int) -> socket.socket | None:
 def _is_clients(connection: socket.socket) -> bool:
     name = connection.getsockname()  # of the socket that listened
     return connection.family == socket.AF_UNIX and isinstance(name, str) and Path(name).name in SOCKETS
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Whether the process that made a connection has ended, so that its PID may be another one's by now."""
+    try:
+        process = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        return error.errno in _NO_PROCESS  # before Linux 6.5 it cannot be asked
+    try:
+        ended = select.poll()  # unlike select, for descriptors of any number
+        ended.register(process, select.POLLIN)
+        return bool(ended.poll(0))
+    finally:
+        os.close(process)
 
 
 def _caller(pid: int) -> str:

@@ -233,3 +233,11 @@ def test_no_start_comes_before_its_pause_is_over_and_no_pause_is_longer_than_a_m
         if isinstance(seen, NotStarted) or action == "kill":
             assert watch.due_seconds - now_seconds >= 1
         due_seconds = watch.due_seconds
+
+
+def test_questions_without_an_answer_count_in_a_row_alone() -> None:
+    looks: Looks = [(0, Gone()), (1, FINE), *((now, SILENT) for now in range(2, 6))]
+    looks += [(6, Blocked("clients keep it waiting")), *((now, SILENT) for now in range(7, 11))]
+    _, actions = watched(*looks)
+    assert "kill" not in actions
+    assert watched(*looks, (11, SILENT))[1][-1] == "kill"

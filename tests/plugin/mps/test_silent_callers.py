@@ -35,7 +35,7 @@ SILENT = "a client that said nothing kept an MPS daemon from all others: its con
 def connected(pipes: Path, gpu_uuid: str = UUID) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(str(pipes / gpu_uuid / "control"))
-    connection.settimeout(10)
+    connection.settimeout(30)
     return connection
 
 
@@ -113,18 +113,21 @@ def test_a_client_that_speaks_late_is_heard(daemon: Daemon, pipes: Path) -> None
 
 
 # Connections of one program, all silent: so many, each for so many seconds, and whether by children that have ended.
-ATTACKS = {"rotating": (50, 0.12, ""), "fast": (50, 0.01, ""), "many": (300, 60, ""), "of the dead": (100, 60, "dead")}
+ATTACKS = {"rotating": (50, 0.12, ""), "fast": (50, 0.01, ""), "many": (100, 60, ""), "of the dead": (50, 60, "dead")}
 _ATTACKER = """
 import os, socket, sys, threading, time
 path, count, hold, dead = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
 def connect():
     connection = socket.socket(socket.AF_UNIX)
-    if dead and (child := os.fork()):
+    child = os.fork() if dead else None
+    if child:
         os.waitpid(child, 0)
     else:
-        connection.connect(path)
-        if dead:
-            os._exit(0)
+        try:
+            connection.connect(path)
+        finally:
+            if dead:
+                os._exit(0)
     return connection
 def one(number):
     time.sleep(hold * number)
@@ -147,10 +150,13 @@ time.sleep(600)
 def attacked(pipes: Path, how: str) -> Iterator[None]:
     count, hold, dead = ATTACKS[how]
     command = [sys.executable, "-W", "ignore", "-c", _ATTACKER]
-    with subprocess.Popen([*command, pipes / UUID / "control", str(count), str(hold), dead]) as attacker:
-        time.sleep(3)  # by now it keeps what patience there is
-        yield
-        attacker.kill()
+    arguments = [*command, str(pipes / UUID / "control"), str(count), str(hold), dead]
+    with subprocess.Popen(arguments, start_new_session=True) as attacker:
+        try:
+            time.sleep(3)  # by now no patience with it is left
+            yield
+        finally:
+            os.killpg(attacker.pid, signal.SIGKILL)  # with its children
 
 
 @pytest.mark.usefixtures("looking")
@@ -197,15 +203,52 @@ def silent_program(directory: Path, pipes: Path, name: str, *before: str) -> Ite
         process.kill()
 
 
-def test_a_server_or_a_command_of_mps_may_take_its_time(
-    daemon: Daemon, root: Path, pipes: Path, callers: SilentCallers
+@pytest.mark.parametrize(("name", "keeps"), [("nvidia-cuda-mps-server", False), ("nvidia-cuda-mps-control", True)])
+def test_a_server_or_a_command_of_mps_may_take_its_time_and_only_the_latter_is_no_fault_of_the_daemons(
+    daemon: Daemon, root: Path, pipes: Path, callers: SilentCallers, name: str, *, keeps: bool
 ) -> None:
-    with silent_program(root, pipes, "nvidia-cuda-mps-server") as server:
+    with silent_program(root, pipes, name) as program:
         waits(daemon)
-        for _ in range(5):
+        began = time.monotonic()
+        for _ in range(2):
             callers.hang_up(daemon.pids)
         assert isinstance(daemon.look(), NoAnswer)
-        assert server.poll() is None
+        assert program.poll() is None
+        assert callers.have_kept_it(since_seconds=began) is keeps
+
+
+def with_pid(pid: int, command: list[str]) -> subprocess.Popen[bytes]:
+    """Start a program as the next process after *pid* - 1, as often as it takes."""
+    for _ in range(200):
+        Path("/proc/sys/kernel/ns_last_pid").write_text(str(pid - 1))
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        if started.pid == pid:
+            return started
+        started.kill()
+        started.wait()
+    pytest.skip("another process has the PID")
+
+
+@needs_mounts
+def test_a_program_of_mps_does_not_stand_for_a_caller_that_had_its_pid(
+    daemon: Daemon, root: Path, pipes: Path, callers: SilentCallers, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(socket.socket(socket.AF_UNIX)) as silent:
+        if not (caller := os.fork()):
+            silent.connect(str(pipes / UUID / "control"))
+            os._exit(0)
+        os.waitpid(caller, 0)
+        waits(daemon)
+        named = root / "nvidia-cuda-mps-server"
+        named.symlink_to("/bin/sleep")
+        program = with_pid(caller, [str(named), "60"])
+        for _ in range(2):
+            callers.hang_up(daemon.pids)
+        program.kill()
+        program.wait()
+        assert daemon.look() == Answered({})
+    (warning,) = said(caplog, SILENT)
+    assert warning["caller"] == "a process that has ended"
 
 
 @pytest.mark.parametrize(
