@@ -55,6 +55,10 @@ class ControlError(MpsError):
     """An MPS daemon that does not answer, or not as documented."""
 
 
+class NotAskedError(ControlError):
+    """An MPS daemon that could not be asked, which says nothing about it."""
+
+
 class SimulationError(PluginError):
     """A `--simulate` that names no GPUs."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from plugin.errors import ControlError
+from plugin.errors import ControlError, NotAskedError
 from plugin.mps.answers import excerpt
 from policies.contract import MPS_PIPE_DIRECTORY
 
@@ -36,6 +36,7 @@ class Control:
         Send *command*, and give the answer; within the usual time, if *timeout_seconds* says no other.
 
         Raises:
+            NotAskedError: If the program cannot be run, as on a node that has no more processes or memory.
             ControlError: If there is none in time, it is too large, or the command failed.
         """
         self._check_place()
@@ -66,7 +67,7 @@ class Control:
             code = self._exit_code(flags, stdin, stdout, stderr, timeout_seconds=timeout_seconds)
             answer, complaint = _written(stdout), _written(stderr)
         except OSError as error:
-            raise ControlError(f"{self._program}: cannot be run: {error.strerror}") from error
+            raise NotAskedError(f"{self._program}: cannot be run: {error.strerror}") from error
         finally:
             for file in (stdin, stdout, stderr):
                 os.close(file)

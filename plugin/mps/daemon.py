@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from plugin.errors import ControlError, MpsError
+from plugin.errors import ControlError, MpsError, NotAskedError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import SOCKET, Control
 from plugin.mps.pipe_directories import clear, prepare
 from plugin.mps.processes import Holder, holder, holders, reap, send, watched
-from plugin.mps.restart_policy import Answered, Gone, NoAnswer
+from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Daemon:
         """
         self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
 
-    def look(self) -> Gone | NoAnswer | Answered:
+    def look(self) -> Gone | NoAnswer | Blocked | Answered:
         """See how the daemon and its servers are."""
         self._trim_logs()
         with suppress(MpsError):  # a tenant can have closed the directory to its neighbours
@@ -125,6 +125,8 @@ class Daemon:
             return Gone()
         try:
             servers = self._servers()
+        except NotAskedError as error:
+            return Blocked(str(error)) if self._is_alive() else Gone()
         except ControlError as error:
             return NoAnswer(str(error)) if self._is_alive() else Gone()
         # A daemon that dies meanwhile answers with nothing, and that means no server.

@@ -43,6 +43,7 @@ _NO_PROCESS = frozenset({errno.ESRCH, errno.EINVAL})
 _CREDENTIALS = struct.Struct("3i")  # PID, user and group
 _PACE_SECONDS = 0.001  # between two looks while a daemon waits, at first; it costs a processor more the longer it lasts
 _SLOWER = 0.01  # of the time that it has lasted
+_NOTICED_SECONDS = 1.0  # after which a daemon that waits on a connection that was ended does not wait, but hangs
 _QUIET_SECONDS = 0.02  # without a wait, after which nobody keeps it
 _WATCH_SECONDS = 1.0  # at most, at one look
 _GONE = "a process that has ended"  # and left its connection to another one
@@ -67,6 +68,7 @@ class SilentCallers:
         """Name callers by *container_logs*, the directory of the links to the logs of all containers."""
         self._logs = container_logs
         self._patience = Patience()
+        self._ended = ("", 0.0)  # the connection that was ended last, and when that began
         self._kept_seconds = -math.inf  # when a daemon was last seen to wait for a client
         self._warn = WarnOnce(_log)
         if platform.machine() not in _WAITS or not Path("/proc/self/syscall").exists():
@@ -113,6 +115,10 @@ class SilentCallers:
             if self._patience.is_lost(caller, now_seconds=now_seconds):
                 with suppress(OSError):  # it has hung up itself
                     connection.shutdown(socket.SHUT_RDWR)
+                ended, since_seconds = self._ended
+                if ended == call.socket:
+                    return now_seconds - since_seconds < _NOTICED_SECONDS
+                self._ended = (call.socket, now_seconds)
         return True
 
     def _name_of(self, caller: str) -> str:

@@ -9,7 +9,7 @@ from plugin.errors import ControlError, MpsError
 from plugin.mps.control import Control
 from plugin.mps.daemon import Daemon, Place
 from plugin.mps.processes import holder
-from plugin.mps.restart_policy import Answered, Gone, NoAnswer
+from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer
 from tests.plugin.mps.conftest import QUICK, UUID, names
 from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.waiting import wait_until
@@ -113,6 +113,18 @@ def test_silence_and_nonsense_are_told_with_their_reason(
     seen = daemon.look()
     assert isinstance(seen, NoAnswer)
     assert seen.why.startswith("get_server_")
+
+
+def test_a_daemon_that_cannot_be_asked_is_not_taken_for_one_that_does_not_answer(
+    daemon: Daemon, standin: StandIn
+) -> None:
+    daemon.start()
+    standin.program.chmod(0o644)  # as good as a node that has no more processes
+    seen = daemon.look()
+    assert isinstance(seen, Blocked)
+    assert seen.why == f"{standin.program}: cannot be run: Permission denied"
+    standin.program.chmod(0o755)
+    assert daemon.look() == Answered({})
 
 
 def test_a_daemon_that_dies_over_a_question_is_gone_whatever_its_pid_file_says(

@@ -188,6 +188,23 @@ def test_a_daemon_that_clients_keep_waiting_is_not_good_and_is_not_killed(
         is_now(supervisor, "ready")
 
 
+def test_a_daemon_that_stands_still_over_a_client_is_not_kept_waiting_by_it(
+    daemon: Daemon, pipes: Path, callers: SilentCallers
+) -> None:
+    with closing(connected(pipes)):
+        waits(daemon)
+        for pid in daemon.pids:
+            os.kill(pid, signal.SIGSTOP)
+        for _ in range(3):
+            callers.hang_up(daemon.pids)
+        began = time.monotonic()
+        callers.hang_up(daemon.pids)
+        assert not callers.have_kept_it(since_seconds=began)
+        for pid in daemon.pids:
+            os.kill(pid, signal.SIGCONT)
+    assert daemon.look() == Answered({})
+
+
 @contextmanager
 def silent_program(directory: Path, pipes: Path, name: str, *before: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a program of that name that connects, and says nothing."""
