@@ -5,6 +5,9 @@ from dataclasses import dataclass
 SECONDS = 0.5  # of waiting, by all connections of a caller, beyond what is forgiven meanwhile
 FORGIVEN_RATIO = 0.25  # of the time that passes
 LOST_SECONDS = 60.0  # for which there is none, once it is used up
+SCARCE_SECONDS = 0.15  # for each, once all together have used up as much as one may
+SCARCE_FORGIVEN_RATIO = 0.02  # likewise
+_ALL = "\0"  # together, but those who have lost it
 _MOST_CALLERS = 256  # before those that are forgiven are forgotten
 
 
@@ -23,19 +26,26 @@ class Patience:
 
     def spend(self, caller: str, seconds: float, *, now_seconds: float) -> bool:
         """Take note that a caller has kept a daemon waiting that long until now; return whether that used it all up."""
+        had_some = not self.is_lost(caller, now_seconds=now_seconds)
+        if had_some:
+            self._use(_ALL, seconds, SECONDS, FORGIVEN_RATIO, now_seconds)
+        if self.is_lost(_ALL, now_seconds=now_seconds):
+            self._use(caller, seconds, SCARCE_SECONDS, SCARCE_FORGIVEN_RATIO, now_seconds)
+        else:
+            self._use(caller, seconds, SECONDS, FORGIVEN_RATIO, now_seconds)
+        return had_some and self.is_lost(caller, now_seconds=now_seconds)
+
+    def _use(self, caller: str, seconds: float, most_seconds: float, forgiven_ratio: float, now_seconds: float) -> None:
         account = self._accounts.get(caller)
         if account is None:
             self._forget(now_seconds)
             account = self._accounts[caller] = _Account(0.0, now_seconds, 0.0)
-        forgiven = (now_seconds - account.at_seconds) * FORGIVEN_RATIO
+        forgiven = (now_seconds - account.at_seconds) * forgiven_ratio
         account.used_seconds = max(0.0, account.used_seconds - forgiven) + seconds
         account.at_seconds = now_seconds
-        if account.used_seconds < SECONDS:
-            return False
-        had_some = account.lost_until_seconds <= now_seconds
-        account.used_seconds = SECONDS
-        account.lost_until_seconds = now_seconds + LOST_SECONDS
-        return had_some
+        if account.used_seconds >= most_seconds:
+            account.used_seconds = most_seconds
+            account.lost_until_seconds = now_seconds + LOST_SECONDS
 
     def is_lost(self, caller: str, *, now_seconds: float) -> bool:
         """Whether a caller may not keep anybody waiting at all now."""

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.mps.patience import FORGIVEN_RATIO, LOST_SECONDS, SECONDS, Patience
+from plugin.mps.patience import FORGIVEN_RATIO, LOST_SECONDS, SCARCE_SECONDS, SECONDS, Patience
 
 STEP = 0.01
 
@@ -28,6 +28,25 @@ def test_who_keeps_it_waiting_for_less_than_is_forgiven_never_does() -> None:
     assert kept_waiting(Patience(), "a", of_the_time=FORGIVEN_RATIO * 0.9, during=1000) == float("inf")
 
 
+def test_callers_who_take_turns_lose_it_one_after_the_other() -> None:
+    patience, now, lost = Patience(), 0.0, set[str]()
+    while len(lost) < 5 and now < 60:
+        for caller in "abcde":  # each for 0.4 s of every 2
+            for _ in range(40):
+                now += STEP
+                if patience.spend(caller, 0 if caller in lost else STEP, now_seconds=now):
+                    lost.add(caller)
+    assert lost == {*"abcde"}
+    assert now < 5
+
+
+def test_beside_one_who_has_lost_it_others_have_as_much_as_before() -> None:
+    patience = Patience()
+    kept_waiting(patience, "a", of_the_time=1.0, during=10)
+    kept_waiting(patience, "a", of_the_time=1.0, during=100, start=10)
+    assert kept_waiting(patience, "b", of_the_time=0.2, during=10, start=110) == float("inf")
+
+
 def test_each_caller_has_its_own() -> None:
     patience = Patience()
     kept_waiting(patience, "a", of_the_time=1.0, during=10)
@@ -52,7 +71,7 @@ def test_whoever_has_used_it_up_has_waited_for_that_long(spent: list[tuple[str, 
         now += passed
         total[caller] = total.get(caller, 0.0) + seconds
         patience.spend(caller, seconds, now_seconds=now)
-        assert not patience.is_lost(caller, now_seconds=now) or total[caller] >= SECONDS
+        assert not patience.is_lost(caller, now_seconds=now) or total[caller] >= SCARCE_SECONDS
 
 
 def test_any_number_of_callers_takes_no_more_memory_than_those_of_a_minute() -> None:
