@@ -44,6 +44,7 @@ _CREDENTIALS = struct.Struct("3i")  # PID, user and group
 _PACE_SECONDS = 0.001  # between two looks while a daemon waits, at first; it costs a processor more the longer it lasts
 _SLOWER = 0.01  # of the time that it has lasted
 _NOTICED_SECONDS = 1.0  # after which a daemon that waits on a connection that was ended does not wait, but hangs
+_MOST_AT_ONCE_SECONDS = 0.05  # counted between two looks: what was before, if we were held up ourselves, is not known
 _QUIET_SECONDS = 0.02  # without a wait, after which nobody keeps it
 _WATCH_SECONDS = 1.0  # at most, at one look
 _GONE = "a process that has ended"  # and left its connection to another one
@@ -91,7 +92,9 @@ class SilentCallers:
     def _watch(self, pid: int) -> None:
         began = looked = waited = time.monotonic()
         while (now := time.monotonic()) - began < _WATCH_SECONDS:
-            if (call := call_of(pid)) and self._judged(call, now_seconds=now, for_seconds=now - looked):
+            if (call := call_of(pid)) and self._judged(
+                call, now_seconds=now, for_seconds=min(now - looked, _MOST_AT_ONCE_SECONDS)
+            ):
                 waited = self._kept_seconds = now
             elif waited == began or now - waited > _QUIET_SECONDS:
                 return
