@@ -71,6 +71,10 @@ class SocketError(PluginError):
     """A directory in which no socket can be served."""
 
 
+class ThreadsError(PluginError):
+    """A thread that cannot be had and that the process cannot do without: it has to start again."""
+
+
 class TenantsError(PluginError):
     """A kubelet that does not say who holds which vGPUs."""
 

@@ -27,6 +27,7 @@ from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenants import OurResources, Tenancy
 from plugin.presence import Presence, alone, removed
 from plugin.restart import RestartNeeded
+from plugin.rpc import keep_running
 from plugin.shares.division import Division
 from plugin.shares.last_parts import LastParts
 from plugin.shares.strategy import check_of, strategies
@@ -119,6 +120,7 @@ class _Process:
         self._log_start(found, shared)
         stopping = Event()
         first = partial(self._supervisor.clean_up, keep=[gpu.uuid for gpu in shared])
+        keep_running()  # before there are daemons, which end with this process
         try:
             self._supervisor.adopt(shared)
             for acts in (

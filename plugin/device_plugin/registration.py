@@ -7,8 +7,10 @@ it waits to be called. When it starts, it removes every socket in its directory.
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from time import monotonic
 
 import grpc
@@ -17,16 +19,13 @@ from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import SocketError
-from plugin.sockets import KUBELET_SOCKET, SocketIdentity, answers, identify, socket_path, target
+from plugin.rpc import NO_MORE_THREADS, channel
+from plugin.sockets import KUBELET_SOCKET, SocketIdentity, answers, identify, socket_path
 
 _log = logging.getLogger(__name__)
 
 _VERSION = "v1beta1"
 _TIMEOUT_SECONDS = 15.0  # the kubelet dials us back meanwhile, for up to 10
-_CHANNEL_OPTIONS = [
-    ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this
-    ("grpc.use_local_subchannel_pool", 1),  # nothing is left of an earlier call to a kubelet that is gone
-]
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 5.0
 _BETWEEN_REGISTRATIONS_SECONDS = 0.3  # should something end every stream as soon as it starts
@@ -87,20 +86,38 @@ def register(
         resource_name=resource_name,
         options=api_pb2.DevicePluginOptions(get_preferred_allocation_available=True),
     )
-    with grpc.insecure_channel(target(kubelet), options=_CHANNEL_OPTIONS) as channel:
-        call = api_pb2_grpc.RegistrationStub(channel).Register.future(request, timeout=_TIMEOUT_SECONDS)
-        call.add_done_callback(lambda _: wake.set())
-        while not call.done():
+    answered: Future[None] = Future()
+    answered.add_done_callback(lambda _: wake.set())
+    with channel(kubelet) as dialled:
+        call = partial(api_pb2_grpc.RegistrationStub(dialled).Register, request, timeout=_TIMEOUT_SECONDS)
+        # In a thread of our own: gRPC's cannot be closed any more, where there was none for it.
+        caller = Thread(target=_call, args=[call, answered], name="register")
+        try:
+            caller.start()
+        except RuntimeError as error:
+            return f"{error}: {NO_MORE_THREADS}"
+        while not answered.done() and not stopping():
             wake.wait()
             wake.clear()
-            if stopping():
-                call.cancel()
-        return None if call.code() is grpc.StatusCode.OK else _reason(call)
+    caller.join()
+    failure = answered.exception()
+    return _reason(failure) if failure else None
 
 
-def _reason(call: grpc.Call) -> str:
-    details = " ".join((call.details() or "").split())
-    return f"{call.code().name}: {details}" if details else call.code().name
+def _call(call: Callable[[], object], answered: Future[None]) -> None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever it was, somebody waits for it
+        answered.set_exception(error)
+    else:
+        answered.set_result(None)
+
+
+def _reason(failure: BaseException) -> str:
+    if not isinstance(failure, grpc.RpcError):
+        return str(failure)
+    details = " ".join((failure.details() or "").split())
+    return f"{failure.code().name}: {details}" if details else failure.code().name
 
 
 _LOOK_EVERY_SECONDS = 0.2  # two calls of stat: a new socket is seen well within a second

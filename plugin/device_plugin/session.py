@@ -6,8 +6,7 @@ starts from nothing. So events that have one cause lead to one registration, and
 of an old session can disturb the new one.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -17,12 +16,10 @@ import grpc
 
 from plugin.device_plugin.service import MOST_STREAMS, DevicePluginService, Resource
 from plugin.device_plugin.v1beta1 import api_pb2_grpc
-from plugin.errors import SocketError
-from plugin.sockets import identify, target
+from plugin.rpc import serving
+from plugin.sockets import identify
 
 _THREADS = 2 * MOST_STREAMS  # each open ListAndWatch holds one
-_STOP_GRACE_SECONDS = 0.5  # for calls under way; they take milliseconds
-_OWNER_ONLY = 0o600
 
 
 class Session:
@@ -31,6 +28,7 @@ class Session:
 
     Raises:
         SocketError: On entry, if the socket cannot be made.
+        ThreadsError: On entry, if the process has to end.
     """
 
     def __init__(self, resource: Resource, socket: Path, *, wake: Event) -> None:
@@ -38,34 +36,20 @@ class Session:
         self._wake = wake
         self.over_because = ""  # empty while it is not
         self._service = DevicePluginService(resource, on_end=self._end)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="grpc")
-        self._server = grpc.server(self._threads)
-        api_pb2_grpc.add_DevicePluginServicer_to_server(self._service, self._server)
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        # Bound under another name and moved: an old file is replaced at once, the socket is seen only
-        # when it answers, and gRPC, which removes the name it bound, cannot remove a successor's socket.
         unseen = self._socket.with_suffix(".new")
-        try:
-            unseen.unlink(missing_ok=True)
-            self._server.add_insecure_port(target(unseen))
-            self._server.start()
-            unseen.chmod(_OWNER_ONLY)
-            self._identity = identify(unseen)
-            unseen.replace(self._socket)
-        except (OSError, RuntimeError) as error:
-            self._close()
-            unseen.unlink(missing_ok=True)
-            raise SocketError(f"{self._socket}: cannot serve: {error}") from error
+        self._identity = self._open.enter_context(
+            serving(self._socket, self._add, unseen=unseen, threads=_THREADS, name="grpc")
+        )
+        self._open.callback(self._service.close)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
-        if self.owns_socket:
-            with suppress(FileNotFoundError):
-                self._socket.unlink()
+        self._open.close()
 
     @property
     def owns_socket(self) -> bool:
@@ -81,7 +65,5 @@ class Session:
         self.over_because = self.over_because or why
         self._wake.set()
 
-    def _close(self) -> None:
-        self._service.close()
-        self._server.stop(_STOP_GRACE_SECONDS).wait()
-        self._threads.shutdown()
+    def _add(self, server: grpc.Server) -> None:
+        api_pb2_grpc.add_DevicePluginServicer_to_server(self._service, server)

@@ -7,8 +7,7 @@ again. So nothing is to be registered: both sockets have to be there and answer,
 
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -20,15 +19,15 @@ from plugin.dra.service import DraService, HealthService, v1beta1_handler
 from plugin.dra.v1 import api_pb2_grpc as dra_grpc
 from plugin.dra.v1alpha1 import api_pb2_grpc as health_grpc
 from plugin.errors import SocketError
-from plugin.sockets import SocketIdentity, check_length, identify, target
+from plugin.rpc import serving
+from plugin.sockets import SocketIdentity, check_length, identify
 from policies.contract import DRIVER
 
 _log = logging.getLogger(__name__)
 
 _VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha1.DRAResourceHealth")  # the kubelet takes the first it knows
 _THREADS = MOST_WAITING + 32  # a call that waits for a GPU holds one, and so does a stream of health
-_STOP_GRACE_SECONDS = 0.5
-_OWNER_ONLY = 0o600
+_REGISTRATION_THREADS = 4  # its calls take milliseconds
 _LOOK_SECONDS = 1.0
 _AGAIN_SECONDS = 1.0
 
@@ -124,33 +123,20 @@ class DraServer:
 
         with ExitStack() as stack:
             sockets = {}
-            for path, add in ((self._socket, add_driver), (self._registrar, add_registration)):
-                sockets[path] = stack.enter_context(_serving(path, add))
+            for path, add, threads in (
+                (self._socket, add_driver, _THREADS),
+                (self._registrar, add_registration, _REGISTRATION_THREADS),
+            ):
+                sockets[path] = stack.enter_context(_serving(path, add, threads))
             yield sockets
 
 
 @contextmanager
-def _serving(path: Path, add: Callable[[grpc.Server], None]) -> Iterator[SocketIdentity | None]:
-    """Serve on *path*: bound under a name with a dot, which the kubelet overlooks, and seen only when it answers."""
-    unseen = path.with_name(f".{path.name}")
-    threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="dra")
-    server = grpc.server(threads)
+def _serving(path: Path, add: Callable[[grpc.Server], None], threads: int) -> Iterator[SocketIdentity | None]:
     try:
-        try:
-            add(server)
-            path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-            unseen.unlink(missing_ok=True)
-            server.add_insecure_port(target(unseen))
-            server.start()
-            unseen.chmod(_OWNER_ONLY)
-            identity = identify(unseen)
-            unseen.replace(path)
-        except (OSError, RuntimeError) as error:
-            raise SocketError(f"{path}: cannot serve: {error}") from error
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SocketError(f"{path}: cannot serve: {error}") from error
+    unseen = path.with_name(f".{path.name}")  # with a dot, which the kubelet overlooks
+    with serving(path, add, unseen=unseen, threads=threads, name="dra") as identity:
         yield identity
-        if identify(path) == identity:
-            with suppress(FileNotFoundError):
-                path.unlink()
-    finally:
-        server.stop(_STOP_GRACE_SECONDS).wait()
-        threads.shutdown()

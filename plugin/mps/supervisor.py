@@ -61,13 +61,14 @@ class Supervisor:
                 return
             self._prepare()
             for gpu in new:
-                self._supervisors[gpu.uuid] = supervisor = DaemonSupervisor(gpu, self._context)
+                supervisor = DaemonSupervisor(gpu, self._context)
+                acts = (self._context.timing.silence, supervisor.hang_up, supervisor.hang_up, self._ending)
                 # One that hangs in the driver must not keep the process from ending.
+                Thread(target=every, args=acts, daemon=True).start()
                 thread = Thread(target=supervisor.run, args=[self._ending], name=gpu.uuid, daemon=True)
                 thread.start()
                 self._threads.append(thread)
-                acts = (self._context.timing.silence, supervisor.hang_up, supervisor.hang_up, self._ending)
-                Thread(target=every, args=acts, daemon=True).start()
+                self._supervisors[gpu.uuid] = supervisor  # where there was no thread for it: not yet
 
     def clean_up(self, *, keep: Iterable[str]) -> None:
         """End what an earlier run left on GPUs other than *keep*, and put back their compute modes."""

@@ -13,7 +13,7 @@ from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId, label_of
 from plugin.pod_resources.claimed import claimed
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
-from plugin.sockets import target
+from plugin.rpc import channel
 from policies.contract import MILLI_PER_GPU
 
 _log = logging.getLogger(__name__)
@@ -25,11 +25,6 @@ _NOT_BY_MPS = re.compile(r"-[0-9]{1,5}m-(?:timesliced|whole)(?:-|$)", re.ASCII)
 
 # A node's pods may be many: one with 500 containers that hold 100 vGPUs each has 3 MiB of IDs.
 _LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
-_OPTIONS = [
-    ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this
-    ("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES),
-    ("grpc.use_local_subchannel_pool", 1),  # nothing is left of an earlier call to a kubelet that is gone
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +112,8 @@ def read_tenants(
     Raises:
         TenantsError: If nobody answers in time, or with something else, or does not know the pods yet.
     """
-    with grpc.insecure_channel(target(socket), options=_OPTIONS) as channel:
-        lister = api_pb2_grpc.PodResourcesListerStub(channel)
+    with channel(socket, ("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES)) as dialled:
+        lister = api_pb2_grpc.PodResourcesListerStub(dialled)
         try:
             answer = lister.List(api_pb2.ListPodResourcesRequest(), timeout=timeout_seconds)
         except grpc.RpcError as error:

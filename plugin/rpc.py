@@ -1,0 +1,123 @@
+"""
+gRPC over unix sockets, also where a node has no more threads.
+
+A tenant may take all that a node has, or all that its pods may have (the kubelet's `podPidsLimit`). gRPC ends a process
+that starts it then, and a server that wants a thread for a call hears no further call ever after.
+"""
+
+import ctypes
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from threading import Barrier
+
+import grpc
+
+from plugin.errors import SocketError, ThreadsError
+from plugin.sockets import SocketIdentity, identify, target
+
+NO_MORE_THREADS = "the node has none left, or this pod"
+
+_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this
+    ("grpc.use_local_subchannel_pool", 1),  # nothing is left of an earlier call to a kubelet that is gone
+)
+_STOP_GRACE_SECONDS = 0.5  # for calls under way; they take milliseconds
+_OWNER_ONLY = 0o600
+
+
+@cache
+def keep_running() -> grpc.Channel:
+    """Start gRPC for as long as the process lives: with its last channel or server it ends its threads otherwise."""
+    return grpc.insecure_channel(target(Path("/")), options=_OPTIONS)  # which calls nobody
+
+
+def channel(path: Path, *options: tuple[str, int]) -> grpc.Channel:
+    """Make a channel to who listens at *path*; use it in a `with` statement."""
+    keep_running()
+    return grpc.insecure_channel(target(path), options=(*_OPTIONS, *options))
+
+
+@contextmanager
+def serving(
+    path: Path, add: Callable[[grpc.Server], None], *, unseen: Path, threads: int, name: str
+) -> Iterator[SocketIdentity | None]:
+    """
+    Serve what *add* adds on *path*, with so many threads of that name, and give the socket's identity.
+
+    The socket is gone afterwards, unless another one took its place. It is bound as *unseen* and moved: an old
+    file is replaced at once, the socket is seen only when it answers, and gRPC, which removes the name it bound, cannot
+    remove a successor's socket.
+
+    Raises:
+        SocketError: If it cannot be served now.
+        ThreadsError: If there is no thread for what cannot be undone; the process has to end.
+    """
+    keep_running()
+    try:
+        pool = _started(threads, name)
+    except RuntimeError as error:
+        raise SocketError(f"{path}: cannot serve: {error}: {NO_MORE_THREADS}") from error
+    server = grpc.server(pool)
+    add(server)
+    try:
+        unseen.unlink(missing_ok=True)
+        server.add_insecure_port(target(unseen))
+    except (OSError, RuntimeError) as error:
+        pool.shutdown()
+        raise SocketError(f"{path}: cannot serve: {error}") from error
+    try:
+        server.start()
+    except RuntimeError as error:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))  # gRPC waits for ever for the end of one that nobody hears
+        raise ThreadsError(f"{path}: cannot serve: {error}: {NO_MORE_THREADS}") from error
+    try:
+        identity = _shown(unseen, path)
+        try:
+            yield identity
+        finally:
+            _remove(path, identity)
+    finally:
+        _stop(server)
+        pool.shutdown()
+
+
+def _shown(unseen: Path, path: Path) -> SocketIdentity | None:
+    try:
+        unseen.chmod(_OWNER_ONLY)
+        identity = identify(unseen)
+        unseen.replace(path)
+    except OSError as error:
+        unseen.unlink(missing_ok=True)
+        raise SocketError(f"{path}: cannot serve: {error}") from error
+    return identity
+
+
+def _remove(path: Path, identity: SocketIdentity | None) -> None:
+    if identify(path) == identity:
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+def _started(threads: int, name: str) -> ThreadPoolExecutor:
+    """Start all threads of a server at once: each waits until all are there."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    all_there = Barrier(threads)
+    try:
+        for _ in range(threads):
+            pool.submit(all_there.wait)
+    except RuntimeError:
+        all_there.abort()
+        pool.shutdown()
+        raise
+    return pool
+
+
+def _stop(server: grpc.Server) -> None:
+    try:
+        stopped = server.stop(_STOP_GRACE_SECONDS)
+    except RuntimeError:  # no thread that could wait for calls under way: they are cancelled
+        stopped = server.stop(None)
+    stopped.wait()
