@@ -35,6 +35,7 @@ from policies.cluster import Cluster
 _log = logging.getLogger(__name__)
 
 _KEPT_WAITING = "clients that say nothing keep it from all others: the log of gpu-share mps says whose they are"
+_KEPT_RATIO = 0.3  # of a look; more than clients are forgiven for long, or they could keep a daemon that hangs
 _NO_SERVER_STAYS = (
     "its MPS server ends as soon as it is started: end what else uses the GPU (nvidia-smi lists it), and see server.log"
 )
@@ -109,9 +110,10 @@ class DaemonSupervisor:
         return action
 
     def _look(self) -> Seen:
-        began_seconds = time.monotonic()
+        began_seconds, kept_seconds = time.monotonic(), self._callers.kept_seconds
         seen = self._daemon.look()
-        if isinstance(seen, NoAnswer) and self._callers.have_kept_it(since_seconds=began_seconds):
+        kept_seconds = self._callers.kept_seconds - kept_seconds
+        if isinstance(seen, NoAnswer) and kept_seconds >= _KEPT_RATIO * (time.monotonic() - began_seconds):
             return Blocked(_KEPT_WAITING)  # it answers others in its time, and ended it would take their work along
         if isinstance(seen, Answered) and seen.servers:
             self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")

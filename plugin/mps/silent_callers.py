@@ -14,7 +14,6 @@ a minute. Whoever waits in the queue meanwhile has said its part when its turn c
 import ctypes
 import errno
 import logging
-import math
 import os
 import platform
 import select
@@ -40,7 +39,7 @@ _WAITS = {"x86_64": frozenset({0, 1, 44, 45, 46, 47}), "aarch64": frozenset({63,
 _PIDFD_GETFD = 438  # on every machine; from Linux 5.6 on
 _SO_PEERPIDFD = 77
 _NO_PROCESS = frozenset({errno.ESRCH, errno.EINVAL})
-_CREDENTIALS = struct.Struct("3i")  # PID, user and group
+_CREDENTIALS = struct.Struct("iII")  # PID, user and group
 _PACE_SECONDS = 0.001  # between two looks while a daemon waits, at first; it costs a processor more the longer it lasts
 _SLOWER = 0.01  # of the time that it has lasted
 _NOTICED_SECONDS = 1.0  # after which a daemon that waits on a connection that was ended does not wait, but hangs
@@ -70,7 +69,8 @@ class SilentCallers:
         self._logs = container_logs
         self._patience = Patience()
         self._ended = ("", 0.0)  # the connection that was ended last, and when that began
-        self._kept_seconds = -math.inf  # when a daemon was last seen to wait for a client
+        self._patience_with_commands = Patience()  # which are waited for all the same
+        self.kept_seconds = 0.0  # for which a daemon has been seen to wait for clients, in all; for any thread
         self._warn = WarnOnce(_log)
         if platform.machine() not in _WAITS or not Path("/proc/self/syscall").exists():
             self._warn(_UNSEEN, "this kernel does not say what a process waits for")
@@ -85,17 +85,14 @@ class SilentCallers:
             except OSError as error:
                 self._warn(_UNSEEN, str(error))
 
-    def have_kept_it(self, *, since_seconds: float) -> bool:
-        """Whether a client has kept the daemon waiting since then, by Python's monotonic clock."""
-        return self._kept_seconds >= since_seconds
-
     def _watch(self, pid: int) -> None:
         began = looked = waited = time.monotonic()
         while (now := time.monotonic()) - began < _WATCH_SECONDS:
             if (call := call_of(pid)) and self._judged(
                 call, now_seconds=now, for_seconds=min(now - looked, _MOST_AT_ONCE_SECONDS)
             ):
-                waited = self._kept_seconds = now
+                waited = now
+                self.kept_seconds += now - looked
             elif waited == began or now - waited > _QUIET_SECONDS:
                 return
             looked = now
@@ -110,7 +107,12 @@ class SilentCallers:
             pid, user, _ = _CREDENTIALS.unpack(credentials)
             has_ended = _has_ended(connection)
             if pid and not has_ended and (program := program_of_mps(pid)):
-                return program == "control"  # somebody types a command; for a server a daemon waits at its own risk
+                if program != "control":  # for a server a daemon waits at its own risk
+                    return False
+                if self._patience_with_commands.spend(str(pid), for_seconds, now_seconds=now_seconds):
+                    said = "a command of MPS that somebody has open keeps its daemon from all others"
+                    _log.warning(said, extra={"pid": pid, "user": user})
+                return True
             caller = _GONE if has_ended else _caller(pid)
             if self._patience.spend(caller, for_seconds, now_seconds=now_seconds):
                 said = "a client that said nothing kept an MPS daemon from all others: its connections are ended"

@@ -8,15 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
+from plugin.gpus.gpu import Gpu
 from plugin.mps.daemon import TIMING, Daemon, Place
-from plugin.mps.daemon_supervisor import DaemonSupervisor
+from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.patience import SECONDS
 from plugin.mps.restart_policy import Answered, NoAnswer
 from plugin.mps.silent_callers import SilentCallers, call_of
@@ -24,7 +25,7 @@ from plugin.mps.supervisor import every
 from tests.plugin.mps.bench import A, Bench, Start
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.isolated import needs_mounts
-from tests.plugin.mps.standin import alive
+from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.waiting import wait_until
 
@@ -188,6 +189,49 @@ def test_a_daemon_that_clients_keep_waiting_is_not_good_and_is_not_killed(
         is_now(supervisor, "ready")
 
 
+def test_a_daemon_that_hangs_is_ended_although_a_client_keeps_it_waiting_for_a_moment_now_and_then(
+    gpu: Gpu, context: SupervisorContext, standin: StandIn, pipes: Path
+) -> None:
+    timing = replace(context.timing, answer=1.0, quit=0.1, kill=0.2)
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=timing))
+    ended = Event()
+
+    def keep_it_for_a_moment() -> None:
+        while not ended.wait(0.37):
+            with suppress(OSError), closing(connected(pipes)) as silent:  # between two daemons there is none
+                silent.settimeout(0.1)
+                silent.recv(1)
+
+    with running(supervisor), looked(supervisor.hang_up):
+        is_now(supervisor, "ready")
+        client = Thread(target=keep_it_for_a_moment)
+        client.start()
+        standin.behave(hang=["get_server_list", "quit"])
+        try:
+            is_now(supervisor, "failed", "5 times in a row; the next start is after a pause of")
+        finally:
+            ended.set()
+            client.join()
+        standin.behave()
+        is_now(supervisor, "ready")
+
+
+@needs_mounts
+def test_a_user_id_is_told_as_it_is(
+    daemon: Daemon, pipes: Path, callers: SilentCallers, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = (
+        "import ctypes, os, socket, sys\n"
+        "os.seteuid(4_000_000_000)\nctypes.CDLL(None).setfsuid(0)\n"  # the directories above are root's
+        "connection = socket.socket(socket.AF_UNIX)\n"
+        "connection.connect(sys.argv[1])\nconnection.recv(1)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(pipes / UUID / "control")]):
+        waits(daemon)
+        callers.hang_up(daemon.pids)
+    assert [line["user"] for line in said(caplog, SILENT)] == [4_000_000_000]
+
+
 def test_a_daemon_that_stands_still_over_a_client_is_not_kept_waiting_by_it(
     daemon: Daemon, pipes: Path, callers: SilentCallers
 ) -> None:
@@ -197,9 +241,9 @@ def test_a_daemon_that_stands_still_over_a_client_is_not_kept_waiting_by_it(
             os.kill(pid, signal.SIGSTOP)
         for _ in range(3):
             callers.hang_up(daemon.pids)
-        began = time.monotonic()
+        before_seconds = callers.kept_seconds
         callers.hang_up(daemon.pids)
-        assert not callers.have_kept_it(since_seconds=began)
+        assert callers.kept_seconds == before_seconds
         for pid in daemon.pids:
             os.kill(pid, signal.SIGCONT)
     assert daemon.look() == Answered({})
@@ -221,17 +265,25 @@ def silent_program(directory: Path, pipes: Path, name: str, *before: str) -> Ite
 
 
 @pytest.mark.parametrize(("name", "keeps"), [("nvidia-cuda-mps-server", False), ("nvidia-cuda-mps-control", True)])
-def test_a_server_or_a_command_of_mps_may_take_its_time_and_only_the_latter_is_no_fault_of_the_daemons(
-    daemon: Daemon, root: Path, pipes: Path, callers: SilentCallers, name: str, *, keeps: bool
+def test_a_server_or_a_command_of_mps_may_take_its_time_and_only_the_latter_is_no_fault_of_the_daemons(  # noqa: PLR0917
+    daemon: Daemon,
+    root: Path,
+    pipes: Path,
+    callers: SilentCallers,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    *,
+    keeps: bool,
 ) -> None:
     with silent_program(root, pipes, name) as program:
         waits(daemon)
-        began = time.monotonic()
         for _ in range(2):
             callers.hang_up(daemon.pids)
         assert isinstance(daemon.look(), NoAnswer)
         assert program.poll() is None
-        assert callers.have_kept_it(since_seconds=began) is keeps
+        assert (callers.kept_seconds > 1) is keeps
+        told = said(caplog, "a command of MPS that somebody has open keeps its daemon from all others")
+        assert [(line["pid"], line["user"]) for line in told] == [(program.pid, os.getuid())] * keeps
 
 
 def with_pid(pid: int, command: list[str]) -> subprocess.Popen[bytes]:
