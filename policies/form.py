@@ -44,6 +44,15 @@ LabelKey = Annotated[
         max_length=317,
     ),
 ]
+TaintKey = Annotated[
+    str,
+    form(
+        "the key of a taint",
+        "example.com/gpu",
+        pattern=rf"(({_SUBDOMAIN}/)?{_LABEL})?",  # none at all is the key of all
+        max_length=317,
+    ),
+]
 LabelValue = Annotated[
     str,
     form("the value of a label", "shared", pattern=rf"({_LABEL})?"),

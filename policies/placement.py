@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from policies.form import LabelKey, LabelValue, Section, Subdomain
+from policies.form import LabelKey, LabelValue, Section, Subdomain, TaintKey
 from policies.pod import OwnToleration, Pod
 
 _MOST_TOLERATIONS = 64  # far above what any node has taints
@@ -16,11 +16,11 @@ _MOST_SECONDS = 2**63 - 1  # as the API has it
 class Toleration(Section, frozen=True, kw_only=True, omit_defaults=True):
     """A toleration as the Kubernetes API has it."""
 
-    key: LabelKey | None = None
+    key: TaintKey | None = None
     operator: Literal["Equal", "Exists"] | None = None  # an API server has Lt and Gt only behind a feature gate
     value: LabelValue | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    toleration_seconds: Annotated[int, Meta(examples=[300], ge=0, le=_MOST_SECONDS)] | None = None
+    toleration_seconds: Annotated[int, Meta(examples=[300], ge=-_MOST_SECONDS, le=_MOST_SECONDS)] | None = None
 
     def __post_init__(self) -> None:
         """Check what the API server would reject in every pod."""

@@ -34,12 +34,24 @@ PATHS = (
     "/run/nvidia/driver",
     "/run/nvidia-persistenced",
     "/run/gpu-share",
+    "/var/lib/gpu-share",
+    "/var/./lib//gpu-share/last-cluster",
+    "/var/lib",
     "/var/run/cdi",
     "/etc/cdi",
     "/etc",
     "/var",
 )
-HARMLESS_PATHS = ("/data", "/tmp/cache", "/run/user", "/var/log", "/etc/ssl/certs", "/device", "/nvidia")
+HARMLESS_PATHS = (
+    "/var/lib/docker/containers",
+    "/data",
+    "/tmp/cache",
+    "/run/user",
+    "/var/log",
+    "/etc/ssl/certs",
+    "/device",
+    "/nvidia",
+)
 
 
 def to_a_gpu() -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -75,8 +75,8 @@ def in_force(*files: tuple[str, str]) -> tuple[EffectivePolicy, list[Problem]]:
         *(
             (f"placement: {{tolerations: [{{{given}}}]}}", 1, f"placement.tolerations[0].{field}", words)
             for given, field, words in (
-                ('key: "gpu=true", operator: Exists', "key", 'the key of a label, got "gpu=true"'),
-                ('key: "nvidia.com/gpu "', "key", "the key of a label"),
+                ('key: "gpu=true", operator: Exists', "key", 'the key of a taint, got "gpu=true"'),
+                ('key: "nvidia.com/gpu "', "key", "the key of a taint"),
                 ('key: gpu, value: "a,b"', "value", 'the value of a label, got "a,b"'),
                 ('key: gpu, operator: Gt, value: "5"', "operator", "expected Equal or Exists"),
                 (f"key: gpu, effect: NoExecute, tolerationSeconds: {1 << 63}", "tolerationSeconds", "whole number"),
