@@ -119,6 +119,7 @@ class BindingSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     policy_name: Shown = Shown("")
     validation_actions: tuple[str, ...] = ()
+    match_resources: MatchConstraints = MatchConstraints()
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):

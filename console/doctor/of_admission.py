@@ -1,6 +1,6 @@
 """Checks of what the API server is to deny for gpu-share."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from console.doctor import of_dra
@@ -9,6 +9,7 @@ from console.doctor.admission import (
     CREATED_POLICY,
     LOCKDOWN_POLICY,
     AdmissionPolicy,
+    Binding,
     Rule,
     Selector,
     Webhook,
@@ -16,7 +17,14 @@ from console.doctor.admission import (
 from console.doctor.installation import Installation
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_seen, warn
 from console.words import Shown
-from policies.contract import EPHEMERAL_WEBHOOK_NAME, NAMESPACE, RESTRICTED_WEBHOOK_NAME, WEBHOOK_NAME, WEBHOOK_NAMES
+from policies.contract import (
+    EPHEMERAL_WEBHOOK_NAME,
+    MODE_LABEL,
+    NAMESPACE,
+    RESTRICTED_WEBHOOK_NAME,
+    WEBHOOK_NAME,
+    WEBHOOK_NAMES,
+)
 
 _PAGE: Final = "install.md#2-the-policies"
 _OF_PODS: Final = "what users forge, or add later, is admitted"
@@ -89,6 +97,7 @@ def asked(on: Installation) -> Verdict:
     for name, policy in (on.admission_policies or {}).items():
         if name in _ASKED:
             found += _of_policy(name, policy)
+            found += _of_bindings(name, on.bindings or ())
     return fail(*found, hint=APPLY)
 
 
@@ -116,6 +125,24 @@ def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
         yield f"{place} has excludeResourceRules: what they name is admitted as it is"
 
 
+def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
+    """Tell how far the bindings reach that have a policy deny, where none of them reaches all."""
+    denying = [one for one in bindings if one.spec.policy_name == name and "Deny" in one.spec.validation_actions]
+    narrowed = [found for one in denying if (found := [*_of_binding(name, one)])]
+    if len(narrowed) == len(denying):
+        for found in narrowed:
+            yield from found
+
+
+def _of_binding(name: str, binding: Binding) -> Iterator[str]:
+    place, constraints = f"the binding {binding.metadata.name} of the policy {name}", binding.spec.match_resources
+    yield from _narrowed(place, constraints.namespace_selector, known=_KNOWN_LABELS | {MODE_LABEL})
+    if not constraints.object_selector.selects_all:
+        yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
+    if constraints.exclude_resource_rules:
+        yield f"{place} has excludeResourceRules: what they name is admitted as it is"
+
+
 def _not_asked(place: str, name: str, rules: tuple[Rule, ...]) -> Iterator[str]:
     operations, resources = (text.split() for text in _ASKED[name])
     lacking = [
@@ -128,8 +155,8 @@ def _not_asked(place: str, name: str, rules: tuple[Rule, ...]) -> Iterator[str]:
         yield f"{place} is not asked of {', '.join(lacking)}"
 
 
-def _narrowed(place: str, selector: Selector) -> Iterator[str]:
-    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)} - _KNOWN_LABELS
+def _narrowed(place: str, selector: Selector, *, known: Collection[str] = _KNOWN_LABELS) -> Iterator[str]:
+    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)}.difference(known)
     if keys:
         yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
 

@@ -14,6 +14,14 @@ UNBOUND = [one for one in LOCKDOWN if one["kind"] == "ValidatingAdmissionPolicy"
 TRIED = [one | {"spec": one["spec"] | {"validationActions": ["Warn", "Audit"]}} for one in LOCKDOWN]
 
 
+def bound(**narrowed: Any) -> Installation:
+    """One whose bindings reach what they are told."""
+    bindings = [one for one in [*BASE, *LOCKDOWN] if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+    policies = [one for one in [*BASE, *LOCKDOWN] if one["kind"] == "ValidatingAdmissionPolicy"]
+    reaching = [{**one, "spec": {**one["spec"], "matchResources": narrowed}} for one in bindings]
+    return installation(**admission_policies([*policies, *reaching]))
+
+
 def without_denying() -> Installation:
     """One whose bindings only warn."""
     bindings = admission_policies()["bindings"]
@@ -125,5 +133,17 @@ WRONG: list[Wrong] = [
         "failure",
         "the policy gpu-share has excludeResourceRules",
         lambda: edited("Fail", excludeResourceRules=[{"operations": ["*"], "resources": ["pods"]}]),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the binding gpu-share of the policy gpu-share has a namespaceSelector by team: not asked in all namespaces",
+        lambda: bound(namespaceSelector=asked_by_labels(team="vision")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the binding gpu-share-changes of the policy gpu-share-changes has an objectSelector",
+        lambda: bound(objectSelector=asked_by_labels(gpu="yes")),
     ),
 ]
