@@ -1,5 +1,6 @@
 """How long a caller may keep a daemon waiting: a rule from when it did to whether it may go on."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 SECONDS = 0.5  # of waiting, by all connections of a caller, beyond what is forgiven meanwhile
@@ -22,9 +23,9 @@ class Patience:
     """Counts for each caller, by name; times are in seconds of any clock that only goes forward."""
 
     def __init__(self) -> None:
-        self._accounts: dict[str, _Account] = {}
+        self._accounts: dict[Hashable, _Account] = {}
 
-    def spend(self, caller: str, seconds: float, *, now_seconds: float) -> bool:
+    def spend(self, caller: Hashable, seconds: float, *, now_seconds: float) -> bool:
         """Take note that a caller has kept a daemon waiting that long until now; return whether that used it all up."""
         had_some = not self.is_lost(caller, now_seconds=now_seconds)
         if had_some:
@@ -35,7 +36,9 @@ class Patience:
             self._use(caller, seconds, SECONDS, FORGIVEN_RATIO, now_seconds)
         return had_some and self.is_lost(caller, now_seconds=now_seconds)
 
-    def _use(self, caller: str, seconds: float, most_seconds: float, forgiven_ratio: float, now_seconds: float) -> None:
+    def _use(
+        self, caller: Hashable, seconds: float, most_seconds: float, forgiven_ratio: float, now_seconds: float
+    ) -> None:
         account = self._accounts.get(caller)
         if account is None:
             self._forget(now_seconds)
@@ -47,7 +50,7 @@ class Patience:
             account.used_seconds = most_seconds
             account.lost_until_seconds = now_seconds + LOST_SECONDS
 
-    def is_lost(self, caller: str, *, now_seconds: float) -> bool:
+    def is_lost(self, caller: Hashable, *, now_seconds: float) -> bool:
         """Whether a caller may not keep anybody waiting at all now."""
         account = self._accounts.get(caller)
         return account is not None and now_seconds < account.lost_until_seconds

@@ -28,7 +28,7 @@ from pathlib import Path
 from plugin.mps.control import SOCKETS
 from plugin.mps.patience import Patience
 from plugin.mps.processes import program_of_mps
-from plugin.usage.cgroups import container_of
+from plugin.usage.cgroups import ContainerId, container_of
 from plugin.usage.containers import containers
 from program.log import WarnOnce
 
@@ -126,12 +126,14 @@ class SilentCallers:
                 self._ended = (call.socket, now_seconds)
         return True
 
-    def _name_of(self, caller: str) -> str:
+    def _name_of(self, caller: ContainerId | str) -> str:
+        if isinstance(caller, str):
+            return caller
         try:
-            one = containers(self._logs).get(caller)
+            one = containers(self._logs).find(caller)
         except OSError:
             one = None
-        return f"{one.namespace}/{one.pod}/{one.container}" if one else caller
+        return f"{one.namespace}/{one.pod}/{one.container}" if one else caller.id
 
 
 def call_of(pid: int) -> Call | None:
@@ -200,9 +202,10 @@ def _has_ended(connection: socket.socket) -> bool:
         os.close(process)
 
 
-def _caller(pid: int) -> str:
-    """Name who made a connection: its container, by ID, whichever process did it, or the process itself."""
+def _caller(pid: int) -> ContainerId | str:
+    """Name who made a connection: its container, whichever process did it, or the process itself."""
     try:
-        return container_of(pid) or (_GONE if pid == 0 else f"process {pid}")
+        found = container_of(pid)
     except OSError:
         return _GONE
+    return found if found and found.id else (_GONE if pid == 0 else f"process {pid}")

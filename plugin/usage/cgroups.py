@@ -7,23 +7,26 @@ counts, and within it the first container.
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _LARGEST_BYTES: Final = 64 * 1024
 
 _UID = r"(?:[0-9a-f]{32}|[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})"  # of a static pod; of any other
-_POD = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod{_UID}(?:\.slice)?")
+_POD = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod(?P<uid>{_UID})(?:\.slice)?")
 _CONTAINER = re.compile(r"(?:cri-containerd-|crio-|docker-|libpod-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
 # containerd under the driver cgroupfs, and a kubelet under systemd.
-_BOTH = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod{_UID}\.slice:cri-containerd:(?P<id>[0-9a-f]{{64}})")
+_BOTH = re.compile(rf"(?:[a-z-]{{0,64}}-)?pod(?P<uid>{_UID})\.slice:cri-containerd:(?P<id>[0-9a-f]{{64}})")
 
 
-def container_id(text: str) -> str | None:
-    """
-    Read /proc/<PID>/cgroup, of version 1 or 2: the ID of the container of a pod that the process is in.
+class ContainerId(NamedTuple):
+    """A container of a pod."""
 
-    It is None for a process of the node itself, and empty for one of a pod in which no container is recognised.
-    """
+    pod_uid: str  # as the API writes it; empty where no pod is recognised
+    id: str  # of the runtime; empty where no container is recognised
+
+
+def container_id(text: str) -> ContainerId | None:
+    """Read /proc/<PID>/cgroup, of version 1 or 2: the container that the process is in; None for one of the node."""
     for line in text.splitlines():
         _, _, controllers_and_path = line.partition(":")
         _, is_a_line, path = controllers_and_path.partition(":")
@@ -32,7 +35,7 @@ def container_id(text: str) -> str | None:
     return None
 
 
-def container_of(pid: int, proc: Path = Path("/proc")) -> str | None:
+def container_of(pid: int, proc: Path = Path("/proc")) -> ContainerId | None:
     """
     Name the container that a process is in, as `container_id` does.
 
@@ -43,12 +46,16 @@ def container_of(pid: int, proc: Path = Path("/proc")) -> str | None:
         return container_id(file.read(_LARGEST_BYTES).decode(errors="replace"))
 
 
-def _in_path(path: str) -> str | None:
+def _in_path(path: str) -> ContainerId | None:
     steps = path.split("/")
     for step, following in zip(steps, [*steps[1:], ""], strict=True):
         if both := _BOTH.fullmatch(step):
-            return both["id"]
-        if _POD.fullmatch(step):
+            return ContainerId(_uid(both), both["id"])
+        if pod := _POD.fullmatch(step):
             container = _CONTAINER.fullmatch(following)
-            return container["id"] if container else ""
-    return "" if "kubepods" in path else None
+            return ContainerId(_uid(pod), container["id"] if container else "")
+    return ContainerId("", "") if "kubepods" in path else None
+
+
+def _uid(found: re.Match[str]) -> str:
+    return found["uid"].replace("_", "-")

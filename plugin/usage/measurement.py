@@ -2,20 +2,20 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from plugin.gpus.nvml import NvmlProcesses, explained, initialised
 from plugin.state_files import boot_seconds
-from plugin.usage.cgroups import container_of
-from plugin.usage.containers import Container, containers
+from plugin.usage.cgroups import ContainerId, container_of
+from plugin.usage.containers import Container, Containers, containers
 from plugin.usage.nvml_processes import OnGpu, ProcessUse, read_processes
 from plugin.usage.record import MEASURE_SECONDS, ContainerUse, GpuUse, NodeUse, write_use
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
 
-ContainerOf = Callable[[int], str | None]  # raises OSError where there is no such process
+ContainerOf = Callable[[int], ContainerId | None]  # raises OSError where there is no such process
 
 
 class Measurement:
@@ -50,7 +50,7 @@ class Measurement:
             known = containers(self._logs)
         except OSError as error:
             self._warn("which container a process is in is not known", f"{self._logs}: {error.strerror}")
-            known = {}
+            known = Containers()
         gpus = {uuid: use_of(found, self._container_of, known) for uuid, found in on_gpus.items()}
         try:
             write_use(self._state_dir, NodeUse(boot_id=self._boot_id, measured_seconds=boot_seconds(), gpus=gpus))
@@ -58,11 +58,11 @@ class Measurement:
             reason = f"--state-dir {self._state_dir}: {error.strerror}"
             self._warn("what containers take of the GPUs cannot be written: nobody can see it", reason)
 
-    def _container_of(self, pid: int) -> str | None:
+    def _container_of(self, pid: int) -> ContainerId | None:
         return container_of(pid, self._proc)
 
 
-def use_of(on_gpu: OnGpu, container_of: ContainerOf, known: Mapping[str, Container]) -> GpuUse:
+def use_of(on_gpu: OnGpu, container_of: ContainerOf, known: Containers) -> GpuUse:
     """Add up by container what its processes take of one GPU."""
     by_container: dict[Container, list[ProcessUse]] = {}
     complete = on_gpu.lists_all
@@ -76,10 +76,10 @@ def use_of(on_gpu: OnGpu, container_of: ContainerOf, known: Mapping[str, Contain
             continue
         if found is None:  # of the node itself
             continue
-        if found not in known:
+        if (container := known.find(found)) is None:
             complete = False
             continue
-        by_container.setdefault(known[found], []).append(process)
+        by_container.setdefault(container, []).append(process)
     return GpuUse(
         containers=tuple(_added(container, ours) for container, ours in sorted(by_container.items())),
         complete=complete,

@@ -27,8 +27,7 @@ for path in Path("/proc").glob("[0-9]*"):
     except OSError:
         continue
     of_node += container is None
-    if container in known:
-        one = known[container]
+    if container and (one := known.find(container)):
         found.add(f"{one.namespace}/{one.pod}/{one.container}")
 print(json.dumps({"of_node": of_node, "found": sorted(found)}))
 """

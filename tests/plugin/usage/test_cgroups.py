@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.usage.cgroups import container_id, container_of
+from plugin.usage.cgroups import ContainerId, container_id, container_of
 
 UID = "3f1c7f6e-1111-4222-8333-944444444444"
 UNDER = UID.replace("-", "_")
@@ -37,20 +37,23 @@ SHAPES = {
 @pytest.mark.parametrize("path", SHAPES.values(), ids=SHAPES.keys())
 @pytest.mark.parametrize("line", ["0::{}", "4:memory:{}", "1:name=systemd:{}"])
 def test_the_container_is_found_in_each_shape_that_a_path_has(path: str, line: str) -> None:
-    assert container_id(f"{line.format(path)}\n") == ID
+    found = container_id(f"{line.format(path)}\n")
+    assert found is not None
+    assert found.id == ID
+    assert found.pod_uid in (UID, "0f" * 16)
 
 
 def test_of_cgroups_of_version_1_the_first_line_with_a_pod_counts() -> None:
     text = f"12:rdma:/\n11:pids:/kubepods/burstable/pod{UID}/{ID}\n0::/system.slice/containerd.service\n"
-    assert container_id(text) == ID
+    assert container_id(text) == ContainerId(UID, ID)
 
 
 def test_a_tenant_that_calls_its_cgroups_like_those_of_another_stays_itself() -> None:
     mine = f"/kubepods.slice/kubepods-pod{UNDER}.slice/cri-containerd-{ID}.scope"
     theirs = f"kubepods.slice/kubepods-pod{OTHER_UID.replace('-', '_')}.slice/cri-containerd-{OTHER}.scope"
-    assert container_id(f"0::{mine}/{theirs}\n") == ID
-    assert container_id(f"0::{mine}/kubepods-pod{UNDER}.slice:cri-containerd:{OTHER}\n") == ID
-    assert container_id(f"0::{mine}/0::/kubepods/pod{OTHER_UID}/{OTHER}\n") == ID
+    assert container_id(f"0::{mine}/{theirs}\n") == ContainerId(UID, ID)
+    assert container_id(f"0::{mine}/kubepods-pod{UNDER}.slice:cri-containerd:{OTHER}\n") == ContainerId(UID, ID)
+    assert container_id(f"0::{mine}/0::/kubepods/pod{OTHER_UID}/{OTHER}\n") == ContainerId(UID, ID)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,9 @@ def test_a_tenant_that_calls_its_cgroups_like_those_of_another_stays_itself() ->
     ],
 )
 def test_a_process_of_a_pod_whose_container_is_not_recognised_is_not_one_of_the_node(path: str) -> None:
-    assert container_id(f"0::{path}\n") == ""
+    found = container_id(f"0::{path}\n")
+    assert found is not None
+    assert found.id == ""
 
 
 @pytest.mark.parametrize(
@@ -77,7 +82,7 @@ def test_a_process_of_the_node_is_in_no_container_of_a_pod(text: str) -> None:
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     found = container_id(text)
-    assert not found or len(found) == 64
+    assert not found or len(found.id) in (0, 64)
 
 
 def test_a_process_that_has_ended_is_not_found(tmp_path: Path) -> None:

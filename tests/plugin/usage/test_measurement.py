@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from plugin.state_files import boot_id
-from plugin.usage.containers import Container, containers
+from plugin.usage.cgroups import ContainerId
+from plugin.usage.containers import Container, Containers, containers
 from plugin.usage.measurement import Measurement
 from plugin.usage.record import ContainerUse, GpuUse, read_use
 from tests.plugin.mps.bench import A, B
@@ -16,6 +17,7 @@ from tests.plugin.nvml_library import bound
 
 SOURCE = Path(__file__).parents[1] / "mps" / "fake_modes.c"
 UID = "3f1c7f6e-1111-4222-8333-944444444444"
+OTHER_UID = "00000000-1111-4222-8333-944444444444"
 MIB = 2**20
 
 
@@ -159,6 +161,15 @@ def test_a_process_whose_container_is_not_known_leaves_it_open_who_takes_nothing
     assert node.measured(library)[A] == GpuUse(complete=False)
 
 
+def test_what_a_container_takes_is_known_whatever_its_name(node: Node, library: Path) -> None:
+    linked(node.logs, "p" * 122, "c" * 63, "a", uid=UID)
+    (node.proc / "7").mkdir()
+    (node.proc / "7" / "cgroup").write_text(f"0::/kubepods/burstable/pod{UID}/{'a' * 64}\n")
+    node.says("clients", A, f"7 {64 << 30}")
+    (one,) = node.measured(library)[A].containers
+    assert (one.pod, one.container, one.memory_bytes) == ("p" * 122, "c" * 63, 64 << 30)
+
+
 def test_a_gpu_whose_uuid_is_no_text_hides_no_other_one(node: Node, library: Path) -> None:
     (node.nvml / "gpus").write_bytes(b"\xff" + A.encode()[1:] + b"\n" + B.encode() + b"\n")
     node.has("one", 7)
@@ -189,9 +200,47 @@ def test_a_driver_that_fails_writes_nothing_and_is_logged(
 def test_a_name_that_no_kubelet_gives_is_no_container(tmp_path: Path, name: str) -> None:
     if "/" not in name:
         (tmp_path / name).touch()
-    assert containers(tmp_path) == {}
+    assert containers(tmp_path) == Containers()
 
 
 def test_names_with_dots_and_dashes_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / f"web-0.v1_team-a_side-car-{'a' * 64}.log").touch()
-    assert containers(tmp_path) == {"a" * 64: Container("team-a", "web-0.v1", "side-car")}
+    assert containers(tmp_path).by_id == {"a" * 64: Container("team-a", "web-0.v1", "side-car")}
+
+
+def linked(logs: Path, pod: str, container: str, digits: str, *, uid: str) -> None:
+    """Make a link as the kubelet does, which cuts its name."""
+    name = f"{pod}_team-a_{container}-{digits * 64}"[: 255 - len(".log")]
+    (logs / f"{name}.log").symlink_to(f"/var/log/pods/team-a_{pod}_{uid}/{container}/0.log")
+
+
+@pytest.mark.parametrize("digits_left", [63, 10, 1, 0, -1, -20])
+def test_a_container_is_known_by_its_pod_where_its_links_name_was_cut(tmp_path: Path, digits_left: int) -> None:
+    container = "c" * 63
+    pod = "p" * (251 - len(f"_team-a_{container}-") - digits_left)
+    linked(tmp_path, pod, container, "a", uid=UID)
+    linked(tmp_path, "q" + pod[1:], container, "a", uid=OTHER_UID)
+    found = containers(tmp_path)
+    assert found.find(ContainerId(UID, "a" * 64)) == Container("team-a", pod, container)
+    assert found.find(ContainerId(OTHER_UID, "a" * 64)) == Container("team-a", "q" + pod[1:], container)
+    assert found.find(ContainerId(UID[::-1], "a" * 64)) is None
+    assert found.find(ContainerId(UID, "")) is None
+
+
+def test_of_several_containers_of_a_pod_what_is_left_of_their_ids_tells_them_apart(tmp_path: Path) -> None:
+    pod = "p" * 180
+    linked(tmp_path, pod, "one", "a", uid=UID)
+    linked(tmp_path, pod, "two", "b", uid=UID)
+    linked(tmp_path, pod, "x" * 62 + "y", "a", uid=UID)
+    linked(tmp_path, pod, "x" * 62 + "z", "b", uid=UID)
+    found = containers(tmp_path)
+    assert found.find(ContainerId(UID, "a" * 64)) == Container("team-a", pod, "one")
+    assert found.find(ContainerId(UID, "b" * 64)) == Container("team-a", pod, "two")
+    assert found.find(ContainerId(UID, "c" * 64)) is None  # one of the others, but which?
+
+
+def test_a_link_that_leads_elsewhere_is_no_container(tmp_path: Path) -> None:
+    (tmp_path / ("p" * 251 + ".log")).symlink_to("/var/log/pods/team-a_other_uid/main/0.log")
+    (tmp_path / ("q" * 251 + ".log")).symlink_to("/elsewhere")
+    (tmp_path / ("r" * 251 + ".log")).touch()
+    assert containers(tmp_path) == Containers()
