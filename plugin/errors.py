@@ -71,6 +71,9 @@ class SocketError(PluginError):
     """A directory in which no socket can be served."""
 
 
+NO_MORE_THREADS = "the node has none left, or this pod"
+
+
 class ThreadsError(PluginError):
     """A thread that cannot be had and that the process cannot do without: it has to start again."""
 

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from types import FrameType
 from typing import Self
 
-from plugin.errors import PluginError
+from plugin.errors import NO_MORE_THREADS, PluginError, ThreadsError
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +62,20 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
     """Do nothing: the number is in the pipe already."""
 
 
+def started(thread: Thread) -> Thread:
+    """
+    Start a thread.
+
+    Raises:
+        ThreadsError: If there is none to be had.
+    """
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise ThreadsError(f"{thread.name}: {error}: {NO_MORE_THREADS}") from error
+    return thread
+
+
 _END_SECONDS = 1.5  # for threads that may hang in a driver
 
 
@@ -82,13 +96,17 @@ class Threads:
         self.died = False
 
     def start(self, name: str, run: Callable[[], None], *, stop: Callable[[], None], may_hang: bool = False) -> None:
-        """Start a thread that *stop* ends; one that *may_hang* does not keep the process alive."""
+        """
+        Start a thread that *stop* ends; one that *may_hang* does not keep the process alive.
+
+        Raises:
+            ThreadsError: If there is none to be had.
+        """
         with self._lock:
             if self._ending:
                 return
-            thread = Thread(target=self._run, args=[run], name=name, daemon=may_hang)
+            thread = started(Thread(target=self._run, args=[run], name=name, daemon=may_hang))
             self._started.append(_Started(thread, stop))
-            thread.start()
 
     def end(self) -> bool:
         """Stop all; False if one still hangs."""

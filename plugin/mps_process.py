@@ -18,7 +18,7 @@ from plugin.gpus.numbers import GpuNumbers, NumberOf
 from plugin.gpus.nvml import load_nvml
 from plugin.gpus.reading import Check
 from plugin.last_cluster import KeptPolicies
-from plugin.lifecycle import Ending
+from plugin.lifecycle import Ending, started
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
@@ -129,7 +129,7 @@ class _Process:
                 (self._timing.use, self._measurement.measure, self._measurement.measure),
             ):
                 # One that hangs in the driver must not keep the process from ending.
-                Thread(target=every, args=[*acts, stopping], daemon=True).start()
+                started(Thread(target=every, args=[*acts, stopping], daemon=True))
             self._supervisor.publish()  # at once: what an earlier run published may look good
             while (received := ending.within(self._timing.publish)) is None:
                 presence.look()
@@ -229,7 +229,7 @@ def _discovered(settings: MpsSettings, process: _Process, ending: Ending, presen
             found.set_exception(error)
 
     # In a thread that may be left behind: a driver that hangs would keep the signal from being seen.
-    Thread(target=find, daemon=True).start()
+    started(Thread(target=find, daemon=True))
     looked = monotonic()
     while not wait([found], timeout=_NOTICED_WITHIN_SECONDS).done:
         is_time = monotonic() - looked > _LOOKED_AT_SECONDS

@@ -63,7 +63,11 @@ def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
     serve(telemetry, part=PROGRAM, node=settings.node_name, state_dir=settings.state_dir)
     with Ending() as ending:
         threads = Threads(on_death=lambda: os.kill(os.getpid(), signal.SIGTERM))
-        code = _exit_code(settings, threads, ending)
+        code = FAILED
+        try:
+            code = _exit_code(settings, threads, ending)
+        except Exception:  # noqa: BLE001 - whatever it was: threads that serve on would keep half of the process alive
+            _log.exception("the plugin failed")
         all_ended = threads.end()
         code = FAILED if threads.died else code
         if not all_ended:
@@ -128,7 +132,6 @@ def _run(
     wait_seconds = inf if settings.wait_for_gpus else _TAKING_BACK_SECONDS * is_claimed
     if driver is not None and wait_seconds:
         driver.start(threads)  # no GPU is needed to take claims back: without that, their pods would never go
-
     since_start = changes_since_start(node)
 
     def ended(seconds: float, why: str) -> bool:

@@ -15,10 +15,8 @@ from threading import Barrier
 
 import grpc
 
-from plugin.errors import SocketError, ThreadsError
+from plugin.errors import NO_MORE_THREADS, SocketError, ThreadsError
 from plugin.sockets import SocketIdentity, identify, target
-
-NO_MORE_THREADS = "the node has none left, or this pod"
 
 _OPTIONS = (
     ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this

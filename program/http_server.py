@@ -82,7 +82,12 @@ def serve_beside(bind: tuple[str, int] | None, routes: Routes, *, what: str) -> 
         reason = f"{written(*bind)}: {error.strerror or error}: give another address or port"
         _log.warning("%s not served", what, extra={"reason": reason})
         return None
-    server.start()
+    try:
+        server.start()
+    except RuntimeError as error:  # no more threads can be had
+        server.server_close()
+        _log.warning("%s not served", what, extra={"reason": str(error)})
+        return None
     address = f"http://{written(*server.server_address[:2])}"
     _log.info("%s served", what, extra={"address": address, "paths": sorted(routes)})
     return server

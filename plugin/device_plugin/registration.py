@@ -18,8 +18,9 @@ import grpc
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
-from plugin.errors import SocketError
-from plugin.rpc import NO_MORE_THREADS, channel
+from plugin.errors import SocketError, ThreadsError
+from plugin.lifecycle import started
+from plugin.rpc import channel
 from plugin.sockets import KUBELET_SOCKET, SocketIdentity, answers, identify, socket_path
 
 _log = logging.getLogger(__name__)
@@ -93,9 +94,9 @@ def register(
         # In a thread of our own: gRPC's cannot be closed any more, where there was none for it.
         caller = Thread(target=_call, args=[call, answered], name="register")
         try:
-            caller.start()
-        except RuntimeError as error:
-            return f"{error}: {NO_MORE_THREADS}"
+            started(caller)
+        except ThreadsError as error:
+            return str(error)
         while not answered.done() and not stopping():
             wake.wait()
             wake.clear()

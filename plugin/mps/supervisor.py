@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from plugin.errors import MpsError
+from plugin.errors import MpsError, ThreadsError
 from plugin.gpus.gpu import Gpu
+from plugin.lifecycle import started
 from plugin.mps import shared_memory
 from plugin.mps.client_limits import next_ceiling
 from plugin.mps.daemon import Daemon
@@ -50,6 +51,7 @@ class Supervisor:
 
         Raises:
             MpsError: If the node has no place for daemons.
+            ThreadsError: If it has no more threads.
         """
         with self._lock:
             found = tuple(gpus)
@@ -64,10 +66,9 @@ class Supervisor:
                 supervisor = DaemonSupervisor(gpu, self._context)
                 acts = (self._context.timing.silence, supervisor.hang_up, supervisor.hang_up, self._ending)
                 # One that hangs in the driver must not keep the process from ending.
-                Thread(target=every, args=acts, daemon=True).start()
-                thread = Thread(target=supervisor.run, args=[self._ending], name=gpu.uuid, daemon=True)
-                thread.start()
-                self._threads.append(thread)
+                started(Thread(target=every, args=acts, name=gpu.uuid, daemon=True))
+                run = Thread(target=supervisor.run, args=[self._ending], name=gpu.uuid, daemon=True)
+                self._threads.append(started(run))
                 self._supervisors[gpu.uuid] = supervisor  # where there was no thread for it: not yet
 
     def clean_up(self, *, keep: Iterable[str]) -> None:
@@ -163,9 +164,12 @@ class Supervisor:
             _log.warning("an MPS daemon did not end in time", extra={"gpu": thread.name})
         uuids = self._context.modes.changed() | {supervisor.gpu.uuid for supervisor in self._now()}
         kept = self._in_use(uuids)
-        releasing = Thread(target=self._log_left, args=[lambda: self._context.modes.end(keep=kept)], daemon=True)
-        releasing.start()
-        releasing.join(self._context.timing.answer)
+        restore = partial(self._log_left, lambda: self._context.modes.end(keep=kept))
+        releasing = Thread(target=restore, name="compute modes", daemon=True)
+        try:
+            started(releasing).join(self._context.timing.answer)
+        except ThreadsError:
+            restore()  # here, at the risk that NVML hangs
         if releasing.is_alive():
             _log.warning("compute modes not restored: NVML does not answer; the next start tries again")
         if self._prepared and not kept:

@@ -146,6 +146,37 @@ def test_a_thread_that_dies_ends_the_process(directory: Path, tmp_path: Path, dy
     assert "RuntimeError: died" in next(line["traceback"] for line in lines if line["message"] == "the plugin failed")
 
 
+@pytest.mark.parametrize("name", ["nvml", "kubelet", "occupancy", "tenants", "reconciler", "http"])
+def test_a_thread_that_cannot_be_had_ends_the_process_or_is_told(directory: Path, tmp_path: Path, name: str) -> None:
+    program = (
+        "import sys, threading\n"
+        "import gpu_share\n"
+        "name, starts = sys.argv.pop(), threading.Thread.start\n"
+        "def start(self):\n"
+        '    if self.name == name: raise RuntimeError("can\'t start new thread")\n'
+        "    starts(self)\n"
+        "threading.Thread.start = start\n"
+        "gpu_share.main()"
+    )
+    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
+    arguments += ["--cdi-dir", str(tmp_path / "cdi"), "--metrics-bind", "127.0.0.1:0"]
+    with SimulatedKubelet(directory):  # whose stream must not keep half of a plugin alive
+        plugin = subprocess.Popen(
+            [sys.executable, "-c", program, *arguments, name], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+        assert plugin.stderr is not None
+        try:
+            told = next(text for text in plugin.stderr if "can't start new thread" in text)
+            if name == "http":
+                plugin.send_signal(signal.SIGTERM)
+            assert plugin.wait(20) == (0 if name == "http" else 1)
+            assert "Traceback" not in told + plugin.stderr.read()
+        finally:
+            plugin.kill()
+            plugin.wait()
+            plugin.stderr.close()
+
+
 def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(directory: Path, tmp_path: Path) -> None:
     program = (
         "import gpu_share\n"

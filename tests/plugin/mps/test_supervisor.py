@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from plugin.errors import ThreadsError
 from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
@@ -17,8 +19,10 @@ from policies.policy_set import PolicySet
 from policies.reading.store import load
 from tests.plugin.mps.conftest import UUID
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
+from tests.plugin.mps.standin import StandIn
 from tests.plugin.mps.supervised import said
 from tests.plugin.mps.tenants import RESOURCE, Claimed, claimed, held, kubelet
+from tests.plugin.waiting import wait_until
 
 Allow = Callable[..., PolicySet]
 
@@ -181,3 +185,29 @@ def test_vgpus_and_a_kubelet_that_does_not_answer_hold_mps(node: Supervisor, roo
         assert node.is_held()
     with kubelet(root / "kubelet"):
         assert not node.is_held()
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_gpu_for_which_there_was_no_thread_is_supervised_once_there_is_one(
+    context: SupervisorContext, gpu: Gpu, standin: StandIn, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    node = Supervisor(context)
+    monkeypatch.setattr(node, "_prepare", lambda: None)  # mounts
+    starts, asked = Thread.start, list[str]()
+
+    def start(self: Thread) -> None:
+        asked.append(self.name)
+        if len(asked) == failing + 1:
+            raise RuntimeError("can't start new thread")
+        starts(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", start)
+        with pytest.raises(ThreadsError, match="can't start new thread"):
+            node.adopt([gpu])
+    node.adopt([gpu])
+    try:
+        wait_until(lambda: [one.report.state for one in node._now()] == ["ready"])
+        assert len(standin.starts()) == 1
+    finally:
+        node.end()
