@@ -11,12 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Thread
+from typing import TypeVar
 
 import grpc
 
 from plugin.errors import NO_MORE_THREADS, SocketError, ThreadsError
+from plugin.lifecycle import started
 from plugin.sockets import SocketIdentity, identify, target
+
+_Kept = TypeVar("_Kept")
 
 _OPTIONS = (
     ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this
@@ -24,16 +28,47 @@ _OPTIONS = (
 )
 _STOP_GRACE_SECONDS = 0.5  # for calls under way; they take milliseconds
 _OWNER_ONLY = 0o600
+_BEGUN_SECONDS = 5.0  # within which gRPC has started its threads
+_SOON_SECONDS = 0.01
 
 
 @cache
 def keep_running() -> grpc.Channel:
-    """Start gRPC for as long as the process lives: with its last channel or server it ends its threads otherwise."""
-    return grpc.insecure_channel(target(Path("/")), options=_OPTIONS)  # which calls nobody
+    """
+    Start gRPC for as long as the process lives: with its last channel or server it ends its threads otherwise.
+
+    Raises:
+        ThreadsError: If it has not all of its threads; the process has to end.
+    """
+    kept = _never_freed(grpc.insecure_channel(target(Path("/")), options=_OPTIONS))
+    if not _runs(kept):
+        raise ThreadsError(f"gRPC has too few threads: {NO_MORE_THREADS}")
+    return kept
+
+
+def _runs(kept: grpc.Channel) -> bool:
+    """Whether calls to where nobody listens fail, and in time: started without a thread, gRPC never gets it."""
+    codes = []
+    nobody: grpc.UnaryUnaryMultiCallable[bytes, bytes] = kept.unary_unary("/nobody/listens")
+
+    def call() -> None:
+        for timeout_seconds, waits in ((_BEGUN_SECONDS, False), (_SOON_SECONDS, True)):
+            try:
+                nobody(b"", timeout=timeout_seconds, wait_for_ready=waits)
+            except grpc.RpcError as error:
+                codes.append(error.code())
+
+    started(Thread(target=call, name="gRPC", daemon=True)).join(2 * _BEGUN_SECONDS)
+    return codes == [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED]
 
 
 def channel(path: Path, *options: tuple[str, int]) -> grpc.Channel:
-    """Make a channel to who listens at *path*; use it in a `with` statement."""
+    """
+    Make a channel to who listens at *path*; use it in a `with` statement.
+
+    Raises:
+        ThreadsError: If gRPC cannot run; the process has to end.
+    """
     keep_running()
     return grpc.insecure_channel(target(path), options=(*_OPTIONS, *options))
 
@@ -69,7 +104,7 @@ def serving(
     try:
         server.start()
     except RuntimeError as error:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))  # gRPC waits for ever for the end of one that nobody hears
+        _never_freed(server)
         raise ThreadsError(f"{path}: cannot serve: {error}: {NO_MORE_THREADS}") from error
     try:
         identity = _shown(unseen, path)
@@ -80,6 +115,12 @@ def serving(
     finally:
         _stop(server)
         pool.shutdown()
+
+
+def _never_freed(one: _Kept) -> _Kept:
+    """Keep something of gRPC to the end: freed, it waits for its threads, and for ever for one that never was."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+    return one
 
 
 def _shown(unseen: Path, path: Path) -> SocketIdentity | None:

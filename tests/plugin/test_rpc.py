@@ -172,3 +172,35 @@ def test_a_server_that_gets_no_thread_to_hear_with_lets_its_process_end(director
     command = [sys.executable, "-W", "error", "-c", _HEARS_NOBODY, str(directory)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=True)
     assert "socket: cannot serve: can't start new thread: the node has none left, or this pod\n" in ended.stdout
+
+
+_BEGINS = """
+import sys
+from plugin.errors import ThreadsError
+from plugin.rpc import keep_running
+print("begins", flush=True)
+sys.stdin.readline()
+try:
+    keep_running()
+    print("runs")
+except ThreadsError as error:
+    print(error)
+"""
+
+
+def test_a_process_for_which_grpc_gets_too_few_threads_at_first_is_told(threads: Threads) -> None:
+    command = [sys.executable, "-W", "error", "-c", _BEGINS]
+    environment = os.environ | threads.environment
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as begins:
+        assert begins.stdin is not None
+        assert begins.stdout is not None
+        assert begins.stdout.readline() == b"begins\n"
+        with threads.are_used_up():
+            begins.stdin.write(b"\n")
+            begins.stdin.flush()
+            threading.Event().wait(0.7)
+        try:
+            assert begins.wait(30) == 0
+            assert begins.stdout.read() == b"gRPC has too few threads: the node has none left, or this pod\n"
+        finally:
+            begins.kill()
