@@ -150,7 +150,23 @@ def within_share(on: Installation) -> Verdict:
     found = _unheld(on)
     if found and (missing := not_listed(on, SHARED_PODS) or not_seen(on, "policies")):
         return missing
+    if not found and (unmeasured := _unmeasured(on)):
+        hint = (
+            "give its pod and its containers shorter names; if these are short, the driver does not list all processes"
+        )
+        return warn(*cut(unmeasured), hint=hint)
     return warn(*cut(found), hint="strategy: mps holds it to its share; else give it its framework's memory setting")
+
+
+def _unmeasured(on: Installation) -> list[str]:
+    """Name the tenants of which nobody knows what they take, on GPUs of which others are measured."""
+    tenants = list(on.seen.tenants())
+    measured = {(node.name, gpu.uuid) for node, gpu, tenant in tenants if tenant.use and tenant.use.processes}
+    return [
+        f"what {tenant.name} takes on {node.name} is not known: a process there could be assigned to no container"
+        for node, gpu, tenant in tenants
+        if tenant.use is None and (node.name, gpu.uuid) in measured
+    ]
 
 
 def _unheld(on: Installation) -> list[str]:

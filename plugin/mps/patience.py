@@ -6,7 +6,8 @@ from dataclasses import dataclass
 SECONDS = 0.5  # of waiting, by all connections of a caller, beyond what is forgiven meanwhile
 FORGIVEN_RATIO = 0.25  # of the time that passes
 LOST_SECONDS = 60.0  # for which there is none, once it is used up
-SCARCE_SECONDS = 0.15  # for each, once all together have used up as much as one may
+ALL_SECONDS = 1.0  # likewise, by all callers together: more than one alone can use up
+SCARCE_SECONDS = 0.15  # for each, once all together have used up theirs
 SCARCE_FORGIVEN_RATIO = 0.02  # likewise
 _ALL = "\0"  # together, but those who have lost it
 _MOST_CALLERS = 256  # before those that are forgiven are forgotten
@@ -29,7 +30,7 @@ class Patience:
         """Take note that a caller has kept a daemon waiting that long until now; return whether that used it all up."""
         had_some = not self.is_lost(caller, now_seconds=now_seconds)
         if had_some:
-            self._use(_ALL, seconds, SECONDS, FORGIVEN_RATIO, now_seconds)
+            self._use(_ALL, seconds, ALL_SECONDS, FORGIVEN_RATIO, now_seconds)
         if self.is_lost(_ALL, now_seconds=now_seconds):
             self._use(caller, seconds, SCARCE_SECONDS, SCARCE_FORGIVEN_RATIO, now_seconds)
         else:
@@ -57,5 +58,5 @@ class Patience:
 
     def _forget(self, now_seconds: float) -> None:
         if len(self._accounts) >= _MOST_CALLERS:
-            kept = LOST_SECONDS + SECONDS / FORGIVEN_RATIO
+            kept = LOST_SECONDS + ALL_SECONDS / FORGIVEN_RATIO
             self._accounts = {name: one for name, one in self._accounts.items() if now_seconds - one.at_seconds < kept}

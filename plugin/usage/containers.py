@@ -79,6 +79,6 @@ def _cut(links: Iterable[Path]) -> Iterable[_Cut]:
         of_pod = log.parent.parent.name.split("_")
         if len(of_pod) == 3:  # noqa: PLR2004 - namespace, pod, UID
             one, name = Container(of_pod[0], of_pod[1], log.parent.name), link.name.removesuffix(".log")
-            before_id = f"{one.pod}_{one.namespace}_{one.container}-"
-            if name.startswith(before_id) or before_id.startswith(name):
-                yield _Cut(of_pod[2], name[len(before_id) :], one)
+            names = f"{one.pod}_{one.namespace}_{one.container}"
+            if name.startswith(names):  # else it can be the link of several, of which the first is there
+                yield _Cut(of_pod[2], name[len(names) + 1 :], one)

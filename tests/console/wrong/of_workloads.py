@@ -61,6 +61,12 @@ WRONG: list[Wrong] = [
     (
         "within-share",
         "warning",
+        "what team-vision/b/main takes on gpu-0 is not known: a process there could be assigned to no container",
+        lambda: with_node(gpu(tenant("a", 2, use=Use(memory_bytes=GIB, processes=1)), tenant("b", 2)), gpu(index=1)),
+    ),
+    (
+        "within-share",
+        "warning",
         "team-vision/a/main on gpu-0: time-slicing limits no memory, and no setting of a framework does",
         lambda: sliced("python train.py"),
     ),

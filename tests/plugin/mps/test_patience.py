@@ -42,7 +42,8 @@ def test_callers_who_take_turns_lose_it_one_after_the_other() -> None:
 
 def test_beside_one_who_has_lost_it_others_have_as_much_as_before() -> None:
     patience = Patience()
-    kept_waiting(patience, "a", of_the_time=1.0, during=10)
+    kept_waiting(patience, "a", of_the_time=1.0, during=0.7)
+    assert kept_waiting(patience, "b", of_the_time=0.2, during=10, start=0.7) == float("inf")
     kept_waiting(patience, "a", of_the_time=1.0, during=100, start=10)
     assert kept_waiting(patience, "b", of_the_time=0.2, during=10, start=110) == float("inf")
 
