@@ -61,7 +61,7 @@ class GpuInventory:
     ) -> None:
         self._strategy_of = strategy_of
         self._application_xids = application_xids
-        self._before = {gpu.uuid: gpu for gpu in before.gpus} if before else {}
+        self._before = before.known if before else {}
         self._steady_seconds = steady_seconds
         self._entries: dict[str, Entry] = {}
         self._left_to_others: set[str] = set()
@@ -81,6 +81,11 @@ class GpuInventory:
         return tuple(
             one for one in self.entries if not any(fault.source in ("gone", "division") for fault in one.state.faults)
         )
+
+    @property
+    def absent(self) -> tuple[GpuHealth, ...]:
+        """Those that were unhealthy when an earlier plugin shared them, and that this one has not found, or may not."""
+        return tuple(one for uuid, one in self._before.items() if one.faults and uuid not in self._entries)
 
     def take(self, report: Report, at: Moment) -> None:
         """Learn from *report*, which came at that moment."""

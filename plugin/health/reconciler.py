@@ -217,6 +217,7 @@ class Reconciler:
             pid=os.getpid(),
             driver=self._inventory.driver,
             gpus=self._inventory.health(self._context.resource_of),
+            absent=self._inventory.absent,
             skipped=self._inventory.skipped,
             handover=self._handover,
             toolkit=self._context.toolkit(),

@@ -125,6 +125,9 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()
+    absent: tuple[
+        GpuHealth, ...
+    ] = ()  # unhealthy when a plugin last shared them; this one has not found them, or may not
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
     toolkit: Toolkit | None = None
@@ -133,6 +136,11 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Waiting | None = None  # `gpus` are those that an earlier plugin knew then
     fit_guard: FitGuardState | None = None  # None: there is none
     ended: bool = False  # by a signal: nobody looks at the GPUs any more
+
+    @property
+    def known(self) -> dict[str, GpuHealth]:
+        """All GPUs of which something is known, by UUID."""
+        return {gpu.uuid: gpu for gpu in (*self.absent, *self.gpus)}
 
 
 def write_node_health(state_dir: Path, health: NodeHealth) -> None:

@@ -38,6 +38,7 @@ class WaitingNode:
             pid=os.getpid(),
             driver="",
             gpus=before.gpus if before else (),
+            absent=before.absent if before else (),
         )
 
     def tell(self, why: str) -> None:

@@ -159,6 +159,27 @@ def test_a_new_plugin_goes_on_with_what_the_last_one_has_written() -> None:
     assert (second.since, second.application_fault) == ("at 1", fault)
 
 
+def written_by(known: GpuInventory) -> NodeHealth:
+    gpus = known.health(RESOURCE_OF)
+    return NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=gpus, absent=known.absent)
+
+
+@pytest.mark.parametrize("why", ["not found", "left to others"])
+def test_a_fault_outlives_plugins_that_do_not_share_its_gpu(why: str) -> None:
+    known = inventory()
+    known.take(probe(1), at(1))
+    known.take(xid(7, FIRST, 63), at(7))
+    for _ in range(2):
+        known = inventory(before=written_by(known), strategies=(None if why == "left to others" else MPS, MPS, None))
+        found = probe(20, g0=Look(), g1=Look())
+        known.take(replace(found, gpus=GPUS[1:]) if why == "not found" else found, at(20))
+        assert [one.uuid for one in known.health(RESOURCE_OF)] == [SECOND]
+    following = inventory(before=written_by(known))
+    following.take(probe(50, g0=Look(), g1=Look()), at(50))
+    first, _ = following.health(RESOURCE_OF)
+    assert (first.since, [one.xid for one in first.faults], following.absent) == ("at 7", [63], ())
+
+
 def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin() -> None:
     known = inventory()
     known.take(probe(1), at(1))
