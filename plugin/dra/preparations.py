@@ -7,12 +7,12 @@ given is added up here until the kubelet says that it has ended, and who comes t
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, floor
 from pathlib import Path
-from threading import Condition
+from threading import Condition, Lock
 
 from plugin.dra.calls import Call
 from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, gpus_of, read_checkpoint, write_checkpoint
+from plugin.dra.obstacles import gpus_left, obstacle, requests_of
 from plugin.dra.specifications import (
     remove_others,
     remove_specification,
@@ -21,8 +21,6 @@ from plugin.dra.specifications import (
 )
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
-from policies.contract import MILLI_PER_GPU
-from policies.share import milli_text
 from policies.sizes import Size
 
 MOST_HOLD_SECONDS = 60.0  # that are believed, whatever a file says
@@ -32,7 +30,8 @@ class Preparations:
     """
     Prepares and unprepares claims, for any thread.
 
-    One lock is enough for all GPUs: files of a few kilobytes are written under it, and who waits for a GPU frees it.
+    What is in memory has one lock, which nobody holds for long: whoever publishes GPUs or their health takes it too.
+    Files are written under another, by one call at a time, since a disk may take as long as it likes.
 
     Raises:
         DraError: If the checkpoint in *directory* cannot be read.
@@ -46,7 +45,9 @@ class Preparations:
         self._cdi_dir = cdi_dir
         self._boot_id = boot_id
         self._clock = clock
+        self._writing = Lock()  # taken before the next one
         self._changed = Condition()
+        self._unsettled: set[str] = set()  # claims whose specifications are not as they will be
         self._gpus: Mapping[str, str] = {}  # see `follow`
         self._closed = False
         checkpoint = read_checkpoint(directory)
@@ -68,7 +69,8 @@ class Preparations:
         """
         with self._changed:
             for uid, prepared in self._of_this_boot().items():
-                restore_specification(self._cdi_dir, uid, prepared)
+                if uid not in self._unsettled:
+                    restore_specification(self._cdi_dir, uid, prepared)
 
     def kept(self) -> dict[str, tuple[Size, Fraction, tuple[str, ...]]]:
         """Return size, part of each GPU, and GPUs of each device that is held, by its name."""
@@ -137,6 +139,38 @@ class Preparations:
             OSError: If the checkpoint cannot be written.
         """
         deadline_seconds = self._clock() + wait_seconds
+        while True:
+            self._wait_for_room(uid, devices, deadline_seconds, call)
+            with self._writing:
+                before = self._claims
+                if prepared := self._reserved(uid, f"{namespace}/{name}", devices, call):
+                    self._keep(uid, prepared, before)
+                    return prepared
+
+    def _reserved(self, uid: str, claim: str, devices: Sequence[HeldDevice], call: Call) -> Prepared | None:
+        """Let nobody else have *devices* from now on; None if somebody was faster."""
+        namespace, _, name = claim.partition("/")
+        with self._changed:
+            if self._obstacle(uid, devices) is not None:
+                return None
+            call.check(uid)  # who unprepares it from here on finds it, and waits for the lock of writing
+            given = self.given(uid, requests_of(devices)) or tuple(devices)
+            prepared = Prepared(namespace=namespace, name=name, boot_id=self._boot_id, devices=given)
+            self._claims = {**self._claims, uid: prepared}
+            self._unsettled.add(uid)
+        return prepared
+
+    def _keep(self, uid: str, prepared: Prepared, before: dict[str, Prepared]) -> None:
+        if before.get(uid) != prepared:
+            try:
+                write_checkpoint(self._directory, Checkpoint(claims=self._claims, held_back=self._still_held_back()))
+            except OSError:
+                self._settle(uid, before, self._held_back)
+                raise
+        write_specification(self._cdi_dir, uid, prepared)  # where that fails, the kubelet asks again
+        self._settle(uid, self._claims, self._held_back)
+
+    def _wait_for_room(self, uid: str, devices: Sequence[HeldDevice], deadline_seconds: float, call: Call) -> None:
         with self._changed:
             while (obstacle := self._obstacle(uid, devices)) is not None:
                 call.check(uid)
@@ -146,27 +180,12 @@ class Preparations:
                 now_seconds = self._clock()
                 ends = [one.until_seconds - now_seconds for one in self._held_back if one.until_seconds > now_seconds]
                 self._changed.wait(min([left_seconds, *ends]))
-            call.check(uid)  # who unprepares it from here on waits for the lock
-            prepared = Prepared(
-                namespace=namespace,
-                name=name,
-                boot_id=self._boot_id,
-                devices=self.given(uid, _requests(devices)) or tuple(devices),
-            )
-            if self._claims.get(uid) != prepared:
-                self._save({**self._claims, uid: prepared}, self._still_held_back())
-            write_specification(self._cdi_dir, uid, prepared)
-        return prepared
 
     def given(self, uid: str, requests: Sequence[tuple[str, str]]) -> tuple[HeldDevice, ...]:
-        """
-        Return what the containers of a claim were given, which may run; nothing if they were not.
-
-        *requests* has for each request of the claim its name and that of its device: they have to be the same.
-        """
+        """Return what the containers of a claim were given, for *requests*: the name of each, and of its device."""
         with self._changed:
             before = self._of_this_boot().get(uid)
-        if before is None or _requests(before.devices) != [*requests]:
+        if before is None or requests_of(before.devices) != [*requests]:
             return ()
         return before.devices
 
@@ -183,21 +202,31 @@ class Preparations:
             HandoverError: If the CDI specification cannot be removed.
             OSError: If the checkpoint cannot be written.
         """
-        with self._changed:
-            if uid not in self._claims:
-                return False
-            remove_specification(self._cdi_dir, uid)
+        with self._writing:
+            with self._changed:
+                if uid not in self._claims:
+                    return False
+                self._unsettled.add(uid)
             held_back = self._still_held_back()
-            if hold_seconds:
-                until_seconds = self._clock() + hold_seconds
-                held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=self._claims[uid]),)
-            self._save({other: one for other, one in self._claims.items() if other != uid}, held_back)
-            self._changed.notify_all()
+            try:
+                remove_specification(self._cdi_dir, uid)
+                if hold_seconds:
+                    until_seconds = self._clock() + hold_seconds
+                    held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=self._claims[uid]),)
+                claims = {other: one for other, one in self._claims.items() if other != uid}
+                write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
+            except BaseException:
+                self._settle(uid, self._claims, self._held_back)
+                raise
+            self._settle(uid, claims, held_back)
         return True
 
-    def _save(self, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
-        write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
-        self._claims, self._held_back = claims, held_back
+    def _settle(self, uid: str, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
+        """Let everybody see what has become of a claim."""
+        with self._changed:
+            self._claims, self._held_back = claims, held_back
+            self._unsettled.discard(uid)
+            self._changed.notify_all()
 
     def _still_held_back(self) -> tuple[HeldBack, ...]:
         now_seconds = self._clock()
@@ -213,33 +242,11 @@ class Preparations:
 
     def _obstacle(self, uid: str, devices: Sequence[HeldDevice]) -> str | None:
         """Say why a claim cannot have *devices* now; ClaimError if it never can."""
-        wanted: dict[str, Fraction] = {}
-        for one in devices:
-            for gpu in one.gpus:
-                wanted[gpu] = wanted.get(gpu, Fraction(0)) + one.part
-        if (left := wanted.keys() - self._gpus.keys()) and not self.given(uid, _requests(devices)):
-            raise ClaimError(f"{min(left)} is not allocated by DRA any more: delete the pod, it is scheduled again")
-        for gpu, part in wanted.items():
-            if why := self._gpus.get(gpu):
-                return f"{gpu} is unhealthy: {why}: see `gpu-share plugin status` on this node"
-            holders = dict(self._holders(gpu, but=uid))
-            free = 1 - sum(holders.values(), Fraction(0))
-            if part > free:
-                names = ", ".join(sorted(holders))
-                free_milli, milli = floor(max(free, Fraction(0)) * MILLI_PER_GPU), ceil(part * MILLI_PER_GPU)
-                return (
-                    f"{gpu} has {milli_text(free_milli)} free and {milli_text(milli)} is needed: containers still "
-                    f"run of {names}, perhaps of a pod that was deleted by force: wait until they have ended"
-                )
-        return None
+        left = () if self.given(uid, requests_of(devices)) else gpus_left(devices, self._gpus)
+        return obstacle(devices, self._gpus, self._others(uid), left=left)
 
-    def _holders(self, gpu: str, *, but: str) -> Iterator[tuple[str, Fraction]]:
-        """List who holds something of a GPU, and which part of it."""
-        for uid, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._still_held_back())):
-            held = sum((one.part for one in prepared.devices if gpu in one.gpus), Fraction(0))
-            if held and uid != but and prepared.boot_id == self._boot_id:
-                yield f"{prepared.namespace}/{prepared.name} ({uid})", held
-
-
-def _requests(devices: Sequence[HeldDevice]) -> list[tuple[str, str]]:
-    return [(one.request, one.name) for one in devices]
+    def _others(self, uid: str) -> Iterator[tuple[str, Prepared]]:
+        """List what other claims than this one hold since this boot, with the UID of each."""
+        for other, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._still_held_back())):
+            if other != uid and prepared.boot_id == self._boot_id:
+                yield other, prepared

@@ -3,17 +3,19 @@
 import json
 from fractions import Fraction
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from time import sleep, thread_time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugin.dra.calls import Calls
+from plugin.dra.checkpoint import write_checkpoint
 from plugin.dra.preparations import Preparations
 from plugin.dra.specifications import device_id
-from plugin.errors import ClaimError
+from plugin.errors import ClaimError, HandoverError
 from tests.plugin.dra.prepared import device, made, prepare
 from tests.plugin.shares.cdi_runtime import read_directory
 
@@ -61,6 +63,58 @@ def test_no_gpu_is_ever_given_away_twice(
             assert sum(held) <= 1000
         devices = {device_id(uid, "r") for uid in claims}
         assert set(read_directory(directory / "cdi")) == devices if (directory / "cdi").exists() else not devices
+
+
+def test_a_disk_that_takes_long_holds_up_nobody_who_only_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on, asked, goes_on = made(tmp_path), Event(), Event()
+    prepare(on, "old", device(100, "GPU-1"))
+
+    def write(*arguments: Any) -> None:
+        asked.set()
+        assert goes_on.wait(10)
+        write_checkpoint(*arguments)
+
+    monkeypatch.setattr("plugin.dra.preparations.write_checkpoint", write)
+    calls = [
+        Thread(target=prepare, args=[on, "new", device(600, "GPU-0")]),
+        Thread(target=on.unprepare, args=["old"]),
+    ]
+    try:
+        for call in calls:
+            call.start()
+            assert asked.wait(10)
+            on.restore()
+            assert on.gpus() == {"GPU-0", "GPU-1"}
+            assert on.withdraw(["GPU-0", "GPU-1"]) == frozenset()
+            on.follow({"GPU-0": "", "GPU-1": "broken"})
+            assert len(on.kept()) == 2
+            with pytest.raises(ClaimError, match="ns/claim-new"):
+                prepare(on, "third", device(600, "GPU-0"))
+    finally:
+        goes_on.set()
+        for call in calls:
+            call.join()
+    assert set(json.loads((tmp_path / "checkpoint.json").read_text())["claims"]) == {"new"}
+    assert set(read_directory(tmp_path / "cdi")) == {device_id("new", "r")}
+
+
+def test_a_claim_whose_specification_cannot_be_written_ends_nothing_and_is_prepared_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on = made(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise HandoverError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("plugin.dra.preparations.write_specification", full)
+        patched.setattr("plugin.dra.preparations.restore_specification", full)
+        with pytest.raises(HandoverError):
+            prepare(on, "a", device(600, "GPU-0"))
+        on.restore()
+    prepare(on, "a", device(600, "GPU-0"))
+    on.restore()
+    assert set(read_directory(tmp_path / "cdi")) == {device_id("a", "r")}
 
 
 def test_what_is_held_back_is_free_when_the_time_is_over(tmp_path: Path) -> None:
