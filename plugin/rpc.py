@@ -12,15 +12,12 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import TypeVar
 
 import grpc
 
 from plugin.errors import NO_MORE_THREADS, SocketError, ThreadsError
 from plugin.lifecycle import started
 from plugin.sockets import SocketIdentity, identify, target
-
-_Kept = TypeVar("_Kept")
 
 _OPTIONS = (
     ("grpc.enable_http_proxy", 0),  # a proxy in the environment is not meant for this
@@ -33,17 +30,17 @@ _SOON_SECONDS = 0.01
 
 
 @cache
-def keep_running() -> grpc.Channel:
+def keep_running() -> None:
     """
     Start gRPC for as long as the process lives: with its last channel or server it ends its threads otherwise.
 
     Raises:
         ThreadsError: If it has not all of its threads; the process has to end.
     """
-    kept = _never_freed(grpc.insecure_channel(target(Path("/")), options=_OPTIONS))
+    kept = grpc.insecure_channel(target(Path("/")), options=_OPTIONS)
+    _never_free(kept)
     if not _runs(kept):
         raise ThreadsError(f"gRPC has too few threads: {NO_MORE_THREADS}")
-    return kept
 
 
 def _runs(kept: grpc.Channel) -> bool:
@@ -90,7 +87,7 @@ def serving(
     """
     keep_running()
     try:
-        pool = _started(threads, name)
+        pool = _pool(threads, name)
     except RuntimeError as error:
         raise SocketError(f"{path}: cannot serve: {error}: {NO_MORE_THREADS}") from error
     server = grpc.server(pool)
@@ -104,7 +101,7 @@ def serving(
     try:
         server.start()
     except RuntimeError as error:
-        _never_freed(server)
+        _never_free(server)
         raise ThreadsError(f"{path}: cannot serve: {error}: {NO_MORE_THREADS}") from error
     try:
         identity = _shown(unseen, path)
@@ -117,10 +114,9 @@ def serving(
         pool.shutdown()
 
 
-def _never_freed(one: _Kept) -> _Kept:
+def _never_free(one: object) -> None:
     """Keep something of gRPC to the end: freed, it waits for its threads, and for ever for one that never was."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
-    return one
 
 
 def _shown(unseen: Path, path: Path) -> SocketIdentity | None:
@@ -140,7 +136,7 @@ def _remove(path: Path, identity: SocketIdentity | None) -> None:
             path.unlink()
 
 
-def _started(threads: int, name: str) -> ThreadPoolExecutor:
+def _pool(threads: int, name: str) -> ThreadPoolExecutor:
     """Start all threads of a server at once: each waits until all are there."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
     all_there = Barrier(threads)

@@ -1,6 +1,7 @@
 """Checks of what the API server is to deny for gpu-share."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from console.doctor import of_dra
@@ -10,6 +11,7 @@ from console.doctor.admission import (
     LOCKDOWN_POLICY,
     AdmissionPolicy,
     Binding,
+    MatchConstraints,
     Rule,
     Selector,
     Webhook,
@@ -54,7 +56,8 @@ _ASKED: Final = {
     f"{NAMESPACE}-allocations": ("UPDATE", "resourceclaims/status"),
     f"{NAMESPACE}-slices": ("CREATE UPDATE DELETE", "resourceslices"),
 }
-_KNOWN_LABELS: Final = {"kubernetes.io/metadata.name", "pod-security.kubernetes.io/enforce"}  # of namespaces
+_KNOWN_LABELS: Final = frozenset({"kubernetes.io/metadata.name", "pod-security.kubernetes.io/enforce"})  # of namespaces
+_KNOWN_TO_BINDINGS: Final = _KNOWN_LABELS | {MODE_LABEL}  # other bindings have what they leave out warn alone
 _FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
 
 
@@ -104,7 +107,7 @@ def asked(on: Installation) -> Verdict:
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place = str(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
-    yield from _narrowed(place, webhook.namespace_selector)
+    yield from _narrowed(place, webhook.namespace_selector, _KNOWN_LABELS)
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
         return
     if webhook.failure_policy != "Fail":
@@ -116,27 +119,25 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
 def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
     place, constraints = f"the policy {name}", policy.spec.match_constraints
     yield from _not_asked(place, name, constraints.resource_rules)
-    yield from _narrowed(place, constraints.namespace_selector)
+    yield from _constrained(place, constraints, _KNOWN_LABELS)
     if policy.spec.failure_policy != "Fail":
         yield f"{place} has failurePolicy: {policy.spec.failure_policy}: what it fails to judge is admitted"
-    if not constraints.object_selector.selects_all:
-        yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
-    if constraints.exclude_resource_rules:
-        yield f"{place} has excludeResourceRules: what they name is admitted as it is"
 
 
 def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
     """Tell how far the bindings reach that have a policy deny, where none of them reaches all."""
     denying = [one for one in bindings if one.spec.policy_name == name and "Deny" in one.spec.validation_actions]
-    narrowed = [found for one in denying if (found := [*_of_binding(name, one)])]
-    if len(narrowed) == len(denying):
-        for found in narrowed:
-            yield from found
+    places = (f"the binding {one.metadata.name} of the policy {name}" for one in denying)
+    found = [
+        [*_constrained(place, one.spec.match_resources, _KNOWN_TO_BINDINGS)]
+        for place, one in zip(places, denying, strict=True)
+    ]
+    if all(found):
+        yield from chain.from_iterable(found)
 
 
-def _of_binding(name: str, binding: Binding) -> Iterator[str]:
-    place, constraints = f"the binding {binding.metadata.name} of the policy {name}", binding.spec.match_resources
-    yield from _narrowed(place, constraints.namespace_selector, known=_KNOWN_LABELS | {MODE_LABEL})
+def _constrained(place: str, constraints: MatchConstraints, known_labels: frozenset[str]) -> Iterator[str]:
+    yield from _narrowed(place, constraints.namespace_selector, known_labels)
     if not constraints.object_selector.selects_all:
         yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
     if constraints.exclude_resource_rules:
@@ -155,8 +156,8 @@ def _not_asked(place: str, name: str, rules: tuple[Rule, ...]) -> Iterator[str]:
         yield f"{place} is not asked of {', '.join(lacking)}"
 
 
-def _narrowed(place: str, selector: Selector, *, known: Collection[str] = _KNOWN_LABELS) -> Iterator[str]:
-    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)}.difference(known)
+def _narrowed(place: str, selector: Selector, known_labels: frozenset[str]) -> Iterator[str]:
+    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)} - known_labels
     if keys:
         yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
 

@@ -16,6 +16,7 @@ from plugin.errors import DraError
 from plugin.shares.parts import part_of_size
 from plugin.state_files import boot_seconds, write_atomically
 from policies.contract import MILLI_PER_GPU, SharingStrategy
+from policies.sizes import Size
 from program.files import read_file
 
 FILE = "checkpoint.json"
@@ -50,6 +51,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[HeldDevice, ...]
 
 
+Kept = dict[str, tuple[Size, Fraction, tuple[str, ...]]]  # size, part of each GPU, and GPUs of devices, by their names
+
+
 class HeldBack(msgspec.Struct, frozen=True, kw_only=True):
     """What a claim was given and has no longer, and nobody else gets yet."""
 
@@ -63,6 +67,12 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     claims: dict[str, Prepared] = {}  # by UID
     held_back: tuple[HeldBack, ...] = ()
+
+
+def kept_of(claims: Iterable[Prepared]) -> Kept:
+    """List the devices of claims."""
+    devices = (one for claim in claims for one in claim.devices)
+    return {one.name: (Size(one.strategy, one.milli, one.device), one.part, one.gpus) for one in devices}
 
 
 def read_checkpoint(directory: Path) -> Checkpoint:

@@ -10,11 +10,6 @@ from policies.contract import MILLI_PER_GPU
 from policies.share import milli_text
 
 
-def gpus_left(devices: Sequence[HeldDevice], gpus: Collection[str]) -> tuple[str, ...]:
-    """Name the GPUs of *devices*, by UUID, that are not among *gpus*."""
-    return tuple(sorted({gpu for one in devices for gpu in one.gpus}.difference(gpus)))
-
-
 def requests_of(devices: Sequence[HeldDevice]) -> list[tuple[str, str]]:
     """Name the request that each device is of, and the device."""
     return [(one.request, one.name) for one in devices]
@@ -23,30 +18,29 @@ def requests_of(devices: Sequence[HeldDevice]) -> list[tuple[str, str]]:
 def obstacle(
     devices: Sequence[HeldDevice],
     gpus: Mapping[str, str],
-    others: Iterable[tuple[str, Prepared]],
+    others: Collection[tuple[str, Prepared]],
     *,
-    left: Sequence[str],
+    is_given: bool,
 ) -> str | None:
     """
     Say why a claim cannot have *devices* now; None if it can.
 
-    *gpus* has by UUID why no container may start there, empty if it may; *others* is what other claims hold, by UID;
-    *left* names the GPUs that are not given away any more.
+    *gpus* has by UUID why no container may start there, empty if it may; *others* is what other claims hold, by UID. A
+    claim that *is_given* its devices keeps them on GPUs that are not given away any more.
 
     Raises:
         ClaimError: If it never can.
     """
-    if left:
-        raise ClaimError(f"{left[0]} is not allocated by DRA any more: delete the pod, it is scheduled again")
     wanted: dict[str, Fraction] = {}
     for one in devices:
         for gpu in one.gpus:
             wanted[gpu] = wanted.get(gpu, Fraction(0)) + one.part
-    held = tuple(others)
+    if (left := wanted.keys() - gpus.keys()) and not is_given:
+        raise ClaimError(f"{min(left)} is not allocated by DRA any more: delete the pod, it is scheduled again")
     for gpu, part in wanted.items():
         if why := gpus.get(gpu):
             return f"{gpu} is unhealthy: {why}: see `gpu-share plugin status` on this node"
-        holders = _holders(gpu, held)
+        holders = _holders(gpu, others)
         free = 1 - sum(holders.values(), Fraction(0))
         if part > free:
             names = ", ".join(sorted(holders))

@@ -5,23 +5,28 @@ A pod that is deleted by force frees its claim at once, while its container stil
 given is added up here until the kubelet says that it has ended, and who comes too early waits within the call.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Condition, Lock
 
+from msgspec.structs import replace
+
 from plugin.dra.calls import Call
-from plugin.dra.checkpoint import Checkpoint, HeldBack, HeldDevice, Prepared, gpus_of, read_checkpoint, write_checkpoint
-from plugin.dra.obstacles import gpus_left, obstacle, requests_of
-from plugin.dra.specifications import (
-    remove_others,
-    remove_specification,
-    restore_specification,
-    write_specification,
+from plugin.dra.checkpoint import (
+    Checkpoint,
+    HeldBack,
+    HeldDevice,
+    Kept,
+    Prepared,
+    gpus_of,
+    kept_of,
+    read_checkpoint,
+    write_checkpoint,
 )
+from plugin.dra.obstacles import obstacle, requests_of
+from plugin.dra.specifications import remove_others, remove_specification, restore_specification, write_specification
 from plugin.errors import ClaimError
 from plugin.state_files import boot_seconds
-from policies.sizes import Size
 
 MOST_HOLD_SECONDS = 60.0  # that are believed, whatever a file says
 
@@ -72,14 +77,10 @@ class Preparations:
                 if uid not in self._unsettled:
                     restore_specification(self._cdi_dir, uid, prepared)
 
-    def kept(self) -> dict[str, tuple[Size, Fraction, tuple[str, ...]]]:
+    def kept(self) -> Kept:
         """Return size, part of each GPU, and GPUs of each device that is held, by its name."""
         with self._changed:
-            return {
-                one.name: (Size(one.strategy, one.milli, one.device), one.part, one.gpus)
-                for prepared in self._claims.values()
-                for one in prepared.devices
-            }
+            return kept_of(self._claims.values())
 
     def gpus(self) -> frozenset[str]:
         """Name the GPUs, by UUID, of which something is held, or held back."""
@@ -138,24 +139,23 @@ class Preparations:
             HandoverError: If the CDI specification cannot be written.
             OSError: If the checkpoint cannot be written.
         """
+        wanted = Prepared(namespace=namespace, name=name, boot_id=self._boot_id, devices=tuple(devices))
         deadline_seconds = self._clock() + wait_seconds
         while True:
             self._wait_for_room(uid, devices, deadline_seconds, call)
             with self._writing:
                 before = self._claims
-                if prepared := self._reserved(uid, f"{namespace}/{name}", devices, call):
+                if prepared := self._reserved(uid, wanted, call):
                     self._keep(uid, prepared, before)
                     return prepared
 
-    def _reserved(self, uid: str, claim: str, devices: Sequence[HeldDevice], call: Call) -> Prepared | None:
-        """Let nobody else have *devices* from now on; None if somebody was faster."""
-        namespace, _, name = claim.partition("/")
+    def _reserved(self, uid: str, wanted: Prepared, call: Call) -> Prepared | None:
+        """Let nobody else have its devices from now on; None if somebody was faster."""
         with self._changed:
-            if self._obstacle(uid, devices) is not None:
+            if self._obstacle(uid, wanted.devices) is not None:
                 return None
             call.check(uid)  # who unprepares it from here on finds it, and waits for the lock of writing
-            given = self.given(uid, requests_of(devices)) or tuple(devices)
-            prepared = Prepared(namespace=namespace, name=name, boot_id=self._boot_id, devices=given)
+            prepared = replace(wanted, devices=self.given(uid, requests_of(wanted.devices)) or wanted.devices)
             self._claims = {**self._claims, uid: prepared}
             self._unsettled.add(uid)
         return prepared
@@ -163,8 +163,8 @@ class Preparations:
     def _keep(self, uid: str, prepared: Prepared, before: dict[str, Prepared]) -> None:
         if before.get(uid) != prepared:
             try:
-                write_checkpoint(self._directory, Checkpoint(claims=self._claims, held_back=self._still_held_back()))
-            except OSError:
+                self._write(self._claims, self._still_held_back())
+            except BaseException:
                 self._settle(uid, before, self._held_back)
                 raise
         write_specification(self._cdi_dir, uid, prepared)  # where that fails, the kubelet asks again
@@ -182,7 +182,11 @@ class Preparations:
                 self._changed.wait(min([left_seconds, *ends]))
 
     def given(self, uid: str, requests: Sequence[tuple[str, str]]) -> tuple[HeldDevice, ...]:
-        """Return what the containers of a claim were given, for *requests*: the name of each, and of its device."""
+        """
+        Return what the containers of a claim were given, which may run; nothing if they were not.
+
+        *requests* has for each request of the claim its name and that of its device: they have to be the same.
+        """
         with self._changed:
             before = self._of_this_boot().get(uid)
         if before is None or requests_of(before.devices) != [*requests]:
@@ -214,12 +218,15 @@ class Preparations:
                     until_seconds = self._clock() + hold_seconds
                     held_back += (HeldBack(until_seconds=until_seconds, uid=uid, prepared=self._claims[uid]),)
                 claims = {other: one for other, one in self._claims.items() if other != uid}
-                write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
+                self._write(claims, held_back)
             except BaseException:
                 self._settle(uid, self._claims, self._held_back)
                 raise
             self._settle(uid, claims, held_back)
         return True
+
+    def _write(self, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
+        write_checkpoint(self._directory, Checkpoint(claims=claims, held_back=held_back))
 
     def _settle(self, uid: str, claims: dict[str, Prepared], held_back: tuple[HeldBack, ...]) -> None:
         """Let everybody see what has become of a claim."""
@@ -233,20 +240,11 @@ class Preparations:
         return tuple(one for one in self._held_back if one.until_seconds > now_seconds)
 
     def _of_this_boot(self) -> dict[str, Prepared]:
-        """
-        Return the claims whose containers may run, by UID.
-
-        What another was given can be another GPU's now; the kubelet has it prepared before a container starts.
-        """
+        """Return the claims whose containers may run, by UID: what others were given can be another GPU's now."""
         return {uid: prepared for uid, prepared in self._claims.items() if prepared.boot_id == self._boot_id}
 
     def _obstacle(self, uid: str, devices: Sequence[HeldDevice]) -> str | None:
         """Say why a claim cannot have *devices* now; ClaimError if it never can."""
-        left = () if self.given(uid, requests_of(devices)) else gpus_left(devices, self._gpus)
-        return obstacle(devices, self._gpus, self._others(uid), left=left)
-
-    def _others(self, uid: str) -> Iterator[tuple[str, Prepared]]:
-        """List what other claims than this one hold since this boot, with the UID of each."""
-        for other, prepared in (*self._claims.items(), *((one.uid, one.prepared) for one in self._still_held_back())):
-            if other != uid and prepared.boot_id == self._boot_id:
-                yield other, prepared
+        held = (*self._claims.items(), *((one.uid, one.prepared) for one in self._still_held_back()))
+        others = [(other, one) for other, one in held if other != uid and one.boot_id == self._boot_id]
+        return obstacle(devices, self._gpus, others, is_given=bool(self.given(uid, requests_of(devices))))

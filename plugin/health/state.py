@@ -125,9 +125,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()
-    absent: tuple[
-        GpuHealth, ...
-    ] = ()  # unhealthy when a plugin last shared them; this one has not found them, or may not
+    absent: tuple[GpuHealth, ...] = ()  # unhealthy when last shared; not found since, or left to others
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
     toolkit: Toolkit | None = None

@@ -8,7 +8,7 @@ then, and the UID of the pod, which cgroups have too.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def containers(directory: Path) -> Containers:
     return Containers(by_id, tuple(_cut(path for path in links if len(path.name) == _LONGEST_NAME)))
 
 
-def _cut(links: Iterable[Path]) -> Iterable[_Cut]:
+def _cut(links: Iterable[Path]) -> Iterator[_Cut]:
     for link in links:
         try:
             log = link.readlink()

@@ -112,6 +112,13 @@ def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_pat
     assert (left.gpus, left.ended) == (health.gpus, True)
 
 
+def changed(how: str, directory: Path, tmp_path: Path, *arguments: str) -> list[str]:
+    """Give the command of a plugin in whose program something is changed before it starts."""
+    places = ["--kubelet-dir", str(directory), "--state-dir", str(tmp_path), "--cdi-dir", str(tmp_path / "cdi")]
+    program = f"import sys\nimport gpu_share\n{how}gpu_share.main()"
+    return [sys.executable, "-c", program, "plugin", "--simulate", "1xL4", *places, *arguments]
+
+
 @pytest.mark.parametrize(
     "dying",
     [
@@ -121,26 +128,15 @@ def test_the_state_is_there_for_people_before_a_kubelet_is(start: Start, tmp_pat
     ],
 )
 def test_a_thread_that_dies_ends_the_process(directory: Path, tmp_path: Path, dying: str) -> None:
-    program = (
-        "import sys\n"
+    how = (
         "from pkgutil import resolve_name\n"
-        "import gpu_share\n"
         "def die(self): raise RuntimeError('died')\n"
         "owner, _, method = sys.argv.pop().rpartition('.')\n"
         "module, _, name = owner.rpartition('.')\n"
         "setattr(resolve_name(f'{module}:{name}'), method, die)\n"
-        "gpu_share.main()"
     )
-    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
-    arguments += ["--cdi-dir", str(tmp_path / "cdi")]
-    ended = subprocess.run(
-        [sys.executable, "-c", program, *arguments, dying],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+    command = changed(how, directory, tmp_path, dying)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
     assert ended.returncode == 1
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     assert "RuntimeError: died" in next(line["traceback"] for line in lines if line["message"] == "the plugin failed")
@@ -148,22 +144,17 @@ def test_a_thread_that_dies_ends_the_process(directory: Path, tmp_path: Path, dy
 
 @pytest.mark.parametrize("name", ["nvml", "kubelet", "occupancy", "tenants", "reconciler", "http"])
 def test_a_thread_that_cannot_be_had_ends_the_process_or_is_told(directory: Path, tmp_path: Path, name: str) -> None:
-    program = (
-        "import sys, threading\n"
-        "import gpu_share\n"
+    how = (
+        "import threading\n"
         "name, starts = sys.argv.pop(), threading.Thread.start\n"
         "def start(self):\n"
         '    if self.name == name: raise RuntimeError("can\'t start new thread")\n'
         "    starts(self)\n"
         "threading.Thread.start = start\n"
-        "gpu_share.main()"
     )
-    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
-    arguments += ["--cdi-dir", str(tmp_path / "cdi"), "--metrics-bind", "127.0.0.1:0"]
+    command = changed(how, directory, tmp_path, "--metrics-bind", "127.0.0.1:0", name)
     with SimulatedKubelet(directory):  # whose stream must not keep half of a plugin alive
-        plugin = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments, name], cwd=ROOT, stderr=subprocess.PIPE, text=True
-        )
+        plugin = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         assert plugin.stderr is not None
         try:
             told = next(text for text in plugin.stderr if "can't start new thread" in text)
@@ -178,17 +169,13 @@ def test_a_thread_that_cannot_be_had_ends_the_process_or_is_told(directory: Path
 
 
 def test_a_thread_that_dies_is_not_forgotten_over_one_that_hangs(directory: Path, tmp_path: Path) -> None:
-    program = (
-        "import gpu_share\n"
+    how = (
         "from plugin.health.reconciler import Reconciler\n"
         "from plugin.health.monitor import Monitor\n"
         "def die(self): raise RuntimeError('died')\n"
         "Reconciler.run, Monitor.stop = die, lambda self: None\n"
-        "gpu_share.main()"
     )
-    arguments = ["plugin", "--simulate", "1xL4", "--kubelet-dir", str(directory), "--state-dir", str(tmp_path)]
-    arguments += ["--cdi-dir", str(tmp_path / "cdi")]
-    command = [sys.executable, "-c", program, *arguments]
+    command = changed(how, directory, tmp_path)
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False)
     assert ended.returncode == 1
 
