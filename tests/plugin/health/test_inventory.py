@@ -45,6 +45,11 @@ def unhealthy(known: GpuInventory) -> list[str]:
     return [entry.gpu.uuid for entry in known.entries if entry.why]
 
 
+def written_by(known: GpuInventory) -> NodeHealth:
+    gpus = known.health(RESOURCE_OF)
+    return NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=gpus, absent=known.absent)
+
+
 def test_gpus_that_are_shared_are_known_and_no_others() -> None:
     known = inventory()
     known.take(probe(1), at(1))
@@ -151,17 +156,11 @@ def test_a_new_plugin_goes_on_with_what_the_last_one_has_written() -> None:
     known.take(xid(7, FIRST, 79), at(7))
     fault = ApplicationFault(xid=31, at="then", tenants=("a/b/c",))
     known.remember(SECOND, fault)
-    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(RESOURCE_OF))
-    following = inventory(before=written)
+    following = inventory(before=written_by(known))
     following.take(probe(50, g0=Look(), g1=Look()), at(50))
     first, second = following.health(RESOURCE_OF)
     assert (first.since, [one.xid for one in first.faults]) == ("at 7", [79])
     assert (second.since, second.application_fault) == ("at 1", fault)
-
-
-def written_by(known: GpuInventory) -> NodeHealth:
-    gpus = known.health(RESOURCE_OF)
-    return NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=gpus, absent=known.absent)
 
 
 @pytest.mark.parametrize("why", ["not found", "left to others"])
@@ -184,8 +183,7 @@ def test_a_driver_that_tells_what_a_gpu_needs_knows_better_than_the_last_plugin(
     known = inventory()
     known.take(probe(1), at(1))
     known.take(xid(7, FIRST, 79), at(7))
-    written = NodeHealth(boot_id="", heartbeat_seconds=0, pid=1, driver="", gpus=known.health(RESOURCE_OF))
-    following = inventory(before=written)
+    following = inventory(before=written_by(known))
     following.take(probe(50, g0=Look(recovery_action=0), g1=Look(recovery_action=1)), at(50))
     assert unhealthy(following) == [SECOND]
     assert following.health(RESOURCE_OF)[0].since == "at 50"

@@ -4,6 +4,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers
 from plugin.mps.compute_mode import ComputeModes
-from plugin.mps.daemon import Place, Timing
+from plugin.mps.daemon import Daemon, Place, Timing
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.mps.silent_callers import SilentCallers
 from plugin.pod_resources.tenants import Tenancy
 from plugin.shares.division import Division
 from plugin.shares.last_parts import LastParts
@@ -111,6 +113,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def bench(root: Path, pipes: Path, standin: StandIn, library: str) -> Bench:
     return Bench(root, pipes, standin, library)
+
+
+@pytest.fixture
+def daemon(place: Place) -> Daemon:
+    """Give one that runs, and is asked with little patience."""
+    daemon = Daemon(UUID, place, replace(QUICK, answer=0.3))
+    daemon.start()
+    return daemon
+
+
+@pytest.fixture
+def callers(root: Path) -> SilentCallers:
+    return SilentCallers(root / "containers")
 
 
 @pytest.fixture

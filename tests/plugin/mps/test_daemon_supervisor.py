@@ -2,9 +2,11 @@
 
 import os
 import signal
+import time
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from plugin.pod_resources.tenants import Tenancy
 from plugin.state_files import boot_seconds
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
+from tests.plugin.mps.silent import connected, looked
 from tests.plugin.mps.standin import StandIn, alive
 from tests.plugin.mps.supervised import is_now, running, said
 from tests.plugin.mps.tenants import held, kubelet
@@ -157,3 +160,45 @@ def test_an_error_of_our_own_is_logged_and_does_not_end_the_watch(
             is_now(supervisor, "failed", "an error in gpu-share itself")
         is_now(supervisor, "ready")
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_daemon_that_clients_keep_waiting_is_not_good_and_is_not_killed(
+    supervisor: DaemonSupervisor, pipes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plugin.mps.patience.SECONDS", float("inf"))  # whatever they do
+    supervisor._daemon.control._timeout_seconds = 0.1
+    with running(supervisor):
+        is_now(supervisor, "ready")
+        before = supervisor._daemon.pids
+        with closing(connected(pipes)), looked(supervisor.hang_up):
+            is_now(supervisor, "failed", "clients that say nothing keep it from all others")
+            time.sleep(2)  # of twenty looks
+            assert supervisor._daemon.pids == before
+        is_now(supervisor, "ready")
+
+
+def test_a_daemon_that_hangs_is_ended_although_a_client_keeps_it_waiting_for_a_moment_now_and_then(
+    gpu: Gpu, context: SupervisorContext, standin: StandIn, pipes: Path
+) -> None:
+    timing = replace(context.timing, answer=1.0, quit=0.1, kill=0.2)
+    supervisor = DaemonSupervisor(gpu, replace(context, timing=timing))
+    ended = Event()
+
+    def keep_it_for_a_moment() -> None:
+        while not ended.wait(0.37):
+            with suppress(OSError), closing(connected(pipes)) as silent:  # between two daemons there is none
+                silent.settimeout(0.1)
+                silent.recv(1)
+
+    with running(supervisor), looked(supervisor.hang_up):
+        is_now(supervisor, "ready")
+        client = Thread(target=keep_it_for_a_moment)
+        client.start()
+        standin.behave(hang=["get_server_list", "quit"])
+        try:
+            is_now(supervisor, "failed", "5 times in a row; the next start is after a pause of")
+        finally:
+            ended.set()
+            client.join()
+        standin.behave()
+        is_now(supervisor, "ready")
