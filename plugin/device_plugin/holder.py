@@ -13,7 +13,7 @@ from functools import lru_cache
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.parts_file import Held
 
-ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin ended
+ENDED_OR_NOT = ""  # the container of what was held when an earlier plugin or kubelet ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,8 @@ class Holder:
     also: tuple[str, ...] = ()  # UUIDs of others that are held by it for init containers of the pod
     by_cdi: bool = False  # whether its container was given a CDI device for it
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
+    is_recorded: bool = False  # whether the kubelet's checkpoint has had it since it was allocated
+    lacking_files: int = 0  # of those of its checkpoint that can tell, how many in a row have lacked it
 
     @classmethod
     def of_earlier(cls, held: Held, vgpu: VGpuId, *, since_seconds: float) -> "Holder":
@@ -58,6 +60,11 @@ class Holder:
             pod=self.pod,
             before_boot=self.before_boot,
         )
+
+
+def of_earlier_kubelet(held: Mapping[str, Holder]) -> dict[str, Holder]:
+    """Give what is held to a kubelet that has just started: it has yet to name any of it."""
+    return {text: replace(one, container=ENDED_OR_NOT) if one.container else one for text, one in held.items()}
 
 
 def left_by_init_containers(reused: Mapping[str, Holder], held: Mapping[str, Holder]) -> dict[str, Holder]:

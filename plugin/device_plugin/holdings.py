@@ -13,14 +13,16 @@ which GPU that is.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, parsed, taken_over
-from plugin.device_plugin.kubelet_record import KubeletRecord
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, of_earlier_kubelet, parsed, taken_over
+from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
+from plugin.device_plugin.listing import Listing
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.sockets import SocketIdentity, identify
@@ -126,27 +128,20 @@ class Holdings:
         with self._lock:
             self._write_again()
             kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
-        tenants = self._read()
+        listing = Listing.of(self._read(), asked_seconds=asked_seconds)
         self.record.look(asked_seconds)
-        named = {str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus}
-        held_as = {str(vgpu): resource for tenant in tenants for vgpu, resource in tenant.resources.items()}
+        answers = self.record.answers() if listing.unknown(self.held()) else {}
         with self._lock:
-            offered = {text for text, resource in self._offered.items() if held_as.get(text, "") in ("", resource)}
-            named = {text: one for text, one in named.items() if text in self._held or text not in offered}
+            before = self._held
+            listing = listing.without(self._offered, before)
             if kubelet != self._kubelet if self._known else self._is_continued:
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
+                self._held = of_earlier_kubelet(self._held)
+            elif asked_seconds < self._settled_seconds and listing.is_growing(before):
+                self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
-            kept = {text: one for text, one in self._held.items() if self._is_kept(one, asked_seconds)}
-            seen = {text: self._named(text, container, asked_seconds) for text, container in named.items()}
-            seen = {
-                text: one if one.resource else replace(one, resource=held_as.get(text, ""))
-                for text, one in seen.items()
-            }
-            before, self._held = self._held, {**kept, **seen}
-            ended = {one.pod for text, one in before.items() if text not in self._held}
-            ended -= {0, *(one.pod for one in self._held.values() if one.container is not None)}
-            left = ((text, one) for text, one in self._held.items() if one.pod not in ended)
-            self._held = {text: one for text, one in left if not self._is_dropped(text, one)}
+            has_ended = partial(self._has_ended, asked_seconds=asked_seconds)
+            self._held = listing.held(self.record.told(self._held), has_ended=has_ended, answers=answers)
             if asked_seconds >= self._settled_seconds:
                 self._held = admitted(self._held, is_listed)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
@@ -206,9 +201,15 @@ class Holdings:
     def is_record_due(self) -> bool:
         """Whether the kubelet should write its checkpoint: that alone says of some vGPUs whether they are held."""
         with self._lock:
+            now_seconds = self._clock()
             named = {one.pod for one in self._held.values() if one.container is not None} - {0}
-            unnamed = (one for one in self._held.values() if one.container is None and one.pod not in named)
-            return self.record.is_due((one.since_seconds for one in unnamed), self._clock())
+            is_settled = now_seconds >= self._settled_seconds
+            unsure = (
+                one.since_seconds
+                for one in self._held.values()
+                if (one.container is None and one.pod not in named) or (is_settled and one.container == ENDED_OR_NOT)
+            )
+            return self.record.is_due(unsure, now_seconds)
 
     def _numbered(self, holder: Holder) -> Holder:
         return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
@@ -230,20 +231,10 @@ class Holdings:
         )
         self._checkpoint.write(kept, is_complete=not self.is_blind)
 
-    def _is_kept(self, holder: Holder, asked_seconds: float) -> bool:
-        """Whether a vGPU is held although the kubelet, asked then, does not name it."""
-        return holder.container is None or asked_seconds < self._settled_seconds
-
-    def _is_dropped(self, text: str, holder: Holder) -> bool:
-        """Whether the kubelet has dropped a vGPU that it has never named."""
-        return holder.container is None and self.record.lacks(text, since_seconds=holder.since_seconds)
-
-    def _named(self, text: str, container: str, asked_seconds: float) -> Holder:
-        holder = self._held.get(text)
-        if holder is None:
-            return Holder(container=container, since_seconds=asked_seconds)
-        if holder.container == ENDED_OR_NOT:
-            return replace(holder, container=container)
-        if holder.container not in (None, container):
-            return replace(holder, container=container, since_seconds=asked_seconds)
-        return holder if holder.since_seconds > asked_seconds else replace(holder, container=container)
+    def _has_ended(self, text: str, holder: Holder, *, asked_seconds: float) -> bool:
+        """Whether a vGPU is free that the kubelet, asked then, does not name."""
+        if holder.container is None:
+            return has_dropped(holder)
+        if holder.container == ENDED_OR_NOT:  # this kubelet has not named it yet, and may have it
+            return asked_seconds >= self._settled_seconds and not self.record.has(text)
+        return True

@@ -89,7 +89,7 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
 class Kept(NamedTuple):
     """What the kubelet has for containers."""
 
-    ids: frozenset[str]  # of the devices of all plugins
+    numbers: Mapping[str, int]  # by ID of the devices of all plugins: number of our last answer with it, or 0
     by_variable: bool  # whether NVIDIA_VISIBLE_DEVICES brings one of them its GPU of ours, also when it starts again
 
 
@@ -99,7 +99,14 @@ def read_kept(kubelet_dir: Path) -> Kept | None:
         entries = _entries(kubelet_dir)
     except (OSError, ValueError, RecursionError):
         return None
-    return Kept(frozenset(text for one in entries for text in _ids(one)), any(map(_is_by_variable, entries)))
+    numbers: dict[str, int] = {}
+    by_variable = False
+    for one in entries:
+        given = _given(one)
+        by_variable = by_variable or (given is not None and _is_by_variable(_answer(one)))
+        for text in _ids(one):
+            numbers[text] = max(numbers.get(text, 0), given.number if given else 0)
+    return Kept(numbers, by_variable)
 
 
 def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
@@ -143,10 +150,8 @@ def _answer(entry: _Entry) -> api_pb2.ContainerAllocateResponse:
         return api_pb2.ContainerAllocateResponse()
 
 
-def _is_by_variable(entry: _Entry) -> bool:
-    if _given(entry) is None:
-        return False
-    answered = _answer(entry)
+def _is_by_variable(answered: api_pb2.ContainerAllocateResponse) -> bool:
+    """Whether an answer of ours brings the GPU by NVIDIA_VISIBLE_DEVICES."""
     if answered.envs.get(VISIBLE_DEVICES, NO_DEVICES) != NO_DEVICES:
         return True
     named = answered.cdi_devices  # ours set the variable, unless the one that hides is the last of them

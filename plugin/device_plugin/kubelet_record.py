@@ -1,29 +1,42 @@
 """
-The kubelet's checkpoint as it is replaced: what is in it for nobody, nobody has.
+The kubelet's checkpoint as it is replaced: what was in it and is no more, nobody has.
 
 It is the one word on init containers, which the kubelet names to nobody: it has their vGPUs for as long as their pod
 may run, and the kubelet gives no vGPU away that is in it. What a pod had that is gone the kubelet drops when it is
 asked who holds what, and it writes the file at each allocation, and at each list of devices that a plugin sends.
+
+What it writes is of the moment at which it begins: where the disk is slow, a file of before an allocation takes its
+place long after. So what a file lacks has ended only if an earlier one had it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
-from plugin.device_plugin.kubelet_checkpoint import FILE, Kept, read_kept
+from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.kubelet_checkpoint import FILE, Kept, read_answers, read_kept
+from plugin.gpus.gpu import VGpuId
+from plugin.shares.parts_file import Held
 
-# By then the kubelet has taken up an answer to Allocate, and what it writes has it: it forces the file to the disk.
+# By then the kubelet has taken up an answer to Allocate, and mostly written it; until then it need not be asked.
 _TAKEN_UP_SECONDS = 30.0
 _ASK_EVERY_SECONDS = 60.0
+# What is in no file for so long never gets into one: its pod was rejected after our answer.
+_NEVER_SECONDS = 300.0
+# Files in a row: the kubelet makes one after the other, and may bring two that wait for the disk in the wrong order.
+_LACKING_FILES = 2
 
 
 class KubeletRecord:
-    """The file in *kubelet_dir*. One thread at a time calls; seconds are of any clock that never goes back."""
+    """The file in *kubelet_dir*. One thread at a time looks; seconds are of any clock that never goes back."""
 
     def __init__(self, kubelet_dir: Path) -> None:
         self._kubelet_dir = kubelet_dir
         self._version: tuple[int, ...] | None = None
         self._kept: Kept | None = None
+        self._is_told = True
+        self._answers: Mapping[VGpuId, Held] | None = None
         self._looked_seconds = self._written_seconds = self._asked_seconds = -inf  # written then or later
 
     def look(self, now_seconds: float) -> None:
@@ -31,13 +44,26 @@ class KubeletRecord:
         version = _version(self._kubelet_dir / FILE)
         if version != self._version:
             self._version, self._written_seconds = version, self._looked_seconds
-            self._kept = read_kept(self._kubelet_dir)
+            self._kept, self._answers = read_kept(self._kubelet_dir), None
+            self._is_told = self._kept is None
         self._looked_seconds = now_seconds
 
-    def lacks(self, device_id: str, *, since_seconds: float) -> bool:
-        """Whether nobody has a vGPU any more that was allocated then; False where the file does not tell."""
-        is_newer = self._written_seconds >= since_seconds + _TAKEN_UP_SECONDS
-        return is_newer and self._kept is not None and device_id not in self._kept.ids
+    def told(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
+        """Note of what is held whether a file that was replaced has it."""
+        if self._kept is None or self._is_told:
+            return held
+        self._is_told = True
+        return {text: self._noted(text, one, self._kept) for text, one in held.items()}
+
+    def has(self, device_id: str) -> bool:
+        """Whether some container may have a device; False where the file does not tell."""
+        return self._kept is not None and device_id in self._kept.numbers
+
+    def answers(self) -> Mapping[VGpuId, Held]:
+        """Say what containers have by our answers, as far as the file tells."""
+        if self._answers is None:
+            self._answers = read_answers(self._kubelet_dir, lambda _resource: False) or {}
+        return self._answers
 
     @property
     def by_variable(self) -> bool:
@@ -51,6 +77,20 @@ class KubeletRecord:
         if is_due:
             self._asked_seconds = now_seconds
         return is_due
+
+    def _noted(self, text: str, holder: Holder, kept: Kept) -> Holder:
+        number = kept.numbers.get(text)
+        if number is not None:
+            # A smaller number is of who had it before.
+            return replace(holder, is_recorded=True, lacking_files=0) if number >= holder.call else holder
+        if holder.is_recorded or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS:
+            return replace(holder, lacking_files=holder.lacking_files + 1)
+        return holder
+
+
+def has_dropped(holder: Holder) -> bool:
+    """Whether nobody has a vGPU any more that the kubelet has never named."""
+    return holder.lacking_files >= _LACKING_FILES
 
 
 def _version(path: Path) -> tuple[int, ...] | None:

@@ -237,5 +237,5 @@ def _unknown(guarded: Sequence[Devices]) -> str:
     if not all(one.is_known for one in guarded):
         return "the kubelet has not said yet who holds which"
     if any(one.is_lost for one in guarded):
-        return "a checkpoint was lost, and with it on which GPUs containers are: nothing is free until they have ended"
+        return "no checkpoint says on which GPUs some containers are: nothing is free until these have ended"
     return ""

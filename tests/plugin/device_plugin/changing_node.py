@@ -167,8 +167,8 @@ class ChangingNode:
         return sum(pod.count for pod in self.pods.values() if pod.resource == name)
 
     def _forget(self) -> None:
-        """Let two minutes pass, in which the kubelet drops what an init container had whose pod was rejected."""
-        for _ in range(3):
+        """Let eight minutes pass, in which the kubelet writes nothing of an init container whose pod was rejected."""
+        for _ in range(8):
             self._now_seconds += 60
             write_checkpoint(self.directory, entries(self.manager))
             self.look()

@@ -34,3 +34,11 @@ def entries(manager: DeviceManager | SimulatedKubelet) -> list[Entry]:
 def write_checkpoint(directory: Path, of: Iterable[Entry]) -> None:
     data = {"PodDeviceEntries": list(of), "RegisteredDevices": {"nvidia.com/gpu": ["GPU-a"]}}
     (directory / FILE).write_text(json.dumps({"Data": data, "Checksum": 2389472983}))
+
+
+def replace_checkpoint(directory: Path, of: Iterable[Entry]) -> None:
+    """Write it as the kubelet does: a file in place of another."""
+    new = directory / "new"
+    new.mkdir(exist_ok=True)
+    write_checkpoint(new, of)
+    (new / FILE).replace(directory / FILE)

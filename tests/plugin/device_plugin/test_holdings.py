@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.service import Resource
 from plugin.errors import TenantsError
@@ -133,9 +133,10 @@ def test_a_kubelet_that_has_just_started_is_believed_what_is_held_and_not_yet_wh
     node.after(1)
     node.restart()
     node.says = {}
-    assert node.after(1) == {A: "team/a/main"}
+    assert node.after(1) == {A: ENDED_OR_NOT}
     node.says = {"team/b/main": (C,)}
-    assert node.after(28) == {A: "team/a/main", C: "team/b/main"}
+    assert node.after(28) == {A: ENDED_OR_NOT, C: "team/b/main"}
+    assert node.after(29) == {A: ENDED_OR_NOT, C: "team/b/main"}, "its list has grown"
     assert node.after(2) == {C: "team/b/main"}
 
 

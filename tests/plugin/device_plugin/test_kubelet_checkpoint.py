@@ -97,7 +97,14 @@ def test_whether_a_container_gets_its_gpu_by_nvidias_variable_is_read_of_its_ans
     theirs = api_pb2.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-a"}).SerializeToString()
     ours = of(FIRST, given=given.SerializeToString())
     write_checkpoint(tmp_path, [entry("nvidia.com/gpu", ["GPU-a"], theirs), ours])
-    assert read_kept(tmp_path) == Kept(frozenset({str(FIRST), "GPU-a"}), by_variable)
+    assert read_kept(tmp_path) == Kept({str(FIRST): 0, "GPU-a": 0}, by_variable)
+
+
+def test_of_each_vgpu_the_last_answer_with_it_is_known_by_its_number(tmp_path: Path) -> None:
+    init = of(FIRST, SECOND, given=answer(ONE.uuid, number=7), container="init")
+    app = of(SECOND, given=answer(ONE.uuid, number=8))
+    write_checkpoint(tmp_path, [app, init])
+    assert read_kept(tmp_path) == Kept({str(FIRST): 7, str(SECOND): 8}, by_variable=False)
 
 
 @pytest.mark.parametrize("is_listed_first", [True, False])

@@ -1,4 +1,4 @@
-"""What init containers had is free once the kubelet, which never names them, has it no longer in its own checkpoint."""
+"""What init containers had is free once the kubelet, which never names them, has it no more in its own checkpoint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +12,8 @@ from plugin.device_plugin.holdings import Holdings
 from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.device_plugin.asked_kubelet import A, B, Kubelet
-from tests.plugin.device_plugin.kubelet_file import FILE, entry, write_checkpoint
-from tests.plugin.device_plugin.test_kubelet_checkpoint import answer
+from tests.plugin.device_plugin.kubelet_file import FILE, entry, replace_checkpoint, write_checkpoint
+from tests.plugin.device_plugin.test_kubelet_checkpoint import ONE, answer
 from tests.plugin.device_plugin.walk import NAME
 
 EARLIER = "example.com/earlier"
@@ -30,15 +30,17 @@ def node(tmp_path: Path) -> Kubelet:
     return node
 
 
-def write(node: Kubelet, *ids: str) -> None:
-    """Have the kubelet write its checkpoint, as it does: a file in place of another."""
-    directory = node.socket.parent
-    (directory / FILE).unlink(missing_ok=True)
-    write_checkpoint(directory, [entry(EARLIER, [text], b"") for text in ids])
+def write(node: Kubelet, *ids: str, number: int = 1) -> None:
+    """Have the kubelet write its checkpoint: it has *ids* by the answer of that number."""
+    given = answer(ONE.uuid, number=number)
+    replace_checkpoint(node.socket.parent, [entry(EARLIER, [text], given) for text in ids])
 
 
-def test_what_the_kubelet_has_dropped_is_free(node: Kubelet) -> None:
+def test_what_two_files_of_the_kubelet_lack_of_which_one_before_had_it_is_free(node: Kubelet) -> None:
     assert node.after(60) == {A: None}
+    write(node, B)
+    assert node.after(1) == {A: None}
+    assert node.after(1000) == {A: None}
     write(node, B)
     assert node.after(1) == {}
 
@@ -49,16 +51,35 @@ def test_what_it_still_has_may_run(node: Kubelet) -> None:
         assert node.after(60) == {A: None}
 
 
-def test_a_checkpoint_of_the_moment_of_the_allocation_may_not_have_it_yet(node: Kubelet) -> None:
+def test_a_file_of_before_that_takes_the_place_of_a_newer_one_frees_nothing(node: Kubelet) -> None:
+    for ids in ([], [A], [], [A]):
+        write(node, *ids)
+        assert node.after(60) == {A: None}
+
+
+def test_a_file_of_who_had_it_before_does_not_tell_of_who_has_it_now(node: Kubelet) -> None:
+    node.holdings.free([A], resource=EARLIER)
+    node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    write(node, A, number=1)
+    assert node.after(1) == {A: None}
+    for _ in range(2):
+        write(node, B)
+        assert node.after(100) == {A: None}
+    write(node, A, number=2)
+    assert node.after(1) == {A: None}
+
+
+def test_what_no_file_has_had_is_free_after_minutes(node: Kubelet) -> None:
     node.after(60)
     node.holdings.allocated({B: "GPU-1"}, resource=EARLIER)
-    node.after(29)
-    write(node, A)
-    assert node.after(1) == {A: None, B: None}
-    node.after(60)
-    assert node.held() == {A: None, B: None}
-    write(node, A)
-    assert node.after(1) == {A: None}
+    for _ in range(9):
+        node.after(30)
+        write(node, A)
+        assert node.after(0) == {A: None, B: None}
+    for left in ({A: None, B: None}, {A: None}):
+        node.after(30)
+        write(node, A)
+        assert node.after(0) == left
 
 
 @pytest.mark.parametrize(
@@ -67,16 +88,23 @@ def test_a_checkpoint_of_the_moment_of_the_allocation_may_not_have_it_yet(node: 
 def test_a_checkpoint_that_does_not_tell_frees_nothing(node: Kubelet, content: str | None) -> None:
     node.after(60)
     file = node.socket.parent / FILE
-    file.unlink() if content is None else file.write_text(content)
-    assert node.after(1) == {A: None}
+    for _ in range(3):
+        file.unlink()
+        assert node.after(1) == {A: None}
+        if content is not None:
+            file.write_text(content)
+            assert node.after(1) == {A: None}
+        write(node, A)
+        assert node.after(1) == {A: None}
 
 
 def test_a_plugin_that_starts_waits_for_one_that_was_written_since(tmp_path: Path) -> None:
     node = Kubelet(tmp_path, keeps=True)
     node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
-    write(node)
+    write(node, A)
     node = Kubelet(tmp_path, keeps=True)
     assert node.after(60) == {A: None}
+    write(node)
     assert node.after(60) == {A: None}
     write(node)
     assert node.after(1) == {}
@@ -117,4 +145,4 @@ def test_a_drained_node_has_the_new_number_of_vgpus_two_minutes_after_its_restar
     for _ in range(120):
         here.look(tmp_path)
     assert len(here.devices.seen) == 20
-    assert here.sent == 2, "the kubelet is not had to write more often than it need be"
+    assert here.sent == 3, "the kubelet is not had to write more often than it need be"
