@@ -163,19 +163,26 @@ class HeldVgpus:
         return why
 
     def allocate(
-        self, ids: Sequence[str], devices: Devices, policy: AllocationPolicy, *, by_cdi: bool = False
+        self,
+        ids: Sequence[str],
+        devices: Devices,
+        policy: AllocationPolicy,
+        *,
+        by_cdi: bool = False,
+        check: Callable[[Allocation], object] = lambda _allocation: None,
     ) -> Allocation:
         """
         Allocate *ids* of *devices* to a container, which may be given a CDI device for them.
 
         Raises:
-            AllocationError: If `place` says so, or it cannot be kept.
+            AllocationError: If `place` or *check* says so, or it cannot be kept.
             NoRoomError: If no GPU has room for so many.
         """
         with self._lock:
             held = self._holdings.held()
             left = self._left(ids, held) if devices.binds_late else {}
             allocation = place(ids, devices, policy, held=held, left=left)
+            check(allocation)
             on = distributed(ids, allocation)
             of, resource = allocation.vgpus_per_gpu, devices.resource
             if why := self._holdings.allocated(on, resource=resource, of=of, by_cdi=by_cdi, left=left):

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Event, Lock
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import AllocationError, NoRoomError
 from plugin.shares.allocation import Allocation
 from plugin.shares.handover import BY_VARIABLE, Answer, Delivery, answer
+from plugin.shares.limits import limits
 from plugin.shares.preference import AllocationPolicy
 from plugin.shares.strategy import Sharing
 
@@ -159,9 +160,10 @@ class DevicePluginService(api_pb2_grpc.DevicePluginServicer):
         return api_pb2.AllocateResponse(container_responses=messages)
 
     def _allocation(self, ids: Sequence[str], *, by_cdi: bool) -> Allocation:
-        resource = self._resource
+        resource, policy = self._resource, self._resource.allocation_policy
+        check = partial(limits, sharing=resource.sharing)  # what holds no container to its share is not kept for it
         try:
-            return resource.held.allocate(ids, resource.devices, resource.allocation_policy, by_cdi=by_cdi)
+            return resource.held.allocate(ids, resource.devices, policy, by_cdi=by_cdi, check=check)
         except NoRoomError as error:
             waits = resource.devices.is_guarded or not can_be_had(len(ids), resource.devices)
             why = self._rejections.reject(len(ids)) if waits else self._rejections.why(len(ids))

@@ -210,8 +210,8 @@ def _tenants(occupancy: GpuOccupancy, now: datetime, *, healthy: bool) -> Iterat
     unnamed = (occupancy.granted or 0) - sum(one.parts for one in occupancy.occupants)
     if unnamed > (0 if unit == "vGPUs" else _rounded(occupancy)):
         yield (
-            f"of no tenant: {unnamed}, of init containers or pods from before a restart: free within two minutes of "
-            "their end"
+            f"of no tenant: {unnamed}, of init containers or pods from before a restart: free two minutes after their "
+            "end"
         )
     for one in occupancy.occupants:
         name = safe(f"{one.namespace}/{one.pod}/{one.container}")

@@ -12,7 +12,7 @@ from plugin.gpus.gpu import Pool
 from tests.plugin.device_plugin.test_service import allocate_request, ids, served
 
 
-def test_several_gpus_under_mps_are_rejected_with_what_to_ask_for_and_nothing_is_said_to_be_allocated(
+def test_several_gpus_under_mps_are_rejected_with_what_to_ask_for_and_nothing_of_them_is_held(
     directory: Path, resource: Resource, pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -23,6 +23,7 @@ def test_several_gpus_under_mps_are_rejected_with_what_to_ask_for_and_nothing_is
         rejection.value.details() or ""
     )
     assert [record.message for record in caplog.records if "alloca" in record.message] == ["allocation denied"]
+    assert not resource.held.gpus()
 
 
 def test_more_than_a_gpu_has_is_rejected_after_a_pause_though_nothing_is_hidden(
