@@ -24,15 +24,15 @@ def largest_held(
 
     A vGPU that was allocated by an earlier number is that part of its GPU still. Of devices of DRA a container has one,
     also where several are named for it, with those of its pod's init containers. *checkpoint* has what the kubelet does
-    not name, too: what an init container holds is counted with all that its pod has on the GPU.
+    not name, or is yet to name, too: it is counted with all that its pod has on the GPU.
     """
-    of_init: dict[str, Fraction] | None = {}
+    unnamed: dict[str, Fraction] | None = {}
     if checkpoint is not None:
-        of_init = checkpoint.unnamed_parts(vgpu for one in tenants for vgpu in one.vgpus)
-    if of_init is None:
+        unnamed = checkpoint.unnamed_parts(vgpu for one in tenants for vgpu in one.vgpus)
+    if unnamed is None:
         return None
     known = checkpoint or Checkpoint(cluster.vgpus_per_gpu, {})
-    largest: dict[str, Fraction] = defaultdict(Fraction, of_init)
+    largest: dict[str, Fraction] = defaultdict(Fraction, unnamed)
     for gpu in gpus:
         device = device_of(gpu)
         own, per_gpu = cluster.own_parts(device), cluster.parts(MPS, device)

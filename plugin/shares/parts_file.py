@@ -73,20 +73,23 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     def unnamed_parts(self, named: Iterable[VGpuId]) -> dict[str, Fraction] | None:
         """
-        Say how much of each such GPU an init container may hold at most, by UUID; None as above.
+        Say how much of each GPU a container may hold at most that is not named, by UUID; None as above.
 
-        Later containers of a pod take over what its init containers had, so that is all that the pod has there. What
-        nobody knows the pod of is taken for one's.
+        That is an init container, or one that a kubelet which has just started is yet to name: the file has it until it
+        has ended. Later containers of a pod take over what its init containers had, so that is all that the pod has
+        there. What nobody knows the pod of is taken for one's.
         """
         listed = frozenset(named)
-        if (gpus := self.unnamed_on(listed)) is None:
+        unnamed = {vgpu for vgpu, one in self.held.items() if not one.named or vgpu not in listed}
+        if not all(map(self.knows, unnamed | listed)):
             return None
-        left = self._left(listed)
-        of_init = {vgpu for vgpu, one in left.items() if not one.named or one.also}
-        pods = {(left[vgpu].pod, left[vgpu].resource) for vgpu in of_init if left[vgpu].pod}
+        also = {vgpu for vgpu, one in self.held.items() if one.also}
+        gpus = {*map(self.gpu_of, unnamed), *(gpu for vgpu in also for gpu in self.held[vgpu].also)}
+        counted = unnamed | also
+        pods = {(one.pod, one.resource) for vgpu, one in self.held.items() if vgpu in counted and one.pod}
         parts: dict[tuple[str, int, str], Fraction] = {}
-        for vgpu, one in left.items():
-            if vgpu in of_init or (one.pod, one.resource) in pods:
+        for vgpu, one in self.held.items():
+            if vgpu in counted or (one.pod, one.resource) in pods:
                 for gpu in gpus.intersection((self.gpu_of(vgpu), *one.also)):
                     key = (gpu, one.pod, one.resource)
                     parts[key] = parts.get(key, Fraction(0)) + Fraction(1, one.of)

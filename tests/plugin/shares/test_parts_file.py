@@ -103,14 +103,15 @@ def one(**more: Any) -> Held:
         ({0: one(pod=1), 1: one(pod=1), 2: one(pod=2)}, [], {"GPU-a": Fraction(2, 10)}),
         ({0: one(named=True), 1: one(named=True)}, [0, 1], {}),  # of no init container
         ({0: one(pod=1, named=True), 1: one(pod=1)}, [0], {"GPU-a": Fraction(2, 10)}),  # had what is named, too
-        ({0: one(pod=1, named=True), 1: one(pod=1)}, [], {}),  # ended
+        ({0: one(pod=1, named=True), 1: one(pod=1)}, [], {"GPU-a": Fraction(2, 10)}),  # the file says when it has ended
+        ({0: one(pod=1, named=True), 1: one(pod=2, named=True)}, [1], {"GPU-a": Fraction(1, 10)}),
         ({0: one(), 1: one(gpu="GPU-b")}, [], {"GPU-a": Fraction(1, 10), "GPU-b": Fraction(1, 10)}),
         ({0: one(pod=1, named=True, also=("GPU-b",))}, [0], {"GPU-b": Fraction(1, 10)}),
         ({0: one(), 1: one(gpu=None)}, [], None),
         ({0: one()}, [7], None),
     ],
 )
-def test_an_init_container_may_hold_what_its_pod_has_that_the_kubelet_does_not_name(
+def test_a_container_that_the_kubelet_does_not_name_may_hold_all_that_its_pod_has(
     held: dict[int, Held], named: list[int], largest: dict[str, Fraction] | None
 ) -> None:
     checkpoint = Checkpoint(10, {VGpuId("GPU-a", index): one for index, one in held.items()})
