@@ -77,7 +77,7 @@ class DraDriver:
         self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
         self.by_variable = self._preparations.by_variable
         self._grids = Grids(own)
-        self._publisher = Publisher(api, node=settings.node)
+        self._publisher = Publisher(api, node=settings.node, before=self._grids.keep)
         self._watch = SliceWatch(api, node=settings.node, on_event=self._publisher.look)
         self._health = HealthService(pool=settings.node)
         self._server = DraServer(

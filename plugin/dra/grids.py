@@ -54,7 +54,6 @@ class Grids:
                 for grid, seconds in self._until_seconds.items()
                 if seconds > now_seconds and grid not in self._now
             }
-            self._write(self._now | self._until_seconds.keys())
             return tuple(sorted(self._until_seconds))
 
     def renew(self, gpu: str) -> None:
@@ -63,7 +62,10 @@ class Grids:
             until_seconds = self._clock() + STAY_SECONDS
             self._until_seconds |= {grid: until_seconds for grid in self._until_seconds if grid.gpu == gpu}
 
-    def _write(self, grids: frozenset[Grid]) -> None:
+    def keep(self) -> None:
+        """Write what is followed, one thread at a time: before the scheduler hears of it, as long as the disk takes."""
+        with self._lock:
+            grids = self._now | self._until_seconds.keys()
         if grids == self._written and self._path.exists():
             return
         try:

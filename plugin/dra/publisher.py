@@ -30,9 +30,11 @@ class Publisher:
     prepare the claim in vain, and try again only 75 to 90 seconds later.
     """
 
-    def __init__(self, api: Objects, *, node: str) -> None:
+    def __init__(self, api: Objects, *, node: str, before: Callable[[], None] = lambda: None) -> None:
+        """Call *before* each time, in the thread of the slices: it may take long."""
         self._api = api
         self._node = node
+        self._before = before
         self._specs: tuple[Spec, ...] | None = None
         self._wake = Event()
         self._is_urgent = False  # there is something new to write
@@ -95,6 +97,7 @@ class Publisher:
         if self._specs is None or self._stopping or not self._is_registered:
             return _LOOK_SECONDS
         specs = self._specs
+        self._before()
         try:
             if reconcile(self._api, self._node, specs):
                 devices = sum(len(spec.get("devices", ())) for spec in specs)

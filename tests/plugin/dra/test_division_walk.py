@@ -79,6 +79,7 @@ class Walk:
     def publish(self) -> None:
         self.division.set_vgpus_per_gpu(self.number)
         self.driver.publish(shared(self.gpus, self.strategy), driver_version="1")
+        self.driver._publisher._before()
         for one in self.store.below(SLICES):
             self.store.remove(f"{SLICES}/{one['metadata']['name']}")
         for number, spec in enumerate(self.driver._publisher._specs or ()):

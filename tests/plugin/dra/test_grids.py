@@ -1,10 +1,13 @@
 """The scheduler counts what it allocated before a change of the number, though nobody has prepared it yet."""
 
+import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pytest
@@ -53,6 +56,14 @@ def of_gpu(directory: Path, now: list[float]) -> Grids:
     return Grids(directory, clock=lambda: now[0])
 
 
+def kept(directory: Path, now: list[float], grid: Grid) -> tuple[Grid, ...]:
+    """Follow and keep one, as a plugin that starts does."""
+    grids = of_gpu(directory, now)
+    earlier = grids.follow({grid})
+    grids.keep()
+    return earlier
+
+
 def test_an_earlier_grid_stays_for_minutes_and_longer_while_somebody_asks_for_it(tmp_path: Path) -> None:
     now = [0.0]
     grids = of_gpu(tmp_path, now)
@@ -65,6 +76,7 @@ def test_an_earlier_grid_stays_for_minutes_and_longer_while_somebody_asks_for_it
     assert grids.follow({THREE}) == (TEN,)
     now[0] += 1
     assert grids.follow({THREE}) == ()
+    grids.keep()
     assert of_gpu(tmp_path, now).follow({THREE}) == ()
 
 
@@ -76,7 +88,7 @@ def test_a_grid_that_is_the_one_of_now_again_is_no_earlier_one(tmp_path: Path) -
 
 def test_a_plugin_that_starts_knows_the_grids_of_the_last_one(tmp_path: Path) -> None:
     now = [0.0]
-    of_gpu(tmp_path, now).follow({TEN})
+    kept(tmp_path, now, TEN)
     now[0] = 5  # of another boot
     grids = of_gpu(tmp_path, now)
     now[0] += 2 * STAY_SECONDS  # for which the plugin waits for a GPU
@@ -85,20 +97,41 @@ def test_a_plugin_that_starts_knows_the_grids_of_the_last_one(tmp_path: Path) ->
     assert grids.follow({THREE}) == ()
 
 
+def test_nobody_who_tells_how_gpus_are_waits_for_a_disk_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grids, is_writing, may_end = of_gpu(tmp_path, [0.0]), Event(), Event()
+
+    def hang(_descriptor: int) -> None:
+        is_writing.set()
+        may_end.wait(10)
+
+    monkeypatch.setattr(os, "fsync", hang)
+    grids.follow({TEN})
+    with ThreadPoolExecutor() as threads:
+        kept = threads.submit(grids.keep)
+        assert is_writing.wait(10)
+        assert threads.submit(grids.follow, {THREE}).result(5) == (TEN,)
+        threads.submit(grids.renew, TEN.gpu).result(5)
+        assert not kept.done()
+        may_end.set()
+
+
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{}", b"\xff"])
 def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "grids.json").write_bytes(content)
-    assert of_gpu(tmp_path, [0.0]).follow({THREE}) == ()
-    assert of_gpu(tmp_path, [0.0]).follow({TEN}) == (THREE,)
+    assert kept(tmp_path, [0.0], THREE) == ()
+    assert kept(tmp_path, [0.0], TEN) == (THREE,)
 
 
-def test_a_file_that_could_not_be_written_or_is_gone_is_written_at_the_next_look(tmp_path: Path) -> None:
+def test_a_file_that_could_not_be_written_or_is_gone_is_written_the_next_time(tmp_path: Path) -> None:
     directory = tmp_path / "later"
     grids = of_gpu(directory, [0.0])
     grids.follow({TEN})
+    grids.keep()
     for _ in range(2):
         directory.mkdir()
-        grids.follow({TEN})
+        grids.keep()
         assert of_gpu(directory, [0.0]).follow({THREE}) == (TEN,)
         shutil.rmtree(directory)
 
@@ -106,6 +139,7 @@ def test_a_file_that_could_not_be_written_or_is_gone_is_written_at_the_next_look
 def test_a_directory_that_cannot_be_written_to_keeps_nobody_from_what_is_published(tmp_path: Path) -> None:
     grids = of_gpu(tmp_path / "gone", [0.0])
     grids.follow({TEN})
+    grids.keep()
     assert grids.follow({THREE}) == (TEN,)
 
 
