@@ -185,7 +185,7 @@ def _reconciler(
 ) -> Reconciler:
     settings, resources = node.settings, node.resources
     inventory = restored_inventory(settings, node.strategy_of)
-    held = held_of(node.held.gpus, driver, _dra_places(settings))
+    held = held_of(lambda: node.held.gpus(one.gpu.uuid for one in inventory.entries), driver, _dra_places(settings))
     allocators = Allocators(
         _allocation_of(node),
         held=held,

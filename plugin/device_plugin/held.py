@@ -5,7 +5,7 @@ One lock for all of it. Where the number of vGPUs changes while the kubelet allo
 number before or by the one after, and what is free is counted with it or without it, never half.
 """
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -75,9 +75,11 @@ class HeldVgpus:
         # What nobody has said of a vGPU can be anything.
         return HeldGrids(grids, is_complete and all(one.gpu and one.of for one in holdings.held().values()))
 
-    def gpus(self) -> frozenset[str]:
-        """Name the GPUs of which containers hold something, by UUID."""
-        return frozenset(self._holdings.by_gpu())
+    def gpus(self, among: Iterable[str] = ()) -> frozenset[str]:
+        """Name the GPUs of which containers hold something, by UUID; where nobody knows which, all *among* them too."""
+        holdings = self._holdings
+        is_known = not holdings.is_blind and all(one.gpu for one in holdings.held().values())
+        return frozenset(holdings.by_gpu()).union(() if is_known else among)
 
     @property
     def unwritten(self) -> str:
@@ -148,7 +150,7 @@ class HeldVgpus:
     def withdraw(self, gpus: Collection[str]) -> frozenset[str]:
         """Advertise no more those of *gpus*, by UUID, of which containers hold nothing, and name them."""
         with self._lock:
-            left = frozenset(gpus) - self.gpus()
+            left = frozenset(gpus) - self.gpus(gpus)
             for devices, _ in self._followers:
                 devices.set_gpus(tuple(gpu for gpu in devices.pool.gpus if gpu.uuid not in left))
         return left

@@ -65,6 +65,25 @@ def test_the_last_gpu_of_a_resource_that_goes_to_dra_is_the_kubelets_no_more(
     assert node.run(node.schedule("by-dra", share(1000))).environment["GPU_SHARE_FRACTION"] == "1"
 
 
+def test_while_nobody_knows_on_which_gpu_a_container_is_none_goes_to_dra(
+    node: DraNode, kubelet: SimulatedKubelet
+) -> None:
+    plugin = node.start_unregistered("2xH200")
+    kubelet.wait_for(NAME)
+    kubelet.allocate(asking("stays", 2))  # by IDs that name the first
+    plugin.process.kill()
+    for lost in ("state/vgpus.json", "kubelet/kubelet_internal_checkpoint"):
+        (node.directory / lost).write_text("{")
+    node.policies = "nodes: [{node: '*', indexes: [1], offer: mps, allocation: dra}]\n"
+    plugin = node.start_unregistered("2xH200")
+    assert plugin.logged("a GPU stays with who has allocated it")["level"] == "warning"
+    node.register()
+    kubelet.wait_for(NAME)
+    assert not node.devices()
+    kubelet.free("team/stays")
+    wait_until(lambda: len(node.devices()) == OF_TENTHS, timeout_seconds=60)
+
+
 def test_a_gpu_of_which_claims_hold_something_stays_with_dra_though_nothing_is_allocated_by_it_now(
     node: DraNode, kubelet: SimulatedKubelet
 ) -> None:
