@@ -44,8 +44,9 @@ class KubeletRecord:
         version = _version(self._kubelet_dir / FILE)
         if version != self._version:
             self._version, self._written_seconds = version, self._looked_seconds
-            self._kept, self._answers = read_kept(self._kubelet_dir), None
-            self._is_told = self._kept is None
+            self._kept = self._answers = None
+        if self._kept is None and version is not None:  # what cannot be read now perhaps can be the next time
+            self._kept, self._is_told = read_kept(self._kubelet_dir), False
         self._looked_seconds = now_seconds
 
     def told(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
@@ -61,9 +62,9 @@ class KubeletRecord:
 
     def answers(self) -> Mapping[VGpuId, Held]:
         """Say what containers have by our answers, as far as the file tells."""
-        if self._answers is None:
-            self._answers = read_answers(self._kubelet_dir, lambda _resource: False) or {}
-        return self._answers
+        if self._answers is None and self._kept is not None:
+            self._answers = read_answers(self._kubelet_dir, lambda _resource: False)
+        return self._answers or {}
 
     @property
     def by_variable(self) -> bool:

@@ -1,10 +1,12 @@
 """What init containers had is free once the kubelet, which never names them, has it no more in its own checkpoint."""
 
 from collections.abc import Sequence
+from errno import EMFILE
 from pathlib import Path
 
 import pytest
 
+from plugin.device_plugin import kubelet_checkpoint
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
@@ -96,6 +98,19 @@ def test_a_checkpoint_that_does_not_tell_frees_nothing(node: Kubelet, content: s
             assert node.after(1) == {A: None}
         write(node, A)
         assert node.after(1) == {A: None}
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_read_then(node: Kubelet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: Path, **_how: int) -> bytes:
+        raise OSError(EMFILE, "no more files")
+
+    write(node, A)
+    with monkeypatch.context() as context:
+        context.setattr(kubelet_checkpoint, "read_small_file", fail)
+        assert node.after(1) == {A: None}
+        assert not node.holdings.record.has(A)
+    assert node.after(1) == {A: None}
+    assert node.holdings.record.has(A)
 
 
 def test_a_plugin_that_starts_waits_for_one_that_was_written_since(tmp_path: Path) -> None:
