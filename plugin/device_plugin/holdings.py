@@ -4,7 +4,8 @@ Which vGPUs are held now, and by which container: what the kubelet says, and our
 Each knows what the other does not. An answer is known at once, and the kubelet's word is up to a second old. The
 kubelet alone knows that a container has ended, and it leaves init containers out: their vGPUs are held although it
 never names them. So what was allocated is held until the kubelet has named it and names it no more, has it for somebody
-else, or has it no longer in its own checkpoint.
+else, or has it no longer in its own checkpoint. A kubelet that has started names its pods one after the other: what it
+is yet to name is held for as long as its checkpoint has it.
 
 What a vGPU is, one of how many, and of which GPU, is our word alone: it is kept in a file for the plugin that comes
 after this one, and by the kubelet in our answers. Where the kubelet names a vGPU that is in neither, nobody knows on
@@ -130,7 +131,7 @@ class Holdings:
             kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
         listing = Listing.of(self._read(), asked_seconds=asked_seconds)
         self.record.look(asked_seconds)
-        answers = self.record.answers() if listing.unknown(self.held()) else {}
+        answers = self.record.answers() if listing.is_unknown(self.held()) else {}
         with self._lock:
             before = self._held
             listing = listing.without(self._offered, before)

@@ -36,10 +36,9 @@ class Listing:
         """Whether it names what an earlier list of the same kubelet did not, and that kubelet has not given away."""
         return any((one := held.get(text)) is None or one.container == ENDED_OR_NOT for text in self.containers)
 
-    def unknown(self, held: Mapping[str, Holder]) -> frozenset[str]:
-        """Name all that is held of which nobody knows on which GPU it is, by ID."""
-        lost = {text for text, one in held.items() if not one.gpu}
-        return frozenset(lost.union(text for text in self.containers if text not in held))
+    def is_unknown(self, held: Mapping[str, Holder]) -> bool:
+        """Whether something is held of which nobody knows on which GPU it is."""
+        return not all(one.gpu for one in held.values()) or not held.keys() >= self.containers.keys()
 
     def held(
         self,
