@@ -14,7 +14,7 @@ from plugin.simulated.dra_kubelet import PrepareError
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.dra.gpus import Shared, divided
 from tests.plugin.dra.node import DraNode, attributes, gpu_of, share
-from tests.plugin.mps.tenants import Claimed, held, kubelet
+from tests.plugin.mps.tenants import Claimed, kubelet
 from tests.plugin.waiting import wait_until
 
 
@@ -153,7 +153,7 @@ def test_who_has_several_whole_gpus_is_named_with_the_fault_of_each(node: DraNod
     script.write_text(f"gpus: [{{model: H200}}, {{model: H200}}]\nfaults: [{faults}]\n")
     socket = node.directory / "kubelet" / "pod-resources.sock"
     socket.parent.mkdir()
-    with kubelet(socket, Claimed("team/large", name), held("team/other", "GPU-other", vgpus=1)):
+    with kubelet(socket, Claimed("team/large", name), Claimed("team/other", "gpu-0ther-100m-0")):
         plugin = node.start_unregistered(str(script), GPU_SHARE_STRATEGY="whole")
         told = [plugin.logged("application fault on a GPU") for _ in both]
     assert {one["gpu"] for one in told} == {one.gpu.uuid for one in both}
