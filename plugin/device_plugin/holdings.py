@@ -167,6 +167,8 @@ class Holdings:
         with self._lock:
             self.allocations = number = self.allocations + 1
             own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
+            # One that was named may have ended, and what is of its pod ends when that is seen.
+            own -= {one.pod for one in self._held.values() if one.container is not None}
             holder = Holder(
                 container=None,
                 since_seconds=now_seconds,

@@ -119,6 +119,16 @@ def test_what_went_to_another_container_unseen_is_held_since_it_was_first_seen_t
     assert node.holdings.held() == {A: Holder(container="team/b/main", since_seconds=106)}
 
 
+def test_what_a_pod_gets_of_an_init_container_that_has_ended_does_not_end_with_the_pod_of_that(node: Kubelet) -> None:
+    node.holdings.allocated({A: "GPU-1", B: "GPU-1", C: "GPU-2"})
+    node.holdings.allocated({A: "GPU-1"})
+    node.says = {"team/before/main": (A,)}
+    assert node.after(1) == {A: "team/before/main", B: None, C: None}
+    node.says = {}
+    node.holdings.allocated({B: "GPU-1"})  # of an init container, before it was seen that the pod has ended
+    assert node.after(1) == {B: None}
+
+
 def test_a_kubelet_that_does_not_answer_leaves_what_is_known(node: Kubelet) -> None:
     node.says = {"team/a/main": (A,)}
     node.after(1)
