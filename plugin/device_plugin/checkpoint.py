@@ -47,8 +47,11 @@ class Checkpoint:
         self.unwritten = ""  # why the file is not as it should be; empty if it is
         self.held: Mapping[VGpuId, Held] = {}
         self.unknown_of = vgpus_per_gpu  # number of a vGPU that is held and not in the file
+        self.allocations = 0  # number of the last answer: no other has the same, in any file of the kubelet's
         if state_dir is not None:
             self._read(state_dir, kubelet_dir, is_ours)
+        numbers = (max(one.pod, one.call) for one in self.held.values())
+        self.allocations = max([self.allocations, *numbers])
 
     @property
     def is_to_be_written(self) -> bool:
@@ -67,7 +70,8 @@ class Checkpoint:
         boot_id = self._boot_id if is_complete else ""
         try:
             self._state_dir.mkdir(mode=0o755, exist_ok=True)
-            write_parts(self._state_dir, parts(held, vgpus_per_gpu=self.vgpus_per_gpu, boot_id=boot_id))
+            content = parts(held, vgpus_per_gpu=self.vgpus_per_gpu, boot_id=boot_id, allocations=self.allocations)
+            write_parts(self._state_dir, content)
         except OSError as error:
             why = f"what is held cannot be written: {error.filename or self._state_dir}: {error.strerror}"
             if why != before:
@@ -82,7 +86,7 @@ class Checkpoint:
         except CheckpointError as error:
             found, lost, self.unknown_of = None, str(error), _WHOLE_GPU
         if found is not None:
-            self.held, self.unknown_of = found.held, found.vgpus_per_gpu
+            self.held, self.unknown_of, self.allocations = found.held, found.vgpus_per_gpu, found.allocations
             if found.boot_id == self._boot_id:
                 return
         answers = read_answers(kubelet_dir, is_ours) if kubelet_dir else {}

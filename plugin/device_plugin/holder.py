@@ -25,13 +25,13 @@ class Holder:
     resource: str = ""  # that it was allocated as; empty where nobody says
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
     pod: int = 0  # the same number for what an init container left and what a later container of its pod took over
-    call: int = 0  # number of the allocation that it was last part of; 0 where it was none of this process
+    call: int = 0  # number of the answer that it was last part of; 0 where nobody says
     gpu: str = ""  # UUID of the GPU that it is on; empty where only the kubelet knows of it
     also: tuple[str, ...] = ()  # UUIDs of others that are held by it for init containers of the pod
     by_cdi: bool = False  # whether its container was given a CDI device for it
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
-    is_recorded: bool = False  # whether the kubelet's checkpoint has had it since it was allocated
-    lacking_files: int = 0  # of those of its checkpoint that can tell, how many in a row have lacked it
+    is_told: bool = False  # whether a file of the kubelet's has come that is of after its allocation
+    lacking_files: int = 0  # how many in a row have lacked it since
 
     @classmethod
     def of_earlier(cls, held: Held, vgpu: VGpuId, *, since_seconds: float) -> "Holder":
@@ -42,6 +42,7 @@ class Holder:
             resource=held.resource,
             of=held.of,
             pod=held.pod,
+            call=held.call,
             gpu="" if held.gpu is None else held.gpu or vgpu.gpu_uuid,
             by_cdi=held.by_cdi,
             also=held.also,
@@ -58,6 +59,7 @@ class Holder:
             by_cdi=self.by_cdi,
             also=self.also,
             pod=self.pod,
+            call=self.call,
             before_boot=self.before_boot,
         )
 

@@ -69,14 +69,17 @@ class Holdings:
         self._settled_seconds = inf if self._is_continued else 0.0
         self._unwritten = ""
         self._written_seconds = began_seconds
-        # The number of the last allocation: none that is in the file is given to another pod.
-        self.allocations = max((one.pod for one in self._held.values()), default=0)
         self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
 
     @property
     def known(self) -> bool:
         """Whether the kubelet has ever said who holds what."""
         return self._known
+
+    @property
+    def allocations(self) -> int:
+        """The number of the last answer, by which the kubelet's checkpoint tells it from others."""
+        return self._checkpoint.allocations
 
     @property
     def is_blind(self) -> bool:
@@ -165,7 +168,7 @@ class Holdings:
         """
         now_seconds = self._clock()
         with self._lock:
-            self.allocations = number = self.allocations + 1
+            self._checkpoint.allocations = number = self.allocations + 1
             own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
             # One that was named may have ended, and what is of its pod ends when that is seen.
             own -= {one.pod for one in self._held.values() if one.container is not None}

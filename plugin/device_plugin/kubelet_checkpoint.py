@@ -31,7 +31,7 @@ class _Given(msgspec.Struct, frozen=True):
 
     of: Annotated[int, Meta(ge=1, le=100)]
     gpus: tuple[str, ...]  # UUIDs, each with as many of the vGPUs
-    number: int = 0  # a later answer to the same pod has a greater one
+    number: Annotated[int, Meta(ge=0, le=1 << 53)] = 0  # a later answer has a greater one
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -89,24 +89,28 @@ def read_answers(kubelet_dir: Path, is_ours: Callable[[str], bool]) -> Mapping[V
 class Kept(NamedTuple):
     """What the kubelet has for containers."""
 
-    numbers: Mapping[str, int]  # by ID of the devices of all plugins: number of our last answer with it, or 0
+    ids: frozenset[str]  # of the devices of all plugins
+    latest: int  # number of the last of our answers
     by_variable: bool  # whether NVIDIA_VISIBLE_DEVICES brings one of them its GPU of ours, also when it starts again
 
 
 def read_kept(kubelet_dir: Path) -> Kept | None:
-    """Read all that the kubelet has for containers; None where it does not tell."""
+    """
+    Read all that the kubelet has for containers; None where there is no file, or not one as a kubelet writes it.
+
+    Raises:
+        OSError: If it cannot be read now.
+    """
     try:
         entries = _entries(kubelet_dir)
-    except (OSError, ValueError, RecursionError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return None
-    numbers: dict[str, int] = {}
-    by_variable = False
-    for one in entries:
-        given = _given(one)
-        by_variable = by_variable or (given is not None and _is_by_variable(_answer(one)))
-        for text in _ids(one):
-            numbers[text] = max(numbers.get(text, 0), given.number if given else 0)
-    return Kept(numbers, by_variable)
+    ours = [(given, one) for one in entries if (given := _given(one))]
+    return Kept(
+        ids=frozenset(text for one in entries for text in _ids(one)),
+        latest=max((given.number for given, _ in ours), default=0),
+        by_variable=any(_is_by_variable(_answer(one)) for _, one in ours),
+    )
 
 
 def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
@@ -117,12 +121,13 @@ def _entries(kubelet_dir: Path) -> tuple[_Entry, ...]:
 
 def _both(vgpu: VGpuId, later: Held, earlier: Held, *, are_of_one_pod: bool) -> Held:
     """Say where a vGPU is by two answers, of which the *later* one is newer where they are of one pod."""
-    by_cdi, pod = later.by_cdi or earlier.by_cdi, later.pod if are_of_one_pod else 0
-    later, earlier = (msgspec.structs.replace(one, by_cdi=by_cdi, pod=pod) for one in (later, earlier))
+    by_cdi, call = later.by_cdi or earlier.by_cdi, max(later.call, earlier.call)
+    pod = later.pod if are_of_one_pod else 0
+    later, earlier = (msgspec.structs.replace(one, by_cdi=by_cdi, pod=pod, call=call) for one in (later, earlier))
     if later == earlier:
         return later
     if not are_of_one_pod or later.of != earlier.of or later.gpu is None or earlier.gpu is None:
-        return Held(resource=earlier.resource, of=1, gpu=None, by_cdi=by_cdi, pod=pod)
+        return Held(resource=earlier.resource, of=1, gpu=None, by_cdi=by_cdi, pod=pod, call=call)
     gpu, *also = dict.fromkeys((later.gpu or vgpu.gpu_uuid, *later.also, earlier.gpu or vgpu.gpu_uuid))
     return msgspec.structs.replace(later, gpu="" if gpu == vgpu.gpu_uuid else gpu, also=tuple(also))
 
@@ -133,9 +138,9 @@ def _held(entry: _Entry, given: _Given | None, pod: int) -> Iterator[tuple[VGpuI
     for number, text in enumerate(ids):
         if vgpu := VGpuId.parse(text):
             gpu = given.gpus[number * len(given.gpus) // len(ids)] if given else None
-            of = given.of if given else _NOT_SAID
+            of, call = (given.of, given.number) if given else (_NOT_SAID, 0)
             on = "" if gpu == vgpu.gpu_uuid else gpu
-            yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi, pod=pod)
+            yield vgpu, Held(resource=entry.resource, of=of, gpu=on, by_cdi=by_cdi, pod=pod, call=call)
 
 
 def _ids(entry: _Entry) -> list[str]:

@@ -6,7 +6,8 @@ may run, and the kubelet gives no vGPU away that is in it. What a pod had that i
 asked who holds what, and it writes the file at each allocation, and at each list of devices that a plugin sends.
 
 What it writes is of the moment at which it begins: where the disk is slow, a file of before an allocation takes its
-place long after. So what a file lacks has ended only if an earlier one had it.
+place long after. It admits one pod after the other, and no two of our answers have the same number: so a file tells of
+an answer if one has come that has this or a later one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +23,8 @@ from plugin.shares.parts_file import Held
 # By then the kubelet has taken up an answer to Allocate, and mostly written it; until then it need not be asked.
 _TAKEN_UP_SECONDS = 30.0
 _ASK_EVERY_SECONDS = 60.0
-# What is in no file for so long never gets into one: its pod was rejected after our answer.
-_NEVER_SECONDS = 300.0
+# Where no later answer comes, what is in no file for so long never gets into one: its pod was rejected.
+_NEVER_SECONDS = 3600.0
 # Files in a row: the kubelet makes one after the other, and may bring two that wait for the disk in the wrong order.
 _LACKING_FILES = 2
 
@@ -40,13 +41,17 @@ class KubeletRecord:
         self._looked_seconds = self._written_seconds = self._asked_seconds = -inf  # written then or later
 
     def look(self, now_seconds: float) -> None:
-        """Read it if it was replaced since the last look: it was written after that."""
+        """Read it if it was replaced since the last look: it was written after that. Where it cannot be, look later."""
         version = _version(self._kubelet_dir / FILE)
         if version != self._version:
+            try:
+                kept = read_kept(self._kubelet_dir)
+            except OSError:
+                return
+            if version != _version(self._kubelet_dir / FILE):  # which of the two was read, nobody knows
+                return
             self._version, self._written_seconds = version, self._looked_seconds
-            self._kept = self._answers = None
-        if self._kept is None and version is not None:  # what cannot be read now perhaps can be the next time
-            self._kept, self._is_told = read_kept(self._kubelet_dir), False
+            self._kept, self._answers, self._is_told = kept, None, kept is None
         self._looked_seconds = now_seconds
 
     def told(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
@@ -58,7 +63,7 @@ class KubeletRecord:
 
     def has(self, device_id: str) -> bool:
         """Whether some container may have a device; False where the file does not tell."""
-        return self._kept is not None and device_id in self._kept.numbers
+        return self._kept is not None and device_id in self._kept.ids
 
     def answers(self) -> Mapping[VGpuId, Held]:
         """Say what containers have by our answers, as far as the file tells."""
@@ -80,13 +85,10 @@ class KubeletRecord:
         return is_due
 
     def _noted(self, text: str, holder: Holder, kept: Kept) -> Holder:
-        number = kept.numbers.get(text)
-        if number is not None:
-            # A smaller number is of who had it before.
-            return replace(holder, is_recorded=True, lacking_files=0) if number >= holder.call else holder
-        if holder.is_recorded or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS:
-            return replace(holder, lacking_files=holder.lacking_files + 1)
-        return holder
+        has = text in kept.ids
+        told = holder.is_told or (kept.latest >= holder.call if holder.call else has)
+        counts = told or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS
+        return replace(holder, is_told=told, lacking_files=0 if has else holder.lacking_files + counts)
 
 
 def has_dropped(holder: Holder) -> bool:

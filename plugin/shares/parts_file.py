@@ -20,7 +20,7 @@ FILE = "vgpus.json"
 
 _Index = Annotated[int, Meta(ge=0, le=999_999)]
 _Number = Annotated[int, Meta(ge=1, le=100)]
-_Pod = Annotated[int, Meta(ge=0, le=1 << 53)]
+_Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -33,6 +33,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
     also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
     pod: int = 0  # the same number for what containers of one pod have, as far as that is known; otherwise 0
+    call: int = 0  # number of the answer that it was last part of; 0 where an earlier plugin did not say it
     before_boot: bool = False  # whether its pod may have been rejected when the machine restarted
 
 
@@ -42,6 +43,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     vgpus_per_gpu: int  # when it was written
     held: dict[VGpuId, Held]
     boot_id: str = ""  # of the run of the machine in which it was written; empty where nobody knows
+    allocations: int = 0  # number of the last answer
 
     def number_of(self, vgpu: VGpuId) -> int:
         """Say which part of its GPU a held vGPU is: one of so many."""
@@ -117,7 +119,8 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
     by_cdi: bool = False
     also: tuple[str, ...] = ()
-    pod: _Pod = 0
+    pod: _Count = 0
+    call: _Count = 0
     before_boot: bool = False
 
 
@@ -125,6 +128,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     vgpus_per_gpu: _Number
     held: tuple[_Group, ...]
     boot_id: str = ""
+    allocations: _Count = 0
 
 
 def read_parts(directory: Path) -> Checkpoint | None:
@@ -157,12 +161,13 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 by_cdi=group.by_cdi,
                 also=group.also,
                 pod=group.pod,
+                call=group.call,
                 before_boot=group.before_boot,
             )
-    return Checkpoint(found.vgpus_per_gpu, held, found.boot_id)
+    return Checkpoint(found.vgpus_per_gpu, held, found.boot_id, found.allocations)
 
 
-def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "") -> bytes:
+def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "", allocations: int = 0) -> bytes:
     """Write what the file is to say."""
     indexes: dict[tuple[str, Held], list[int]] = {}
     for vgpu, one in held:
@@ -177,12 +182,14 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
             by_cdi=one.by_cdi,
             also=one.also,
             pod=one.pod,
+            call=one.call,
             before_boot=one.before_boot,
             indexes=tuple(sorted(found)),
         )
         for (gpu, one), found in indexes.items()
     )
-    return msgspec.json.encode(_File(vgpus_per_gpu=vgpus_per_gpu, held=tuple(groups), boot_id=boot_id))
+    file = _File(vgpus_per_gpu=vgpus_per_gpu, held=tuple(groups), boot_id=boot_id, allocations=allocations)
+    return msgspec.json.encode(file)
 
 
 def write_parts(directory: Path, content: bytes) -> None:

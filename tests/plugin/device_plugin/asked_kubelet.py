@@ -24,7 +24,13 @@ class Kubelet:
         self.says: dict[str, tuple[str, ...]] | None = {}
         self.now = 100.0
         self.during = nothing  # what happens while it is asked
-        checkpoint = Checkpoint(vgpus_per_gpu=10, state_dir=directory, boot_id="this") if keeps else None
+        self._keeps = keeps
+        self.start_plugin()
+
+    def start_plugin(self) -> None:
+        """Start a plugin, that knows of the one before what is in the file."""
+        directory = self.socket.parent
+        checkpoint = Checkpoint(vgpus_per_gpu=10, state_dir=directory, boot_id="this") if self._keeps else None
         self.holdings = Holdings(self.read, kubelet=self.socket, checkpoint=checkpoint, clock=lambda: self.now)
 
     def read(self) -> tuple[Tenant, ...]:

@@ -135,7 +135,8 @@ class ChangingNode:
             for kind, asked in kinds if init else kinds[1:]:
                 request = Request(pod=pod, container=kind, resource=name, count=asked, kind=kind)
                 received.append(self.manager.allocate(request, plugin))
-                self._tell()
+                write_checkpoint(self.directory, entries(self.manager))
+                self.look()
         except UnexpectedAdmissionError:
             self.manager.free(pod)
             self._forget()
@@ -167,8 +168,8 @@ class ChangingNode:
         return sum(pod.count for pod in self.pods.values() if pod.resource == name)
 
     def _forget(self) -> None:
-        """Let eight minutes pass, in which the kubelet writes nothing of an init container whose pod was rejected."""
-        for _ in range(8):
+        """Let two minutes pass, in which the kubelet drops what an init container had whose pod was rejected."""
+        for _ in range(3):
             self._now_seconds += 60
             write_checkpoint(self.directory, entries(self.manager))
             self.look()

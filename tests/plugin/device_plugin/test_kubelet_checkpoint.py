@@ -97,14 +97,14 @@ def test_whether_a_container_gets_its_gpu_by_nvidias_variable_is_read_of_its_ans
     theirs = api_pb2.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": "GPU-a"}).SerializeToString()
     ours = of(FIRST, given=given.SerializeToString())
     write_checkpoint(tmp_path, [entry("nvidia.com/gpu", ["GPU-a"], theirs), ours])
-    assert read_kept(tmp_path) == Kept({str(FIRST): 0, "GPU-a": 0}, by_variable)
+    assert read_kept(tmp_path) == Kept(frozenset({str(FIRST), "GPU-a"}), 0, by_variable)
 
 
-def test_of_each_vgpu_the_last_answer_with_it_is_known_by_its_number(tmp_path: Path) -> None:
+def test_the_last_answer_is_known_by_its_number(tmp_path: Path) -> None:
     init = of(FIRST, SECOND, given=answer(ONE.uuid, number=7), container="init")
     app = of(SECOND, given=answer(ONE.uuid, number=8))
     write_checkpoint(tmp_path, [app, init])
-    assert read_kept(tmp_path) == Kept({str(FIRST): 7, str(SECOND): 8}, by_variable=False)
+    assert read_kept(tmp_path) == Kept(frozenset({str(FIRST), str(SECOND)}), 8, by_variable=False)
 
 
 @pytest.mark.parametrize("is_listed_first", [True, False])
@@ -112,7 +112,7 @@ def test_what_went_to_another_gpu_after_an_init_container_is_on_both(tmp_path: P
     init = of(FIRST, given=answer(ONE.uuid, number=7), container="init")
     app = of(FIRST, given=answer(OTHER.uuid, number=8))
     found = read(tmp_path, *((init, app) if is_listed_first else (app, init)))
-    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,), pod=1)}
+    assert found == {FIRST: Held(resource=NAME, of=10, gpu=OTHER.uuid, also=(ONE.uuid,), pod=1, call=8)}
 
 
 def test_of_two_answers_that_contradict_each_other_neither_is_believed(tmp_path: Path) -> None:

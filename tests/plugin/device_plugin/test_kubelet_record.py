@@ -11,9 +11,10 @@ from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.holdings import Holdings
+from plugin.device_plugin.kubelet_checkpoint import Kept, read_kept
 from plugin.gpus.gpu import Pool
 from plugin.simulated.gpus import simulated_gpus
-from tests.plugin.device_plugin.asked_kubelet import A, B, Kubelet
+from tests.plugin.device_plugin.asked_kubelet import A, B, C, Kubelet
 from tests.plugin.device_plugin.kubelet_file import FILE, entry, replace_checkpoint, write_checkpoint
 from tests.plugin.device_plugin.test_kubelet_checkpoint import ONE, answer
 from tests.plugin.device_plugin.walk import NAME
@@ -71,17 +72,69 @@ def test_a_file_of_who_had_it_before_does_not_tell_of_who_has_it_now(node: Kubel
     assert node.after(1) == {A: None}
 
 
-def test_what_no_file_has_had_is_free_after_minutes(node: Kubelet) -> None:
-    node.after(60)
+@pytest.mark.parametrize("restart", ["none", "before", "after"])
+def test_files_from_before_an_allocation_free_nothing_of_it_though_the_plugin_has_restarted(
+    tmp_path: Path, restart: str
+) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    for _ in range(3):  # two init containers and the one that the kubelet names
+        node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    node.says = {"team/before/main": (A,)}
+    write(node, A, number=3)
+    node.after(1)
+    if restart == "before":
+        node.start_plugin()
+        node.after(40)
+    node.says = {}
+    assert node.after(1) == {}
+    node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    number = node.holdings.allocations
+    if restart == "after":
+        node.start_plugin()
+        node.after(1)
+    for ids in ([A], [], []):
+        write(node, *ids, number=3)
+        assert node.after(20) == {A: None}
+    write(node, A, number=number)
+    assert node.after(60) == {A: None}
+    for left in ({A: None}, {}):
+        write(node)
+        assert node.after(1) == left
+
+
+def test_a_file_that_takes_its_place_while_another_is_read_counts_once(
+    node: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced(directory: Path) -> Kept | None:
+        monkeypatch.undo()
+        write(node)
+        return read_kept(directory)
+
+    monkeypatch.setattr("plugin.device_plugin.kubelet_record.read_kept", replaced)
+    write(node, A)
+    for _ in range(3):
+        assert node.after(1) == {A: None}
+    write(node)
+    assert node.after(1) == {}
+
+
+def test_what_no_file_has_had_is_free_once_one_has_a_later_answer(node: Kubelet) -> None:
     node.holdings.allocated({B: "GPU-1"}, resource=EARLIER)
     for _ in range(9):
-        node.after(30)
         write(node, A)
-        assert node.after(0) == {A: None, B: None}
-    for left in ({A: None, B: None}, {A: None}):
-        node.after(30)
+        assert node.after(60) == {A: None, B: None}
+    node.holdings.allocated({C: "GPU-2"}, resource=EARLIER)
+    for left in ({A: None, B: None, C: None}, {A: None, C: None}):
+        write(node, A, C, number=3)
+        assert node.after(1) == left
+
+
+def test_or_after_an_hour_without_one(node: Kubelet) -> None:
+    node.holdings.allocated({B: "GPU-1"}, resource=EARLIER)
+    for left in ({A: None, B: None}, {A: None, B: None}, {A: None}):
+        node.after(1801)
         write(node, A)
-        assert node.after(0) == left
+        assert node.after(1) == left
 
 
 @pytest.mark.parametrize(
@@ -104,13 +157,14 @@ def test_a_file_that_cannot_be_read_for_a_moment_is_read_then(node: Kubelet, mon
     def fail(_path: Path, **_how: int) -> bytes:
         raise OSError(EMFILE, "no more files")
 
-    write(node, A)
+    write(node, A, B)
     with monkeypatch.context() as context:
         context.setattr(kubelet_checkpoint, "read_small_file", fail)
         assert node.after(1) == {A: None}
-        assert not node.holdings.record.has(A)
+        assert node.holdings.record.has(A)
+        assert not node.holdings.record.has(B)
     assert node.after(1) == {A: None}
-    assert node.holdings.record.has(A)
+    assert node.holdings.record.has(B)
 
 
 def test_a_plugin_that_starts_waits_for_one_that_was_written_since(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ HELD = {
 
 
 def test_what_was_written_is_read_by_the_next_plugin(tmp_path: Path) -> None:
-    write_parts(tmp_path, parts(HELD.items(), vgpus_per_gpu=20))
-    assert read_parts(tmp_path) == Checkpoint(20, HELD)
+    write_parts(tmp_path, parts(HELD.items(), vgpus_per_gpu=20, boot_id="this", allocations=7))
+    assert read_parts(tmp_path) == Checkpoint(20, HELD, "this", 7)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
@@ -80,6 +80,7 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed(tmp_path: Path) -> None:
             named=st.booleans(),
             gpu=st.none() | st.text(max_size=5),
             pod=st.integers(0, 1 << 53),
+            call=st.integers(0, 1 << 53),
             before_boot=st.booleans(),
         ),
         max_size=20,
