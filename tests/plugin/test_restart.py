@@ -1,73 +1,16 @@
 """What a part of a node takes up while it runs, and what needs a restart, over the files that people change."""
 
 import logging
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from plugin.errors import HandoverError, HoldingsError
 from plugin.health.state import Pending
-from plugin.restart import ClusterChanges, RestartNeeded, StartChanges
+from plugin.restart import RestartNeeded, StartChanges
 from policies.cluster import Cluster
-from policies.contract import Handover
 from policies.nodes import NodeRule
 from policies.reading.store import PolicyStore
-
-
-class Node:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.has("")
-        cluster = PolicyStore(directory).current.cluster
-        self.divided_by: list[int] = []
-        self.restarts = 0
-        self.number = cluster.vgpus_per_gpu
-        self.loses = False  # GPUs would not be shared by what has changed
-        self.cannot = ""  # why GPUs cannot be divided by another number
-        self.handover: Collection[Handover] = cluster.handover
-        self.handed_over_by: list[set[str]] = []
-        self.beside: list[int] = []  # the number of each file that was taken as far as it can be
-        self.changes = ClusterChanges(directory, RestartNeeded(cluster, node_name="gpu-1", hands_over=True), self)
-
-    @property
-    def vgpus_per_gpu(self) -> int:
-        return self.number
-
-    def divide_by(self, vgpus_per_gpu: int) -> None:
-        if self.cannot:
-            raise HoldingsError(self.cannot)
-        self.divided_by.append(vgpus_per_gpu)
-        self.number = vgpus_per_gpu
-
-    def hand_over_by(self, ways: Collection[Handover]) -> None:
-        if self.cannot:
-            raise HandoverError(self.cannot)
-        self.handed_over_by.append({*ways})
-        self.handover = ways
-
-    def lost_by(self, newest: Cluster) -> str:
-        return f"{newest.vgpus_per_gpu} are too many" if self.loses else ""
-
-    def stays_by(self, newest: Cluster) -> str:  # noqa: ARG002 - as the plugin has it
-        return ""
-
-    def go_on_beside(self, newest: Cluster) -> None:
-        self.beside.append(newest.vgpus_per_gpu)
-
-    def restart(self) -> None:
-        self.restarts += 1
-
-    def look(self) -> tuple[str, ...]:
-        """Say what needs a restart."""
-        needs_restart, not_taken = self.changes.look()
-        assert not not_taken
-        return needs_restart
-
-    def has(self, text: str) -> None:
-        new = self.directory / ".new"
-        new.write_text(text)
-        new.replace(self.directory / "_cluster.yaml")
+from tests.plugin.followed_node import Node
 
 
 @pytest.fixture
@@ -213,86 +156,6 @@ def test_each_change_is_logged_once(node: Node, caplog: pytest.LogCaptureFixture
         ("restart no longer needed", None),
         ("restart needed", ("nodes",)),
     ]
-
-
-def test_a_broken_file_is_logged_once_and_changes_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
-    node.has("nodes: [{offer: whole}]")
-    assert node.look() == ("nodes",)
-    caplog.clear()
-    for text in ("vgpusPerGpu: 0", "vgpusPerGpu: 0 # still"):
-        node.has(text)
-        for _ in range(2):
-            needs_restart, not_taken = node.changes.look()
-            assert needs_restart == ("nodes",)
-            assert not_taken.startswith(f"{node.directory}/_cluster.yaml:1: vgpusPerGpu: ")
-            assert not_taken.endswith("; the one that was read before stays in force")
-    assert node.restarts == 1, "a start would end by it"
-    (record,) = caplog.records
-    assert (record.message, record.__dict__["file"]) == ("policy file broken", f"{node.directory}/_cluster.yaml")
-    assert "stays in force" in record.__dict__["effect"]
-    node.has("vgpusPerGpu: 10 # good")
-    assert node.look() == ()
-
-
-@pytest.mark.parametrize("content", ["vgpusPerGpu: 0", "vgpus: 10", "{", b"\xff", "vgpusPerGpu: 0\nhandover: [x]"])
-def test_a_broken_file_is_not_taken_until_it_is_good_beside_what_else_is_not(node: Node, content: str | bytes) -> None:
-    node.cannot = "the disk is full"
-    node.has("vgpusPerGpu: 20")
-    refused = Pending(not_taken="vgpusPerGpu 10 -> 20: the disk is full")
-    assert node.changes.look() == refused
-    node.has("")
-    (node.directory / "_cluster.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
-    broken = node.changes.look().not_taken
-    assert broken.startswith(f"{node.directory}/_cluster.yaml")
-    assert broken.endswith(f"stays in force; {refused.not_taken}")
-    node.cannot = ""
-    assert node.changes.look().not_taken.endswith("stays in force")
-    assert node.number == 20
-    node.has("vgpusPerGpu: 20 # good")
-    assert node.look() == ()
-
-
-def test_a_start_that_waits_for_its_gpus_does_not_happen_once_the_file_is_broken(node: Node) -> None:
-    node.loses = True
-    node.has("nodes: [{offer: whole}]")
-    assert node.changes.look() == Pending(not_taken="nodes: a start would not share all GPUs: 10 are too many")
-    node.has("nodes: [")
-    node.loses = False
-    assert node.changes.look().needs_restart == ("nodes",)
-    assert node.restarts == 0
-    node.has("nodes: [{offer: whole}]")
-    assert node.look() == ("nodes",)
-    assert node.restarts == 1
-
-
-def test_a_directory_that_vanishes_is_said_and_changes_nothing(node: Node, caplog: pytest.LogCaptureFixture) -> None:
-    away = node.directory.with_name("away")
-    node.directory.rename(away)
-    for _ in range(2):
-        needs_restart, not_taken = node.changes.look()
-        assert not needs_restart
-        assert not_taken.startswith(f"{node.directory}: ")
-    assert [record.message for record in caplog.records] == ["policy file broken"]
-    away.rename(node.directory)
-    (node.directory / "_cluster.yaml").unlink()
-    assert node.look() == ()
-    node.has("nodes: [{offer: whole}]")
-    assert node.look() == ("nodes",)
-
-
-def test_a_volume_is_looked_at_by_its_link_and_not_by_its_files(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, text in enumerate(("", "nodes: [{offer: whole}]")):
-        data = node.directory / f"..{number}"
-        data.mkdir()
-        (data / "_cluster.yaml").write_text(text)
-        (node.directory / "..new").symlink_to(data.name)
-        (node.directory / "..new").replace(node.directory / "..data")
-        node.look()
-    assert node.look() == ("nodes",)
-    monkeypatch.setattr("os.scandir", None)
-    monkeypatch.setattr("pathlib.Path.stat", None)
-    monkeypatch.setattr("pathlib.Path.open", None)
-    assert node.look() == ("nodes",)
 
 
 def test_a_process_that_hands_no_gpus_over_does_not_care_how(tmp_path: Path) -> None:

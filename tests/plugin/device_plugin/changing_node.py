@@ -30,8 +30,8 @@ from plugin.simulated.device_manager import (
 from policies.cluster import Cluster
 from policies.contract import HELD_ANNOTATION, MPS, TIME_SLICING, WHOLE, SharingStrategy
 from policies.nodes import NodeRule
+from tests.plugin.device_plugin.advertised import Seen
 from tests.plugin.device_plugin.kubelet_file import entries, write_checkpoint
-from tests.plugin.device_plugin.test_resources import Seen
 from tests.plugin.device_plugin.walk import ServiceAsPlugin
 
 # By name: a sharing strategy, and the name of a model or none.

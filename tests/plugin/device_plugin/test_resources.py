@@ -1,46 +1,23 @@
-from dataclasses import dataclass, replace
+"""Which resources a node has, and what of a GPU is followed while it runs."""
+
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plugin.device_plugin.placement import place
-from plugin.device_plugin.resources import Resources
 from plugin.device_plugin.servers import Servers
 from plugin.device_plugin.service import Resource
 from plugin.errors import AllocationError, HandoverError, NoRoomError, SocketError
-from plugin.gpus.gpu import Gpu
 from plugin.lifecycle import Threads
 from plugin.settings import Settings
 from plugin.shares.strategy import Mps, TimeSlicing, Whole
-from plugin.simulated.gpus import simulated_gpus, simulated_node
 from plugin.simulated.kubelet import SimulatedKubelet
 from policies.cluster import Cluster
-from policies.contract import Handover, SharingStrategy
-from policies.nodes import NodeRule
+from policies.contract import SharingStrategy
+from tests.plugin.device_plugin.advertised import GPUS, Seen, advertising, healthy, seen
 from tests.plugin.health.watched_node import SETTINGS, resources_of
 from tests.plugin.shares.cdi_runtime import read_directory
-
-GPUS = simulated_gpus("4xH200")
-
-
-@dataclass(frozen=True)
-class Seen:
-    gpu: Gpu
-    strategy: SharingStrategy
-    why: str = ""
-
-
-def advertising(served: list[Resource], *ways: Handover, **changed: object) -> Resources:
-    settings = Settings(**{**SETTINGS, "strategy": "mps", **changed})
-    return resources_of(settings, Cluster(vgpus_per_gpu=4, handover=ways or ("envvar",)), serve=served.append)
-
-
-def seen(*gpus: Gpu, why: str = "", strategy: SharingStrategy = "mps") -> list[Seen]:
-    return [Seen(gpu, strategy, why) for gpu in gpus]
-
-
-def healthy(resource: Resource) -> list[bool]:
-    return [device.healthy for device in next(iter(resource.devices.watch()))]
 
 
 def test_each_kind_is_a_resource_of_its_own_shared_in_its_own_way() -> None:
@@ -211,65 +188,6 @@ def test_a_socket_whose_path_is_too_long_is_rejected(directory: Path, resource: 
         servers.add(resource)
 
 
-def test_each_profile_of_mig_instances_is_a_resource_with_parts_of_its_own() -> None:
-    served: list[Resource] = []
-    small, large = (simulated_node(f"1xH100:2x{profile}").instances for profile in ("1g.10gb", "3g.40gb"))
-    cluster = Cluster(vgpus_per_gpu=4, vgpus_per_instance={"1g.10gb": 2})
-    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
-    known.publish([*seen(GPUS[0]), *seen(*small), *seen(large[0]), *seen(large[1], strategy="whole")])
-    assert [(one.name, len(healthy(one)), type(one.sharing)) for one in served] == [
-        ("gpu-share.dev/vgpu", 4, Mps),
-        ("gpu-share.dev/vgpu-mig-1g.10gb", 4, Mps),
-        ("gpu-share.dev/vgpu-mig-3g.40gb", 4, Mps),
-        ("gpu-share.dev/gpu-mig-3g.40gb", 1, Whole),
-    ]
-
-
-def of_two_models(served: list[Resource]) -> tuple[Resources, list[Seen]]:
-    """Give T4s with a device and a number of their own beside other GPUs."""
-    t4s = simulated_gpus("2xT4")
-    rules = (NodeRule(model="*T4*", device="t4", vgpus_per_gpu=3),)
-    cluster = Cluster(vgpus_per_gpu=4, nodes=rules)
-    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
-    return known, [*seen(GPUS[0]), *seen(t4s[0]), *seen(t4s[1], strategy="whole")]
-
-
-def test_a_model_with_a_device_is_a_resource_with_parts_of_its_own() -> None:
-    served: list[Resource] = []
-    known, gpus = of_two_models(served)
-    known.publish(gpus)
-    assert [(one.name, len(healthy(one)), type(one.sharing)) for one in served] == [
-        ("gpu-share.dev/vgpu", 4, Mps),
-        ("gpu-share.dev/vgpu-model-t4", 3, Mps),
-        ("gpu-share.dev/gpu-model-t4", 1, Whole),
-    ]
-
-
-def test_another_number_of_vgpus_leaves_a_model_with_its_own_as_it_is() -> None:
-    served: list[Resource] = []
-    known, gpus = of_two_models(served)
-    known.publish(gpus)
-    known.divide_by(8)
-    known.publish(gpus)
-    assert [(one.name.rpartition("/")[2], sum(healthy(one))) for one in served] == [
-        ("vgpu", 8),
-        ("vgpu-model-t4", 3),
-        ("gpu-model-t4", 1),
-    ]
-
-
-def test_a_gpu_whose_number_becomes_anothers_stays_the_device_that_it_was() -> None:
-    served: list[Resource] = []
-    cluster = Cluster(nodes=(NodeRule(indexes=(0,), device="first", vgpus_per_gpu=3),))
-    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
-    known.publish(seen(*GPUS[:2]))
-    known.publish(seen(replace(GPUS[0], index=1), replace(GPUS[1], index=0)))
-    assert [(one.name, [gpu.uuid for gpu in one.devices.pool.gpus]) for one in served] == [
-        ("gpu-share.dev/vgpu-model-first", [GPUS[0].uuid]),
-        ("gpu-share.dev/vgpu", [GPUS[1].uuid]),
-    ]
-
-
 def test_a_resource_whose_gpus_have_gone_to_another_allocator_has_none(tmp_path: Path) -> None:
     served: list[Resource] = []
     known = advertising(served, "cdi", cdi_dir=tmp_path)
@@ -289,29 +207,3 @@ def test_a_pod_that_comes_too_late_for_the_last_gpu_of_a_resource_is_told_so() -
     known.publish([])
     with pytest.raises(AllocationError, match=r"gpu-share\.dev/vgpu must have a GPU on this node"):
         served[0].held.allocate([f"{GPUS[0].uuid}::0"], served[0].devices, "pack")
-
-
-def test_a_number_of_vgpus_by_dra_divides_no_gpu_that_the_kubelet_allocates_still() -> None:
-    served: list[Resource] = []
-    cluster = Cluster(nodes=(NodeRule(model="*", allocation="dra", vgpus_per_gpu=3),))
-    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
-    known.publish(seen(*GPUS[:2]))
-    assert len(healthy(served[0])) == 20
-    known.divide_by(5)
-    assert sum(healthy(served[0])) == 10
-
-
-def test_another_number_of_vgpus_divides_instances_but_for_those_with_a_number_of_their_own() -> None:
-    served: list[Resource] = []
-    small, large = (simulated_node(f"1xH100:1x{profile}").instances for profile in ("1g.10gb", "3g.40gb"))
-    cluster = Cluster(vgpus_per_gpu=4, vgpus_per_instance={"1g.10gb": 6})
-    known = resources_of(Settings(**SETTINGS), cluster, serve=served.append)
-    known.publish([*seen(GPUS[0]), *seen(*small), *seen(*large), *seen(GPUS[1], strategy="whole")])
-    known.divide_by(8)
-    known.publish([*seen(GPUS[0]), *seen(*small), *seen(*large), *seen(GPUS[1], strategy="whole")])
-    assert [(one.name.rpartition("/")[2], sum(healthy(one))) for one in served] == [
-        ("vgpu", 8),
-        ("vgpu-mig-1g.10gb", 6),
-        ("vgpu-mig-3g.40gb", 8),
-        ("gpu", 1),
-    ]

@@ -12,7 +12,7 @@ from plugin.pod_resources.tenants import Tenant
 from plugin.settings import Settings
 from plugin.shares import cdi_directory
 from policies.cluster import Cluster
-from tests.plugin.device_plugin.test_resources import GPUS, seen
+from tests.plugin.device_plugin.advertised import GPUS, seen
 from tests.plugin.health.watched_node import SETTINGS, resources_of
 from tests.plugin.shares.cdi_runtime import read_directory
 

@@ -12,7 +12,7 @@ from plugin.device_plugin.held import HeldVgpus
 from plugin.errors import AllocationError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.simulated.gpus import simulated_gpus
-from tests.plugin.device_plugin.test_resources import GPUS, advertising, healthy, seen
+from tests.plugin.device_plugin.advertised import GPUS, advertising, healthy, seen
 
 if TYPE_CHECKING:
     from plugin.device_plugin.service import Resource

@@ -46,6 +46,16 @@ def asking(pod: str, count: int) -> Request:
     return Request(pod=f"team/{pod}", container="main", resource=NAME, count=count)
 
 
+def goes_to_dra_when_its_pod_has_ended(node: DraNode, kubelet: SimulatedKubelet, plugin: Plugin) -> None:
+    """See that the only GPU for DRA stays with the kubelet until nobody holds anything of it, or may."""
+    assert plugin.logged("a GPU stays with who has allocated it")["level"] == "warning"
+    node.register()
+    kubelet.wait_for(NAME)
+    assert not node.devices()
+    kubelet.free("team/stays")
+    wait_until(lambda: len(node.devices()) == OF_TENTHS, timeout_seconds=60)
+
+
 def test_the_last_gpu_of_a_resource_that_goes_to_dra_is_the_kubelets_no_more(
     node: DraNode, kubelet: SimulatedKubelet
 ) -> None:
@@ -53,12 +63,7 @@ def test_the_last_gpu_of_a_resource_that_goes_to_dra_is_the_kubelets_no_more(
     kubelet.wait_for(NAME)
     kubelet.allocate(asking("stays", 2))
     plugin = changed(node, plugin, BY_DRA)
-    assert plugin.logged("a GPU stays with who has allocated it")["level"] == "warning"
-    node.register()
-    kubelet.wait_for(NAME)
-    assert not node.devices()
-    kubelet.free("team/stays")
-    wait_until(lambda: len(node.devices()) == OF_TENTHS, timeout_seconds=60)
+    goes_to_dra_when_its_pod_has_ended(node, kubelet, plugin)
     assert kubelet.allocatable(NAME) == 0
     with pytest.raises(UnexpectedAdmissionError, match="Available: 0"):
         kubelet.allocate(asking("next", 1))
@@ -76,12 +81,7 @@ def test_while_nobody_knows_on_which_gpu_a_container_is_none_goes_to_dra(
         (node.directory / lost).write_text("{")
     node.policies = "nodes: [{node: '*', indexes: [1], offer: mps, allocation: dra}]\n"
     plugin = node.start_unregistered("2xH200")
-    assert plugin.logged("a GPU stays with who has allocated it")["level"] == "warning"
-    node.register()
-    kubelet.wait_for(NAME)
-    assert not node.devices()
-    kubelet.free("team/stays")
-    wait_until(lambda: len(node.devices()) == OF_TENTHS, timeout_seconds=60)
+    goes_to_dra_when_its_pod_has_ended(node, kubelet, plugin)
 
 
 def test_a_gpu_of_which_claims_hold_something_stays_with_dra_though_nothing_is_allocated_by_it_now(
