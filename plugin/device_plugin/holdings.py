@@ -145,7 +145,7 @@ class Holdings:
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
             has_ended = partial(self._has_ended, asked_seconds=asked_seconds)
-            self._held = listing.held(self.record.told(self._held), has_ended=has_ended, answers=answers)
+            self._held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
             if asked_seconds >= self._settled_seconds:
                 self._held = admitted(self._held, is_listed)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:

@@ -36,7 +36,7 @@ class KubeletRecord:
         self._kubelet_dir = kubelet_dir
         self._version: tuple[int, ...] | None = None
         self._kept: Kept | None = None
-        self._is_told = True
+        self._is_noted = True
         self._answers: Mapping[VGpuId, Held] | None = None
         self._looked_seconds = self._written_seconds = self._asked_seconds = -inf  # written then or later
 
@@ -51,15 +51,15 @@ class KubeletRecord:
             if version != _version(self._kubelet_dir / FILE):  # which of the two was read, nobody knows
                 return
             self._version, self._written_seconds = version, self._looked_seconds
-            self._kept, self._answers, self._is_told = kept, None, kept is None
+            self._kept, self._answers, self._is_noted = kept, None, kept is None
         self._looked_seconds = now_seconds
 
-    def told(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
+    def noted(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
         """Note of what is held whether a file that was replaced has it."""
-        if self._kept is None or self._is_told:
+        if self._kept is None or self._is_noted:
             return held
-        self._is_told = True
-        return {text: self._noted(text, one, self._kept) for text, one in held.items()}
+        self._is_noted = True
+        return {text: self._with_note(text, one, self._kept) for text, one in held.items()}
 
     def has(self, device_id: str) -> bool:
         """Whether some container may have a device; False where the file does not tell."""
@@ -84,7 +84,7 @@ class KubeletRecord:
             self._asked_seconds = now_seconds
         return is_due
 
-    def _noted(self, text: str, holder: Holder, kept: Kept) -> Holder:
+    def _with_note(self, text: str, holder: Holder, kept: Kept) -> Holder:
         has = text in kept.ids
         told = holder.is_told or (kept.latest >= holder.call if holder.call else has)
         counts = told or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS
