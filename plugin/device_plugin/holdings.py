@@ -138,10 +138,10 @@ class Holdings:
         with self._lock:
             before = self._held
             listing = listing.without(self._offered, before)
-            if kubelet != self._kubelet if self._known else self._is_continued:
-                self._settled_seconds = asked_seconds + _SETTLE_SECONDS
+            self._checkpoint.allocations = max(self.allocations, self.record.latest)
+            if is_another := kubelet != self._kubelet if self._known else self._is_continued:
                 self._held = of_earlier_kubelet(self._held)
-            elif asked_seconds < self._settled_seconds and listing.is_growing(before):
+            if is_another or (asked_seconds < self._settled_seconds and listing.is_growing(before)):
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
             has_ended = partial(self._has_ended, asked_seconds=asked_seconds)

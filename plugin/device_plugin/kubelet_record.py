@@ -72,6 +72,11 @@ class KubeletRecord:
         return self._answers or {}
 
     @property
+    def latest(self) -> int:
+        """The number of the last of our answers that it has."""
+        return self._kept.latest if self._kept is not None else 0
+
+    @property
     def by_variable(self) -> bool:
         """Whether NVIDIA_VISIBLE_DEVICES brings some container its GPU, as far as the file tells."""
         return self._kept is not None and self._kept.by_variable

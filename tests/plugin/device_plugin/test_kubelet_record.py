@@ -102,6 +102,14 @@ def test_files_from_before_an_allocation_free_nothing_of_it_though_the_plugin_ha
         assert node.after(1) == left
 
 
+def test_no_answer_has_a_number_that_the_kubelet_has_of_an_earlier_plugin(tmp_path: Path) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    write(node, B, number=9)
+    node.after(1)
+    node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    assert node.holdings.allocations == 10
+
+
 def test_a_file_that_takes_its_place_while_another_is_read_counts_once(
     node: Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
