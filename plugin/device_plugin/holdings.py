@@ -170,6 +170,8 @@ class Holdings:
         with self._lock:
             self._checkpoint.allocations = number = self.allocations + 1
             own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
+            # The kubelet admits one pod after the other: whoever had an answer before the last one is of another pod.
+            own &= {one.pod for one in self._held.values() if one.call == number - 1}
             # One that was named may have ended, and what is of its pod ends when that is seen.
             own -= {one.pod for one in self._held.values() if one.container is not None}
             holder = Holder(

@@ -129,6 +129,17 @@ def test_what_a_pod_gets_of_an_init_container_that_has_ended_does_not_end_with_t
     assert node.after(1) == {B: None}
 
 
+def test_what_two_pods_get_of_an_init_container_that_has_ended_does_not_end_with_one_of_them(node: Kubelet) -> None:
+    node.holdings.allocated({A: "GPU-1", B: "GPU-1"})
+    node.holdings.allocated({A: "GPU-1"})
+    node.holdings.allocated({C: "GPU-2"})
+    node.holdings.allocated({B: "GPU-1"})  # of an init container of a third pod
+    node.says = {"team/one/main": (A,), "team/two/main": (C,)}
+    assert node.after(1) == {A: "team/one/main", B: None, C: "team/two/main"}
+    del node.says["team/one/main"]
+    assert node.after(1) == {B: None, C: "team/two/main"}
+
+
 def test_a_kubelet_that_does_not_answer_leaves_what_is_known(node: Kubelet) -> None:
     node.says = {"team/a/main": (A,)}
     node.after(1)
