@@ -24,7 +24,8 @@ from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
-from plugin.pod_resources.tenants import OurResources, Tenancy
+from plugin.pod_resources.tenancy import Tenancy
+from plugin.pod_resources.tenants import OurResources
 from plugin.presence import Presence, alone, removed
 from plugin.restart import RestartNeeded
 from plugin.rpc import keep_running

@@ -27,7 +27,7 @@ from plugin.mps.restart_policy import (
 )
 from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsGpu, StateName
-from plugin.pod_resources.tenants import Tenancy
+from plugin.pod_resources.tenancy import Tenancy
 from plugin.shares.last_parts import LastParts
 from plugin.state_files import boot_seconds
 from policies.cluster import Cluster

@@ -1,6 +1,5 @@
 """Who holds which vGPUs, as the kubelet says it on its PodResources socket."""
 
-import logging
 import re
 from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,6 @@ from plugin.pod_resources.claimed import claimed
 from plugin.pod_resources.v1 import api_pb2, api_pb2_grpc
 from plugin.rpc import channel
 from policies.contract import MILLI_PER_GPU
-
-_log = logging.getLogger(__name__)
 
 # What stands behind a GPU's label in the name of a device of DRA: its size in thousandths, and a number.
 _SIZE = re.compile(r"([1-9][0-9]{0,4})m(?:-(?:timesliced|whole))?-[0-9]+", re.ASCII)
@@ -144,53 +141,3 @@ def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> 
     ours = (devices for devices in container.devices if devices.resource_name in resources)
     named = ((VGpuId.parse(text), devices.resource_name) for devices in ours for text in devices.device_ids)
     return {vgpu: resource for vgpu, resource in named if vgpu}
-
-
-class Tenancy:
-    """
-    The containers that hold vGPUs of *resources*, which is asked at each look; for any thread.
-
-    *own_pod* is the pod that asks. *bindings* is asked after the kubelet, and gives what says on which GPU a vGPU is.
-    """
-
-    def __init__(
-        self,
-        socket: Path,
-        resources: Callable[[], Container[str]],
-        *,
-        own_pod: str = "",
-        bindings: Callable[[], Callable[[VGpuId], str]] = lambda: _as_named,
-    ) -> None:
-        self._socket = socket
-        self._resources = resources
-        self._own_pod = own_pod
-        self._bindings = bindings
-        self._failure = ""
-        self._known: tuple[Tenant, ...] | None = None  # when the kubelet last said it
-
-    def read(self) -> tuple[Tenant, ...] | None:
-        """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
-        try:
-            tenants = read_tenants(self._socket, self._resources(), own_pod=self._own_pod)
-        except TenantsError as error:
-            if str(error) != self._failure:
-                _log.warning("tenants unknown", extra={"reason": str(error)})
-            self._failure = str(error)
-            return None
-        self._failure = ""
-        gpu_of = self._bindings()
-        self._known = tuple(tenant.located(gpu_of) for tenant in tenants)
-        return self._known
-
-    def read_or_known(self) -> tuple[Tenant, ...] | None:
-        """Ask the kubelet; what it said last, if it does not say now, and None if it has never said it."""
-        tenants = self.read()
-        return self._known if tenants is None else tenants
-
-    def names_on(self, gpu_uuid: str) -> tuple[str, ...]:
-        """Name who is on a GPU now, as namespace/pod/container; nobody if that is not known."""
-        return tuple(one.name for one in self.read() or () if one.is_on(gpu_uuid))
-
-
-def _as_named(vgpu: VGpuId) -> str:
-    return vgpu.gpu_uuid

@@ -15,7 +15,7 @@ from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon, Place, Timing
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.silent_callers import SilentCallers
-from plugin.pod_resources.tenants import Tenancy
+from plugin.pod_resources.tenancy import Tenancy
 from plugin.shares.division import Division
 from plugin.shares.last_parts import LastParts
 from tests.plugin.mps.bench import QUICK_COMMAND, Bench, Running, Start

@@ -13,7 +13,7 @@ import pytest
 
 from plugin.gpus.gpu import Gpu
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
-from plugin.pod_resources.tenants import Tenancy
+from plugin.pod_resources.tenancy import Tenancy
 from plugin.state_files import boot_seconds
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError

@@ -10,7 +10,7 @@ from plugin.gpus.gpu import Gpu, MigInstance
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
-from plugin.pod_resources.tenants import Tenancy
+from plugin.pod_resources.tenancy import Tenancy
 from tests.plugin.mps.fake_modes import FakeModes, FakeNvmlError
 from tests.plugin.mps.standin import StandIn
 from tests.plugin.mps.supervised import is_now, running, said

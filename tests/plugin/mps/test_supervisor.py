@@ -13,7 +13,7 @@ from plugin.gpus.gpu import Gpu, VGpuId
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
-from plugin.pod_resources.tenants import Tenancy
+from plugin.pod_resources.tenancy import Tenancy
 from plugin.shares.parts_file import Held, parts, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
