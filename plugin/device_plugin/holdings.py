@@ -24,6 +24,7 @@ from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, of_earlier_kubelet, parsed, taken_over
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
+from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.sockets import SocketIdentity, identify
@@ -133,6 +134,8 @@ class Holdings:
             self._write_again()
             kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
         listing = Listing.of(self._read(), asked_seconds=asked_seconds)
+        if identify(self._socket) != kubelet:
+            raise TenantsError("another kubelet has started while one was asked")
         self.record.look(asked_seconds)
         answers = self.record.answers() if listing.is_unknown(self.held()) else {}
         with self._lock:
@@ -230,8 +233,7 @@ class Holdings:
         self._unwritten = self._checkpoint.unwritten if before else ""
 
     def _write(self) -> None:
-        self._written_seconds = self._clock()
-        unknown_of = self._checkpoint.unknown_of
+        self._written_seconds, unknown_of = self._clock(), self._checkpoint.unknown_of
         kept = (
             (vgpu, holder.kept(vgpu, unknown_of=unknown_of))
             for text, holder in self._held.items()

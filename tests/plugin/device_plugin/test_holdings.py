@@ -149,6 +149,17 @@ def test_a_kubelet_that_does_not_answer_leaves_what_is_known(node: Kubelet) -> N
     assert node.held() == {A: "team/a/main"}
 
 
+def test_the_list_of_a_kubelet_that_starts_while_another_is_asked_ends_nothing(node: Kubelet) -> None:
+    node.says = {"team/a/main": (A,)}
+    node.after(1)
+    node.says, node.during = {"team/b/main": (B,)}, node.restart
+    with pytest.raises(TenantsError):
+        node.holdings.refresh()
+    assert node.held() == {A: "team/a/main"}
+    node.during = nothing
+    assert node.after(1) == {A: ENDED_OR_NOT, B: "team/b/main"}
+
+
 def test_a_kubelet_that_has_just_started_is_believed_what_is_held_and_not_yet_what_is_free(node: Kubelet) -> None:
     node.says = {"team/a/main": (A,)}
     node.after(1)

@@ -181,10 +181,22 @@ def test_several_gpus_by_dra_are_none_of_mps(node: Supervisor, root: Path, devic
 
 def test_vgpus_and_a_kubelet_that_does_not_answer_hold_mps(node: Supervisor, root: Path) -> None:
     assert node.is_held()
-    with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)):
+    with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)) as listed:
         assert node.is_held()
-    with kubelet(root / "kubelet"):
+        listed.clear()
         assert not node.is_held()
+
+
+def test_a_gpu_stays_exclusive_where_a_kubelet_that_has_just_started_does_not_name_its_tenants_yet(
+    node: Supervisor, root: Path, context: SupervisorContext
+) -> None:
+    one = (VGpuId(UUID, 0), Held(resource=RESOURCE, of=10, named=True))
+    write_parts(context.state_dir, parts([one], vgpus_per_gpu=10))
+    with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)):
+        assert node._in_use(frozenset({UUID})) == {UUID}
+    with kubelet(root / "kubelet"):
+        assert node.is_held()
+        assert node._in_use(frozenset({UUID})) == {UUID}
 
 
 @pytest.mark.parametrize("failing", [0, 1])
