@@ -7,20 +7,18 @@ A node's part answers through the API server's proxy, and may be anybody's by th
 import re
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from kubernetes import client, config
-from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 
 from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
-from program.api_client import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, ProxyError, api_client
+from program.api_client import api_client
 from program.structs import decoder
 
 T = TypeVar("T")
@@ -38,10 +36,6 @@ _REMEDIES: Final = {
 }
 
 
-class NoClusterError(GpuShareError):
-    """No cluster can be reached by the kubeconfig; the sentence says why."""
-
-
 class UnseenError(GpuShareError):
     """An answer that cannot be had: the sentence says why, *right* by which right it could, if one is missing."""
 
@@ -49,15 +43,6 @@ class UnseenError(GpuShareError):
         self.why = Shown(why)
         self.status = status  # of HTTP; 0 if there was no answer
         super().__init__(str(self.why))
-
-
-class _Settings(msgspec.Struct, frozen=True):
-    namespace: str | None = None
-
-
-class _Context(msgspec.Struct, frozen=True):  # of a kubeconfig
-    name: str = ""
-    context: _Settings | None = None
 
 
 class ApiServer:
@@ -148,52 +133,7 @@ class ApiServer:
         raise UnseenError(f"more than {_MOST_PAGES * _PAGE} objects: ask for one namespace by -n")
 
     def _unanswered(self, error: Exception) -> UnseenError:
-        return UnseenError(f"no answer from {self.address}: {_short(error)}")
-
-
-def connect(*, kubeconfig: Path | None = None, context: str = "") -> ApiServer:
-    """
-    Find the API server as kubectl does: by the kubeconfig, or in a pod by its service account.
-
-    Raises:
-        NoClusterError: If there is none.
-    """
-    settings = client.Configuration()
-    try:
-        chosen = _load(settings, kubeconfig, context)
-        namespace = (chosen.context and chosen.context.namespace) or "default"
-        return ApiServer(settings, context=chosen.name, namespace=namespace)
-    except ProxyError as error:
-        raise NoClusterError(f"no cluster: {error}") from None
-
-
-def _load(settings: client.Configuration, kubeconfig: Path | None, context: str) -> _Context:
-    path = str(kubeconfig or KUBE_CONFIG_DEFAULT_LOCATION)
-    try:
-        contexts, current = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # published without types
-        config.load_kube_config(  # type: ignore[no-untyped-call] # likewise
-            path, context=context or None, client_configuration=settings, persist_config=False
-        )
-        chosen = next((one for one in contexts if one["name"] == context), None) if context else current
-        return msgspec.convert(chosen or {}, _Context)
-    except (*INVALID_KUBECONFIG, msgspec.ValidationError) as error:
-        if not (kubeconfig or context):
-            try:
-                config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # likewise
-            except config.ConfigException:
-                pass
-            else:
-                return _Context("(in the cluster)")
-        raise NoClusterError(f"no cluster: {_fault(error, path)}") from None
-
-
-def _fault(error: Exception, kubeconfig: str) -> str:
-    """Say what is wrong with a kubeconfig, which may be several files with colons between them."""
-    if not any(Path(one).expanduser().exists() for one in kubeconfig.split(":") if one):
-        return f"{kubeconfig} does not exist: set KUBECONFIG, or name a file by --kubeconfig"
-    if isinstance(error, (*NOT_A_KUBECONFIG, msgspec.ValidationError)):
-        return f"{kubeconfig} is not a valid kubeconfig: compare it with kubectl config view"
-    return f"{_short(error).rstrip('.')}: correct the kubeconfig, or name another context by --context"
+        return UnseenError(f"no answer from {self.address}: {short(error)}")
 
 
 def path_of(*parts: str) -> str:
@@ -243,7 +183,8 @@ def message_of(content: bytes) -> str:
     return str(said)[:500]
 
 
-def _short(error: Exception) -> str:
+def short(error: Exception) -> str:
+    """Say in one line why there was no answer."""
     reason = getattr(error, "reason", None) or error  # of the last try
     text = " ".join(str(reason).split())
     return re.sub(r"^HTTPS?Connection(Pool)?\([^)]*\): ", "", text)[:300]

@@ -54,7 +54,7 @@ def top(
 
 def connected(kubeconfig: Path | None, context: str) -> "ApiServer":
     """Connect to the API server of a kubeconfig, or end with a sentence."""
-    from console.api_server import NoClusterError, connect
+    from console.kubeconfig import NoClusterError, connect
 
     try:
         return connect(kubeconfig=kubeconfig, context=context)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from console.api_server import ApiServer, connect
+from console.api_server import ApiServer
+from console.kubeconfig import connect
 from gpu_share import main
 from tests.console.stand_in import StandIn, serve
 

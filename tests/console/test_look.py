@@ -11,7 +11,8 @@ import yaml
 from kubernetes import client
 
 import console.api_server
-from console.api_server import ApiServer, NoClusterError, connect
+from console.api_server import ApiServer
+from console.kubeconfig import NoClusterError, connect
 from console.look import look
 from tests.console.objects import ago, cluster, denial, gpu, node, part, pod, state, tell, tenant
 from tests.console.stand_in import StandIn

@@ -11,7 +11,7 @@ from pathlib import Path
 from flask import Flask
 from urllib3 import BaseHTTPResponse, PoolManager
 
-from console.api_server import connect
+from console.kubeconfig import connect
 from console.page.app import create_app
 from console.page.desk import Desk
 from console.page.guard import TOKEN, Guard
