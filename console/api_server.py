@@ -163,15 +163,27 @@ def _check(size_bytes: int, deadline: float, largest_bytes: int) -> None:
 
 def decoded(kind: type[T], content: bytes) -> T:
     """
-    Read an object out of an answer.
+    Read an object out of an answer; null counts as not being there, which it is in the API.
 
     Raises:
         UnseenError: If it is something else.
     """
     try:
-        return decoder(kind, as_shown).decode(content)
+        try:
+            return decoder(kind, as_shown).decode(content)
+        except msgspec.ValidationError:  # mostly there is no null, or none where it would matter
+            return msgspec.convert(_without_nulls(msgspec.json.decode(content)), kind, dec_hook=as_shown)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise UnseenError(f"the answer is not understood: {error}") from None
+
+
+def _without_nulls(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+        case list():
+            return [_without_nulls(one) for one in value if one is not None]
+    return value
 
 
 def message_of(content: bytes) -> str:
