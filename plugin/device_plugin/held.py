@@ -201,7 +201,7 @@ class HeldVgpus:
         was one of so few that no container of its pod could ask for as many as these.
         """
         (all_ids, own), self._asked = self._asked, (frozenset(), frozenset())
-        unnamed = {text: one for text in ids if (one := held.get(text)) and one.container is None}
+        unnamed = {text: one for text in ids if (one := held.get(text)) and not one.container}
         if len(unnamed) == len(ids):
             own = frozenset(ids)
         elif not own <= {*ids} <= all_ids:

@@ -84,24 +84,19 @@ def taken_over(left: Mapping[str, Holder], on: Mapping[str, str]) -> dict[str, t
     """
     Say on which GPUs vGPUs are when a container has those in *on*, by ID and UUID, and *left* is of init containers.
 
-    Each GPU stays held by as many vGPUs as the init containers had there, or the container has, if that is more. What
-    the container does not get of theirs serves for that first. The first GPU of each vGPU is the one that it is on.
+    Each GPU stays held by as many vGPUs as the init containers had there, or the container has, if that is more: by
+    those that they had there, since the kubelet has these for as long as their pod may run, whatever becomes of the
+    rest. The first GPU of each vGPU is the one that it is on.
     """
-    owed = Counter(gpu for one in left.values() if one.gpu for gpu in (one.gpu, *one.also)) - Counter(on.values())
-    found: dict[str, tuple[str, ...]] = {text: (gpu,) for text, gpu in on.items()}
-    rest = [text for text, one in left.items() if one.gpu and text not in on]
-    for text in rest:
-        if owed[gpu := left[text].gpu] > 0:
-            found[text] = (gpu,)
-            owed[gpu] -= 1
-    for text in rest:
-        if text not in found:
-            gpu = next(iter(+owed), left[text].gpu)
-            found[text] = (gpu,)
-            owed[gpu] -= 1
-    for gpu, count in (+owed).items():
-        for text in [text for text in (*rest, *on) if gpu not in found[text]][:count]:
-            found[text] += (gpu,)
+    rest = {text: one.gpu for text, one in left.items() if one.gpu and text not in on}
+    owed = Counter(gpu for one in left.values() if one.gpu for gpu in (one.gpu, *one.also))
+    owed -= Counter(on.values()) + Counter(rest.values())
+    found: dict[str, tuple[str, ...]] = {text: (gpu,) for text, gpu in (*on.items(), *rest.items())}
+    for text, gpus in found.items():  # those of the container first: of the rest it may turn out that nobody has it
+        for gpu in (left[text].gpu, *left[text].also) if text in left else ():
+            if owed[gpu] > 0 and gpu not in gpus:
+                found[text] += (gpu,)
+                owed[gpu] -= 1
     return found
 
 

@@ -95,7 +95,8 @@ class Holdings:
     def held(self) -> Mapping[str, Holder]:
         """Say who holds what, as far as it is known at this moment."""
         with self._lock:
-            return dict(self._held)
+            is_another = self._known and identify(self._socket) != self._kubelet
+            return of_earlier_kubelet(self._held) if is_another else dict(self._held)
 
     def by_gpu(self) -> dict[str, dict[str, Holder]]:
         """Say the same by UUID of the GPU, each with its number; of one that nobody knows, by the one in its ID."""
@@ -187,12 +188,9 @@ class Holdings:
                 by_cdi=by_cdi,
             )
             before = self._held
-            self._held = {
-                **before,
-                **{
-                    text: replace(holder if text in gpu_of else before[text], gpu=gpu, also=tuple(also))
-                    for text, (gpu, *also) in taken_over(left or {}, gpu_of).items()
-                },
+            self._held = before | {
+                text: replace(holder if text in gpu_of else before[text], gpu=gpu, also=tuple(also))
+                for text, (gpu, *also) in taken_over(left or {}, gpu_of).items()
             }
             self._write()
             if self._checkpoint.unwritten:

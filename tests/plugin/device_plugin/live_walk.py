@@ -107,10 +107,7 @@ class LiveNode:
             if init:
                 init_request = Request(pod=name, container="init", resource=NAME, count=init, kind="init")
                 received.append(self._manager.allocate(init_request, plugin))
-                if (
-                    self.random.random() < 0.05
-                ):  # between two containers of a pod, which all are allocated before it starts
-                    self.divide_by(self.random.choice(NUMBERS))
+                self.between_containers()
             received.append(
                 self._manager.allocate(Request(pod=name, container="main", resource=NAME, count=count), plugin)
             )
@@ -124,6 +121,11 @@ class LiveNode:
         self.steps["allocated"] += 1
         if any(one.part_of(gpu.uuid) for one in self._running.values() for gpu in self.gpus):
             self.steps["several numbers" if len(self._numbers()) > 1 else "one number"] += 1
+
+    def between_containers(self) -> None:
+        """Have something happen between two containers of a pod, which all are allocated before it starts."""
+        if self.random.random() < 0.05:
+            self.divide_by(self.random.choice(NUMBERS))
 
     def end(self, name: str) -> None:
         self._manager.free(name)

@@ -1,14 +1,15 @@
 """A node whose kubelet takes long: over its disk, and over its pods when it has started."""
 
 from collections import deque
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 
 from plugin.pod_resources.tenants import Tenant
-from plugin.simulated.device_manager import Received, Request
+from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError, _Pod
 from plugin.simulated.gpus import simulated_gpus
 from tests.plugin.device_plugin.kubelet_file import Entry, entries, replace_checkpoint
-from tests.plugin.device_plugin.live_walk import LiveNode
+from tests.plugin.device_plugin.live_walk import LiveNode, Running
 from tests.plugin.device_plugin.walk import NAME, ServiceAsPlugin
 
 
@@ -22,7 +23,8 @@ class SlowNode(LiveNode):
     def __init__(self, directory: Path, *, fsync_seconds: float = 0, seed: int = 1) -> None:
         self.fsync_seconds = fsync_seconds
         self.known = 1 << 20
-        self._files: deque[tuple[float, list[Entry]]] = deque()
+        self._files: deque[tuple[float, list[Entry], dict[str, _Pod]]] = deque()
+        self._on_disk: dict[str, _Pod] = {}
         self._sent: object = None
         super().__init__(gpus=simulated_gpus("2xL4"), random=Random(seed), directory=directory)  # noqa: S311
         self.restart_kubelet(known=self.known)
@@ -38,17 +40,20 @@ class SlowNode(LiveNode):
     def look(self) -> None:
         """Have what is on the disk by now in place, and look."""
         while self._files and self._files[0][0] <= self._now_seconds:
-            replace_checkpoint(self.directory, self._files.popleft()[1])
+            self._place()
         self._held.refresh()
         self._tell()
 
     def random_step(self) -> None:
         """Take one random step; no pod comes before a kubelet that has started knows those that it has."""
         is_starting = self.known < len(self._manager._pods)
-        kind = self.random.choices(["look", "slow start", "known", "step"], [20, 1, 8 * is_starting, 60])[0]
+        kinds = ["look", "slow start", "killed", "known", "step"]
+        kind = self.random.choices(kinds, [20, 1, 2, 8 * is_starting, 60])[0]
         if kind == "slow start":
             self.restart_kubelet(known=self.random.randint(0, len(self._manager._pods)))
             self.steps[kind] += 1
+        elif kind == "killed" and not is_starting:
+            self.kill_kubelet()
         elif kind == "known":
             self.known = self.known + 1 if self.known + 1 < len(self._manager._pods) else 1 << 20
         elif kind == "step" and not is_starting:
@@ -59,30 +64,68 @@ class SlowNode(LiveNode):
         self.look()
         self.check()
 
-    def admit(self, pod: str, count: int, *, init: int = 0) -> tuple[Received, ...]:
-        """Have the kubelet admit a pod; it takes up what it has been sent meanwhile."""
-        plugin, name = ServiceAsPlugin(self._service), f"default/{pod}"
-        given = []
-        if init:
-            request = Request(pod=name, container="init", resource=NAME, count=init, kind="init")
-            given.append(self._manager.allocate(request, plugin))
-        given.append(self._manager.allocate(Request(pod=name, container="main", resource=NAME, count=count), plugin))
+    def between_containers(self) -> None:
+        """Have the kubelet write what the first container got, before it goes on."""
+        super().between_containers()
         self.write()
-        return tuple(given)
+        if self.random.random() < 0.1:
+            self.after(int(3 * self.fsync_seconds))
+
+    def admit(self, pod: str, count: int, *, init: int = 0, pause_seconds: int = 0) -> tuple[Received, ...]:
+        """Have the kubelet admit a pod; it takes up what it has been sent meanwhile."""
+        name = f"default/{pod}"
+        given = self._admitted(name, [*filter(None, [init]), count], pause_seconds=pause_seconds)
+        self._running[name] = Running(max(count, init), given)
+        return given
 
     def write(self) -> None:
         """Begin a file; nothing is written twice that waits."""
-        ready = max([self._now_seconds, *(seconds for seconds, _ in self._files)]) + self.fsync_seconds
-        self._files.append((ready, entries(self._manager)))
+        ready = max([self._now_seconds, *(seconds for seconds, *_ in self._files)]) + self.fsync_seconds
+        self._files.append((ready, entries(self._manager), deepcopy(self._manager._pods)))
 
     def restart_kubelet(self, *, known: int) -> None:
         """Start the kubelet anew, by the last file that it has begun."""
-        for _, content in self._files:
-            replace_checkpoint(self.directory, content)
-        self._files.clear()
+        while self._files:
+            self._place()
         self.known = known
         self._restart_kubelet()
         self._tell()
+
+    def kill_kubelet(self) -> None:
+        """Start it anew by the last file on its disk: the pods of which that lacks something have not started yet."""
+        self._files.clear()
+        self._manager._pods = deepcopy(self._on_disk)
+        self._restart_kubelet()
+        self._tell()
+        for name in [*self._manager._pods]:
+            if name not in self._running:
+                self._manager.free(name)
+        for name, pod in [*self._running.items()]:
+            if (name, "main") in [(one.pod, one.container) for one in self._manager.holdings()]:
+                continue
+            try:
+                given = self._admitted(name, [len(one.device_ids) for one in pod.received])
+            except UnexpectedAdmissionError:
+                self.end(name)
+            else:
+                self._running[name] = Running(pod.request, given)
+                self.steps["admitted again"] += 1
+
+    def _admitted(self, name: str, counts: list[int], *, pause_seconds: int = 0) -> tuple[Received, ...]:
+        """Allocate to the init container of a pod, if it has one, and to the other."""
+        plugin, given = ServiceAsPlugin(self._service), list[Received]()
+        for count, container in zip(counts, ("init", "main")[-len(counts) :], strict=True):
+            kind: ContainerKind = "init" if container == "init" else "app"
+            request = Request(pod=name, container=container, resource=NAME, count=count, kind=kind)
+            given.append(self._manager.allocate(request, plugin))
+            self.write()
+            if container == "init":
+                self.after(pause_seconds)
+        return tuple(given)
+
+    def _place(self) -> None:
+        _, content, self._on_disk = self._files.popleft()
+        replace_checkpoint(self.directory, content)
 
     def _tell(self) -> None:
         super()._tell()

@@ -155,7 +155,7 @@ def test_the_list_of_a_kubelet_that_starts_while_another_is_asked_ends_nothing(n
     node.says, node.during = {"team/b/main": (B,)}, node.restart
     with pytest.raises(TenantsError):
         node.holdings.refresh()
-    assert node.held() == {A: "team/a/main"}
+    assert node.held() == {A: ENDED_OR_NOT}
     node.during = nothing
     assert node.after(1) == {A: ENDED_OR_NOT, B: "team/b/main"}
 
@@ -209,5 +209,5 @@ def test_a_kubelet_is_asked_over_its_socket(directory: Path, start_plugin: Start
         received = kubelet.allocate(Request(pod="team/a", container="main", resource=resource.name, count=2))
         holdings = Holdings(lambda: read_tenants(socket, [resource.name]), kubelet=socket)
         holdings.refresh()
-    held = {text: one.container for text, one in holdings.held().items()}
+        held = {text: one.container for text, one in holdings.held().items()}
     assert held == dict.fromkeys(received.device_ids, "team/a/main")

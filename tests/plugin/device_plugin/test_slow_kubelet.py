@@ -82,6 +82,27 @@ def test_on_which_gpu_a_vgpu_is_that_an_earlier_plugin_has_forgotten_the_kubelet
     assert not node.devices.is_lost
 
 
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_what_init_containers_have_is_held_where_a_killed_kubelet_has_lost_what_the_container_after_them_got(
+    node: SlowNode, *, named: bool, restarts: bool
+) -> None:
+    node.admit("other", 5)
+    node.after(10)
+    node.fsync_seconds = 30
+    init, main = node.admit("one", 6, init=4, pause_seconds=70)
+    first, second = (one.environment["NVIDIA_VISIBLE_DEVICES"] for one in (init, main))
+    assert node.after(5 if named else 0) == {first: 1, second: 4}
+    node.kill_kubelet()
+    if restarts:
+        node.start_plugin()
+    assert node._running["default/one"].received[0] == init
+    for seconds in (1, 30, 100, 200):
+        assert node.after(seconds)[first] == 1
+    node.end("default/one")
+    assert node.after(200) == {first: 5, second: 10}
+
+
 @pytest.mark.parametrize("fsync_seconds", [0, 1, 40])
 @pytest.mark.parametrize("seed", range(3))
 def test_however_slow_a_kubelet_is_no_gpu_is_given_away_beyond_its_whole_and_all_that_ended_is_free_at_last(
@@ -95,3 +116,4 @@ def test_however_slow_a_kubelet_is_no_gpu_is_given_away_beyond_its_whole_and_all
             node.after(700)
             assert {uuid: node.after(1)[uuid] for uuid in node.room()} == node.room()
     assert min(node.steps[kind] for kind in ("allocated", "slow start", "kill")) > 4
+    assert node.steps["admitted again"] > 4 or fsync_seconds < 40
