@@ -90,6 +90,8 @@ class Checkpoint:
             if found.boot_id == self._boot_id:
                 return
         answers = read_answers(kubelet_dir, is_ours) if kubelet_dir else {}
+        # No container of before runs, and the kubelet asks about each of them again.
+        self.held = {vgpu: msgspec.structs.replace(one, container="") for vgpu, one in self.held.items()}
         self.held = _confirmed(self.held, answers)
         if answers and not lost and self._has_restarted(directory, found):
             self.held = {vgpu: msgspec.structs.replace(one, before_boot=True) for vgpu, one in self.held.items()}

@@ -17,7 +17,7 @@ from plugin.device_plugin.holder import Holder, left_by_init_containers
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.placement import distributed, is_askable, place
-from plugin.errors import AllocationError
+from plugin.errors import AllocationError, TenantsError
 from plugin.gpus.gpu import Gpu
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.shares.allocation import Allocation
@@ -47,7 +47,7 @@ def held_vgpus(
     checkpoint.unknown_of = min((checkpoint.unknown_of, *cluster.own_numbers))
     earlier = frozenset(one.resource for one in checkpoint.held.values())
     ours = OurResources(cluster.is_ours, lambda: earlier)
-    read = partial(read_tenants, pod_resources, ours, own_pod=own_pod)
+    read = partial(read_tenants, pod_resources, ours, own_pod=own_pod, everyone=True)
     return HeldVgpus(Holdings(read, kubelet=kubelet_dir / KUBELET_SOCKET, checkpoint=checkpoint), resources=ours)
 
 
@@ -122,17 +122,19 @@ class HeldVgpus:
         size: int,
     ) -> list[str]:
         """Choose *size* of the *available* IDs for a new container: nobody holds them."""
+        # Those included are the pod's own, of an init container.
+        included = frozenset(must_include)
+        offered = [text for text in available if text not in included]
+        had = self._had(offered, self._holdings.held())  # without the lock, as in `refresh`
+        others = [text for text in available if text not in had]
         with self._lock:
-            # Those included are the pod's own, of an init container.
-            included = frozenset(must_include)
             self._asked = included.union(available), included
-            offered = [text for text in available if text not in included]
             if not must_include:
                 devices.offered(offered, size=size)
-            if self._holdings.free(offered, resource=devices.resource):
+            if self._holdings.free([text for text in offered if text not in had], resource=devices.resource):
                 self._tell()
             chosen = preferred_ids(
-                available=available,
+                available=others if len(others) >= size else available,
                 must_include=must_include,
                 size=size,
                 pool=devices.pool,
@@ -183,6 +185,12 @@ class HeldVgpus:
         with self._lock:
             held = self._holdings.held()
             left = self._left(ids, held) if devices.binds_late else {}
+            if had := self._had([text for text in ids if text not in left], held):
+                one = held[text := min(had)]
+                raise AllocationError(
+                    f"{text} must be free, and the kubelet lists {one.container or one.known_as or 'a container'} that "
+                    "has it: it has lost count, so create the pod anew, and if that fails too first the other one"
+                )
             allocation = place(ids, devices, policy, held=held, left=left)
             check(allocation)
             on = distributed(ids, allocation)
@@ -191,6 +199,23 @@ class HeldVgpus:
                 raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
             return replace(allocation, number=self._holdings.allocations)
+
+    def _had(self, ids: Iterable[str], held: Mapping[str, Holder]) -> frozenset[str]:
+        """
+        Say which of *ids*, that the kubelet gives to a new container, another one has by its own list all the same.
+
+        It forgets what it is allocating if it is asked who holds what meanwhile and a pod has just ended
+        (kubernetes#137534), and what all containers have if its checkpoint is lost. Where it does not say, it is
+        believed.
+        """
+        known = {text: one for text in ids if (one := held.get(text))}
+        if not known:
+            return frozenset()
+        try:
+            listing = self._holdings.ask()
+        except TenantsError:
+            return frozenset()
+        return frozenset(text for text, one in known.items() if listing.has(text, one))
 
     def _left(self, ids: Sequence[str], held: Mapping[str, Holder]) -> dict[str, Holder]:
         """

@@ -21,6 +21,7 @@ class Holder:
     """Who holds a vGPU, and which part of its GPU that is."""
 
     container: str | None  # namespace/pod/container; None as long as the kubelet does not name it
+    known_as: str = ""  # the same, as an earlier kubelet named it; empty where nobody knows
     since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
     resource: str = ""  # that it was allocated as; empty where nobody says
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
@@ -38,6 +39,7 @@ class Holder:
         """Say who holds a vGPU by the file of an earlier plugin."""
         return cls(
             container=ENDED_OR_NOT if held.named else None,
+            known_as=held.container,
             since_seconds=since_seconds,
             resource=held.resource,
             of=held.of,
@@ -55,6 +57,7 @@ class Holder:
             resource=self.resource,
             of=self.of or unknown_of,
             named=self.container is not None,
+            container=self.container or self.known_as,
             gpu="" if self.gpu == vgpu.gpu_uuid else self.gpu or None,
             by_cdi=self.by_cdi,
             also=self.also,
@@ -66,7 +69,10 @@ class Holder:
 
 def of_earlier_kubelet(held: Mapping[str, Holder]) -> dict[str, Holder]:
     """Give what is held to a kubelet that has just started: it has yet to name any of it."""
-    return {text: replace(one, container=ENDED_OR_NOT) if one.container else one for text, one in held.items()}
+    return {
+        text: replace(one, container=ENDED_OR_NOT, known_as=one.container) if one.container else one
+        for text, one in held.items()
+    }
 
 
 def left_by_init_containers(reused: Mapping[str, Holder], held: Mapping[str, Holder]) -> dict[str, Holder]:
@@ -112,6 +118,20 @@ def admitted(held: Mapping[str, Holder], is_listed: Callable[[str, str], bool]) 
         for text, one in held.items()
         if not one.before_boot or one.container is not None or one.pod in named or is_listed(text, one.resource)
     }
+
+
+def by_gpu(held: Mapping[str, Holder], *, unknown_of: int) -> dict[str, dict[str, Holder]]:
+    """
+    Say who holds what by UUID of the GPU, each with its number, which is *unknown_of* where nobody says.
+
+    What nobody knows the GPU of counts to that in its ID.
+    """
+    found: dict[str, dict[str, Holder]] = {}
+    for text, holder in held.items():
+        if vgpu := parsed(text):
+            for gpu in (holder.gpu or vgpu.gpu_uuid, *holder.also):
+                found.setdefault(gpu, {})[text] = holder if holder.of else replace(holder, of=unknown_of)
+    return found
 
 
 @lru_cache(8192)  # the same IDs all day

@@ -21,7 +21,7 @@ from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, of_earlier_kubelet, parsed, taken_over
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, by_gpu, of_earlier_kubelet, parsed, taken_over
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
 from plugin.errors import TenantsError
@@ -29,8 +29,7 @@ from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
 from plugin.sockets import SocketIdentity, identify
 
-# A kubelet that starts lists the pods that it has come to know so far; the last one takes a few seconds, if the API
-# server is there.
+# A kubelet that starts lists the pods that it knows so far; the last comes within seconds, if the API server is there.
 _SETTLE_SECONDS = 30.0
 _WRITE_SECONDS = 5.0  # between two writes, when nothing changes
 
@@ -100,13 +99,7 @@ class Holdings:
 
     def by_gpu(self) -> dict[str, dict[str, Holder]]:
         """Say the same by UUID of the GPU, each with its number; of one that nobody knows, by the one in its ID."""
-        found: dict[str, dict[str, Holder]] = {}
-        with self._lock:
-            for text, holder in self._held.items():
-                if vgpu := parsed(text):
-                    for gpu in (holder.gpu or vgpu.gpu_uuid, *holder.also):
-                        found.setdefault(gpu, {})[text] = self._numbered(holder)
-        return found
+        return by_gpu(self.held(), unknown_of=self._checkpoint.unknown_of)
 
     def gpu_of(self, vgpu: VGpuId) -> str:
         """Name the GPU that a vGPU is on, by its UUID; where nobody knows, the one in its ID."""
@@ -124,6 +117,16 @@ class Holdings:
                 self._checkpoint.vgpus_per_gpu = before
             return why
 
+    def ask(self) -> Listing:
+        """
+        Ask the kubelet which containers there are, and which vGPUs they have.
+
+        Raises:
+            TenantsError: If it does not say.
+        """
+        asked_seconds = self._clock()
+        return Listing.of(self._read(), asked_seconds=asked_seconds)
+
     def refresh(self, is_listed: Callable[[str, str], bool] = lambda _id, _resource: True) -> None:
         """
         Ask the kubelet; *is_listed* says whether it is told of a vGPU, by its ID, as one of a resource.
@@ -133,8 +136,9 @@ class Holdings:
         """
         with self._lock:
             self._write_again()
-            kubelet, asked_seconds, self._offered = identify(self._socket), self._clock(), {}
-        listing = Listing.of(self._read(), asked_seconds=asked_seconds)
+            kubelet, self._offered = identify(self._socket), {}
+        listing = self.ask()
+        asked_seconds = listing.asked_seconds
         if identify(self._socket) != kubelet:
             raise TenantsError("another kubelet has started while one was asked")
         self.record.look(asked_seconds)
@@ -148,7 +152,7 @@ class Holdings:
             if is_another or (asked_seconds < self._settled_seconds and listing.is_growing(before)):
                 self._settled_seconds = asked_seconds + _SETTLE_SECONDS
             is_first, self._kubelet, self._known = not self._known, kubelet, True
-            has_ended = partial(self._has_ended, asked_seconds=asked_seconds)
+            has_ended = partial(self._has_ended, listing=listing)
             self._held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
             if asked_seconds >= self._settled_seconds:
                 self._held = admitted(self._held, is_listed)
@@ -220,9 +224,6 @@ class Holdings:
             )
             return self.record.is_due(unsure, now_seconds)
 
-    def _numbered(self, holder: Holder) -> Holder:
-        return holder if holder.of else replace(holder, of=self._checkpoint.unknown_of)
-
     def _write_again(self) -> None:
         """Write what could not be written, and now and then what could: whether it still can, shows before a pod."""
         before = self._checkpoint.unwritten
@@ -239,10 +240,11 @@ class Holdings:
         )
         self._checkpoint.write(kept, is_complete=not self.is_blind)
 
-    def _has_ended(self, text: str, holder: Holder, *, asked_seconds: float) -> bool:
-        """Whether a vGPU is free that the kubelet, asked then, does not name."""
+    def _has_ended(self, text: str, holder: Holder, *, listing: Listing) -> bool:
+        """Whether a vGPU is free that the kubelet does not name in this list."""
         if holder.container is None:
             return has_dropped(holder)
         if holder.container == ENDED_OR_NOT:  # this kubelet has not named it yet, and may have it
-            return asked_seconds >= self._settled_seconds and not self.record.has(text)
+            is_settled = listing.asked_seconds >= self._settled_seconds
+            return is_settled and not self.record.has(text) and not listing.has(text, holder)
         return True

@@ -14,6 +14,7 @@ class Listing:
     """What the kubelet says of the time at which it was asked."""
 
     containers: Mapping[str, str]  # by ID: namespace/pod/container
+    without_any: frozenset[str]  # containers that have no vGPU
     resources: Mapping[str, str]  # by ID: as which the container has it, where the kubelet says so
     asked_seconds: float
 
@@ -23,6 +24,7 @@ class Listing:
         tenants = tuple(tenants)
         return cls(
             containers={str(vgpu): tenant.name for tenant in tenants for vgpu in tenant.vgpus},
+            without_any=frozenset(tenant.name for tenant in tenants if not tenant.vgpus),
             resources={str(vgpu): name for tenant in tenants for vgpu, name in tenant.resources.items()},
             asked_seconds=asked_seconds,
         )
@@ -31,6 +33,14 @@ class Listing:
         """Leave out what nobody holds by now: it was *offered* as a resource since the kubelet was asked."""
         gone = {text for text, resource in offered.items() if self.resources.get(text, "") in ("", resource)} - {*held}
         return replace(self, containers={text: one for text, one in self.containers.items() if text not in gone})
+
+    def has(self, text: str, holder: Holder) -> bool:
+        """
+        Whether it names the container that has a vGPU, or had it when an earlier kubelet named that.
+
+        A kubelet that has lost its checkpoint names its containers still, and no vGPUs of theirs.
+        """
+        return text in self.containers or holder.known_as in self.without_any
 
     def is_growing(self, held: Mapping[str, Holder]) -> bool:
         """Whether it names what an earlier list of the same kubelet did not, and that kubelet has not given away."""

@@ -98,10 +98,15 @@ class OurResources(Container[str]):
 
 
 def read_tenants(
-    socket: Path, resources: Container[str], *, own_pod: str = "", timeout_seconds: float = 2.0
+    socket: Path,
+    resources: Container[str],
+    *,
+    own_pod: str = "",
+    timeout_seconds: float = 2.0,
+    everyone: bool = False,
 ) -> tuple[Tenant, ...]:
     """
-    Ask the kubelet which containers hold vGPUs of *resources*, such as gpu-share.dev/vgpu.
+    Ask the kubelet which containers hold vGPUs of *resources*, such as gpu-share.dev/vgpu, or which there are.
 
     *own_pod* is the name of the pod that asks. As long as the kubelet does not list that, it has not heard of the pods
     which the API server has for its node, and lists none, or those alone that it starts from files.
@@ -133,7 +138,7 @@ def read_tenants(
         for container, devices in zip(pod.containers, claimed(pod.containers), strict=True)
         for vgpus in (_vgpus(container, resources),)
     )
-    return tuple(tenant for tenant in tenants if tenant.vgpus or tenant.devices)
+    return tuple(tenant for tenant in tenants if everyone or tenant.vgpus or tenant.devices)
 
 
 def _vgpus(container: api_pb2.ContainerResources, resources: Container[str]) -> dict[VGpuId, str]:

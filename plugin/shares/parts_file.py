@@ -29,6 +29,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     resource: str  # that it was allocated as
     of: int  # vGPUs that its GPU was divided into then
     named: bool = False  # whether the kubelet has named its container; it never names init containers
+    container: str = ""  # how: namespace/pod/container; an earlier plugin did not write it
     gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
     also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
@@ -115,6 +116,7 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str  # UUID in their IDs
     of: _Number
     named: bool
+    container: str = ""
     indexes: tuple[_Index, ...]
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
     by_cdi: bool = False
@@ -157,6 +159,7 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 resource=group.resource,
                 of=group.of,
                 named=group.named,
+                container=group.container,
                 gpu=group.on,
                 by_cdi=group.by_cdi,
                 also=group.also,
@@ -178,6 +181,7 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
             gpu=gpu,
             of=one.of,
             named=one.named,
+            container=one.container,
             on=one.gpu,
             by_cdi=one.by_cdi,
             also=one.also,

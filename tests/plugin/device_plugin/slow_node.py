@@ -2,13 +2,14 @@
 
 from collections import deque
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError, _Pod
 from plugin.simulated.gpus import simulated_gpus
-from tests.plugin.device_plugin.kubelet_file import Entry, entries, replace_checkpoint
+from tests.plugin.device_plugin.kubelet_file import FILE, Entry, entries, replace_checkpoint
 from tests.plugin.device_plugin.live_walk import LiveNode, Running
 from tests.plugin.device_plugin.walk import NAME, ServiceAsPlugin
 
@@ -25,6 +26,7 @@ class SlowNode(LiveNode):
         self.known = 1 << 20
         self._files: deque[tuple[float, list[Entry], dict[str, _Pod]]] = deque()
         self._on_disk: dict[str, _Pod] = {}
+        self.without: list[Tenant] = []  # containers that the kubelet lists without what they have
         self._sent: object = None
         super().__init__(gpus=simulated_gpus("2xL4"), random=Random(seed), directory=directory)  # noqa: S311
         self.restart_kubelet(known=self.known)
@@ -111,6 +113,15 @@ class SlowNode(LiveNode):
                 self._running[name] = Running(pod.request, given)
                 self.steps["admitted again"] += 1
 
+    def lose_checkpoint(self) -> None:
+        """Start the kubelet anew without its checkpoint: its containers run, and it does not know what they have."""
+        self.without = [replace(one, vgpus=()) for one in self._tenants()]
+        self._files.clear()
+        self._manager._pods, self._on_disk = {}, {}
+        (self.directory / FILE).unlink()
+        self._restart_kubelet()
+        self._tell()
+
     def _admitted(self, name: str, counts: list[int], *, pause_seconds: int = 0) -> tuple[Received, ...]:
         """Allocate to the init container of a pod, if it has one, and to the other."""
         plugin, given = ServiceAsPlugin(self._service), list[Received]()
@@ -135,4 +146,5 @@ class SlowNode(LiveNode):
 
     def _tenants(self) -> tuple[Tenant, ...]:
         known = [*self._manager._pods][: self.known]
-        return tuple(one for one in super()._tenants() if f"{one.namespace}/{one.pod}" in known)
+        named = (one for one in super()._tenants() if f"{one.namespace}/{one.pod}" in known)
+        return (*named, *self.without)
