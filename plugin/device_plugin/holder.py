@@ -106,17 +106,25 @@ def taken_over(left: Mapping[str, Holder], on: Mapping[str, str]) -> dict[str, t
     return found
 
 
-def admitted(held: Mapping[str, Holder], is_listed: Callable[[str, str], bool]) -> dict[str, Holder]:
+def admitted(
+    held: Mapping[str, Holder], *, is_listed: Callable[[str, str], bool], has: Callable[[str], bool]
+) -> dict[str, Holder]:
     """
     Give what is held once the kubelet has named all pods that it has admitted since the machine restarted.
 
-    It rejects a pod whose vGPUs no plugin lists, by ID and resource, and such a vGPU it has for no other pod either.
+    It rejects a pod whose vGPUs no plugin lists, by ID and resource, and such a vGPU it has for no other pod either. As
+    long as its checkpoint *has* one it may be yet to come to that pod, and a GPU that comes late be listed by then.
     """
     named = {one.pod for one in held.values() if one.container is not None} - {0}
-    return {
-        text: replace(one, before_boot=False) if one.before_boot else one
+    listed = {
+        text
         for text, one in held.items()
         if not one.before_boot or one.container is not None or one.pod in named or is_listed(text, one.resource)
+    }
+    return {
+        text: replace(one, before_boot=False) if one.before_boot and text in listed else one
+        for text, one in held.items()
+        if text in listed or has(text)
     }
 
 

@@ -155,7 +155,7 @@ class Holdings:
             has_ended = partial(self._has_ended, listing=listing)
             self._held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
             if asked_seconds >= self._settled_seconds:
-                self._held = admitted(self._held, is_listed)
+                self._held = admitted(self._held, is_listed=is_listed, has=self.record.has)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
 

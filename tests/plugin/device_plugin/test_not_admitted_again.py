@@ -14,7 +14,7 @@ from plugin.pod_resources.occupancy import NodeOccupancy, write_occupancy
 from plugin.pod_resources.tenants import Tenant
 from plugin.shares.parts_file import FILE, parts, write_parts
 from plugin.simulated.gpus import simulated_gpus
-from tests.plugin.device_plugin.kubelet_file import entry, write_checkpoint
+from tests.plugin.device_plugin.kubelet_file import entry, replace_checkpoint, write_checkpoint
 from tests.plugin.device_plugin.test_kubelet_checkpoint import answer
 from tests.plugin.device_plugin.walk import NAME
 
@@ -25,10 +25,10 @@ EARLIER = "example.com/earlier"
 class Machine:
     """One that has just restarted, and what its kubelet has from before: what an init container had, and an app."""
 
-    def __init__(self, directory: Path, *, resource: str = EARLIER, names: str = GPU.uuid) -> None:
+    def __init__(self, directory: Path, *, resource: str = EARLIER, names: str = GPU.uuid, on: str = GPU.uuid) -> None:
         self.directory, self.resource, self.now = directory, resource, 0.0
         self.init, self.app = VGpuId(names, 0), VGpuId(names, 1)
-        given = answer(GPU.uuid)
+        given = answer(on)
         had = [entry(resource, [str(self.init)], given, container="init"), entry(resource, [str(self.app)], given)]
         write_checkpoint(directory, had)
 
@@ -59,7 +59,7 @@ class Machine:
 
 @pytest.mark.parametrize(("resource", "names"), [(EARLIER, GPU.uuid), (NAME, LOST.uuid)])
 @pytest.mark.parametrize("starts", [1, 2])
-def test_what_no_plugin_lists_is_free_once_the_kubelet_has_named_all_pods(
+def test_what_no_plugin_lists_is_free_once_the_kubelet_has_named_all_pods_and_has_it_for_none(
     tmp_path: Path, resource: str, names: str, starts: int
 ) -> None:
     machine = Machine(tmp_path, resource=resource, names=names)
@@ -68,7 +68,19 @@ def test_what_no_plugin_lists_is_free_once_the_kubelet_has_named_all_pods(
     devices = machine.start_plugin()
     assert devices.room() == {GPU.uuid: 8}
     machine.wait()
+    assert devices.room() == {GPU.uuid: 8}, "it may be yet to come to that pod"
+    replace_checkpoint(tmp_path, [])
+    machine.wait()
     assert devices.room() == {GPU.uuid: 10}
+
+
+def test_what_init_containers_hold_of_a_gpu_that_comes_late_is_held(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, resource=NAME, names=LOST.uuid, on=LOST.uuid)
+    devices = machine.start_plugin()
+    machine.wait()
+    machine.held.set_gpus(devices, (GPU, LOST))
+    machine.wait()
+    assert devices.room() == {GPU.uuid: 10, LOST.uuid: 8}
 
 
 def test_what_the_plugin_lists_may_be_an_init_containers(tmp_path: Path) -> None:
