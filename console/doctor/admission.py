@@ -40,22 +40,34 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         return not self.match_expressions and not self.match_labels
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Operations on resources that a webhook or an admission policy is asked of."""
 
     operations: tuple[Shown, ...] = ()
+    api_groups: tuple[Shown, ...] = ()
+    api_versions: tuple[Shown, ...] = ()
     resources: tuple[Shown, ...] = ()
+    scope: Shown = Shown("*")  # Namespaced, Cluster, or both
+    resource_names: tuple[Shown, ...] = ()  # of admission policies: these objects alone
 
-    def covers(self, operation: str, resource: str) -> bool:
-        """Say whether it is asked of such a request, with a subresource after a slash."""
+    def covers(self, operation: str, resource: str, *, group: str, scope: str) -> bool:
+        """Say whether it is asked of such a request in version v1, with a subresource after a slash."""
         parent, _, subresource = resource.partition("/")
         resources = {resource, "*/*", f"{parent}/*" if subresource else "*"}
-        return not {operation, "*"}.isdisjoint(self.operations) and not resources.isdisjoint(self.resources)
+        return (
+            not {operation, "*"}.isdisjoint(self.operations)
+            and not {group, "*"}.isdisjoint(self.api_groups)
+            and not {"v1", "*"}.isdisjoint(self.api_versions)
+            and not resources.isdisjoint(self.resources)
+            and self.scope in (scope, "*")
+            and not self.resource_names
+        )
 
 
 class MatchCondition(msgspec.Struct, frozen=True, kw_only=True):
     """A condition on a request, in CEL."""
 
+    name: str = ""
     expression: str = ""
 
 
@@ -85,6 +97,14 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
     expression: str = ""
 
 
+class Validation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an admission policy demands, in CEL, and what it says of what lacks it."""
+
+    expression: str = ""
+    message: str = ""
+    message_expression: str = ""
+
+
 class MatchConstraints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Which requests an admission policy is for."""
 
@@ -101,6 +121,7 @@ class AdmissionPolicySpec(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     match_constraints: MatchConstraints = MatchConstraints()
     match_conditions: tuple[MatchCondition, ...] = ()
     variables: tuple[Variable, ...] = ()
+    validations: tuple[Validation, ...] = ()
 
 
 class AdmissionPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from console.doctor.admission import (
     LOCKDOWN_POLICY,
     AdmissionPolicy,
     Binding,
+    Expression,
     MatchConstraints,
     Rule,
     Selector,
@@ -56,8 +57,14 @@ _ASKED: Final = {
     f"{NAMESPACE}-allocations": ("UPDATE", "resourceclaims/status"),
     f"{NAMESPACE}-slices": ("CREATE UPDATE DELETE", "resourceslices"),
 }
-_KNOWN_LABELS: Final = frozenset({"kubernetes.io/metadata.name", "pod-security.kubernetes.io/enforce"})  # of namespaces
-_KNOWN_TO_BINDINGS: Final = _KNOWN_LABELS | {MODE_LABEL}  # other bindings have what they leave out warn alone
+_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
+_FORBIDDING: Final = (Shown("baseline"), Shown("restricted"))  # levels without hostIPC
+_OF_CLAIMS: Final = "resource.k8s.io"
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_PRIVILEGED: Final = Expression(key=_POD_SECURITY, operator="NotIn", values=_FORBIDDING)
+_RESTRICTED: Final = Expression(key=_POD_SECURITY, operator="In", values=_FORBIDDING)
+_OWN: Final = {WEBHOOK_NAME: _PRIVILEGED, RESTRICTED_WEBHOOK_NAME: _RESTRICTED}  # one of the two is asked
+_DENYING: Final = Expression(key=MODE_LABEL, operator="NotIn", values=(Shown("warn"),))  # others warn instead
 _FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
 
 
@@ -107,7 +114,7 @@ def asked(on: Installation) -> Verdict:
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place = str(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
-    yield from _narrowed(place, webhook.namespace_selector, _KNOWN_LABELS)
+    yield from _narrowed(place, webhook.namespace_selector, _OWN.get(webhook.name))
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
         return
     if webhook.failure_policy != "Fail":
@@ -119,7 +126,7 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
 def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
     place, constraints = f"the policy {name}", policy.spec.match_constraints
     yield from _not_asked(place, name, constraints.resource_rules)
-    yield from _constrained(place, constraints, _KNOWN_LABELS)
+    yield from _constrained(place, constraints)
     if policy.spec.failure_policy != "Fail":
         yield f"{place} has failurePolicy: {policy.spec.failure_policy}: what it fails to judge is admitted"
 
@@ -127,17 +134,20 @@ def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
 def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
     """Tell how far the bindings reach that have a policy deny, where none of them reaches all."""
     denying = [one for one in bindings if one.spec.policy_name == name and "Deny" in one.spec.validation_actions]
-    places = (f"the binding {one.metadata.name} of the policy {name}" for one in denying)
-    found = [
-        [*_constrained(place, one.spec.match_resources, _KNOWN_TO_BINDINGS)]
-        for place, one in zip(places, denying, strict=True)
-    ]
+    found = [[*_of_binding(name, one)] for one in denying]
     if all(found):
         yield from chain.from_iterable(found)
 
 
-def _constrained(place: str, constraints: MatchConstraints, known_labels: frozenset[str]) -> Iterator[str]:
-    yield from _narrowed(place, constraints.namespace_selector, known_labels)
+def _of_binding(name: str, binding: Binding) -> Iterator[str]:
+    place, resources = f"the binding {binding.metadata.name} of the policy {name}", binding.spec.match_resources
+    if resources.resource_rules:
+        yield from _not_asked(place, name, resources.resource_rules)
+    yield from _constrained(place, resources, _DENYING)
+
+
+def _constrained(place: str, constraints: MatchConstraints, own: Expression | None = None) -> Iterator[str]:
+    yield from _narrowed(place, constraints.namespace_selector, own)
     if not constraints.object_selector.selects_all:
         yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
     if constraints.exclude_resource_rules:
@@ -150,16 +160,29 @@ def _not_asked(place: str, name: str, rules: tuple[Rule, ...]) -> Iterator[str]:
         f"{operation} {resource}"
         for operation in operations
         for resource in resources
-        if not any(one.covers(operation, resource) for one in rules)
+        if not any(_covers(one, operation, resource) for one in rules)
     ]
     if lacking:
         yield f"{place} is not asked of {', '.join(lacking)}"
 
 
-def _narrowed(place: str, selector: Selector, known_labels: frozenset[str]) -> Iterator[str]:
-    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions)} - known_labels
+def _covers(rule: Rule, operation: str, resource: str) -> bool:
+    group = "" if resource.startswith("pods") else _OF_CLAIMS
+    scope = "Cluster" if resource == "resourceslices" else "Namespaced"
+    return rule.covers(operation, resource, group=group, scope=scope)
+
+
+def _narrowed(place: str, selector: Selector, own: Expression | None) -> Iterator[str]:
+    """Tell by which labels namespaces are left out, but for exempt ones (`of_second_places`), and those of *own*."""
+    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions if not _is_known(one, own))}
     if keys:
         yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
+
+
+def _is_known(one: Expression, own: Expression | None) -> bool:
+    if (one.key, one.operator) == (_NAME_LABEL, "NotIn"):
+        return True
+    return own is not None and (one.key, one.operator) == (own.key, own.operator) and {*one.values} == {*own.values}
 
 
 ADMISSION: Final = (

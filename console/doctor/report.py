@@ -14,6 +14,7 @@ from console.doctor.of_nodes import NODES
 from console.doctor.of_policies import POLICIES
 from console.doctor.of_runtimes import RUNTIMES
 from console.doctor.of_second_places import SECOND_PLACES
+from console.doctor.of_shipped import SHIPPED_RULES
 from console.doctor.of_webhook import WEBHOOK
 from console.doctor.of_workloads import WORKLOADS
 from console.doctor.verdict import Check, Status
@@ -21,7 +22,7 @@ from console.doctor.verdict import Check, Status
 AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
-    ("Policies", (*POLICIES, *ADMISSION, *SECOND_PLACES)),
+    ("Policies", (*POLICIES, *ADMISSION, *SHIPPED_RULES, *SECOND_PLACES)),
     ("Nodes", (*NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", WORKLOADS),

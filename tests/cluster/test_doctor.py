@@ -41,6 +41,7 @@ def test_an_installation_is_in_order(installed: Installation) -> None:
     in_order = (
         *("kubernetes-version", "apis", "webhook-answers", "webhook-configured", "certificates", "renewal"),
         *("policies-valid", "policies-in-force", "admission-policies", "admission-asked"),
+        "admission-shipped",
         *("exempt-namespaces", "resource-names"),
         *("pipe-directory", "host-paths", "warn-mode", "nodes-speak", "registered", "drivers", "cdi", "feature-gates"),
     )

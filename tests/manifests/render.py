@@ -1,6 +1,6 @@
 """
-Render the manifests as kustomize does: `python -m tests.manifests.render` writes `manifests/install.yaml` and the
-DeviceClasses, `--check` checks that they are up to date.
+Render the manifests as kustomize does: `python -m tests.manifests.render` writes `manifests/install.yaml`, the
+DeviceClasses and what `gpu-share doctor` knows of the policies, `--check` checks that they are up to date.
 
 It supports what `manifests/` uses of kustomize, and raises on everything else, so that the manifests can be rendered
 and tested without kubectl. Where there is kubectl, a test compares the two.
@@ -16,7 +16,7 @@ from typing import Any
 import jsonpatch
 import yaml
 
-from tests.manifests import device_classes
+from tests.manifests import admission_digests, device_classes
 from tests.manifests.config_maps import add_hash
 from tests.manifests.yaml_file import written
 
@@ -223,7 +223,12 @@ def _differences(wanted: dict[Path, str]) -> Iterator[str]:
 
 
 def main() -> int:
-    wanted = {device_classes.FILE: device_classes.text(), INSTALL: written(render(MANIFESTS))}
+    with_policies = (MANIFESTS / "overlays" / "dra", MANIFESTS / "components" / "lockdown")
+    wanted = {
+        device_classes.FILE: device_classes.text(),
+        admission_digests.FILE: admission_digests.text([one for path in with_policies for one in render(path)]),
+        INSTALL: written(render(MANIFESTS)),
+    }
     if "--check" not in sys.argv[1:]:
         for file, text in wanted.items():
             file.write_text(text)
