@@ -15,6 +15,7 @@ from console.look import look
 from console.seen import Seen
 from console.top.drawing import draw
 from console.top.rows import top
+from console.words import Shown
 from program.front import FAILED, failed
 
 Output = Literal["text", "wide", "json"]
@@ -25,10 +26,12 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     Show the cluster: once, or anew *every_seconds* until it is interrupted.
 
     Returns:
-        0, or 1 if nothing at all could be seen.
+        0, or 1 if nothing at all could be seen, or nothing is known of such a node.
     """
     if output == "json":
         seen = look(api, namespace=namespace)
+        if unknown := _why_unknown(seen, node):
+            return failed("top", unknown, FAILED)
         shown = msgspec.json.encode(top(seen, node=node), enc_hook=str)
         sys.stdout.write(msgspec.json.format(shown).decode() + "\n")
         return _code(seen)
@@ -36,7 +39,7 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 4096)
     if every_seconds is None or not sys.stdout.isatty():
         seen = look(api, namespace=namespace)
-        if nothing := _why_nothing(seen):
+        if nothing := _why_nothing(seen) or _why_unknown(seen, node):
             return failed("top", nothing, FAILED)
         console.print(draw(top(seen, node=node), wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
         return _code(seen)
@@ -68,6 +71,13 @@ def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, e
 
 def _code(seen: Seen) -> int:
     return FAILED if seen.unseen and not (seen.nodes or seen.pods or seen.parts) else 0
+
+
+def _why_unknown(seen: Seen, node: str) -> str:
+    """Say that there is no such node; empty if there is, or nodes could not be seen."""
+    if not node or seen.unseen or any(one.name == node for one in seen.nodes):
+        return ""
+    return f"--node {Shown(node)}: no node of this name shares its GPUs: without --node all that do are shown"
 
 
 def _why_nothing(seen: Seen) -> str:

@@ -131,16 +131,19 @@ def _trouble(node: SeenNode) -> str:
 
 
 def _pod_rows(seen: Seen) -> Iterator[PodRow]:
-    held: dict[tuple[str, str], list[Held]] = {}
+    held: dict[tuple[str, str, str], list[Held]] = {}
     for one in seen.tenants():
-        held.setdefault((one[2].namespace, one[2].pod), []).append(one)
+        held.setdefault((one[2].namespace, one[2].pod, one[0].name), []).append(one)
     rows: list[PodRow] = []
     for pod in seen.pods:
-        rows += _of_pod(pod, held.pop((pod.namespace, pod.name), []))
-    for (namespace, name), on in held.items():
+        rows += _of_pod(pod, held.pop((pod.namespace, pod.name, pod.node), []))
+    elsewhere = {(pod.namespace, pod.name) for pod in seen.pods}
+    for (namespace, name, _), on in held.items():
         if not seen.namespace or namespace == seen.namespace:
-            rows += (_row(namespace, name, container, _of(container, on)) for container in _containers(on))
-    yield from sorted(rows, key=lambda row: (row.namespace, row.pod, row.container))
+            why = "of an earlier pod of this name, which its node has still" if (namespace, name) in elsewhere else ""
+            made = (_row(namespace, name, one, _of(one, on)) for one in _containers(on))
+            rows += (msgspec.structs.replace(row, why=why) for row in made)
+    yield from sorted(rows, key=lambda row: (row.namespace, row.pod, row.container, row.node))
 
 
 def _of_pod(pod: SeenPod, on: list[Held]) -> Iterator[PodRow]:

@@ -32,7 +32,8 @@ def fault(gpu: Gpu, one: Fault, now: datetime) -> str:
 
 def pod_trouble(row: PodRow) -> str:
     """Say what Kubernetes says of a pod; empty if it says nothing."""
-    return f"{row.namespace}/{row.pod} is {row.phase}: {row.why}" if row.why else ""
+    how = f"is {row.phase}" if row.phase else f"on {row.node}"
+    return f"{row.namespace}/{row.pod} {how}: {row.why}" if row.why else ""
 
 
 def denied(one: Denial, now: datetime) -> str:
