@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
-from itertools import chain, dropwhile
+from itertools import chain, dropwhile, islice
 from operator import itemgetter
 
 from policies.frameworks.command_line import SHELLS, CommandLine
@@ -19,6 +19,7 @@ _FIRST_YEAR = 10  # from this number on a tag counts by years and months
 _LONGEST_IMAGE = 512  # characters; an image reference is at most 255 + 128 + 72
 _MOST_KEPT = 1024  # images of a cluster, which come again and again
 _MOST_BEFORE = 32  # words of a command line that are looked at for what starts a program
+_MOST_TEXTS = 4  # of a command line that mention a program
 _MOST_MENTIONS = 4  # of a program in one text
 _LONGEST_BEFORE = 96  # characters in front of it
 _ENDS_WORD = frozenset(" \t\n;&|()`'\"")
@@ -88,18 +89,20 @@ class Catalogue:
 
     def within(self, line: CommandLine) -> Framework | None:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
-        texts = _texts(line)
+        texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
         for last, program, framework in self._by_last_word:
-            if last in together and any(_starts(program, text) for text in texts):
+            if last in together and any(_starts(program, text) for text in _naming(last, texts)):
                 return framework
         return None
 
     def other_program(self, framework: Framework, line: CommandLine) -> str:
         """Name the program of `other_programs` that a command line starts, in whatever way; "" if it starts none."""
-        texts = _texts(line)
+        texts = dict.fromkeys(_texts(line))
         ways = (
-            one for one in framework.other_programs if line.starts(one) or any(_starts(one, text) for text in texts)
+            one
+            for one in framework.other_programs
+            if line.starts(one) or any(_starts(one, text) for text in _naming(one.rpartition(" ")[2], texts))
         )
         return next(ways, "")
 
@@ -119,6 +122,11 @@ def _texts(line: CommandLine) -> list[str]:
         return []
     has_shell = not SHELLS.isdisjoint(one.rpartition("/")[2] for one in words)
     return [one.replace("\\\n", " ") for one in words] if has_shell else [_in_one(words)]
+
+
+def _naming(word: str, texts: Iterable[str]) -> list[str]:
+    """List the first texts that have a word in them; further ones are more than any real command line has."""
+    return list(islice((text for text in texts if word in text), _MOST_TEXTS))
 
 
 def _in_one(words: Sequence[str]) -> str:

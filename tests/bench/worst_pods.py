@@ -9,6 +9,7 @@ from policies.size import (
     MOST_CONTAINERS,
     MOST_MOUNTS,
     MOST_QUANTITIES,
+    MOST_SHARES,
     MOST_VARIABLES,
     MOST_VOLUMES,
     MOST_WORDS,
@@ -145,6 +146,11 @@ def _containers(size: int) -> Iterator[Worst]:
         first = [container(f"c{number}", args=words) for number in range(count)]
         shares = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(count)}
         yield f"settings {words[0][:12]!a} in all", pod(None, container(), initContainers=first, annotations=shares)
+    mentions = ["sh", "-c", "tr a b", *(f"curl lmdeploy serve api_server $(A) {number}" for number in range(28))]
+    count = min(size // len(json.dumps(mentions)), MOST_SHARES - 1)
+    first = [container(f"c{number}", command=mentions, env=env(4)) for number in range(count)]
+    shares = {f"container.gpu-share.dev/c{number}": "0.1" for number in range(count)}
+    yield "mentions of programs in all", pod(None, container(), initContainers=first, annotations=shares)
     zero = [{"name": "a", "resources": {"limits": {VGPU: "0.0"}, "requests": {VGPU: "0.0"}}}] * (size // 110)
     yield "limits of zero", pod(None, *zero, {"name": "b", "resources": {"limits": {VGPU: 1}}})
     yield "one long name", pod("0.2", container(filled("x", size)))
