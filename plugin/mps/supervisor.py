@@ -15,13 +15,13 @@ from plugin.mps import shared_memory
 from plugin.mps.client_limits import next_ceiling
 from plugin.mps.daemon import Daemon
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
+from plugin.mps.in_use import GpusInUse
 from plugin.mps.largest_held import largest_held
 from plugin.mps.no_links import follow_no_links
 from plugin.mps.pipe_directories import prepare_pipe_directory
 from plugin.mps.processes import holders
 from plugin.mps.state import MpsState, write_state
-from plugin.pod_resources.tenants import Tenant
-from plugin.shares.parts_file import Checkpoint, CheckpointError
+from plugin.shares.parts_file import CheckpointError
 from plugin.state_files import boot_seconds
 from policies.ceiling import largest_vgpus
 from policies.cluster import Cluster
@@ -36,6 +36,7 @@ class Supervisor:
 
     def __init__(self, context: SupervisorContext) -> None:
         self._context = context
+        self._in_use = GpusInUse(context)
         self._supervisors: dict[str, DaemonSupervisor] = {}
         self._threads: list[Thread] = []
         self._lock = Lock()  # of the two above
@@ -74,13 +75,13 @@ class Supervisor:
     def clean_up(self, *, keep: Iterable[str]) -> None:
         """End what an earlier run left on GPUs other than *keep*, and put back their compute modes."""
         kept = frozenset(keep)
-        self._clean_up(kept | self._in_use(self._context.modes.changed() - kept))
+        self._clean_up(kept | self._in_use.of(self._context.modes.changed() - kept))
 
     def clean_up_left(self) -> None:
         """Do the same for GPUs that are shared by MPS no more, as soon as nobody holds a share of them."""
         ours = frozenset(one.gpu.uuid for one in self._now())
         left = self._context.modes.changed() - ours
-        if left - (used := self._in_use(left, told=True)):
+        if left - (used := self._in_use.of(left, told=True)):
             self._clean_up(ours | used)
 
     def _clean_up(self, kept: frozenset[str]) -> None:
@@ -145,12 +146,8 @@ class Supervisor:
             self._published = (state, boot_seconds())
 
     def is_held(self) -> bool:
-        """Whether a container has a share by MPS, or may: the kubelet does not say, and names no init container."""
-        tenants = self._context.tenancy.read()
-        if tenants is None or any(one.has_share_by_mps for one in tenants):
-            return True
-        unnamed = self._unnamed(())
-        return unnamed is None or not unnamed.isdisjoint(one.gpu.uuid for one in self._now())
+        """Whether a container has a share by MPS, or may."""
+        return self._in_use.any_of(frozenset(one.gpu.uuid for one in self._now()))
 
     def end(self) -> None:
         """Stop all daemons at once, put everything back, and publish that."""
@@ -163,7 +160,7 @@ class Supervisor:
         for thread in alive:
             _log.warning("an MPS daemon did not end in time", extra={"gpu": thread.name})
         uuids = self._context.modes.changed() | {supervisor.gpu.uuid for supervisor in self._now()}
-        kept = self._in_use(uuids)
+        kept = self._in_use.of(uuids)
         restore = partial(self._log_left, lambda: self._context.modes.end(keep=kept))
         releasing = Thread(target=restore, name="compute modes", daemon=True)
         try:
@@ -175,41 +172,6 @@ class Supervisor:
         if self._prepared and not kept:
             shared_memory.withdraw(self._context.place.pipe_directory)
         self.publish()
-
-    def _in_use(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
-        """
-        Name the GPUs that stay exclusive although they have no daemon: a container holds a share of them, or may.
-
-        All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
-        *uuids* are those that this run supervises, or whose mode an earlier one has changed. The log says which stay,
-        unless that was *told*.
-        """
-        level = logging.DEBUG if told else logging.WARNING
-        if not uuids:
-            return uuids
-        tenants = self._context.tenancy.read_or_known()
-        unnamed = self._unnamed(tenants or ())
-        if tenants is None or unnamed is None:  # which is not nobody: the record of the modes stays for a later end
-            reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
-            _log.log(level, f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
-            return uuids
-        held = {uuid: [one.name for one in tenants if one.has_share_by_mps_of(uuid)] for uuid in uuids}
-        kept = frozenset(uuid for uuid in uuids if uuid in unnamed or held[uuid])
-        for uuid in sorted(kept):
-            _log.log(
-                level,
-                "compute mode stays exclusive while containers hold shares: restored when they have ended",
-                extra={"gpu": uuid, "tenants": held[uuid]},
-            )
-        return kept
-
-    def _unnamed(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
-        """Name the GPUs of which init containers may hold vGPUs; None where it is not known on which GPU one is."""
-        try:
-            known = self._context.parts.read() or Checkpoint(1, {})
-        except CheckpointError:
-            return None
-        return known.unnamed_on(vgpu for one in tenants for vgpu in one.vgpus)
 
     def _now(self) -> list[DaemonSupervisor]:
         with self._lock:

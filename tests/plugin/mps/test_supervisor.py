@@ -193,10 +193,10 @@ def test_a_gpu_stays_exclusive_where_a_kubelet_that_has_just_started_does_not_na
     one = (VGpuId(UUID, 0), Held(resource=RESOURCE, of=10, named=True))
     write_parts(context.state_dir, parts([one], vgpus_per_gpu=10))
     with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)):
-        assert node._in_use(frozenset({UUID})) == {UUID}
+        assert node._in_use.of(frozenset({UUID})) == {UUID}
     with kubelet(root / "kubelet"):
         assert node.is_held()
-        assert node._in_use(frozenset({UUID})) == {UUID}
+        assert node._in_use.of(frozenset({UUID})) == {UUID}
 
 
 @pytest.mark.parametrize("failing", [0, 1])

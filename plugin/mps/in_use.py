@@ -1,0 +1,60 @@
+"""Which GPUs containers hold shares of by MPS, or may, by all that is known."""
+
+import logging
+from collections.abc import Iterable
+
+from plugin.mps.daemon_supervisor import SupervisorContext
+from plugin.pod_resources.tenants import Tenant
+from plugin.shares.parts_file import Checkpoint, CheckpointError
+
+_log = logging.getLogger(__name__)
+
+
+class GpusInUse:
+    """What the kubelet says and what the plugin has written, together; for any thread."""
+
+    def __init__(self, context: SupervisorContext) -> None:
+        self._context = context
+
+    def any_of(self, uuids: frozenset[str]) -> bool:
+        """Whether a container has a share by MPS, or may: the kubelet does not say, and names no init container."""
+        tenants = self._context.tenancy.read()
+        if tenants is None or any(one.has_share_by_mps for one in tenants):
+            return True
+        unnamed = self._unnamed(())
+        return unnamed is None or not unnamed.isdisjoint(uuids)
+
+    def of(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
+        """
+        Name the GPUs that stay exclusive although they have no daemon: a container holds a share of them, or may.
+
+        All of its programs would come back without limits otherwise; so the first one does, and the rest wait for MPS.
+        *uuids* are those that this run supervises, or whose mode an earlier one has changed. The log says which stay,
+        unless that was *told*.
+        """
+        level = logging.DEBUG if told else logging.WARNING
+        if not uuids:
+            return uuids
+        tenants = self._context.tenancy.read_or_known()
+        unnamed = self._unnamed(tenants or ())
+        if tenants is None or unnamed is None:  # which is not nobody: the record of the modes stays for a later end
+            reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
+            _log.log(level, f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
+            return uuids
+        held = {uuid: [one.name for one in tenants if one.has_share_by_mps_of(uuid)] for uuid in uuids}
+        kept = frozenset(uuid for uuid in uuids if uuid in unnamed or held[uuid])
+        for uuid in sorted(kept):
+            _log.log(
+                level,
+                "compute mode stays exclusive while containers hold shares: restored when they have ended",
+                extra={"gpu": uuid, "tenants": held[uuid]},
+            )
+        return kept
+
+    def _unnamed(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
+        """Name the GPUs of which init containers may hold vGPUs; None where it is not known on which GPU one is."""
+        try:
+            known = self._context.parts.read() or Checkpoint(1, {})
+        except CheckpointError:
+            return None
+        return known.unnamed_on(vgpu for one in tenants for vgpu in one.vgpus)
