@@ -21,8 +21,8 @@ class GpusInUse:
         tenants = self._context.tenancy.read()
         if tenants is None or any(one.has_share_by_mps for one in tenants):
             return True
-        unnamed = self._unnamed(())
-        return unnamed is None or not unnamed.isdisjoint(uuids)
+        known = self._known(())
+        return known is None or not known.isdisjoint(uuids)
 
     def of(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
         """
@@ -36,13 +36,13 @@ class GpusInUse:
         if not uuids:
             return uuids
         tenants = self._context.tenancy.read_or_known()
-        unnamed = self._unnamed(tenants or ())
-        if tenants is None or unnamed is None:  # which is not nobody: the record of the modes stays for a later end
+        known = self._known(tenants or ())
+        if tenants is None or known is None:  # which is not nobody: the record of the modes stays for a later end
             reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
             _log.log(level, f"compute modes stay exclusive: {reason}", extra={"gpus": sorted(uuids)})
             return uuids
         held = {uuid: [one.name for one in tenants if one.has_share_by_mps_of(uuid)] for uuid in uuids}
-        kept = frozenset(uuid for uuid in uuids if uuid in unnamed or held[uuid])
+        kept = frozenset(uuid for uuid in uuids if uuid in known or held[uuid])
         for uuid in sorted(kept):
             _log.log(
                 level,
@@ -51,10 +51,15 @@ class GpusInUse:
             )
         return kept
 
-    def _unnamed(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
-        """Name the GPUs of which init containers may hold vGPUs; None where it is not known on which GPU one is."""
+    def _known(self, tenants: Iterable[Tenant]) -> frozenset[str] | None:
+        """
+        Name the GPUs of which containers hold vGPUs beside *tenants*; None where it is not known on which GPU one is.
+
+        The kubelet names no init containers, and for minutes after its start not all others.
+        """
         try:
-            known = self._context.parts.read() or Checkpoint(1, {})
+            last, kept = self._context.parts.read() or Checkpoint(1, {}), self._context.parts.kept()
         except CheckpointError:
             return None
-        return known.unnamed_on(vgpu for one in tenants for vgpu in one.vgpus)
+        unnamed = last.unnamed_on(vgpu for one in tenants for vgpu in one.vgpus)
+        return None if unnamed is None else unnamed | kept.on(self._context.tenancy.resources())

@@ -35,7 +35,7 @@ class Tenancy:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._socket = socket
-        self._resources = resources
+        self.resources = resources
         self._own_pod = own_pod
         self._bindings = bindings
         self._clock = clock
@@ -50,7 +50,7 @@ class Tenancy:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
         asked_seconds = self._clock()
         try:
-            tenants = read_tenants(self._socket, self._resources(), own_pod=self._own_pod)
+            tenants = read_tenants(self._socket, self.resources(), own_pod=self._own_pod)
             # Afterwards: whichever kubelet has answered, what is there by now counts as new if it is another.
             self._check_settled(identify(self._socket), tenants, asked_seconds)
         except TenantsError as error:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plugin.gpus.gpu import VGpuId
-from plugin.presence import removed
+from plugin.presence import lives, removed
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
+
+_WRITER = "plugin"  # as its lock is named
 
 
 class LastParts:
@@ -27,6 +29,16 @@ class LastParts:
             return self._last if removed(self._directory) else None
         self._last = found
         return found
+
+    def kept(self) -> Checkpoint:
+        """
+        Read what is held as long as a plugin runs, which takes out at once what has ended; nothing where none does.
+
+        Raises:
+            CheckpointError: If there is a file that cannot be read.
+        """
+        found = self.read() if lives(self._directory, _WRITER) else None
+        return found or Checkpoint(1, {})
 
     def bindings(self) -> Callable[[VGpuId], str]:
         """Read on which GPU each held vGPU is; where nothing says so, that is the one in its ID."""

@@ -5,7 +5,7 @@ The kubelet keeps which vGPUs a container has, and starts it again with them. Wh
 The GPU in the ID of a vGPU is not always the one that it is on.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -60,6 +60,11 @@ class Checkpoint(msgspec.Struct, frozen=True):
         """Whether the GPU that a vGPU is on is known."""
         held = self.held.get(vgpu)
         return held is not None and held.gpu is not None
+
+    def on(self, resources: Container[str]) -> frozenset[str]:
+        """Name the GPUs of which something is held as one of *resources*, as far as that is known."""
+        ours = [(vgpu, one) for vgpu, one in self.held.items() if one.resource in resources]
+        return frozenset(gpu for vgpu, one in ours for gpu in (self.gpu_of(vgpu), *one.also))
 
     def unnamed_on(self, named: Iterable[VGpuId]) -> frozenset[str] | None:
         """

@@ -1,6 +1,7 @@
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
 from plugin.pod_resources.tenancy import Tenancy
+from plugin.presence import alone
 from plugin.shares.parts_file import Held, parts, write_parts
 from policies.policy_set import PolicySet
 from policies.reading.store import load
@@ -197,6 +199,24 @@ def test_a_gpu_stays_exclusive_where_a_kubelet_that_has_just_started_does_not_na
     with kubelet(root / "kubelet"):
         assert node.is_held()
         assert node._in_use.of(frozenset({UUID})) == {UUID}
+
+
+@pytest.mark.parametrize(
+    ("resource", "runs", "is_held"), [(RESOURCE, True, True), (RESOURCE, False, False), ("a.b/c", True, False)]
+)
+def test_a_gpu_stays_exclusive_of_which_a_plugin_that_runs_knows_a_tenant(
+    node: Supervisor, root: Path, context: SupervisorContext, resource: str, *, runs: bool, is_held: bool
+) -> None:
+    one = (VGpuId(UUID, 0), Held(resource=resource, of=10, named=True, pod=1))
+    write_parts(context.state_dir, parts([one], vgpus_per_gpu=10))
+    with (
+        kubelet(root / "kubelet", held("team/others", "GPU-other", vgpus=1, resource="other.com/x")),
+        ExitStack() as stack,
+    ):
+        if runs:
+            stack.enter_context(alone(context.state_dir, "plugin"))
+        assert node.is_held() == is_held
+        assert bool(node._in_use.of(frozenset({UUID}))) == is_held
 
 
 @pytest.mark.parametrize("failing", [0, 1])
