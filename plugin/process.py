@@ -156,7 +156,7 @@ def _run(
     node.servers.start()  # before the reconciler, which adds to them from its own thread
     if driver is not None and not wait_seconds:
         driver.start(threads)
-    watch_occupancy(threads, settings.state_dir, node.tenants, node.resources, driver)
+    watch_occupancy(threads, settings.state_dir, node.held.quiet.before(node.tenants), node.resources, driver)
     threads.start("tenants", tenants.run, stop=tenants.stop)
     threads.start("reconciler", reconciler.run, stop=reconciler.stop, may_hang=True)
     _log.info("shutting down", extra={"signal": ending.wait().name})

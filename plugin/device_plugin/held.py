@@ -17,6 +17,7 @@ from plugin.device_plugin.holder import Holder, left_by_init_containers
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.placement import distributed, is_askable, place
+from plugin.device_plugin.quiet import Quiet
 from plugin.errors import AllocationError, TenantsError
 from plugin.gpus.gpu import Gpu
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
@@ -57,6 +58,7 @@ class HeldVgpus:
     def __init__(self, holdings: Holdings | None = None, *, resources: Container[str] = ()) -> None:
         """Without *holdings* this process alone knows what is held. *resources* are those that it is held as."""
         self.resources = resources
+        self.quiet = Quiet()
         self._holdings = holdings or Holdings(lambda: (), kubelet=Path())
         self._followers: list[tuple[Devices, bool]] = []
         # Of the container that the kubelet asked about last: all IDs that it may get, and those that are its pod's own.
@@ -122,6 +124,7 @@ class HeldVgpus:
         size: int,
     ) -> list[str]:
         """Choose *size* of the *available* IDs for a new container: nobody holds them."""
+        self.quiet.disturb()
         # Those included are the pod's own, of an init container.
         included = frozenset(must_include)
         offered = [text for text in available if text not in included]
@@ -182,6 +185,7 @@ class HeldVgpus:
             AllocationError: If `place` or *check* says so, or it cannot be kept.
             NoRoomError: If no GPU has room for so many.
         """
+        self.quiet.disturb()
         with self._lock:
             held = self._holdings.held()
             left = self._left(ids, held) if devices.binds_late else {}

@@ -30,6 +30,7 @@ class TenantWatch:
     def run(self) -> None:
         """Go on until `stop`."""
         while not self._ending.wait(_PERIOD_SECONDS):
+            self._held.quiet.wait()
             self.look()
 
     def stop(self) -> None:
