@@ -28,6 +28,8 @@ LARGEST_BYTES: Final = 64 * 1024 * 1024  # of one answer
 MOST_CONNECTIONS: Final = 32
 _PAGE: Final = 500  # objects in one answer
 _MOST_PAGES: Final = 200
+_MUCH_BYTES: Final = 1024 * 1024  # of one answer: if no more comes in time, less of it would not come either
+_LESS: Final = 8  # times less in the next answer where one is too large
 _OK: Final = 200
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",
@@ -43,6 +45,10 @@ class UnseenError(GpuShareError):
         self.why = Shown(why)
         self.status = status  # of HTTP; 0 if there was no answer
         super().__init__(str(self.why))
+
+
+class TooLargeError(UnseenError):
+    """An answer that is too large, or would take too long; less of it could be had."""
 
 
 class ApiServer:
@@ -123,14 +129,22 @@ class ApiServer:
         Raises:
             UnseenError: If it cannot be had.
         """
-        following = {"limit": str(_PAGE)}
+        following, limit, objects = dict[str, str](), _PAGE, 0
         for _ in range(_MOST_PAGES):
-            page = decoded(Page[kind], self.get(path, {**query, **following}))  # type: ignore[valid-type] # a value
+            try:
+                content = self.get(path, {**query, **following, "limit": str(limit)})
+            except TooLargeError:
+                if limit == 1:
+                    raise
+                limit = max(limit // _LESS, 1)
+                continue
+            page = decoded(Page[kind], content)  # type: ignore[valid-type] # a value
             yield from page.items or ()
             if not page.metadata.next:
                 return
-            following = {"limit": str(_PAGE), "continue": page.metadata.next}
-        raise UnseenError(f"more than {_MOST_PAGES * _PAGE} objects: ask for one namespace by -n")
+            objects += len(page.items or ())
+            following, limit = {"continue": page.metadata.next}, min(2 * limit, _PAGE)
+        raise UnseenError(f"more than {objects} objects, or large ones: ask for one namespace by -n")
 
     def _unanswered(self, error: Exception) -> UnseenError:
         return UnseenError(f"no answer from {self.address}: {short(error)}")
@@ -156,9 +170,10 @@ def _read(response: Any, deadline: float, largest_bytes: int) -> bytes:
 
 def _check(size_bytes: int, deadline: float, largest_bytes: int) -> None:
     if size_bytes > largest_bytes:
-        raise UnseenError(f"the answer is larger than {largest_bytes} bytes")
+        raise TooLargeError(f"the answer is larger than {largest_bytes} bytes")
     if time.monotonic() > deadline:
-        raise UnseenError(f"no whole answer within {DEADLINE_SECONDS:g} s")
+        late = f"no whole answer within {DEADLINE_SECONDS:g} s"
+        raise TooLargeError(late) if size_bytes > _MUCH_BYTES else UnseenError(late)
 
 
 def decoded(kind: type[T], content: bytes) -> T:

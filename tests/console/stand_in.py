@@ -33,7 +33,7 @@ class StandIn:
     asked: list[str] = field(default_factory=list)
     redirect: str = ""  # where every part of a node sends its callers
     drips: bool = False  # parts of nodes send a byte at a time
-    page: int = 500  # most objects in one answer, whatever was asked for
+    page: int = 500  # most objects in one answer, however many were asked for
 
     def reply(self, path: str, query: dict[str, list[str]]) -> Reply:
         """Answer as an API server does."""
@@ -49,8 +49,9 @@ class StandIn:
             return 200, json.dumps({"items": None}).encode()
         found = [one for one in self.lists[path] if _matches(one, query.get("labelSelector", [""])[0])]
         begin = int(query.get("continue", ["0"])[0])
-        metadata = {"continue": str(begin + self.page)} if begin + self.page < len(found) else {}
-        return 200, json.dumps({"metadata": metadata, "items": found[begin : begin + self.page]}).encode()
+        end = begin + min(self.page, int(query.get("limit", ["500"])[0]))
+        metadata = {"continue": str(end)} if end < len(found) else {}
+        return 200, json.dumps({"metadata": metadata, "items": found[begin:end]}).encode()
 
     def _proxied(self, path: str, query: dict[str, list[str]]) -> Reply:
         pod = path.removeprefix("/api/v1/namespaces/gpu-share/pods/").partition("/")[0]

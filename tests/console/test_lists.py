@@ -1,6 +1,7 @@
-"""Null, which the API server gives for some lists that are empty."""
+"""Lists of objects as tenants can make them: with null in place of lists that are empty, and very large."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -29,3 +30,23 @@ def test_a_pod_with_null_in_place_of_what_it_does_not_have_is_seen_as_any_other(
     one["spec"].update(given)
     seen = look(connected(cluster(state(gpu()), pods=(one, other))))
     assert (seen.unseen, [found.name for found in seen.pods]) == ((), ["one", "other"])
+
+
+def large(name: str, mebibytes: int) -> dict[str, Any]:
+    one = pod(name)
+    one["metadata"]["annotations"]["filler"] = "x" * (mebibytes << 20)
+    return one
+
+
+def test_large_objects_come_in_smaller_pages_and_the_others_in_large_ones_again(connected: Connected) -> None:
+    known = cluster(
+        state(gpu()), pods=(*(large(f"large-{n}", 30) for n in range(3)), *(pod(f"{n:03}") for n in range(200)))
+    )
+    seen = look(connected(known))
+    assert (seen.unseen, len(seen.pods)) == ((), 203)
+    assert known.asked.count("/api/v1/pods") < 15
+
+
+def test_an_object_that_is_too_large_by_itself_is_a_list_that_is_not_seen(connected: Connected) -> None:
+    (unseen,) = look(connected(cluster(state(gpu()), pods=(large("one", 65),)))).unseen
+    assert (unseen.what, unseen.why) == ("pods with a share", "the answer is larger than 67108864 bytes")
