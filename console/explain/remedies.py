@@ -49,6 +49,12 @@ REMEDIES: Final = (
         page="troubleshooting.md#a-gpu-is-unhealthy",
     ),
     Remedy(
+        says="it has lost count",
+        what="the kubelet gave it what another container has: create the pod again, and if that fails too, delete the "
+        "pod that the message names first",
+        page=_FAILED,
+    ),
+    Remedy(
         says="TopologyAffinityError",
         what="the kubelet found no CPUs and GPU next to each other: ask for fewer CPUs, or relax topologyManagerPolicy "
         "on the node; create the pod again",
