@@ -49,7 +49,7 @@ REMEDIES: Final = (
         page="troubleshooting.md#a-gpu-is-unhealthy",
     ),
     Remedy(
-        says="it has lost count",
+        says="the kubelet has lost count",
         what="the kubelet gave it what another container has: create the pod again, and if that fails too, delete the "
         "pod that the message names first",
         page=_FAILED,

@@ -48,6 +48,7 @@ class Checkpoint:
         self.held: Mapping[VGpuId, Held] = {}
         self.unknown_of = vgpus_per_gpu  # number of a vGPU that is held and not in the file
         self.allocations = 0  # number of the last answer: no other has the same, in any file of the kubelet's
+        self.kubelet = ""  # which one has named what is held
         if state_dir is not None:
             self._read(state_dir, kubelet_dir, is_ours)
         numbers = (max(one.pod, one.call) for one in self.held.values())
@@ -70,7 +71,13 @@ class Checkpoint:
         boot_id = self._boot_id if is_complete else ""
         try:
             self._state_dir.mkdir(mode=0o755, exist_ok=True)
-            content = parts(held, vgpus_per_gpu=self.vgpus_per_gpu, boot_id=boot_id, allocations=self.allocations)
+            content = parts(
+                held,
+                vgpus_per_gpu=self.vgpus_per_gpu,
+                boot_id=boot_id,
+                allocations=self.allocations,
+                kubelet=self.kubelet,
+            )
             write_parts(self._state_dir, content)
         except OSError as error:
             why = f"what is held cannot be written: {error.filename or self._state_dir}: {error.strerror}"
@@ -88,10 +95,9 @@ class Checkpoint:
         if found is not None:
             self.held, self.unknown_of, self.allocations = found.held, found.vgpus_per_gpu, found.allocations
             if found.boot_id == self._boot_id:
+                self.kubelet = found.kubelet
                 return
         answers = read_answers(kubelet_dir, is_ours) if kubelet_dir else {}
-        # No container of before runs, and the kubelet asks about each of them again.
-        self.held = {vgpu: msgspec.structs.replace(one, container="") for vgpu, one in self.held.items()}
         self.held = _confirmed(self.held, answers)
         if answers and not lost and self._has_restarted(directory, found):
             self.held = {vgpu: msgspec.structs.replace(one, before_boot=True) for vgpu, one in self.held.items()}
@@ -123,8 +129,9 @@ def _confirmed(held: Mapping[VGpuId, Held], answers: Mapping[VGpuId, Held] | Non
     Give what is held, by the kubelet's checkpoint: that is complete, and the file may be of any earlier time.
 
     The file is believed where an answer does not say it: it is one of an earlier plugin.
-    Where the kubelet's checkpoint says nothing at all, nobody knows.
+    Where the kubelet's checkpoint says nothing at all, nobody knows. No container of before runs.
     """
+    held = {vgpu: msgspec.structs.replace(one, container="", kept=False, forgotten=False) for vgpu, one in held.items()}
     if answers is None:
         return {vgpu: msgspec.structs.replace(one, gpu=None) for vgpu, one in held.items()}
     known = {vgpu: one if one.of else held.get(vgpu, one) for vgpu, one in answers.items()}

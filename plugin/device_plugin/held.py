@@ -11,14 +11,16 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
+from plugin.device_plugin import given_twice
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
-from plugin.device_plugin.holder import Holder, left_by_init_containers
+from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
 from plugin.device_plugin.placement import distributed, is_askable, place
 from plugin.device_plugin.quiet import Quiet
-from plugin.errors import AllocationError, TenantsError
+from plugin.device_plugin.takeover import left_by_init_containers
+from plugin.errors import AllocationError
 from plugin.gpus.gpu import Gpu
 from plugin.pod_resources.tenants import OurResources, Tenant, read_tenants
 from plugin.shares.allocation import Allocation
@@ -128,7 +130,8 @@ class HeldVgpus:
         # Those included are the pod's own, of an init container.
         included = frozenset(must_include)
         offered = [text for text in available if text not in included]
-        had = self._had(offered, self._holdings.held())  # without the lock, as in `refresh`
+        self._holdings.notice_kubelet()
+        had = given_twice.had(offered, self._holdings)  # without the lock, as in `refresh`
         others = [text for text in available if text not in had]
         with self._lock:
             self._asked = included.union(available), included
@@ -186,15 +189,11 @@ class HeldVgpus:
             NoRoomError: If no GPU has room for so many.
         """
         self.quiet.disturb()
+        self._holdings.notice_kubelet()
         with self._lock:
             held = self._holdings.held()
             left = self._left(ids, held) if devices.binds_late else {}
-            if had := self._had([text for text in ids if text not in left], held):
-                one = held[text := min(had)]
-                raise AllocationError(
-                    f"{text} must be free, and the kubelet lists {one.container or one.known_as or 'a container'} that "
-                    "has it: it has lost count, so create the pod anew, and if that fails too first the other one"
-                )
+            given_twice.check([text for text in ids if text not in left], self._holdings)
             allocation = place(ids, devices, policy, held=held, left=left)
             check(allocation)
             on = distributed(ids, allocation)
@@ -203,23 +202,6 @@ class HeldVgpus:
                 raise AllocationError(f"{why}: see `gpu-share plugin status` on this node")
             self._tell()
             return replace(allocation, number=self._holdings.allocations)
-
-    def _had(self, ids: Iterable[str], held: Mapping[str, Holder]) -> frozenset[str]:
-        """
-        Say which of *ids*, that the kubelet gives to a new container, another one has by its own list all the same.
-
-        It forgets what it is allocating if it is asked who holds what meanwhile and a pod has just ended
-        (kubernetes#137534), and what all containers have if its checkpoint is lost. Where it does not say, it is
-        believed.
-        """
-        known = {text: one for text in ids if (one := held.get(text))}
-        if not known:
-            return frozenset()
-        try:
-            listing = self._holdings.ask()
-        except TenantsError:
-            return frozenset()
-        return frozenset(text for text, one in known.items() if listing.has(text, one))
 
     def _left(self, ids: Sequence[str], held: Mapping[str, Holder]) -> dict[str, Holder]:
         """
@@ -230,12 +212,15 @@ class HeldVgpus:
         was one of so few that no container of its pod could ask for as many as these.
         """
         (all_ids, own), self._asked = self._asked, (frozenset(), frozenset())
-        unnamed = {text: one for text in ids if (one := held.get(text)) and not one.container}
-        if len(unnamed) == len(ids):
-            own = frozenset(ids)
-        elif not own <= {*ids} <= all_ids:
-            own = frozenset(text for text, one in unnamed.items() if is_askable(len(ids), one.of))
+        unnamed = {text: one for text in ids if (one := held.get(text)) and self._may_be_left(text, one)}
+        if not own <= {*ids} <= all_ids:
+            is_all = len(unnamed) == len(ids)
+            own = frozenset(text for text, one in unnamed.items() if is_all or is_askable(len(ids), one.of))
         return left_by_init_containers({text: one for text, one in unnamed.items() if text in own}, held)
+
+    def _may_be_left(self, text: str, holder: Holder) -> bool:
+        """Whether it may be an init container's: one that the kubelet had named may have been allocated in vain."""
+        return holder.container is None or (not holder.container and self._holdings.record.has(text))
 
     def _is_listed(self, device_id: str, resource: str) -> bool:
         return any(devices.lists(device_id, resource) for devices, _ in self._followers)

@@ -1,12 +1,6 @@
-"""
-Who holds a vGPU and where, and what becomes of that when a container gets what an init container of its pod had.
+"""Who holds a vGPU, and where."""
 
-The kubelet lets it have the vGPUs of init containers that end before it starts, any of them. It may be on other GPUs
-than they: each GPU then stays held for both, since nobody says which of the two runs.
-"""
-
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -22,6 +16,8 @@ class Holder:
 
     container: str | None  # namespace/pod/container; None as long as the kubelet does not name it
     known_as: str = ""  # the same, as an earlier kubelet named it; empty where nobody knows
+    is_kept: bool = False  # whether a checkpoint of the kubelet's has had it since it was allocated
+    is_forgotten: bool = False  # whether that was lost since, and the kubelet does not know that its container has it
     since_seconds: float  # by the clock of the holdings: when it was allocated, or first seen
     resource: str = ""  # that it was allocated as; empty where nobody says
     of: int = 0  # vGPUs that its GPU was divided into then; 0 where only the kubelet knows of it
@@ -40,6 +36,8 @@ class Holder:
         return cls(
             container=ENDED_OR_NOT if held.named else None,
             known_as=held.container,
+            is_kept=held.kept,
+            is_forgotten=held.forgotten,
             since_seconds=since_seconds,
             resource=held.resource,
             of=held.of,
@@ -57,7 +55,9 @@ class Holder:
             resource=self.resource,
             of=self.of or unknown_of,
             named=self.container is not None,
-            container=self.container or self.known_as,
+            container=(self.container or self.known_as) if self.is_kept else "",
+            kept=self.is_kept,
+            forgotten=self.is_forgotten,
             gpu="" if self.gpu == vgpu.gpu_uuid else self.gpu or None,
             by_cdi=self.by_cdi,
             also=self.also,
@@ -65,67 +65,6 @@ class Holder:
             call=self.call,
             before_boot=self.before_boot,
         )
-
-
-def of_earlier_kubelet(held: Mapping[str, Holder]) -> dict[str, Holder]:
-    """Give what is held to a kubelet that has just started: it has yet to name any of it."""
-    return {
-        text: replace(one, container=ENDED_OR_NOT, known_as=one.container) if one.container else one
-        for text, one in held.items()
-    }
-
-
-def left_by_init_containers(reused: Mapping[str, Holder], held: Mapping[str, Holder]) -> dict[str, Holder]:
-    """
-    Find all that is left of the init containers of which a container gets the vGPUs *reused*, these too.
-
-    Whoever had one of them has ended by the time at which the container starts, or it would not get it. What of an init
-    container a sidecar or another container has by now was part of a later allocation.
-    """
-    calls = {one.call for one in reused.values()} - {0}
-    return {text: one for text, one in held.items() if text in reused or one.call in calls}
-
-
-def taken_over(left: Mapping[str, Holder], on: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """
-    Say on which GPUs vGPUs are when a container has those in *on*, by ID and UUID, and *left* is of init containers.
-
-    Each GPU stays held by as many vGPUs as the init containers had there, or the container has, if that is more: by
-    those that they had there, since the kubelet has these for as long as their pod may run, whatever becomes of the
-    rest. The first GPU of each vGPU is the one that it is on.
-    """
-    rest = {text: one.gpu for text, one in left.items() if one.gpu and text not in on}
-    owed = Counter(gpu for one in left.values() if one.gpu for gpu in (one.gpu, *one.also))
-    owed -= Counter(on.values()) + Counter(rest.values())
-    found: dict[str, tuple[str, ...]] = {text: (gpu,) for text, gpu in (*on.items(), *rest.items())}
-    for text, gpus in found.items():  # those of the container first: of the rest it may turn out that nobody has it
-        for gpu in (left[text].gpu, *left[text].also) if text in left else ():
-            if owed[gpu] > 0 and gpu not in gpus:
-                found[text] += (gpu,)
-                owed[gpu] -= 1
-    return found
-
-
-def admitted(
-    held: Mapping[str, Holder], *, is_listed: Callable[[str, str], bool], has: Callable[[str], bool]
-) -> dict[str, Holder]:
-    """
-    Give what is held once the kubelet has named all pods that it has admitted since the machine restarted.
-
-    It rejects a pod whose vGPUs no plugin lists, by ID and resource, and such a vGPU it has for no other pod either. As
-    long as its checkpoint *has* one it may be yet to come to that pod, and a GPU that comes late be listed by then.
-    """
-    named = {one.pod for one in held.values() if one.container is not None} - {0}
-    listed = {
-        text
-        for text, one in held.items()
-        if not one.before_boot or one.container is not None or one.pod in named or is_listed(text, one.resource)
-    }
-    return {
-        text: replace(one, before_boot=False) if one.before_boot and text in listed else one
-        for text, one in held.items()
-        if text in listed or has(text)
-    }
 
 
 def by_gpu(held: Mapping[str, Holder], *, unknown_of: int) -> dict[str, dict[str, Holder]]:

@@ -15,22 +15,21 @@ which GPU that is.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from math import inf
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 
 from plugin.device_plugin.checkpoint import Checkpoint
-from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, admitted, by_gpu, of_earlier_kubelet, parsed, taken_over
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, by_gpu, parsed
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
+from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
+from plugin.device_plugin.settling import Settling
+from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
 from plugin.pod_resources.tenants import Tenant
-from plugin.sockets import SocketIdentity, identify
 
-# A kubelet that starts lists the pods that it knows so far; the last comes within seconds, if the API server is there.
-_SETTLE_SECONDS = 30.0
 _WRITE_SECONDS = 5.0  # between two writes, when nothing changes
 
 
@@ -52,7 +51,6 @@ class Holdings:
     ) -> None:
         """Begin with what is in *checkpoint*, and keep it there."""
         self._read = read
-        self._socket = kubelet
         self.record = KubeletRecord(kubelet.parent)
         self._clock = clock
         self._checkpoint = checkpoint or Checkpoint()
@@ -62,11 +60,9 @@ class Holdings:
             str(vgpu): Holder.of_earlier(one, vgpu, since_seconds=began_seconds)
             for vgpu, one in self._checkpoint.held.items()
         }
-        self._kubelet: SocketIdentity | None = None
         self._known = False
-        # Without anything from before, there is nothing that the kubelet could not have come to know yet.
-        self._is_continued = bool(self._held) or self._checkpoint.is_unreadable
-        self._settled_seconds = inf if self._is_continued else 0.0
+        is_continued = bool(self._held) or self._checkpoint.is_unreadable
+        self._settling = Settling(kubelet, is_continued=is_continued)
         self._unwritten = ""
         self._written_seconds = began_seconds
         self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
@@ -84,7 +80,12 @@ class Holdings:
     @property
     def is_blind(self) -> bool:
         """Whether more may be held than anybody knows: the file is lost, and the kubelet has not named all pods yet."""
-        return self._checkpoint.is_unreadable and self._clock() < self._settled_seconds
+        return self._checkpoint.is_unreadable and not self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the kubelet has had time to name all that it has."""
+        return self._settling.is_settled(self._clock())
 
     @property
     def unwritten(self) -> str:
@@ -94,8 +95,7 @@ class Holdings:
     def held(self) -> Mapping[str, Holder]:
         """Say who holds what, as far as it is known at this moment."""
         with self._lock:
-            is_another = self._known and identify(self._socket) != self._kubelet
-            return of_earlier_kubelet(self._held) if is_another else dict(self._held)
+            return dict(self._held)
 
     def by_gpu(self) -> dict[str, dict[str, Holder]]:
         """Say the same by UUID of the GPU, each with its number; of one that nobody knows, by the one in its ID."""
@@ -134,12 +134,13 @@ class Holdings:
         Raises:
             TenantsError: If it does not say; what was known stays.
         """
+        self.notice_kubelet()
         with self._lock:
             self._write_again()
-            kubelet, self._offered = identify(self._socket), {}
+            self._offered = {}
         listing = self.ask()
         asked_seconds = listing.asked_seconds
-        if identify(self._socket) != kubelet:
+        if self._settling.another():
             raise TenantsError("another kubelet has started while one was asked")
         self.record.look(asked_seconds)
         answers = self.record.answers() if listing.is_unknown(self.held()) else {}
@@ -147,17 +148,26 @@ class Holdings:
             before = self._held
             listing = listing.without(self._offered, before)
             self._checkpoint.allocations = max(self.allocations, self.record.latest)
-            if is_another := kubelet != self._kubelet if self._known else self._is_continued:
-                self._held = of_earlier_kubelet(self._held)
-            if is_another or (asked_seconds < self._settled_seconds and listing.is_growing(before)):
-                self._settled_seconds = asked_seconds + _SETTLE_SECONDS
-            is_first, self._kubelet, self._known = not self._known, kubelet, True
+            self._settling.listed(listing, before)
+            is_first, self._known = not self._known, True
             has_ended = partial(self._has_ended, listing=listing)
             self._held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
-            if asked_seconds >= self._settled_seconds:
+            if self._settling.is_settled(asked_seconds):
                 self._held = admitted(self._held, is_listed=is_listed, has=self.record.has)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
+
+    def notice_kubelet(self) -> None:
+        """Take up that another kubelet runs, if one does: it has yet to name what is held, and may not know it."""
+        if (kubelet := self._settling.another()) is None:
+            return
+        self.record.look(self._clock())
+        with self._lock:
+            is_same = self._checkpoint.kubelet == str(kubelet)  # as the last plugin knew
+            self._checkpoint.kubelet = str(kubelet)
+            self._settling.begin(kubelet, is_new=bool(self._held) and not is_same)
+            if not is_same:
+                self._held = of_earlier_kubelet(self.record.noted(self._held), has=self.record.has)
 
     def allocated(
         self,
@@ -177,17 +187,12 @@ class Holdings:
         now_seconds = self._clock()
         with self._lock:
             self._checkpoint.allocations = number = self.allocations + 1
-            own = {one.pod for text in gpu_of if (one := self._held.get(text)) and one.container is None}
-            # The kubelet admits one pod after the other: whoever had an answer before the last one is of another pod.
-            own &= {one.pod for one in self._held.values() if one.call == number - 1}
-            # One that was named may have ended, and what is of its pod ends when that is seen.
-            own -= {one.pod for one in self._held.values() if one.container is not None}
             holder = Holder(
                 container=None,
                 since_seconds=now_seconds,
                 resource=resource,
                 of=of,
-                pod=max(own, default=0) or number,
+                pod=pod_of(gpu_of, self._held, number=number),
                 call=number,
                 by_cdi=by_cdi,
             )
@@ -215,14 +220,7 @@ class Holdings:
         """Whether the kubelet should write its checkpoint: that alone says of some vGPUs whether they are held."""
         with self._lock:
             now_seconds = self._clock()
-            named = {one.pod for one in self._held.values() if one.container is not None} - {0}
-            is_settled = now_seconds >= self._settled_seconds
-            unsure = (
-                one.since_seconds
-                for one in self._held.values()
-                if (one.container is None and one.pod not in named) or (is_settled and one.container == ENDED_OR_NOT)
-            )
-            return self.record.is_due(unsure, now_seconds)
+            return self.record.is_due(self._held, now_seconds, is_settled=self._settling.is_settled(now_seconds))
 
     def _write_again(self) -> None:
         """Write what could not be written, and now and then what could: whether it still can, shows before a pod."""
@@ -245,6 +243,6 @@ class Holdings:
         if holder.container is None:
             return has_dropped(holder)
         if holder.container == ENDED_OR_NOT:  # this kubelet has not named it yet, and may have it
-            is_settled = listing.asked_seconds >= self._settled_seconds
+            is_settled = self._settling.is_settled(listing.asked_seconds)
             return is_settled and not self.record.has(text) and not listing.has(text, holder)
         return True

@@ -10,12 +10,13 @@ place long after. It admits one pod after the other, and no two of our answers h
 an answer if one has come that has this or a later one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from threading import Lock
 
-from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.holder import ENDED_OR_NOT, Holder
 from plugin.device_plugin.kubelet_checkpoint import FILE, Kept, read_answers, read_kept
 from plugin.gpus.gpu import VGpuId
 from plugin.shares.parts_file import Held
@@ -30,10 +31,11 @@ _LACKING_FILES = 2
 
 
 class KubeletRecord:
-    """The file in *kubelet_dir*. One thread at a time looks; seconds are of any clock that never goes back."""
+    """The file in *kubelet_dir*; for any thread. Seconds are of any clock that never goes back."""
 
     def __init__(self, kubelet_dir: Path) -> None:
         self._kubelet_dir = kubelet_dir
+        self._looking = Lock()
         self._version: tuple[int, ...] | None = None
         self._kept: Kept | None = None
         self._is_noted = True
@@ -42,17 +44,18 @@ class KubeletRecord:
 
     def look(self, now_seconds: float) -> None:
         """Read it if it was replaced since the last look: it was written after that. Where it cannot be, look later."""
-        version = _version(self._kubelet_dir / FILE)
-        if version != self._version:
-            try:
-                kept = read_kept(self._kubelet_dir)
-            except OSError:
-                return
-            if version != _version(self._kubelet_dir / FILE):  # which of the two was read, nobody knows
-                return
-            self._version, self._written_seconds = version, self._looked_seconds
-            self._kept, self._answers, self._is_noted = kept, None, kept is None
-        self._looked_seconds = now_seconds
+        with self._looking:
+            version = _version(self._kubelet_dir / FILE)
+            if version != self._version:
+                try:
+                    kept = read_kept(self._kubelet_dir)
+                except OSError:
+                    return
+                if version != _version(self._kubelet_dir / FILE):  # which of the two was read, nobody knows
+                    return
+                self._version, self._written_seconds = version, self._looked_seconds
+                self._kept, self._answers, self._is_noted = kept, None, kept is None
+            self._looked_seconds = now_seconds
 
     def noted(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
         """Note of what is held whether a file that was replaced has it."""
@@ -81,10 +84,11 @@ class KubeletRecord:
         """Whether NVIDIA_VISIBLE_DEVICES brings some container its GPU, as far as the file tells."""
         return self._kept is not None and self._kept.by_variable
 
-    def is_due(self, since_seconds: Iterable[float], now_seconds: float) -> bool:
-        """Whether the kubelet should be had to write it now, for what was allocated then; at most once a minute."""
+    def is_due(self, held: Mapping[str, Holder], now_seconds: float, *, is_settled: bool) -> bool:
+        """Whether the kubelet should be had to write it now, for what is *held*; at most once a minute."""
         last_seconds = max(self._written_seconds, self._asked_seconds)
-        is_due = min(since_seconds, default=inf) + _TAKEN_UP_SECONDS <= now_seconds >= last_seconds + _ASK_EVERY_SECONDS
+        unsure_seconds = min(_unsure_since(held, is_settled=is_settled), default=inf)
+        is_due = unsure_seconds + _TAKEN_UP_SECONDS <= now_seconds >= last_seconds + _ASK_EVERY_SECONDS
         if is_due:
             self._asked_seconds = now_seconds
         return is_due
@@ -93,12 +97,25 @@ class KubeletRecord:
         has = text in kept.ids
         told = holder.is_told or (kept.latest >= holder.call if holder.call else has)
         counts = told or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS
-        return replace(holder, is_told=told, lacking_files=0 if has else holder.lacking_files + counts)
+        return replace(
+            holder,
+            is_kept=holder.is_kept or (has and kept.latest >= holder.call),
+            is_told=told,
+            lacking_files=0 if has else holder.lacking_files + counts,
+        )
 
 
 def has_dropped(holder: Holder) -> bool:
     """Whether nobody has a vGPU any more that the kubelet has never named."""
     return holder.lacking_files >= _LACKING_FILES
+
+
+def _unsure_since(held: Mapping[str, Holder], *, is_settled: bool) -> Iterator[float]:
+    """Say since when what is held of which the kubelet's checkpoint alone can say that it has ended."""
+    named = {one.pod for one in held.values() if one.container is not None} - {0}
+    for one in held.values():
+        if (one.container is None and one.pod not in named) or (is_settled and one.container == ENDED_OR_NOT):
+            yield one.since_seconds
 
 
 def _version(path: Path) -> tuple[int, ...] | None:

@@ -40,11 +40,18 @@ class Listing:
 
         A kubelet that has lost its checkpoint names its containers still, and no vGPUs of theirs.
         """
-        return text in self.containers or holder.known_as in self.without_any
+        return text in self.containers or (holder.is_forgotten and holder.known_as in self.without_any)
 
-    def is_growing(self, held: Mapping[str, Holder]) -> bool:
-        """Whether it names what an earlier list of the same kubelet did not, and that kubelet has not given away."""
-        return any((one := held.get(text)) is None or one.container == ENDED_OR_NOT for text in self.containers)
+    def is_growing(self, held: Mapping[str, Holder], before: Collection[str]) -> bool:
+        """
+        Whether it names what an earlier list of the same kubelet did not, and that kubelet has not given away.
+
+        *before* are containers without any vGPU in that.
+        """
+        if any((one := held.get(text)) is None or one.container == ENDED_OR_NOT for text in self.containers):
+            return True
+        news = self.without_any.difference(before)
+        return any(one.is_forgotten and one.known_as in news for one in held.values())
 
     def is_unknown(self, held: Mapping[str, Holder]) -> bool:
         """Whether something is held of which nobody knows on which GPU it is."""
@@ -78,7 +85,7 @@ class Listing:
             return replace(holder, container=container, since_seconds=self.asked_seconds)
         if holder.container is None and holder.since_seconds > self.asked_seconds:
             return holder
-        return replace(holder, container=container)
+        return replace(holder, container=container, known_as="", is_forgotten=False)
 
 
 def _located(text: str, holder: Holder, answers: Mapping[VGpuId, Held]) -> Holder:

@@ -29,7 +29,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, order=True):
     resource: str  # that it was allocated as
     of: int  # vGPUs that its GPU was divided into then
     named: bool = False  # whether the kubelet has named its container; it never names init containers
-    container: str = ""  # how: namespace/pod/container; an earlier plugin did not write it
+    container: str = ""  # how, namespace/pod/container, where it is kept
+    kept: bool = False  # whether a checkpoint of the kubelet's has had it since it was allocated
+    forgotten: bool = False  # whether the kubelet has lost its checkpoint since, and nobody has said that it has ended
     gpu: str | None = ""  # UUID of the GPU that it is on; empty where it is the one in its ID, None if nobody knows
     by_cdi: bool = False  # whether its container was given a CDI device for it; an earlier plugin did not write it
     also: tuple[str, ...] = ()  # UUIDs of others on which init containers of the pod had it, and may have it again
@@ -45,6 +47,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     held: dict[VGpuId, Held]
     boot_id: str = ""  # of the run of the machine in which it was written; empty where nobody knows
     allocations: int = 0  # number of the last answer
+    kubelet: str = ""  # that has named them, by its socket; empty where an earlier plugin did not write it
 
     def number_of(self, vgpu: VGpuId) -> int:
         """Say which part of its GPU a held vGPU is: one of so many."""
@@ -122,6 +125,8 @@ class _Group(msgspec.Struct, frozen=True, kw_only=True):
     of: _Number
     named: bool
     container: str = ""
+    kept: bool = False
+    forgotten: bool = False
     indexes: tuple[_Index, ...]
     on: str | None = ""  # UUID of the GPU that they are on, where that is another one; None if nobody knows
     by_cdi: bool = False
@@ -136,6 +141,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[_Group, ...]
     boot_id: str = ""
     allocations: _Count = 0
+    kubelet: str = ""
 
 
 def read_parts(directory: Path) -> Checkpoint | None:
@@ -165,6 +171,8 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 of=group.of,
                 named=group.named,
                 container=group.container,
+                kept=group.kept,
+                forgotten=group.forgotten,
                 gpu=group.on,
                 by_cdi=group.by_cdi,
                 also=group.also,
@@ -172,10 +180,17 @@ def read_parts(directory: Path) -> Checkpoint | None:
                 call=group.call,
                 before_boot=group.before_boot,
             )
-    return Checkpoint(found.vgpus_per_gpu, held, found.boot_id, found.allocations)
+    return Checkpoint(found.vgpus_per_gpu, held, found.boot_id, found.allocations, found.kubelet)
 
 
-def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: str = "", allocations: int = 0) -> bytes:
+def parts(
+    held: Iterable[tuple[VGpuId, Held]],
+    *,
+    vgpus_per_gpu: int,
+    boot_id: str = "",
+    allocations: int = 0,
+    kubelet: str = "",
+) -> bytes:
     """Write what the file is to say."""
     indexes: dict[tuple[str, Held], list[int]] = {}
     for vgpu, one in held:
@@ -187,6 +202,8 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
             of=one.of,
             named=one.named,
             container=one.container,
+            kept=one.kept,
+            forgotten=one.forgotten,
             on=one.gpu,
             by_cdi=one.by_cdi,
             also=one.also,
@@ -197,8 +214,11 @@ def parts(held: Iterable[tuple[VGpuId, Held]], *, vgpus_per_gpu: int, boot_id: s
         )
         for (gpu, one), found in indexes.items()
     )
-    file = _File(vgpus_per_gpu=vgpus_per_gpu, held=tuple(groups), boot_id=boot_id, allocations=allocations)
-    return msgspec.json.encode(file)
+    return msgspec.json.encode(
+        _File(
+            vgpus_per_gpu=vgpus_per_gpu, held=tuple(groups), boot_id=boot_id, allocations=allocations, kubelet=kubelet
+        )
+    )
 
 
 def write_parts(directory: Path, content: bytes) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from plugin.errors import TenantsError
 from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.device_manager import ContainerKind, Received, Request, UnexpectedAdmissionError, _Pod
 from plugin.simulated.gpus import simulated_gpus
@@ -26,7 +27,8 @@ class SlowNode(LiveNode):
         self.known = 1 << 20
         self._files: deque[tuple[float, list[Entry], dict[str, _Pod]]] = deque()
         self._on_disk: dict[str, _Pod] = {}
-        self.without: list[Tenant] = []  # containers that the kubelet lists without what they have
+        self.without: list[Tenant] = []  # containers that the kubelet lists without any vGPU
+        self.is_silent = False  # whether the kubelet does not know the plugin's own pod yet
         self._sent: object = None
         super().__init__(gpus=simulated_gpus("2xL4"), random=Random(seed), directory=directory)  # noqa: S311
         self.restart_kubelet(known=self.known)
@@ -145,6 +147,8 @@ class SlowNode(LiveNode):
             self.write()
 
     def _tenants(self) -> tuple[Tenant, ...]:
+        if self.is_silent:
+            raise TenantsError("the kubelet does not list this pod")
         known = [*self._manager._pods][: self.known]
         named = (one for one in super()._tenants() if f"{one.namespace}/{one.pod}" in known)
         return (*named, *self.without)

@@ -1,9 +1,11 @@
 """The kubelet gives a vGPU to a new container that another one has: no share is passed by it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from plugin.pod_resources.tenants import Tenant
 from plugin.simulated.device_manager import UnexpectedAdmissionError
 from tests.plugin.device_plugin.slow_node import SlowNode
 
@@ -11,6 +13,10 @@ from tests.plugin.device_plugin.slow_node import SlowNode
 @pytest.fixture
 def node(tmp_path: Path) -> SlowNode:
     return SlowNode(tmp_path)
+
+
+def listed_without(pod: str) -> Tenant:
+    return Tenant(namespace="default", pod=pod, container="main", vgpus=())
 
 
 def forget(node: SlowNode, pod: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +48,9 @@ def test_where_the_kubelet_has_nothing_else_left_the_new_one_is_denied_with_what
         node.admit(f"pod-{number}", count)
     node.after(10)
     forget(node, "default/pod-0", monkeypatch)
-    with pytest.raises(UnexpectedAdmissionError, match=r"default/pod-0/main that has it: .* create the pod anew"):
+    with pytest.raises(
+        UnexpectedAdmissionError, match=r"default/pod-0/main has it: the kubelet has lost count, so create the pod anew"
+    ):
         node.admit("new", 2)
     assert sorted(node.after(10).values()) == [0, 0]
     node.end("default/pod-0")
@@ -77,3 +85,80 @@ def test_a_container_that_gets_others_after_that_has_those_alone(node: SlowNode)
     node.admit("first", 4)  # it has ended, and starts again
     node.without.clear()
     assert sorted(node.after(100).values()) == [6, 10]
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_where_another_container_has_all_that_the_kubelet_offers_the_new_one_is_denied(
+    tmp_path: Path, seed: int, *, restarts: bool
+) -> None:
+    node = SlowNode(tmp_path, seed=seed)
+    for number in range(2):
+        node.admit(f"pod-{number}", 10)
+    node.after(10)
+    node.lose_checkpoint()
+    node.after(60)
+    if restarts:
+        node.start_plugin()
+        node.after(60)
+    for count in (1, 10):
+        with pytest.raises(UnexpectedAdmissionError, match="the kubelet has lost count"):
+            node.admit("new", count)
+    assert sorted(node.after(100).values()) == [0, 0]
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_until_such_a_kubelet_has_had_time_to_list_its_containers_they_have_what_they_had(
+    node: SlowNode, *, is_silent: bool
+) -> None:
+    node.admit("first", 6)
+    node.after(10)
+    node.lose_checkpoint()
+    listed, node.without, node.is_silent = node.without, [], is_silent
+    node.admit("second", 10)
+    with pytest.raises(UnexpectedAdmissionError):
+        node.admit("third", 6)
+    node.is_silent = False
+    node.after(25)
+    node.without = listed
+    assert sorted(node.after(200).values()) == [0, 4]
+
+
+@pytest.mark.parametrize("fsync_seconds", [0, 30])
+def test_a_pod_that_a_killed_kubelet_admits_again_is_admitted_although_that_lists_it_without_any_yet(
+    node: SlowNode, fsync_seconds: int
+) -> None:
+    node.fsync_seconds = fsync_seconds
+    node.admit("web-0", 8)
+    node.admit("web-1", 8)
+    node.after(5 if fsync_seconds else 0)
+    node.without = [listed_without("web-0"), listed_without("web-1")]
+    node.kill_kubelet()
+    assert node.steps["admitted again"] == 2
+    node.check()
+
+
+@pytest.mark.parametrize("restart", [SlowNode.start_plugin, lambda node: node.restart_kubelet(known=100)])
+def test_a_pod_that_comes_again_under_its_name_is_admitted(node: SlowNode, restart: Callable[[SlowNode], None]) -> None:
+    node.admit("web-0", 8)
+    node.admit("web-1", 8)
+    node.after(10)
+    restart(node)
+    node.after(60)
+    node.end("default/web-0")
+    node.without = [listed_without("web-0")]  # it is being admitted
+    node.admit("web-0", 8)
+    node.check()
+
+
+@pytest.mark.parametrize("restart", [SlowNode.start_plugin, lambda node: node.restart_kubelet(known=100)])
+def test_pods_that_have_ended_which_kubelets_before_1_34_list_too_have_nothing(
+    node: SlowNode, restart: Callable[[SlowNode], None]
+) -> None:
+    node.admit("server", 1)
+    node.admit("job", 6)
+    node.after(10)
+    node.end("default/job")
+    node.without = [listed_without("job")]
+    restart(node)
+    assert sorted(node.after(150).values()) == [9, 10]

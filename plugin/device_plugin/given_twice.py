@@ -1,0 +1,43 @@
+"""
+vGPUs that the kubelet gives to a new container although another one has them: these are not given, whatever it says.
+
+It forgets what it is allocating if it is asked who holds what meanwhile and a pod has just ended (kubernetes#137534),
+and lists that with its container all the same. And it forgets all if its checkpoint is lost: then it lists containers
+without what they have, one after the other.
+"""
+
+from collections.abc import Iterable
+
+from plugin.device_plugin.holdings import Holdings
+from plugin.errors import AllocationError, TenantsError
+
+
+def had(ids: Iterable[str], holdings: Holdings) -> frozenset[str]:
+    """Say which of *ids* another container has, as far as anybody knows."""
+    held = holdings.held()
+    known = {text: held[text] for text in ids if text in held}
+    if not known:  # mostly: what ends is free a second later
+        return frozenset()
+    try:
+        listing = holdings.ask()
+    except TenantsError:
+        return frozenset(text for text, one in known.items() if one.is_forgotten)
+    is_whole = holdings.is_settled
+    return frozenset(
+        text for text, one in known.items() if listing.has(text, one) or (one.is_forgotten and not is_whole)
+    )
+
+
+def check(ids: Iterable[str], holdings: Holdings) -> None:
+    """
+    See that no other container has one of *ids*.
+
+    Raises:
+        AllocationError: If one does.
+    """
+    if found := had(ids, holdings):
+        one = holdings.held()[text := min(found)]
+        raise AllocationError(
+            f"{text} must be free, and {one.container or one.known_as or 'a container'} has it: the kubelet has lost "
+            "count, so create the pod anew, and if that fails too, delete that one's pod first"
+        )

@@ -1,0 +1,48 @@
+"""
+Whether the kubelet has had time to name all that it has.
+
+One that starts lists the pods that it knows so far; the last comes within seconds, if the API server is there.
+"""
+
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+
+from plugin.device_plugin.holder import Holder
+from plugin.device_plugin.listing import Listing
+from plugin.sockets import SocketIdentity, identify
+
+_SETTLE_SECONDS = 30.0
+
+
+class Settling:
+    """The kubelet that answers on *socket*; where nothing *is_continued*, there is nothing that it could not know."""
+
+    def __init__(self, socket: Path, *, is_continued: bool) -> None:
+        self._socket = socket
+        self._kubelet: SocketIdentity | None = None
+        self._is_new = is_continued  # no list of it has come yet
+        self._settled_seconds = inf if is_continued else 0.0
+        self._without_any: frozenset[str] = frozenset()  # containers, by its last list
+
+    def another(self) -> SocketIdentity | None:
+        """Say which kubelet runs now, if it is another one than was known."""
+        kubelet = identify(self._socket)
+        return None if kubelet == self._kubelet else kubelet
+
+    def begin(self, kubelet: SocketIdentity, *, is_new: bool) -> None:
+        """Know *kubelet* from now on; one that *is_new* has yet to name what it has."""
+        self._kubelet = kubelet
+        if is_new:
+            self._is_new, self._settled_seconds = True, inf
+
+    def listed(self, listing: Listing, held: Mapping[str, Holder]) -> None:
+        """Take up a list, beside what is *held* by what was known before."""
+        is_growing = not self.is_settled(listing.asked_seconds) and listing.is_growing(held, self._without_any)
+        if self._is_new or is_growing:
+            self._settled_seconds = listing.asked_seconds + _SETTLE_SECONDS
+        self._is_new, self._without_any = False, listing.without_any
+
+    def is_settled(self, at_seconds: float) -> bool:
+        """Whether its list of that time is whole."""
+        return at_seconds >= self._settled_seconds
