@@ -12,20 +12,22 @@ from plugin.device_plugin.holdings import Holdings
 from plugin.errors import AllocationError, TenantsError
 
 
-def had(ids: Iterable[str], holdings: Holdings) -> frozenset[str]:
-    """Say which of *ids* another container has, as far as anybody knows."""
+def had(ids: Iterable[str], holdings: Holdings) -> dict[str, str]:
+    """Say which of *ids* another container has, as far as anybody knows, and which: namespace/pod/container."""
     held = holdings.held()
     known = {text: held[text] for text in ids if text in held}
     if not known:  # mostly: what ends is free a second later
-        return frozenset()
+        return {}
     try:
         listing = holdings.ask()
     except TenantsError:
-        return frozenset(text for text, one in known.items() if one.is_forgotten)
+        return {text: one.known_as for text, one in known.items() if one.is_forgotten}
     is_whole = holdings.is_settled
-    return frozenset(
-        text for text, one in known.items() if listing.has(text, one) or (one.is_forgotten and not is_whole)
-    )
+    return {
+        text: listing.containers.get(text, one.known_as)
+        for text, one in known.items()
+        if listing.has(text, one) or (one.is_forgotten and not is_whole)
+    }
 
 
 def check(ids: Iterable[str], holdings: Holdings) -> None:
@@ -35,9 +37,8 @@ def check(ids: Iterable[str], holdings: Holdings) -> None:
     Raises:
         AllocationError: If one does.
     """
-    if found := had(ids, holdings):
-        one = holdings.held()[text := min(found)]
+    for text, container in sorted(had(ids, holdings).items()):
         raise AllocationError(
-            f"{text} must be free, and {one.container or one.known_as or 'a container'} has it: the kubelet has lost "
-            "count, so create the pod anew, and if that fails too, delete that one's pod first"
+            f"{text} must be free, and {container} has it: the kubelet has lost count, so create the pod anew, and if "
+            "that fails too, delete that one's pod first"
         )

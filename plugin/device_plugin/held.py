@@ -193,7 +193,7 @@ class HeldVgpus:
         with self._lock:
             held = self._holdings.held()
             left = self._left(ids, held) if devices.binds_late else {}
-            given_twice.check([text for text in ids if text not in left], self._holdings)
+            given_twice.check(ids, self._holdings)
             allocation = place(ids, devices, policy, held=held, left=left)
             check(allocation)
             on = distributed(ids, allocation)

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from plugin.pod_resources.tenants import Tenant
-from plugin.simulated.device_manager import UnexpectedAdmissionError
+from plugin.simulated.device_manager import PluginCallError, UnexpectedAdmissionError
 from tests.plugin.device_plugin.slow_node import SlowNode
+from tests.plugin.device_plugin.walk import ServiceAsPlugin
 
 
 @pytest.fixture
@@ -55,6 +56,14 @@ def test_where_the_kubelet_has_nothing_else_left_the_new_one_is_denied_with_what
     assert sorted(node.after(10).values()) == [0, 0]
     node.end("default/pod-0")
     assert sorted(node.after(10).values()) == [0, 4]
+
+
+def test_what_the_kubelet_gives_without_a_question_is_denied_if_it_lists_it_with_another(node: SlowNode) -> None:
+    (first,) = node.admit("first", 4)
+    for seconds in (0, 1):  # before a list has named it, and after
+        node.after(seconds)
+        with pytest.raises(PluginCallError, match="default/first/main has it"):
+            ServiceAsPlugin(node._service).allocate(first.device_ids)
 
 
 @pytest.mark.parametrize("restarts", [True, False])
