@@ -6,10 +6,24 @@ and lists that with its container all the same. And it forgets all if its checkp
 without what they have, one after the other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from plugin.device_plugin.holdings import Holdings
 from plugin.errors import AllocationError, TenantsError
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the kubelet has asked about a container before it allocates to it, which it does not always."""
+
+    offered: frozenset[str] = frozenset()  # all IDs that it may get
+    own: frozenset[str] = frozenset()  # those that it gets in any case: of its pod's init containers, mostly
+    had_by: Mapping[str, str] = field(default_factory=dict)  # which other container has one of them
+
+    def is_of(self, ids: Collection[str]) -> bool:
+        """Whether it was about the container that gets *ids*."""
+        return self.own <= {*ids} <= self.offered
 
 
 def had(ids: Iterable[str], holdings: Holdings) -> dict[str, str]:
@@ -30,15 +44,15 @@ def had(ids: Iterable[str], holdings: Holdings) -> dict[str, str]:
     }
 
 
-def check(ids: Iterable[str], holdings: Holdings) -> None:
+def check(ids: Iterable[str], had_by: Mapping[str, str]) -> None:
     """
     See that no other container has one of *ids*.
 
     Raises:
-        AllocationError: If one does.
+        AllocationError: If one does, by what `had` has said.
     """
-    for text, container in sorted(had(ids, holdings).items()):
+    for text in sorted(had_by.keys() & ids):
         raise AllocationError(
-            f"{text} must be free, and {container} has it: the kubelet has lost count, so create the pod anew, and if "
-            "that fails too, delete that one's pod first"
+            f"{text} must be free, and {had_by[text]} has it: the kubelet has lost count, so create the pod anew, and "
+            "if that fails too, delete that one's pod first"
         )

@@ -14,6 +14,7 @@ from threading import Lock
 from plugin.device_plugin import given_twice
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
+from plugin.device_plugin.given_twice import Question
 from plugin.device_plugin.holder import Holder
 from plugin.device_plugin.holdings import Holdings
 from plugin.device_plugin.occupied import Occupied
@@ -63,8 +64,7 @@ class HeldVgpus:
         self.quiet = Quiet()
         self._holdings = holdings or Holdings(lambda: (), kubelet=Path())
         self._followers: list[tuple[Devices, bool]] = []
-        # Of the container that the kubelet asked about last: all IDs that it may get, and those that are its pod's own.
-        self._asked: tuple[frozenset[str], frozenset[str]] = frozenset(), frozenset()
+        self._asked = Question()
         self._lock = Lock()
 
     def grids(self) -> HeldGrids:
@@ -101,6 +101,10 @@ class HeldVgpus:
             self._followers.append((devices, are_divided))
             self._tell()
 
+    def notice_kubelet(self) -> None:
+        """Take up that another kubelet runs, if one does, from any thread."""
+        self._holdings.notice_kubelet()
+
     def refresh(self) -> None:
         """
         Ask the kubelet.
@@ -131,10 +135,10 @@ class HeldVgpus:
         included = frozenset(must_include)
         offered = [text for text in available if text not in included]
         self._holdings.notice_kubelet()
-        had = given_twice.had(offered, self._holdings)  # without the lock, as in `refresh`
+        had = given_twice.had(included.union(available), self._holdings)  # without the lock, as in `refresh`
         others = [text for text in available if text not in had]
         with self._lock:
-            self._asked = included.union(available), included
+            self._asked = Question(included.union(available), included, had)
             if not must_include:
                 devices.offered(offered, size=size)
             if self._holdings.free([text for text in offered if text not in had], resource=devices.resource):
@@ -191,9 +195,11 @@ class HeldVgpus:
         self.quiet.disturb()
         self._holdings.notice_kubelet()
         with self._lock:
-            held = self._holdings.held()
-            left = self._left(ids, held) if devices.binds_late else {}
-            given_twice.check(ids, self._holdings)
+            held, asked, self._asked = self._holdings.held(), self._asked, Question()
+            is_asked = asked.is_of(ids)
+            left = self._left(ids, held, asked if is_asked else None) if devices.binds_late else {}
+            # Where it has not asked there is nothing new among them, which it would forget if it is asked now.
+            given_twice.check(ids, asked.had_by if is_asked else given_twice.had(ids, self._holdings))
             allocation = place(ids, devices, policy, held=held, left=left)
             check(allocation)
             on = distributed(ids, allocation)
@@ -203,7 +209,7 @@ class HeldVgpus:
             self._tell()
             return replace(allocation, number=self._holdings.allocations)
 
-    def _left(self, ids: Sequence[str], held: Mapping[str, Holder]) -> dict[str, Holder]:
+    def _left(self, ids: Sequence[str], held: Mapping[str, Holder], asked: Question | None) -> dict[str, Holder]:
         """
         Find what init containers of the pod that gets *ids* have left: they end before its container starts.
 
@@ -211,9 +217,10 @@ class HeldVgpus:
         just asked about the container; where the pod's own are enough, it does not ask. Otherwise a vGPU has ended that
         was one of so few that no container of its pod could ask for as many as these.
         """
-        (all_ids, own), self._asked = self._asked, (frozenset(), frozenset())
         unnamed = {text: one for text in ids if (one := held.get(text)) and self._may_be_left(text, one)}
-        if not own <= {*ids} <= all_ids:
+        if asked:
+            own = asked.own
+        else:
             is_all = len(unnamed) == len(ids)
             own = frozenset(text for text, one in unnamed.items() if is_all or is_askable(len(ids), one.of))
         return left_by_init_containers({text: one for text, one in unnamed.items() if text in own}, held)

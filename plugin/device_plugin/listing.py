@@ -42,16 +42,20 @@ class Listing:
         """
         return text in self.containers or (holder.is_forgotten and holder.known_as in self.without_any)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """All containers that it names."""
+        return self.without_any.union(self.containers.values())
+
     def is_growing(self, held: Mapping[str, Holder], before: Collection[str]) -> bool:
         """
         Whether it names what an earlier list of the same kubelet did not, and that kubelet has not given away.
 
-        *before* are containers without any vGPU in that.
+        *before* is whom that named: where the kubelet does not know what its containers have, any that is new counts.
         """
         if any((one := held.get(text)) is None or one.container == ENDED_OR_NOT for text in self.containers):
             return True
-        news = self.without_any.difference(before)
-        return any(one.is_forgotten and one.known_as in news for one in held.values())
+        return any(one.is_forgotten for one in held.values()) and not self.names.issubset(before)
 
     def is_unknown(self, held: Mapping[str, Holder]) -> bool:
         """Whether something is held of which nobody knows on which GPU it is."""

@@ -185,6 +185,7 @@ class ResourceServer:
         if not answers(self._kubelet):
             self._say("waiting for the kubelet", reason=f"{self._kubelet} does not answer")
             return None
+        self._resource.held.notice_kubelet()  # before it hears of our devices, and writes what it has
         rejection = register(
             self._kubelet,
             endpoint=self._socket.name,

@@ -18,6 +18,8 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 2.0
 _FORGOTTEN_SECONDS = 30.0
 _MOST_GPUS_NAMED = 4  # in a message: it ends up in the pod's status
+_BY_NOW = "there is room by now: try again"
+_ELSEWHERE = "there is room on NUMA nodes that the kubelet has not chosen"
 
 
 class Pause:
@@ -49,7 +51,10 @@ class Rejections:
 
     def why(self, size: int) -> str:
         """Say what there is instead of *size* vGPUs on one GPU."""
-        return self._words(size, self._devices.rooms())
+        rooms = self._devices.rooms()
+        if self._fits(size, rooms):
+            return _ELSEWHERE if self._devices.alignment.is_seen else _BY_NOW
+        return self._words(size, rooms)
 
     def reject(self, size: int) -> str:
         """Let some time pass where *size* vGPUs fit on no GPU, and say what there is instead."""
@@ -59,11 +64,11 @@ class Rejections:
         rooms = self._devices.rooms()
         is_elsewhere = self._fits(size, rooms)
         if is_elsewhere and not self._devices.alignment.is_seen:
-            return "there is room by now: try again"
+            return _BY_NOW
         self._wait(self._pause.next(self._clock()))
         self._devices.show_again(seen)
         if is_elsewhere:
-            return "there is room on NUMA nodes that the kubelet has not chosen"
+            return _ELSEWHERE
         return self._words(size, rooms)
 
     def _fits(self, size: int, rooms: Sequence[Room]) -> bool:

@@ -13,6 +13,7 @@ from plugin.device_plugin.listing import Listing
 from plugin.sockets import SocketIdentity, identify
 
 _SETTLE_SECONDS = 30.0
+_LONGEST_SECONDS = 1800.0  # where new pods come all the time
 
 
 class Settling:
@@ -23,7 +24,8 @@ class Settling:
         self._kubelet: SocketIdentity | None = None
         self._is_new = is_continued  # no list of it has come yet
         self._settled_seconds = inf if is_continued else 0.0
-        self._without_any: frozenset[str] = frozenset()  # containers, by its last list
+        self._longest_seconds = inf
+        self._names: frozenset[str] = frozenset()  # containers, by its last list
 
     def another(self) -> SocketIdentity | None:
         """Say which kubelet runs now, if it is another one than was known."""
@@ -38,10 +40,12 @@ class Settling:
 
     def listed(self, listing: Listing, held: Mapping[str, Holder]) -> None:
         """Take up a list, beside what is *held* by what was known before."""
-        is_growing = not self.is_settled(listing.asked_seconds) and listing.is_growing(held, self._without_any)
+        if self._is_new:
+            self._longest_seconds = listing.asked_seconds + _LONGEST_SECONDS
+        is_growing = not self.is_settled(listing.asked_seconds) and listing.is_growing(held, self._names)
         if self._is_new or is_growing:
-            self._settled_seconds = listing.asked_seconds + _SETTLE_SECONDS
-        self._is_new, self._without_any = False, listing.without_any
+            self._settled_seconds = min(listing.asked_seconds + _SETTLE_SECONDS, self._longest_seconds)
+        self._is_new, self._names = False, listing.names
 
     def is_settled(self, at_seconds: float) -> bool:
         """Whether its list of that time is whole."""

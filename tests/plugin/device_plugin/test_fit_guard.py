@@ -159,6 +159,7 @@ def test_a_request_that_no_gpu_can_have_waits_and_is_told_of_another_number(
 def test_a_request_with_room_only_where_the_kubelet_does_not_align_it_waits(guarded: Guarded) -> None:
     guarded.hold(5, 4).devices.alignment.is_seen = True
     assert guarded.rejections.reject(6) == "there is room on NUMA nodes that the kubelet has not chosen"
+    assert guarded.rejections.why(6) == "there is room on NUMA nodes that the kubelet has not chosen"
     assert guarded.waited == [0.5]
 
 

@@ -128,8 +128,10 @@ def test_until_such_a_kubelet_has_had_time_to_list_its_containers_they_have_what
     with pytest.raises(UnexpectedAdmissionError):
         node.admit("third", 6)
     node.is_silent = False
-    node.after(25)
-    node.without = listed
+    for number in range(4):
+        node.without.append(listed_without(f"other-{number}"))
+        node.after(25)
+    node.without += listed
     assert sorted(node.after(200).values()) == [0, 4]
 
 

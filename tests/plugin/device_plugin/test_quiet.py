@@ -25,14 +25,15 @@ class Node:
     def __init__(self, directory: Path) -> None:
         self.asked = 0
         self.held = HeldVgpus(Holdings(self._list, kubelet=directory / "kubelet.sock"))
-        self._devices = Devices(Pool(gpus=simulated_gpus("1xL4"), vgpus_per_gpu=10), resource=NAME)
-        self.held.follow(self._devices, are_divided=True)
+        (self.gpu,) = simulated_gpus("1xL4")
+        self.devices = Devices(Pool(gpus=(self.gpu,), vgpus_per_gpu=10), resource=NAME)
+        self.held.follow(self.devices, are_divided=True)
 
     def prefers(self) -> None:
-        self.held.preferred(self._devices, "pack", available=sorted(self._devices.seen), must_include=[], size=1)
+        self.held.preferred(self.devices, "pack", available=sorted(self.devices.seen), must_include=[], size=1)
 
     def allocates(self) -> None:
-        self.held.allocate([min(self._devices.seen)], self._devices, "pack")
+        self.held.allocate([min(self.devices.seen)], self.devices, "pack")
 
     def _list(self) -> tuple[Tenant, ...]:
         self.asked += 1
@@ -78,3 +79,13 @@ def test_where_one_call_comes_after_the_other_it_is_asked_all_the_same(node: Nod
     finally:
         ended.set()
         calls.join()
+
+
+def test_a_container_that_it_has_asked_about_is_allocated_to_without_a_question_to_it(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    init = node.held.allocate(first := [f"{node.gpu.uuid}::0"], node.devices, "pack")
+    before = node.asked
+    chosen = node.held.preferred(node.devices, "pack", available=sorted(node.devices.seen), must_include=first, size=2)
+    assert node.asked == before + 1
+    app = node.held.allocate(chosen, node.devices, "pack")
+    assert (init.vgpus, app.vgpus, node.asked) == (1, 2, before + 1)

@@ -78,6 +78,9 @@ def test_a_link_or_a_pipe_in_its_place_is_not_followed(tmp_path: Path) -> None:
             resource=st.text(max_size=5),
             of=st.integers(1, 100),
             named=st.booleans(),
+            container=st.text(max_size=5),
+            kept=st.booleans(),
+            forgotten=st.booleans(),
             gpu=st.none() | st.text(max_size=5),
             pod=st.integers(0, 1 << 53),
             call=st.integers(0, 1 << 53),
@@ -90,6 +93,18 @@ def test_whatever_is_held_comes_back(tmp_path_factory: pytest.TempPathFactory, h
     directory = tmp_path_factory.mktemp("parts")
     write_parts(directory, parts(held.items(), vgpus_per_gpu=7))
     assert read_parts(directory) == Checkpoint(7, held)
+
+
+def test_as_many_containers_as_a_node_can_have_come_back_however_long_their_names_are(tmp_path: Path) -> None:
+    name = f"{'n' * 63}/{'p' * 253}/{'c' * 63}"
+    held = {
+        VGpuId("GPU-254812a7-d2e6-5a9f-ae2e-a1271052c43d", index): one(
+            named=True, container=f"{index}{name}", call=index
+        )
+        for index in range(5600)
+    }
+    write_parts(tmp_path, parts(held.items(), vgpus_per_gpu=100))
+    assert read_parts(tmp_path) == Checkpoint(100, held)
 
 
 def one(**more: Any) -> Held:
