@@ -60,6 +60,7 @@ _ASKED: Final = {
 _POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
 _FORBIDDING: Final = (Shown("baseline"), Shown("restricted"))  # levels without hostIPC
 _OF_CLAIMS: Final = "resource.k8s.io"
+_EXEMPTING: Final = (CREATED_POLICY, CHANGED_POLICY, *_POLICIES_OF_LOCKDOWN)  # policies that leave out some by name
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _PRIVILEGED: Final = Expression(key=_POD_SECURITY, operator="NotIn", values=_FORBIDDING)
 _RESTRICTED: Final = Expression(key=_POD_SECURITY, operator="In", values=_FORBIDDING)
@@ -114,7 +115,7 @@ def asked(on: Installation) -> Verdict:
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place = str(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
-    yield from _narrowed(place, webhook.namespace_selector, _OWN.get(webhook.name))
+    yield from _narrowed(place, webhook.namespace_selector, own=_OWN.get(webhook.name), by_name=True)
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
         return
     if webhook.failure_policy != "Fail":
@@ -126,7 +127,7 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
 def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
     place, constraints = f"the policy {name}", policy.spec.match_constraints
     yield from _not_asked(place, name, constraints.resource_rules)
-    yield from _constrained(place, constraints)
+    yield from _constrained(place, constraints, by_name=name in _EXEMPTING)
     if policy.spec.failure_policy != "Fail":
         yield f"{place} has failurePolicy: {policy.spec.failure_policy}: what it fails to judge is admitted"
 
@@ -143,11 +144,13 @@ def _of_binding(name: str, binding: Binding) -> Iterator[str]:
     place, resources = f"the binding {binding.metadata.name} of the policy {name}", binding.spec.match_resources
     if resources.resource_rules:
         yield from _not_asked(place, name, resources.resource_rules)
-    yield from _constrained(place, resources, _DENYING)
+    yield from _constrained(place, resources, own=_DENYING if name == CREATED_POLICY else None)
 
 
-def _constrained(place: str, constraints: MatchConstraints, own: Expression | None = None) -> Iterator[str]:
-    yield from _narrowed(place, constraints.namespace_selector, own)
+def _constrained(
+    place: str, constraints: MatchConstraints, *, own: Expression | None = None, by_name: bool = False
+) -> Iterator[str]:
+    yield from _narrowed(place, constraints.namespace_selector, own=own, by_name=by_name)
     if not constraints.object_selector.selects_all:
         yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
     if constraints.exclude_resource_rules:
@@ -172,17 +175,17 @@ def _covers(rule: Rule, operation: str, resource: str) -> bool:
     return rule.covers(operation, resource, group=group, scope=scope)
 
 
-def _narrowed(place: str, selector: Selector, own: Expression | None) -> Iterator[str]:
-    """Tell by which labels namespaces are left out, but for exempt ones (`of_second_places`), and those of *own*."""
-    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions if not _is_known(one, own))}
+def _narrowed(place: str, selector: Selector, *, own: Expression | None, by_name: bool) -> Iterator[str]:
+    """Tell by which labels namespaces are left out, but for *own*, and exempt ones *by_name* (`of_second_places`)."""
+
+    def is_known(one: Expression) -> bool:
+        if by_name and (one.key, one.operator) == (_NAME_LABEL, "NotIn"):
+            return True
+        return own is not None and (one.key, one.operator) == (own.key, own.operator) and {*one.values} == {*own.values}
+
+    keys = {*selector.match_labels, *(one.key for one in selector.match_expressions if not is_known(one))}
     if keys:
         yield f"{place} has a namespaceSelector by {', '.join(map(Shown, sorted(keys)))}: not asked in all namespaces"
-
-
-def _is_known(one: Expression, own: Expression | None) -> bool:
-    if (one.key, one.operator) == (_NAME_LABEL, "NotIn"):
-        return True
-    return own is not None and (one.key, one.operator) == (own.key, own.operator) and {*one.values} == {*own.values}
 
 
 ADMISSION: Final = (

@@ -20,6 +20,7 @@ from tests.console.objects import GIB, gpu, tenant
 from tests.console.wrong import (
     of_admission,
     of_kubernetes,
+    of_narrowed,
     of_nodes,
     of_policies,
     of_runtimes,
@@ -36,6 +37,7 @@ WRONG = [
     *of_webhook.WRONG,
     *of_policies.WRONG,
     *of_admission.WRONG,
+    *of_narrowed.WRONG,
     *of_second_places.WRONG,
     *of_nodes.WRONG,
     *of_runtimes.WRONG,

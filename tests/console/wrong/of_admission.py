@@ -41,21 +41,10 @@ def edited(kind: str, **changes: Any) -> Installation:
     return installation(**admission_policies([*policies, *bindings]))
 
 
-def by_name(operator: str, key: str = "kubernetes.io/metadata.name", value: str = "team-a") -> dict[str, Any]:
-    """Give a selector of namespaces by one label."""
-    return {"matchExpressions": [{"key": key, "operator": operator, "values": [value]}]}
-
-
 def of_pods(**changes: Any) -> dict[str, Any]:
     """Give a rule for pods as it is shipped, but for *changes*."""
     shipped = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["*/*", "*"]}
     return {"resourceRules": [{**shipped, **changes}]}
-
-
-def judging(**changes: Any) -> Installation:
-    """One whose admission policies judge by something else."""
-    made = [{**one, "spec": {**one["spec"], **changes}} for one in BASE if one["kind"] == "ValidatingAdmissionPolicy"]
-    return installation(admission_policies=admission_policies(made)["admission_policies"])
 
 
 def asked_by_labels(**labels: str) -> dict[str, Any]:
@@ -162,79 +151,5 @@ WRONG: list[Wrong] = [
         "failure",
         "the binding gpu-share-changes of the policy gpu-share-changes has an objectSelector",
         lambda: bound(objectSelector=asked_by_labels(gpu="yes")),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the policy gpu-share has a namespaceSelector by kubernetes.io/metadata.name: not asked in all namespaces",
-        lambda: edited("Fail", namespaceSelector=by_name("In")),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the policy gpu-share-changes has a namespaceSelector by kubernetes.io/metadata.name",
-        lambda: edited("Fail", namespaceSelector=asked_by_labels(**{"kubernetes.io/metadata.name": "team-a"})),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "restricted-pods.gpu-share.dev has a namespaceSelector by pod-security.kubernetes.io/enforce",
-        lambda: installation(
-            webhook=webhook(namespaceSelector=by_name("In", "pod-security.kubernetes.io/enforce", "baseline"))
-        ),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the binding gpu-share of the policy gpu-share has a namespaceSelector by gpu-share.dev/mode",
-        lambda: bound(namespaceSelector=by_name("In", "gpu-share.dev/mode", "warn")),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the binding gpu-share of the policy gpu-share is not asked of CREATE pods",
-        lambda: bound(resourceRules=of_pods(apiGroups=["apps"])["resourceRules"]),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the policy gpu-share is not asked of CREATE pods",
-        lambda: edited("Fail", **of_pods(scope="Cluster")),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the policy gpu-share is not asked of CREATE pods",
-        lambda: edited("Fail", **of_pods(resourceNames=["one"])),
-    ),
-    (
-        "admission-asked",
-        "failure",
-        "the policy gpu-share is not asked of CREATE pods",
-        lambda: edited("Fail", **of_pods(apiVersions=["v2"])),
-    ),
-    (
-        "admission-shipped",
-        "warning",
-        "the policy gpu-share-changes does not judge by what this version of gpu-share ships",
-        lambda: judging(validations=[{"expression": "true"}]),
-    ),
-    (
-        "admission-shipped",
-        "warning",
-        "the policy gpu-share does not judge by",
-        lambda: judging(matchConditions=[{"name": "never", "expression": "false"}]),
-    ),
-    (
-        "admission-shipped",
-        "warning",
-        "the policy gpu-share does not judge by",
-        lambda: judging(variables=[{"name": "shared", "expression": "false"}]),
-    ),
-    (
-        "admission-shipped",
-        "warning",
-        "restricted-pods.gpu-share.dev does not judge by",
-        lambda: installation(webhook=webhook(matchConditions=[{"name": "never", "expression": "false"}])),
     ),
 ]

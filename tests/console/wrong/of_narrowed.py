@@ -1,0 +1,132 @@
+"""Installations whose webhooks or admission policies are asked of less than is shipped, or judge by something else."""
+
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+from console.doctor.installation import Installation
+from tests.console.installations import BY_DRA, Wrong, admission_policies, dra, installation, webhook
+from tests.console.wrong.of_admission import asked_by_labels, bound, edited, of_pods
+from tests.manifests.admission import BASE
+
+
+def by_name(operator: str, key: str = "kubernetes.io/metadata.name", value: str = "team-a") -> dict[str, Any]:
+    """Give a selector of namespaces by one label."""
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": [value]}]}
+
+
+def of_claims(policy: str, where: str) -> Installation:
+    """One for DRA of which a policy of claims, or its binding, leaves out a namespace."""
+    made = deepcopy(BY_DRA)
+    for one in made:
+        is_policy = one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] == policy
+        is_binding = one["kind"] == "ValidatingAdmissionPolicyBinding" and one["spec"]["policyName"] == policy
+        if is_policy if where == "matchConstraints" else is_binding:
+            one["spec"].setdefault(where, {})["namespaceSelector"] = by_name("NotIn")
+    return installation(**{**dra(), **admission_policies(made)})
+
+
+def judging(**changes: Any) -> Installation:
+    """One whose admission policies judge by something else."""
+    made = [{**one, "spec": {**one["spec"], **changes}} for one in BASE if one["kind"] == "ValidatingAdmissionPolicy"]
+    return installation(admission_policies=admission_policies(made)["admission_policies"])
+
+
+WRONG: list[Wrong] = [
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share has a namespaceSelector by kubernetes.io/metadata.name: not asked in all namespaces",
+        lambda: edited("Fail", namespaceSelector=by_name("In")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share-changes has a namespaceSelector by kubernetes.io/metadata.name",
+        lambda: edited("Fail", namespaceSelector=asked_by_labels(**{"kubernetes.io/metadata.name": "team-a"})),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "restricted-pods.gpu-share.dev has a namespaceSelector by pod-security.kubernetes.io/enforce",
+        lambda: installation(
+            webhook=webhook(namespaceSelector=by_name("In", "pod-security.kubernetes.io/enforce", "baseline"))
+        ),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the binding gpu-share of the policy gpu-share has a namespaceSelector by gpu-share.dev/mode",
+        lambda: bound(namespaceSelector=by_name("In", "gpu-share.dev/mode", "warn")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the binding gpu-share of the policy gpu-share is not asked of CREATE pods",
+        lambda: bound(resourceRules=of_pods(apiGroups=["apps"])["resourceRules"]),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share is not asked of CREATE pods",
+        lambda: edited("Fail", **of_pods(scope="Cluster")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share is not asked of CREATE pods",
+        lambda: edited("Fail", **of_pods(resourceNames=["one"])),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share is not asked of CREATE pods",
+        lambda: edited("Fail", **of_pods(apiVersions=["v2"])),
+    ),
+    (
+        "admission-shipped",
+        "warning",
+        "the policy gpu-share-changes does not judge by what this version of gpu-share ships",
+        lambda: judging(validations=[{"expression": "true"}]),
+    ),
+    (
+        "admission-shipped",
+        "warning",
+        "the policy gpu-share does not judge by",
+        lambda: judging(matchConditions=[{"name": "never", "expression": "false"}]),
+    ),
+    (
+        "admission-shipped",
+        "warning",
+        "the policy gpu-share does not judge by",
+        lambda: judging(variables=[{"name": "shared", "expression": "false"}]),
+    ),
+    (
+        "admission-shipped",
+        "warning",
+        "restricted-pods.gpu-share.dev does not judge by",
+        lambda: installation(webhook=webhook(matchConditions=[{"name": "never", "expression": "false"}])),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "of the policy gpu-share-changes has a namespaceSelector by kubernetes.io/metadata.name",
+        lambda: bound(namespaceSelector=by_name("NotIn")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the binding gpu-share-changes of the policy gpu-share-changes has a namespaceSelector by gpu-share.dev/mode",
+        lambda: bound(namespaceSelector=by_name("NotIn", "gpu-share.dev/mode", "warn")),
+    ),
+    *(
+        (
+            "admission-asked",
+            "failure",
+            f"{policy} has a namespaceSelector by kubernetes.io/metadata.name",
+            partial(of_claims, policy.rpartition(" ")[2], where),
+        )
+        for policy in ("gpu-share-claims", "gpu-share-claim-templates", "gpu-share-allocations")
+        for where in ("matchConstraints", "matchResources")
+    ),
+]
