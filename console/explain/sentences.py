@@ -92,8 +92,8 @@ def _decided(subject: Subject) -> Iterator[str]:
 
 def _place(subject: Subject) -> Iterator[str]:
     for node, gpu, tenant in subject.seen.tenants():
-        if (tenant.namespace, tenant.pod) != (subject.pod.namespace, subject.pod.name):
-            continue
+        if (tenant.namespace, tenant.pod, node.name) != (subject.pod.namespace, subject.pod.name, subject.pod.node):
+            continue  # or of an earlier pod of its name, which another node has still
         where = f"{gpu.model} {gpu.uuid} (GPU {gpu.index} of {node.name})"
         yield f'container "{tenant.container}": {_share(gpu, tenant)} of {where}'
         yield from (f"  {line}" for line in _limits(gpu, tenant))

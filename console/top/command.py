@@ -14,7 +14,7 @@ from console.api_server import ApiServer
 from console.look import look
 from console.seen import Seen
 from console.top.drawing import draw
-from console.top.rows import top
+from console.top.rows import Top, top
 from console.words import Shown
 from program.front import FAILED, failed
 
@@ -26,23 +26,24 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     Show the cluster: once, or anew *every_seconds* until it is interrupted.
 
     Returns:
-        0, or 1 if nothing at all could be seen, or nothing is known of such a node.
+        0, or 1 if nothing at all could be seen, or of *node*, where it is named, nobody knows who holds what.
     """
     if output == "json":
         seen = look(api, namespace=namespace)
         if unknown := _why_unknown(seen, node):
             return failed("top", unknown, FAILED)
-        shown = msgspec.json.encode(top(seen, node=node), enc_hook=str)
-        sys.stdout.write(msgspec.json.format(shown).decode() + "\n")
-        return _code(seen)
+        shown = top(seen, node=node)
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str)).decode() + "\n")
+        return _code(seen, shown if node else None)
     # Without a terminal nothing is cut to a width that nobody has.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 4096)
     if every_seconds is None or not sys.stdout.isatty():
         seen = look(api, namespace=namespace)
         if nothing := _why_nothing(seen) or _why_unknown(seen, node):
             return failed("top", nothing, FAILED)
-        console.print(draw(top(seen, node=node), wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
-        return _code(seen)
+        shown = top(seen, node=node)
+        console.print(draw(shown, wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
+        return _code(seen, shown if node else None)
     _live(
         console, lambda: look(api, namespace=namespace), node=node, wide=output == "wide", every_seconds=every_seconds
     )
@@ -69,8 +70,9 @@ def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, e
         signal.signal(signal.SIGINT, before)
 
 
-def _code(seen: Seen) -> int:
-    return FAILED if seen.unseen and not (seen.nodes or seen.pods or seen.parts) else 0
+def _code(seen: Seen, of_node: Top | None = None) -> int:
+    is_unknown = bool(of_node and of_node.silent_nodes)
+    return FAILED if is_unknown or (seen.unseen and not (seen.nodes or seen.pods or seen.parts)) else 0
 
 
 def _why_unknown(seen: Seen, node: str) -> str:

@@ -171,6 +171,8 @@ def _pods(shown: Top, numbers: Owners, now: datetime, *, wide: bool) -> Iterator
         yield _AtLeast(table, _NARROWEST[wide])
     elif shown.has_no_pods:
         yield Text("no pod with a share", "dim")
+    elif shown.silent_nodes:
+        yield Text(f"nobody knows which pods have a share on {', '.join(shown.silent_nodes)}", "yellow")
     for row in shown.pods:
         if told := pod_trouble(row):
             yield Text(f"! {told}", "yellow")

@@ -70,8 +70,13 @@ class Top(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_no_pods(self) -> bool:
-        """Whether there are none with a share; likewise."""
-        return not self.pods and not self._hides(SHARED_PODS)
+        """Whether there are none with a share; likewise, and where a node does not say who holds what."""
+        return not (self.pods or self._hides(SHARED_PODS) or self.silent_nodes)
+
+    @property
+    def silent_nodes(self) -> tuple[str, ...]:
+        """Those that do not say now who holds what of their GPUs, by name."""
+        return tuple(node.name for node in self.nodes if node.trouble)
 
     def _hides(self, *what: str) -> bool:
         return any(one.what.startswith(what) for one in self.unseen)

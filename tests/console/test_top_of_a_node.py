@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from tests.console.objects import cluster, gpu, pod, state, tenant
+from policies.node_state import Ages, NodeState
+from tests.console.objects import cluster, gpu, node, pod, state, tenant
 from tests.console.stand_in import StandIn
 
 
@@ -16,12 +17,12 @@ def of_one_name() -> StandIn:
     return cluster(*halves, pods=(pod("web-0", "0.5", on="gpu-b"),))
 
 
-@pytest.mark.parametrize(("node", "phase"), [("gpu-a", None), ("gpu-b", "Running")])
+@pytest.mark.parametrize(("on", "phase"), [("gpu-a", None), ("gpu-b", "Running")])
 def test_a_tenant_is_shown_on_its_node_though_another_has_a_pod_of_its_name(
-    shown: Callable[..., Any], node: str, phase: str | None
+    shown: Callable[..., Any], on: str, phase: str | None
 ) -> None:
-    (row,) = shown(of_one_name(), "top", "--node", node)["pods"]
-    assert (row["pod"], row["node"], row["phase"], row["share"]) == ("web-0", node, phase, "0.5")
+    (row,) = shown(of_one_name(), "top", "--node", on)["pods"]
+    assert (row["pod"], row["node"], row["phase"], row["share"]) == ("web-0", on, phase, "0.5")
     assert len(shown(of_one_name(), "top")["pods"]) == 2
 
 
@@ -36,3 +37,32 @@ def test_a_node_that_is_not_there_is_a_failure(asked: Callable[..., Result], out
     assert result.exit_code == 1
     assert "--node gpu-aa: no node of this name shares its GPUs" in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("output", [["--once"], ["-o", "json"]])
+@pytest.mark.parametrize(
+    "of_node",
+    [
+        [],
+        [state(gpu(), on="gpu-a", tenants_unknown="the kubelet did not list pod resources")],
+        [state(gpu(), on="gpu-a", ages=Ages(health=95.0))],
+    ],
+)
+def test_a_node_of_which_nobody_knows_who_holds_what_is_not_one_without_shares(
+    asked: Callable[..., Result], of_node: list[NodeState], output: list[str]
+) -> None:
+    known = cluster(*of_node)
+    known.lists["/api/v1/nodes"] = [node("gpu-a")]
+    result = asked(known, "top", "--node", "gpu-a", *output)
+    assert result.exit_code == 1
+    assert "no pod with a share" not in result.output
+    assert "nobody knows which pods have a share on gpu-a" in result.output or "json" in output
+
+
+def test_what_an_earlier_pod_of_its_name_has_on_another_node_is_not_explained_as_its_own(
+    asked: Callable[..., Result],
+) -> None:
+    known = of_one_name()
+    known.lists["/api/v1/namespaces/team-vision/pods"] = known.lists["/api/v1/pods"]
+    said = asked(known, "explain", "web-0", "-n", "team-vision").output
+    assert ("of gpu-b)" in said, "of gpu-a)" in said) == (True, False)
