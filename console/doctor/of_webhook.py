@@ -88,14 +88,14 @@ def certificates(on: Installation) -> Verdict:
     if missing := not_seen(on, "webhook"):
         return missing
     bundles = [one.client_config.ca_bundle for one in on.webhook.webhooks] if on.webhook else []
-    known = [("the CA", one) for one in _expiries(_pem(bundles[0] if bundles else ""))[:1]]
+    known = [("the CA", max(ends)) for ends in [_expiries(_pem(bundles[0] if bundles else ""))] if ends]
     found = [*_late(known, on), *on.troubles(of_certificates=True)]
     if late := not_seen(on, "serving_certificate"):
         return fail(*found, hint=_renewing(on)) if found else late
     served = _expiries(on.serving_certificate or b"")
     if not served:
         found.append("the Secret gpu-share-webhook-tls holds no certificate")
-    found += _late([("the webhook's certificate", one) for one in served[:1]], on)
+    found += _late([("the webhook's certificate", one) for one in served[:1]], on)  # behind it may be its CA's
     return fail(*found, hint=_renewing(on))
 
 
@@ -139,9 +139,9 @@ def _pem(encoded: str) -> bytes:
 
 
 def _expiries(pem: bytes) -> list[datetime]:
-    """List when certificates end, the latest first; none if they cannot be read."""
+    """List when certificates end, in their order; none if they cannot be read."""
     try:
-        return sorted((one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem)), reverse=True)
+        return [one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem)]
     except ValueError:
         return []
 

@@ -45,6 +45,12 @@ WRONG: list[Wrong] = [
         "gpu-share-webhook-2: the certificate that is served expired at 2026-11-21 06:12 UTC",
         lambda: installation(ready={"gpu-share-webhook-1": "ready", "gpu-share-webhook-2": EXPIRED}),
     ),
+    (
+        "certificates",
+        "failure",
+        "webhook's certificate expired",
+        lambda: installation(serving_certificate=ca(-1) + ca(300)),  # with that of an intermediate CA behind it
+    ),
     ("certificates", "failure", "holds no certificate", lambda: installation(serving_certificate=b"")),
     (
         "renewal",
