@@ -244,7 +244,7 @@ class DraDriver:
             except ApiError as error:
                 if error.is_missing:
                     raise ClaimError("the claim is gone: its pod was deleted, or somebody deleted the claim") from error
-                if not error.may_pass or monotonic() > until or not call.may_wait():
-                    raise
-                if self._ending.wait(_ASK_AGAIN_SECONDS):
+                self._grids.renew()  # nobody knows of which GPU it is
+                is_over = not error.may_pass or monotonic() > until or not call.may_wait()
+                if is_over or self._ending.wait(_ASK_AGAIN_SECONDS):
                     raise

@@ -56,11 +56,11 @@ class Grids:
             }
             return tuple(sorted(self._until_seconds))
 
-    def renew(self, gpu: str) -> None:
-        """Let earlier grids of a GPU stay: a claim of one is waiting to be prepared."""
+    def renew(self, gpu: str = "") -> None:
+        """Let earlier grids of a GPU stay, or of all: a claim of one is waiting to be prepared."""
         with self._lock:
             until_seconds = self._clock() + STAY_SECONDS
-            self._until_seconds |= {grid: until_seconds for grid in self._until_seconds if grid.gpu == gpu}
+            self._until_seconds |= {grid: until_seconds for grid in self._until_seconds if gpu in ("", grid.gpu)}
 
     def keep(self) -> None:
         """Write what is followed, one thread at a time: before the scheduler hears of it, as long as the disk takes."""
