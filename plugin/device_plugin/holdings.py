@@ -137,14 +137,14 @@ class Holdings:
         self.notice_kubelet()
         with self._lock:
             self._write_again()
-            self._offered = {}
+            kubelet, self._offered = self._settling.kubelet, {}
         listing = self.ask()
         asked_seconds = listing.asked_seconds
-        if self._settling.another():
-            raise TenantsError("another kubelet has started while one was asked")
         self.record.look(asked_seconds)
         answers = self.record.answers() if listing.is_unknown(self.held()) else {}
         with self._lock:
+            if self._settling.another() or self._settling.kubelet != kubelet:
+                raise TenantsError("another kubelet has started while one was asked")
             before = self._held
             listing = listing.without(self._offered, before)
             self._checkpoint.allocations = max(self.allocations, self.record.latest)

@@ -21,7 +21,7 @@ class Settling:
 
     def __init__(self, socket: Path, *, is_continued: bool) -> None:
         self._socket = socket
-        self._kubelet: SocketIdentity | None = None
+        self.kubelet: SocketIdentity | None = None
         self._is_new = is_continued  # no list of it has come yet
         self._settled_seconds = inf if is_continued else 0.0
         self._longest_seconds = inf
@@ -30,11 +30,11 @@ class Settling:
     def another(self) -> SocketIdentity | None:
         """Say which kubelet runs now, if it is another one than was known."""
         kubelet = identify(self._socket)
-        return None if kubelet == self._kubelet else kubelet
+        return None if kubelet == self.kubelet else kubelet
 
     def begin(self, kubelet: SocketIdentity, *, is_new: bool) -> None:
         """Know *kubelet* from now on; one that *is_new* has yet to name what it has."""
-        self._kubelet = kubelet
+        self.kubelet = kubelet
         if is_new:
             self._is_new, self._settled_seconds = True, inf
 

@@ -149,13 +149,21 @@ def test_a_kubelet_that_does_not_answer_leaves_what_is_known(node: Kubelet) -> N
     assert node.held() == {A: "team/a/main"}
 
 
-def test_the_list_of_a_kubelet_that_starts_while_another_is_asked_ends_nothing(node: Kubelet) -> None:
+@pytest.mark.parametrize("is_noticed", [True, False])  # by another thread, which registers with it
+def test_the_list_of_a_kubelet_that_starts_while_another_is_asked_ends_nothing(
+    node: Kubelet, *, is_noticed: bool
+) -> None:
+    def restart() -> None:
+        node.restart()
+        if is_noticed:
+            node.holdings.notice_kubelet()
+
     node.says = {"team/a/main": (A,)}
     node.after(1)
-    node.says, node.during = {"team/b/main": (B,)}, node.restart
+    node.says, node.during = {"team/b/main": (B,)}, restart
     with pytest.raises(TenantsError):
         node.holdings.refresh()
-    assert node.held() == {A: "team/a/main"}
+    assert node.held() == {A: ENDED_OR_NOT if is_noticed else "team/a/main"}
     node.during = nothing
     assert node.after(1) == {A: ENDED_OR_NOT, B: "team/b/main"}
 
