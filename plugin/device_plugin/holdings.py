@@ -23,7 +23,7 @@ from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, by_gpu, parsed
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
-from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
+from plugin.device_plugin.restarts import admitted, has_lost, of_earlier_kubelet
 from plugin.device_plugin.settling import Settling
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
@@ -124,8 +124,7 @@ class Holdings:
         Raises:
             TenantsError: If it does not say.
         """
-        asked_seconds = self._clock()
-        return Listing.of(self._read(), asked_seconds=asked_seconds)
+        return Listing.of(asked_seconds=self._clock(), tenants=self._read())  # in this order
 
     def refresh(self, is_listed: Callable[[str, str], bool] = lambda _id, _resource: True) -> None:
         """
@@ -164,10 +163,13 @@ class Holdings:
         self.record.look(self._clock())
         with self._lock:
             is_same = self._checkpoint.kubelet == str(kubelet)  # as the last plugin knew
+            is_seen = self._settling.kubelet is not None or not self.record.is_readable  # else all may have ended
             self._checkpoint.kubelet = str(kubelet)
             self._settling.begin(kubelet, is_new=bool(self._held) and not is_same)
-            if not is_same:
-                self._held = of_earlier_kubelet(self.record.noted(self._held), has=self.record.has)
+            if self._held and not is_same:
+                held = self.record.noted(self._held)
+                self._held = of_earlier_kubelet(held, is_lost=is_seen and has_lost(held, has=self.record.has))
+                self._write()
 
     def allocated(
         self,

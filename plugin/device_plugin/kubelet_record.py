@@ -68,6 +68,11 @@ class KubeletRecord:
         """Whether some container may have a device; False where the file does not tell."""
         return self._kept is not None and device_id in self._kept.ids
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether there is a file, as a kubelet writes it."""
+        return self._kept is not None
+
     def answers(self) -> Mapping[VGpuId, Held]:
         """Say what containers have by our answers, as far as the file tells."""
         if self._answers is None and self._kept is not None:

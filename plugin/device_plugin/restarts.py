@@ -6,14 +6,14 @@ from dataclasses import replace
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder
 
 
-def of_earlier_kubelet(held: Mapping[str, Holder], *, has: Callable[[str], bool]) -> dict[str, Holder]:
-    """
-    Give what is held to a kubelet that has just started: it has yet to name any of it.
-
-    *has* says what is in its checkpoint. If that has nothing of what it has had, it was lost.
-    """
+def has_lost(held: Mapping[str, Holder], *, has: Callable[[str], bool]) -> bool:
+    """Whether the kubelet's checkpoint, which *has* some vGPUs, has nothing of what it has had."""
     kept = [text for text, one in held.items() if one.is_kept]
-    is_lost = bool(kept) and not any(map(has, kept))
+    return bool(kept) and not any(map(has, kept))
+
+
+def of_earlier_kubelet(held: Mapping[str, Holder], *, is_lost: bool) -> dict[str, Holder]:
+    """Give what is held to a kubelet that has just started, which has yet to name it; its checkpoint may be lost."""
     return {
         text: one
         if one.container is None

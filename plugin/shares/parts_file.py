@@ -78,7 +78,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
         known on which GPU one of all these is.
         """
         left = self._left(listed := frozenset(named))
-        unnamed = [vgpu for vgpu, one in left.items() if not one.named]
+        unnamed = [vgpu for vgpu, one in left.items() if one.forgotten or not one.named]
         if not all(map(self.knows, (*unnamed, *listed))):
             return None
         return frozenset(map(self.gpu_of, unnamed)) | {gpu for one in left.values() for gpu in one.also}
@@ -109,7 +109,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     def _left(self, listed: Collection[VGpuId]) -> dict[VGpuId, Held]:
         """Leave out what pods had that have ended: the file has containers of theirs that the kubelet names no more."""
-        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod}
+        ended = {(one.pod, one.resource) for one in self.held.values() if one.named and one.pod and not one.forgotten}
         ended -= {(one.pod, one.resource) for vgpu, one in self.held.items() if vgpu in listed}
         return {vgpu: one for vgpu, one in self.held.items() if (one.pod, one.resource) not in ended}
 

@@ -73,6 +73,7 @@ def test_what_containers_have_is_held_until_they_end_although_the_kubelet_has_lo
     (first,) = node.admit("first", 6)
     before = node.after(10)
     node.lose_checkpoint()
+    node.after(1)
     if restarts:
         node.start_plugin()
     for seconds in (1, 40, 300):
@@ -173,3 +174,14 @@ def test_pods_that_have_ended_which_kubelets_before_1_34_list_too_have_nothing(
     node.without = [listed_without("job")]
     restart(node)
     assert sorted(node.after(150).values()) == [9, 10]
+
+
+def test_what_ended_while_no_plugin_ran_and_the_kubelet_started_anew_is_not_taken_for_lost(node: SlowNode) -> None:
+    node.admit("job", 10)
+    node.after(10)
+    node.end("default/job")
+    node.without = [listed_without("job")]
+    node.write()
+    node.restart_kubelet(known=100)  # it writes its checkpoint without the job
+    node.start_plugin()
+    assert sorted(node.after(100).values()) == [10, 10]

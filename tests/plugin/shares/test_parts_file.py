@@ -132,3 +132,9 @@ def test_a_container_that_the_kubelet_does_not_name_may_hold_all_that_its_pod_ha
 ) -> None:
     checkpoint = Checkpoint(10, {VGpuId("GPU-a", index): one for index, one in held.items()})
     assert checkpoint.unnamed_parts(VGpuId("GPU-a", index) for index in named) == largest
+
+
+@pytest.mark.parametrize(("forgotten", "on"), [(True, ["GPU-a"]), (False, [])])
+def test_what_the_kubelet_has_forgotten_is_not_known_to_have_ended(*, forgotten: bool, on: list[str]) -> None:
+    held = {VGpuId("GPU-a", index): one(named=True, pod=1, forgotten=forgotten) for index in range(2)}
+    assert Checkpoint(10, held).unnamed_on(()) == frozenset(on)
