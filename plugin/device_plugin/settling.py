@@ -13,7 +13,7 @@ from plugin.device_plugin.listing import Listing
 from plugin.sockets import SocketIdentity, identify
 
 _SETTLE_SECONDS = 30.0
-_LONGEST_SECONDS = 1800.0  # where new pods come all the time
+_LONGEST_SECONDS = 600.0  # where new pods come all the time
 
 
 class Settling:
@@ -25,7 +25,7 @@ class Settling:
         self._is_new = is_continued  # no list of it has come yet
         self._settled_seconds = inf if is_continued else 0.0
         self._longest_seconds = inf
-        self._names: frozenset[str] = frozenset()  # containers, by its last list
+        self._names: frozenset[str] = frozenset()  # containers that it has named: one that comes again is not new
 
     def another(self) -> SocketIdentity | None:
         """Say which kubelet runs now, if it is another one than was known."""
@@ -36,16 +36,17 @@ class Settling:
         """Know *kubelet* from now on; one that *is_new* has yet to name what it has."""
         self.kubelet = kubelet
         if is_new:
-            self._is_new, self._settled_seconds = True, inf
+            self._is_new, self._settled_seconds, self._names = True, inf, frozenset()
 
     def listed(self, listing: Listing, held: Mapping[str, Holder]) -> None:
         """Take up a list, beside what is *held* by what was known before."""
+        if self.is_settled(listing.asked_seconds):
+            return
         if self._is_new:
             self._longest_seconds = listing.asked_seconds + _LONGEST_SECONDS
-        is_growing = not self.is_settled(listing.asked_seconds) and listing.is_growing(held, self._names)
-        if self._is_new or is_growing:
+        if self._is_new or listing.is_growing(held, self._names):
             self._settled_seconds = min(listing.asked_seconds + _SETTLE_SECONDS, self._longest_seconds)
-        self._is_new, self._names = False, listing.names
+        self._is_new, self._names = False, self._names | listing.names
 
     def is_settled(self, at_seconds: float) -> bool:
         """Whether its list of that time is whole."""

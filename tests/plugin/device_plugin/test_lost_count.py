@@ -185,3 +185,13 @@ def test_what_ended_while_no_plugin_ran_and_the_kubelet_started_anew_is_not_take
     node.restart_kubelet(known=100)  # it writes its checkpoint without the job
     node.start_plugin()
     assert sorted(node.after(100).values()) == [10, 10]
+
+
+def test_a_container_that_comes_again_and_again_does_not_make_the_list_of_such_a_kubelet_longer(node: SlowNode) -> None:
+    node.admit("first", 6)
+    node.after(10)
+    node.lose_checkpoint()
+    for number in range(8):
+        node.without = [listed_without("again")] if number % 2 else []
+        node.after(10)
+    assert sorted(node.devices.room().values()) == [10, 10], "which the kubelet does not list has ended"
