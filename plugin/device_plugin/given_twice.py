@@ -53,6 +53,6 @@ def check(ids: Iterable[str], had_by: Mapping[str, str]) -> None:
     """
     for text in sorted(had_by.keys() & ids):
         raise AllocationError(
-            f"{text} must be free, and {had_by[text]} has it: the kubelet has lost count, so create the pod anew, and "
-            "if that fails too, delete that one's pod first"
+            f"{text} must be free, and {had_by[text] or 'a container'} has it: the kubelet has lost count, so create "
+            "the pod anew, and if that fails too, delete that one's pod first"
         )

@@ -23,7 +23,7 @@ from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, by_gpu, parsed
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
-from plugin.device_plugin.restarts import admitted, has_lost, of_earlier_kubelet
+from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
 from plugin.device_plugin.settling import Settling
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
@@ -163,12 +163,12 @@ class Holdings:
         self.record.look(self._clock())
         with self._lock:
             is_same = self._checkpoint.kubelet == str(kubelet)  # as the last plugin knew
-            is_seen = self._settling.kubelet is not None or not self.record.is_readable  # else all may have ended
+            is_first = self._settling.kubelet is None
             self._checkpoint.kubelet = str(kubelet)
-            self._settling.begin(kubelet, is_new=bool(self._held) and not is_same)
+            may_know_less = bool(self._held) or self._checkpoint.is_unreadable
+            self._settling.begin(kubelet, is_new=may_know_less and not is_same)
             if self._held and not is_same:
-                held = self.record.noted(self._held)
-                self._held = of_earlier_kubelet(held, is_lost=is_seen and has_lost(held, has=self.record.has))
+                self._held = of_earlier_kubelet(self.record.noted(self._held), self.record, is_first=is_first)
                 self._write()
 
     def allocated(

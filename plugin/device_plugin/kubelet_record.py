@@ -59,10 +59,11 @@ class KubeletRecord:
 
     def noted(self, held: Mapping[str, Holder]) -> Mapping[str, Holder]:
         """Note of what is held whether a file that was replaced has it."""
-        if self._kept is None or self._is_noted:
+        with self._looking:
+            kept, is_noted, self._is_noted = self._kept, self._is_noted, True
+        if kept is None or is_noted:
             return held
-        self._is_noted = True
-        return {text: self._with_note(text, one, self._kept) for text, one in held.items()}
+        return {text: self._with_note(text, one, kept) for text, one in held.items()}
 
     def has(self, device_id: str) -> bool:
         """Whether some container may have a device; False where the file does not tell."""

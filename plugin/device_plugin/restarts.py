@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from plugin.device_plugin.holder import ENDED_OR_NOT, Holder
+from plugin.device_plugin.kubelet_record import KubeletRecord
 
 
-def has_lost(held: Mapping[str, Holder], *, has: Callable[[str], bool]) -> bool:
-    """Whether the kubelet's checkpoint, which *has* some vGPUs, has nothing of what it has had."""
+def of_earlier_kubelet(held: Mapping[str, Holder], record: KubeletRecord, *, is_first: bool) -> dict[str, Holder]:
+    """
+    Give what is held to a kubelet that has just started: it has yet to name it, and may have lost its checkpoint.
+
+    That is so if the first file that is seen of it, in *record*, has nothing of what an earlier one had. Of the first
+    kubelet that a plugin knows all may have ended before, unless nothing can be read.
+    """
     kept = [text for text, one in held.items() if one.is_kept]
-    return bool(kept) and not any(map(has, kept))
-
-
-def of_earlier_kubelet(held: Mapping[str, Holder], *, is_lost: bool) -> dict[str, Holder]:
-    """Give what is held to a kubelet that has just started, which has yet to name it; its checkpoint may be lost."""
+    is_lost = not any(map(record.has, kept)) and not (is_first and record.is_readable)
     return {
         text: one
         if one.container is None
@@ -21,7 +23,8 @@ def of_earlier_kubelet(held: Mapping[str, Holder], *, is_lost: bool) -> dict[str
             one,
             container=ENDED_OR_NOT,
             known_as=one.container or one.known_as,
-            is_forgotten=one.is_forgotten or (is_lost and one.is_kept),
+            # What the kubelet before it had not named may have ended before.
+            is_forgotten=one.is_forgotten or (is_lost and one.is_kept and (is_first or one.container != ENDED_OR_NOT)),
         )
         for text, one in held.items()
     }

@@ -195,3 +195,16 @@ def test_a_container_that_comes_again_and_again_does_not_make_the_list_of_such_a
         node.without = [listed_without("again")] if number % 2 else []
         node.after(10)
     assert sorted(node.devices.room().values()) == [10, 10], "which the kubelet does not list has ended"
+
+
+def test_what_ended_around_the_first_of_two_restarts_of_the_kubelet_is_not_taken_for_lost(node: SlowNode) -> None:
+    node.admit("job", 10)
+    node.after(10)
+    node.restart_kubelet(known=0)
+    node.after(2)
+    node.end("default/job")
+    node.without = [listed_without("job")]
+    node.write()
+    node.after(2)  # the kubelet that has not named it writes its checkpoint without it
+    node.restart_kubelet(known=100)
+    assert sorted(node.after(100).values()) == [10, 10]
