@@ -116,6 +116,9 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place = str(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
     yield from _narrowed(place, webhook.namespace_selector, own=_OWN.get(webhook.name), by_name=True)
+    own = _OWN.get(webhook.name)
+    if own and not any(_is(one, own) for one in webhook.namespace_selector.match_expressions):
+        yield f"{place} is asked in namespaces of the other webhook too, which denies what this one has granted"
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
         return
     if webhook.failure_policy != "Fail":
@@ -175,13 +178,17 @@ def _covers(rule: Rule, operation: str, resource: str) -> bool:
     return rule.covers(operation, resource, group=group, scope=scope)
 
 
+def _is(one: Expression, other: Expression) -> bool:
+    return (one.key, one.operator, {*one.values}) == (other.key, other.operator, {*other.values})
+
+
 def _narrowed(place: str, selector: Selector, *, own: Expression | None, by_name: bool) -> Iterator[str]:
     """Tell by which labels namespaces are left out, but for *own*, and exempt ones *by_name* (`of_second_places`)."""
 
     def is_known(one: Expression) -> bool:
         if by_name and (one.key, one.operator) == (_NAME_LABEL, "NotIn"):
             return True
-        return own is not None and (one.key, one.operator) == (own.key, own.operator) and {*one.values} == {*own.values}
+        return own is not None and _is(one, own)
 
     keys = {*selector.match_labels, *(one.key for one in selector.match_expressions if not is_known(one))}
     if keys:

@@ -12,7 +12,7 @@ from rich.live import Live
 
 from console.api_server import ApiServer
 from console.look import look
-from console.seen import Seen
+from console.seen import ALL_NODES, OUR_PODS, Seen
 from console.top.drawing import draw
 from console.top.rows import Top, top
 from console.words import Shown
@@ -44,6 +44,8 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
         shown = top(seen, node=node)
         console.print(draw(shown, wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
         return _code(seen, shown if node else None)
+    if unknown := _why_unknown(look(api, namespace=namespace), node) if node else "":
+        return failed("top", unknown, FAILED)
     _live(
         console, lambda: look(api, namespace=namespace), node=node, wide=output == "wide", every_seconds=every_seconds
     )
@@ -77,7 +79,7 @@ def _code(seen: Seen, of_node: Top | None = None) -> int:
 
 def _why_unknown(seen: Seen, node: str) -> str:
     """Say that there is no such node; empty if there is, or nodes could not be seen."""
-    if not node or seen.unseen or any(one.name == node for one in seen.nodes):
+    if not node or any(one.name == node for one in seen.nodes) or seen.hidden(ALL_NODES) or seen.hidden(OUR_PODS):
         return ""
     return f"--node {Shown(node)}: no node of this name shares its GPUs: without --node all that do are shown"
 

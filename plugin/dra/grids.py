@@ -60,7 +60,8 @@ class Grids:
         """Let earlier grids of a GPU stay, or of all: a claim of one is waiting to be prepared."""
         with self._lock:
             until_seconds = self._clock() + STAY_SECONDS
-            self._until_seconds |= {grid: until_seconds for grid in self._until_seconds if gpu in ("", grid.gpu)}
+            asked = {grid: until for grid, until in self._until_seconds.items() if gpu in ("", grid.gpu)}
+            self._until_seconds |= {grid: max(until, until_seconds) for grid, until in asked.items()}
 
     def keep(self) -> None:
         """Write what is followed, one thread at a time: before the scheduler hears of it, as long as the disk takes."""

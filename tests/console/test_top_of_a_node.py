@@ -33,7 +33,9 @@ def test_what_is_left_of_an_earlier_pod_is_told(asked: Callable[..., Result]) ->
 
 @pytest.mark.parametrize("output", [["--once"], ["-o", "json"]])
 def test_a_node_that_is_not_there_is_a_failure(asked: Callable[..., Result], output: list[str]) -> None:
-    result = asked(of_one_name(), "top", "--node", "gpu-aa", *output)
+    known = of_one_name()
+    known.forbidden = {"events"}
+    result = asked(known, "top", "--node", "gpu-aa", *output)
     assert result.exit_code == 1
     assert "--node gpu-aa: no node of this name shares its GPUs" in result.stderr
     assert result.stdout == ""

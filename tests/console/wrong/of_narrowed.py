@@ -129,4 +129,10 @@ WRONG: list[Wrong] = [
         for policy in ("gpu-share-claims", "gpu-share-claim-templates", "gpu-share-allocations")
         for where in ("matchConstraints", "matchResources")
     ),
+    (
+        "admission-asked",
+        "failure",
+        "pods.gpu-share.dev is asked in namespaces of the other webhook too, which denies what this",
+        lambda: installation(webhook=webhook(namespaceSelector=by_name("NotIn", value="kube-system"))),
+    ),
 ]

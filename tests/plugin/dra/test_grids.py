@@ -92,6 +92,7 @@ def test_a_plugin_that_starts_knows_the_grids_of_the_last_one(tmp_path: Path) ->
     kept(tmp_path, now, TEN)
     now[0] = 5  # of another boot
     grids = of_gpu(tmp_path, now)
+    grids.renew()  # a claim that cannot be read
     now[0] += 2 * STAY_SECONDS  # for which the plugin waits for a GPU
     assert grids.follow({THREE}) == (TEN,)
     now[0] += STAY_SECONDS
