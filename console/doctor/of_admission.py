@@ -74,7 +74,7 @@ def policed(on: Installation) -> Verdict:
     if missing := not_seen(on, "admission_policies", "bindings"):
         return missing
     there, by_dra = on.admission_policies or {}, of_dra.is_used(on)
-    locked = {name: without for name, without in _POLICIES_OF_LOCKDOWN.items() if name in there}
+    locked = _POLICIES_OF_LOCKDOWN if any(name in there for name in _POLICIES_OF_LOCKDOWN) else {}
     bound = {one.spec.policy_name for one in on.bindings or ()}
     denying = {one.spec.policy_name for one in on.bindings or () if "Deny" in one.spec.validation_actions}
     tried = {name: without for name, without in locked.items() if name in bound - denying}
@@ -99,7 +99,7 @@ def policed(on: Installation) -> Verdict:
 
 def asked(on: Installation) -> Verdict:
     """See that webhooks and admission policies are asked of all that they are for, and deny what they cannot judge."""
-    if missing := not_seen(on, "webhook", "admission_policies"):
+    if missing := not_seen(on, "webhook", "admission_policies", "bindings"):
         return missing
     found: list[str] = []
     for webhook in on.webhook.webhooks if on.webhook else ():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
-from itertools import chain, dropwhile, islice
+from itertools import chain, dropwhile
 from operator import itemgetter
 
 from policies.frameworks.command_line import SHELLS, CommandLine
@@ -125,8 +125,9 @@ def _texts(line: CommandLine) -> list[str]:
 
 
 def _naming(word: str, texts: Iterable[str]) -> list[str]:
-    """List the first texts that have a word in them; further ones are more than any real command line has."""
-    return list(islice((text for text in texts if word in text), _MOST_TEXTS))
+    """List the first texts that have a word in them, those that are for a shell before others; no command has more."""
+    found = sorted((text for text in texts if word in text), key=lambda text: " " not in text)
+    return found[:_MOST_TEXTS]
 
 
 def _in_one(words: Sequence[str]) -> str:

@@ -61,6 +61,12 @@ WRONG: list[Wrong] = [
     (
         "admission-policies",
         "failure",
+        "there is no ValidatingAdmissionPolicy gpu-share-lockdown-claims: claims can be of GPUs by the DeviceClass of",
+        lambda: installation(**admission_policies([*BASE, *LOCKDOWN[:1], *LOCKDOWN[2:]])),
+    ),
+    (
+        "admission-policies",
+        "failure",
         "no binding has the ValidatingAdmissionPolicy gpu-share-lockdown deny anything",
         lambda: installation(**admission_policies([*BASE, *UNBOUND])),
     ),
