@@ -78,10 +78,12 @@ def _code(seen: Seen, of_node: Top | None = None) -> int:
 
 
 def _why_unknown(seen: Seen, node: str) -> str:
-    """Say that there is no such node; empty if there is, or nodes could not be seen."""
-    if not node or any(one.name == node for one in seen.nodes) or seen.hidden(ALL_NODES) or seen.hidden(OUR_PODS):
+    """Say that there is no such node, or that nobody knows; empty if there is, or none was named."""
+    if not node or any(one.name == node for one in seen.nodes):
         return ""
-    return f"--node {Shown(node)}: no node of this name shares its GPUs: without --node all that do are shown"
+    hidden = seen.hidden(ALL_NODES) or seen.hidden(OUR_PODS)
+    why = f"nobody knows whether it shares its GPUs: {hidden.sentence}" if hidden else "no such node shares its GPUs"
+    return f"--node {Shown(node)}: {why}: without --node all that is seen is shown"
 
 
 def _why_nothing(seen: Seen) -> str:

@@ -37,7 +37,7 @@ def test_a_node_that_is_not_there_is_a_failure(asked: Callable[..., Result], out
     known.forbidden = {"events"}
     result = asked(known, "top", "--node", "gpu-aa", *output)
     assert result.exit_code == 1
-    assert "--node gpu-aa: no node of this name shares its GPUs" in result.stderr
+    assert "--node gpu-aa: no such node shares its GPUs" in result.stderr
     assert result.stdout == ""
 
 
@@ -68,3 +68,14 @@ def test_what_an_earlier_pod_of_its_name_has_on_another_node_is_not_explained_as
     known.lists["/api/v1/namespaces/team-vision/pods"] = known.lists["/api/v1/pods"]
     said = asked(known, "explain", "web-0", "-n", "team-vision").output
     assert ("of gpu-b)" in said, "of gpu-a)" in said) == (True, False)
+
+
+@pytest.mark.parametrize("forbidden", [{"nodes"}, {"pods"}])
+def test_a_node_of_which_it_cannot_be_seen_whether_it_shares_is_not_one_without_shares(
+    asked: Callable[..., Result], forbidden: set[str]
+) -> None:
+    known = of_one_name()
+    known.forbidden = forbidden
+    result = asked(known, "top", "--node", "gpu-c", "--once")
+    assert (result.exit_code, "no pod with a share" in result.output) == (1, False)
+    assert "nobody knows whether it shares its GPUs" in result.stderr

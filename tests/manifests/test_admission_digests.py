@@ -47,6 +47,12 @@ def test_settings_that_stand_in_a_second_place_are_no_difference() -> None:
     assert not digests(objects, cluster).items() <= SHIPPED.items()
 
 
+def test_another_scheduler_that_may_change_claims_is_no_difference() -> None:
+    one = "['system:kube-scheduler'"
+    objects = replaced(render(MANIFESTS / "overlays" / "dra"), {one: f"{one}, 'system:serviceaccount:kueue:scheduler'"})
+    assert digests(objects, Cluster()).items() <= SHIPPED.items()
+
+
 @pytest.mark.parametrize("text", ["system:nodes", "NVIDIA_VISIBLE_DEVICES", "object.spec"])
 def test_any_other_change_is_one(text: str) -> None:
     found = digests(replaced(render(MANIFESTS), {text: "x"}), Cluster())
