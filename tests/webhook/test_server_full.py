@@ -52,13 +52,15 @@ def test_who_holds_all_connections_keeps_nobody_away(small: Server, sent: bytes,
             connection.sendall(sent)
         for _ in range(MOST):  # nor do those who still come
             stack.enter_context(small.tcp())
-        before, began = cpu_seconds(small.workers[0]), time.monotonic()
+        wait_for(lambda: small.workers)  # which the kernel may list late where the machine is busy
+        (worker,) = small.workers
+        before, began = cpu_seconds(worker), time.monotonic()
         with small.caller() as caller:
             assert caller.allowed(review_of())
             assert caller.allowed(review_of())
         seconds = time.monotonic() - began
         assert seconds < 4
-        assert cpu_seconds(small.workers[0]) - before < 0.2 + 0.2 * seconds
+        assert cpu_seconds(worker) - before < 0.2 + 0.2 * seconds
 
 
 def test_who_is_slow_makes_room_and_not_who_is_idle_between_two_reviews(small: Server) -> None:
