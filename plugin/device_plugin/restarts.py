@@ -23,8 +23,9 @@ def of_earlier_kubelet(held: Mapping[str, Holder], record: KubeletRecord, *, is_
             one,
             container=ENDED_OR_NOT,
             known_as=one.container or one.known_as,
-            # What the kubelet before it had not named may have ended before.
-            is_forgotten=one.is_forgotten or (is_lost and one.is_kept and (is_first or one.container != ENDED_OR_NOT)),
+            # What the kubelet before it had not named may have ended before, and the file be right.
+            is_forgotten=one.is_forgotten
+            or (is_lost and one.is_kept and (not record.is_readable or one.container != ENDED_OR_NOT)),
         )
         for text, one in held.items()
     }

@@ -208,3 +208,14 @@ def test_what_ended_around_the_first_of_two_restarts_of_the_kubelet_is_not_taken
     node.after(2)  # the kubelet that has not named it writes its checkpoint without it
     node.restart_kubelet(known=100)
     assert sorted(node.after(100).values()) == [10, 10]
+
+
+def test_a_checkpoint_that_is_lost_before_a_kubelet_has_listed_anybody_is_seen_to_be_lost(node: SlowNode) -> None:
+    node.admit("first", 6)
+    before = node.after(10)
+    node.is_silent = True  # an ordinary restart, and then one without the checkpoint
+    node.restart_kubelet(known=100)
+    node._held.notice_kubelet()
+    node.is_silent = False
+    node.lose_checkpoint()
+    assert node.after(200) == before
