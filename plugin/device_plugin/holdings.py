@@ -24,7 +24,7 @@ from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, by_gpu, parsed
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
 from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
-from plugin.device_plugin.settling import Settling
+from plugin.pod_resources.settling import Settling
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
