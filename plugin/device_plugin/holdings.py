@@ -24,10 +24,10 @@ from plugin.device_plugin.holder import ENDED_OR_NOT, Holder, by_gpu, parsed
 from plugin.device_plugin.kubelet_record import KubeletRecord, has_dropped
 from plugin.device_plugin.listing import Listing
 from plugin.device_plugin.restarts import admitted, of_earlier_kubelet
-from plugin.pod_resources.settling import Settling
 from plugin.device_plugin.takeover import pod_of, taken_over
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.settling import Settling
 from plugin.pod_resources.tenants import Tenant
 
 _WRITE_SECONDS = 5.0  # between two writes, when nothing changes
@@ -61,8 +61,7 @@ class Holdings:
             for vgpu, one in self._checkpoint.held.items()
         }
         self._known = False
-        is_continued = bool(self._held) or self._checkpoint.is_unreadable
-        self._settling = Settling(kubelet, is_continued=is_continued)
+        self._settling = Settling(kubelet, is_continued=bool(self._held) or self._checkpoint.is_unreadable)
         self._unwritten = ""
         self._written_seconds = began_seconds
         self._offered: dict[str, str] = {}  # by ID: resource that nobody held it as, since the kubelet was asked
@@ -147,11 +146,12 @@ class Holdings:
             before = self._held
             listing = listing.without(self._offered, before)
             self._checkpoint.allocations = max(self.allocations, self.record.latest)
-            self._settling.listed(listing, before)
+            self._settling.listed(listing.names, asked_seconds, is_growing=partial(listing.is_growing, before))
             is_first, self._known = not self._known, True
             has_ended = partial(self._has_ended, listing=listing)
             self._held = listing.held(self.record.noted(self._held), has_ended=has_ended, answers=answers)
             if self._settling.is_settled(asked_seconds):
+                self._checkpoint.is_unreadable = False  # what was lost is known again
                 self._held = admitted(self._held, is_listed=is_listed, has=self.record.has)
             if self._held != before or self._checkpoint.is_to_be_written or is_first:
                 self._write()
@@ -245,6 +245,6 @@ class Holdings:
         if holder.container is None:
             return has_dropped(holder)
         if holder.container == ENDED_OR_NOT:  # this kubelet has not named it yet, and may have it
-            is_settled = self._settling.is_settled(listing.asked_seconds)
-            return is_settled and not self.record.has(text) and not listing.has(text, holder)
+            is_whole = self._settling.is_settled(listing.asked_seconds)
+            return is_whole and not self.record.has(text) and not listing.has(text, holder)
         return True

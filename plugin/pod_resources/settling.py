@@ -4,22 +4,20 @@ Whether the kubelet has had time to name all that it has.
 One that starts lists the pods that it knows so far; the last comes within seconds, if the API server is there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
-from plugin.device_plugin.holder import Holder
-from plugin.device_plugin.listing import Listing
 from plugin.sockets import SocketIdentity, identify
 
 _SETTLE_SECONDS = 30.0
-_LONGEST_SECONDS = 600.0  # where new pods come all the time
+_LONGEST_SECONDS = 1800.0  # where new pods come all the time
 
 
 class Settling:
     """The kubelet that answers on *socket*; where nothing *is_continued*, there is nothing that it could not know."""
 
-    def __init__(self, socket: Path, *, is_continued: bool) -> None:
+    def __init__(self, socket: Path, *, is_continued: bool = False) -> None:
         self._socket = socket
         self.kubelet: SocketIdentity | None = None
         self._is_new = is_continued  # no list of it has come yet
@@ -38,15 +36,21 @@ class Settling:
         if is_new:
             self._is_new, self._settled_seconds, self._names = True, inf, frozenset()
 
-    def listed(self, listing: Listing, held: Mapping[str, Holder]) -> None:
-        """Take up a list, beside what is *held* by what was known before."""
-        if self.is_settled(listing.asked_seconds):
+    def listed(
+        self, names: frozenset[str], asked_seconds: float, *, is_growing: Callable[[frozenset[str]], bool]
+    ) -> None:
+        """
+        Take up a list of containers by their *names*, of the time at which the kubelet was asked.
+
+        *is_growing* says by all that it has named before whether this says more of what was before the kubelet.
+        """
+        if self.is_settled(asked_seconds):
             return
         if self._is_new:
-            self._longest_seconds = listing.asked_seconds + _LONGEST_SECONDS
-        if self._is_new or listing.is_growing(held, self._names):
-            self._settled_seconds = min(listing.asked_seconds + _SETTLE_SECONDS, self._longest_seconds)
-        self._is_new, self._names = False, self._names | listing.names
+            self._longest_seconds = asked_seconds + _LONGEST_SECONDS
+        if self._is_new or is_growing(self._names):
+            self._settled_seconds = min(asked_seconds + _SETTLE_SECONDS, self._longest_seconds)
+        self._is_new, self._names = False, self._names | names
 
     def is_settled(self, at_seconds: float) -> bool:
         """Whether its list of that time is whole."""

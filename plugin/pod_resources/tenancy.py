@@ -8,13 +8,10 @@ from time import monotonic
 
 from plugin.errors import TenantsError
 from plugin.gpus.gpu import VGpuId
+from plugin.pod_resources.settling import Settling
 from plugin.pod_resources.tenants import Tenant, read_tenants
-from plugin.sockets import SocketIdentity, identify
 
 _log = logging.getLogger(__name__)
-
-# As in `plugin.device_plugin.holdings`: the last pod that a kubelet comes to know after its start takes a few seconds.
-_SETTLE_SECONDS = 30.0
 
 
 class Tenancy:
@@ -42,17 +39,14 @@ class Tenancy:
         self._failure = ""
         self._known: tuple[Tenant, ...] | None = None  # when the kubelet last said it
         self._lock = Lock()  # of what follows
-        self._kubelet: SocketIdentity | None = None
-        self._named: frozenset[str] = frozenset()
-        self._settled_seconds = 0.0
+        self._settling = Settling(socket)
 
     def read(self) -> tuple[Tenant, ...] | None:
         """Ask the kubelet; None if it does not say, and the log has the reason when that changes."""
         asked_seconds = self._clock()
         try:
             tenants = read_tenants(self._socket, self.resources(), own_pod=self._own_pod)
-            # Afterwards: whichever kubelet has answered, what is there by now counts as new if it is another.
-            self._check_settled(identify(self._socket), tenants, asked_seconds)
+            self._check_settled(tenants, asked_seconds)
         except TenantsError as error:
             if str(error) != self._failure:
                 _log.warning("tenants unknown", extra={"reason": str(error)})
@@ -72,17 +66,18 @@ class Tenancy:
         """Name who is on a GPU now, as namespace/pod/container; nobody if that is not known."""
         return tuple(one.name for one in self.read() or () if one.is_on(gpu_uuid))
 
-    def _check_settled(self, kubelet: SocketIdentity | None, tenants: Sequence[Tenant], asked_seconds: float) -> None:
+    def _check_settled(self, tenants: Sequence[Tenant], asked_seconds: float) -> None:
         """See that the kubelet has had time to name all of its pods, or raise TenantsError."""
-        named = frozenset(tenant.name for tenant in tenants)
+        names = frozenset(tenant.name for tenant in tenants)
+        earlier = frozenset(tenant.name for tenant in self._known or ())
         with self._lock:
-            is_another = self._kubelet not in (None, kubelet)
-            earlier = frozenset(tenant.name for tenant in self._known or ())
-            is_growing = asked_seconds < self._settled_seconds and not earlier.isdisjoint(named - self._named)
-            if is_another or is_growing:
-                self._settled_seconds = asked_seconds + _SETTLE_SECONDS
-            self._kubelet, self._named = kubelet, named
-            if asked_seconds < self._settled_seconds:
+            # Afterwards: whichever kubelet has answered, what is there by now counts as new if it is another.
+            if kubelet := self._settling.another():
+                self._settling.begin(kubelet, is_new=self._settling.kubelet is not None)
+            self._settling.listed(
+                names, asked_seconds, is_growing=lambda before: not earlier.isdisjoint(names - before)
+            )
+            if not self._settling.is_settled(asked_seconds):
                 raise TenantsError(f"{self._socket}: the kubelet has just started: it may not know all of its pods yet")
 
 

@@ -77,3 +77,16 @@ def test_what_init_containers_left_is_free_when_their_pod_ends_although_plugins_
     node.after(40)
     node.says = {}
     assert node.after(1) == {C: None}
+
+
+def test_where_a_record_was_lost_once_a_later_restart_of_the_kubelet_makes_nobody_blind_again(tmp_path: Path) -> None:
+    (tmp_path / "vgpus.json").write_text("{")
+    node = Kubelet(tmp_path, keeps=True)
+    node.says = {"team/a/main": (A,)}
+    blind = []
+    for seconds in (1, 40, 1):
+        node.after(seconds)
+        blind.append(node.holdings.is_blind)
+    node.restart()
+    node.after(1)
+    assert (blind, node.holdings.is_blind) == ([True, False, False], False)

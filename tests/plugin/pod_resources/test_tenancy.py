@@ -77,3 +77,15 @@ def test_new_pods_keep_nobody_from_believing_it(node: Node) -> None:
         listed.append(NEW)
         assert node.named(after_seconds=29) is None
         assert node.named(after_seconds=1) == ["a", "b", "new"]
+
+
+def test_a_pod_that_comes_again_and_again_keeps_nobody_from_believing_it_either(node: Node) -> None:
+    with node.restarted() as listed:
+        listed.append(A)
+        assert node.named() is None
+        for _ in range(2):
+            listed.clear()
+            assert node.named(after_seconds=7) is None
+            listed.append(A)
+            assert node.named(after_seconds=7) is None
+        assert node.named(after_seconds=2) == ["a"]
