@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from plugin.device_plugin.holdings import Holdings
 from plugin.errors import AllocationError, TenantsError
 
+_SOMEBODY = "a container"
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -26,8 +28,13 @@ class Question:
         return self.own <= {*ids} <= self.offered
 
 
-def had(ids: Iterable[str], holdings: Holdings) -> dict[str, str]:
-    """Say which of *ids* another container has, as far as anybody knows, and which: namespace/pod/container."""
+def had(ids: Iterable[str], holdings: Holdings, *, own: Collection[str]) -> dict[str, str]:
+    """
+    Say which of *ids* another container has, as far as anybody knows, and which: namespace/pod/container.
+
+    Those in *own* may be of init containers of its pod. Of other pods' the kubelet names none; where it names a
+    container of such a pod, they have theirs still.
+    """
     held = holdings.held()
     known = {text: held[text] for text in ids if text in held}
     if not known:  # mostly: what ends is free a second later
@@ -35,13 +42,15 @@ def had(ids: Iterable[str], holdings: Holdings) -> dict[str, str]:
     try:
         listing = holdings.ask()
     except TenantsError:
-        return {text: one.known_as for text, one in known.items() if one.is_forgotten}
-    is_whole = holdings.is_settled
-    return {
-        text: listing.containers.get(text, one.known_as)
-        for text, one in known.items()
-        if listing.has(text, one) or (one.is_forgotten and not is_whole)
-    }
+        return {text: one.known_as or _SOMEBODY for text, one in known.items() if one.is_forgotten}
+    is_whole, pods = holdings.is_settled, listing.pods(held)
+    found = dict[str, str]()
+    for text, one in known.items():
+        if listing.has(text, one) or (one.is_forgotten and not is_whole):
+            found[text] = listing.containers.get(text) or one.known_as or _SOMEBODY
+        elif one.container is None and one.pod in pods and text not in own:
+            found[text] = f"an init container beside {pods[one.pod]}"
+    return found
 
 
 def check(ids: Iterable[str], had_by: Mapping[str, str]) -> None:
@@ -53,6 +62,6 @@ def check(ids: Iterable[str], had_by: Mapping[str, str]) -> None:
     """
     for text in sorted(had_by.keys() & ids):
         raise AllocationError(
-            f"{text} must be free, and {had_by[text] or 'a container'} has it: the kubelet has lost count, so create "
+            f"{text} must be free, and {had_by[text]} has it: the kubelet has lost count, so create "
             "the pod anew, and if that fails too, delete that one's pod first"
         )

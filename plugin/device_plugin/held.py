@@ -135,7 +135,8 @@ class HeldVgpus:
         included = frozenset(must_include)
         offered = [text for text in available if text not in included]
         self._holdings.notice_kubelet()
-        had = given_twice.had(included.union(available), self._holdings)  # without the lock, as in `refresh`
+        # Without the lock, as in `refresh`.
+        had = given_twice.had(included.union(available), self._holdings, own=included)
         others = [text for text in available if text not in had]
         with self._lock:
             self._asked = Question(included.union(available), included, had)
@@ -198,8 +199,8 @@ class HeldVgpus:
             held, asked, self._asked = self._holdings.held(), self._asked, Question()
             is_asked = asked.is_of(ids)
             left = self._left(ids, held, asked if is_asked else None) if devices.binds_late else {}
-            # Where it has not asked there is nothing new among them, which it would forget if it is asked now.
-            given_twice.check(ids, asked.had_by if is_asked else given_twice.had(ids, self._holdings))
+            # Where it has not asked there is mostly nothing new among them, which it would forget if it is asked now.
+            given_twice.check(ids, asked.had_by if is_asked else given_twice.had(ids, self._holdings, own=ids))
             allocation = place(ids, devices, policy, held=held, left=left)
             check(allocation)
             on = distributed(ids, allocation)

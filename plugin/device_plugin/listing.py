@@ -42,6 +42,10 @@ class Listing:
         """
         return text in self.containers or (holder.is_forgotten and holder.known_as in self.without_any)
 
+    def pods(self, held: Mapping[str, Holder]) -> dict[int, str]:
+        """Name a container of each pod that it names, by the number that what is *held* has of the pod."""
+        return {held[text].pod: name for text, name in self.containers.items() if text in held and held[text].pod}
+
     @property
     def names(self) -> frozenset[str]:
         """All containers that it names."""

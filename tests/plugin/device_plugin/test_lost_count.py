@@ -42,6 +42,18 @@ def test_what_a_container_has_that_the_kubelet_lists_goes_to_no_other(
     node.check()
 
 
+def test_what_an_init_container_has_beside_one_that_the_kubelet_lists_goes_to_no_other(
+    node: SlowNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (init, _) = node.admit("first", 2, init=8)
+    node.after(10)
+    forget(node, "default/first", monkeypatch)
+    for number in range(2):
+        (given,) = node.admit(f"pod-{number}", 4)
+        assert given.environment["NVIDIA_VISIBLE_DEVICES"] != init.environment["NVIDIA_VISIBLE_DEVICES"]
+    node.check()
+
+
 def test_where_the_kubelet_has_nothing_else_left_the_new_one_is_denied_with_what_to_do(
     node: SlowNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
