@@ -24,6 +24,8 @@ from plugin.errors import AlreadyRunsError, StateDirectoryError
 
 _log = logging.getLogger(__name__)
 
+PLUGIN = "plugin"  # the program that gives the GPUs of the node away
+
 _READ_BY_ALL = 0o755
 _OWNER_ONLY = 0o600
 _LOCK = struct.Struct("hhlli")  # struct flock: type, whence, start, length, PID

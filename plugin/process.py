@@ -32,11 +32,11 @@ from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.recovery_request import RecoveryRequests
 from plugin.health.reports import Probe, Report, first_probe
-from plugin.health.state import PROGRAM, NodeHealth, read_node_health
+from plugin.health.state import NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
-from plugin.presence import alone, removed
+from plugin.presence import PLUGIN, alone, removed
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
 from plugin.shares.strategy import StrategyOf, check_of
@@ -60,7 +60,7 @@ _TAKING_BACK_SECONDS = 120.0
 def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
     """Serve until SIGTERM or SIGINT; the exit code is 0 then, 1 if there is nothing to serve, 2 for bad input."""
     start_logging()
-    serve(telemetry, part=PROGRAM, node=settings.node_name, state_dir=settings.state_dir)
+    serve(telemetry, part=PLUGIN, node=settings.node_name, state_dir=settings.state_dir)
     with Ending() as ending:
         threads = Threads(on_death=lambda: os.kill(os.getpid(), signal.SIGTERM))
         code = FAILED
@@ -108,7 +108,7 @@ def _alone(state_dir: Path) -> Iterator[Callable[[], None]]:
     with ExitStack() as stack:
         presence = None
         try:
-            presence = stack.enter_context(alone(state_dir, PROGRAM))
+            presence = stack.enter_context(alone(state_dir, PLUGIN))
         except StateDirectoryError as error:  # it shares GPUs all the same; that nobody can read how, it says later
             _log.warning("no lock: another plugin on this node would not be noticed", extra={"reason": str(error)})
 

@@ -13,6 +13,8 @@ CREATED_POLICY: Final = NAMESPACE
 CHANGED_POLICY: Final = f"{NAMESPACE}-changes"
 LOCKDOWN_POLICY: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
 
+NAME_LABEL: Final = "kubernetes.io/metadata.name"  # of a namespace: its name
+
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How the API server reaches a webhook."""

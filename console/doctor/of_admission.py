@@ -9,6 +9,7 @@ from console.doctor.admission import (
     CHANGED_POLICY,
     CREATED_POLICY,
     LOCKDOWN_POLICY,
+    NAME_LABEL,
     AdmissionPolicy,
     Binding,
     Expression,
@@ -24,6 +25,8 @@ from policies.contract import (
     EPHEMERAL_WEBHOOK_NAME,
     MODE_LABEL,
     NAMESPACE,
+    POD_SECURITY_LABEL,
+    RESTRICTED_LEVELS,
     RESTRICTED_WEBHOOK_NAME,
     WEBHOOK_NAME,
     WEBHOOK_NAMES,
@@ -57,13 +60,11 @@ _ASKED: Final = {
     f"{NAMESPACE}-allocations": ("UPDATE", "resourceclaims/status"),
     f"{NAMESPACE}-slices": ("CREATE UPDATE DELETE", "resourceslices"),
 }
-_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
-_FORBIDDING: Final = (Shown("baseline"), Shown("restricted"))  # levels without hostIPC
+_FORBIDDING: Final = tuple(map(Shown, RESTRICTED_LEVELS))  # they forbid hostIPC
 _OF_CLAIMS: Final = "resource.k8s.io"
 _EXEMPTING: Final = (CREATED_POLICY, CHANGED_POLICY, *_POLICIES_OF_LOCKDOWN)  # policies that leave out some by name
-_NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_PRIVILEGED: Final = Expression(key=_POD_SECURITY, operator="NotIn", values=_FORBIDDING)
-_RESTRICTED: Final = Expression(key=_POD_SECURITY, operator="In", values=_FORBIDDING)
+_PRIVILEGED: Final = Expression(key=POD_SECURITY_LABEL, operator="NotIn", values=_FORBIDDING)
+_RESTRICTED: Final = Expression(key=POD_SECURITY_LABEL, operator="In", values=_FORBIDDING)
 _OWN: Final = {WEBHOOK_NAME: _PRIVILEGED, RESTRICTED_WEBHOOK_NAME: _RESTRICTED}  # one of the two is asked
 _DENYING: Final = Expression(key=MODE_LABEL, operator="NotIn", values=(Shown("warn"),))  # others warn instead
 _FILES_OF_DRA: Final = "manifests/overlays/dra/driver/admission-policy"
@@ -113,10 +114,9 @@ def asked(on: Installation) -> Verdict:
 
 
 def _of_webhook(webhook: Webhook) -> Iterator[str]:
-    place = str(webhook.name)
+    place, own = str(webhook.name), _OWN.get(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
-    yield from _narrowed(place, webhook.namespace_selector, own=_OWN.get(webhook.name), by_name=True)
-    own = _OWN.get(webhook.name)
+    yield from _narrowed(place, webhook.namespace_selector, own=own, by_name=True)
     if own and not any(_is(one, own) for one in webhook.namespace_selector.match_expressions):
         yield f"{place} is asked in namespaces of the other webhook too, which denies what this one has granted"
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
@@ -186,7 +186,7 @@ def _narrowed(place: str, selector: Selector, *, own: Expression | None, by_name
     """Tell by which labels namespaces are left out, but for *own*, and exempt ones *by_name* (`of_second_places`)."""
 
     def is_known(one: Expression) -> bool:
-        if by_name and (one.key, one.operator) == (_NAME_LABEL, "NotIn"):
+        if by_name and (one.key, one.operator) == (NAME_LABEL, "NotIn"):
             return True
         return own is not None and _is(one, own)
 

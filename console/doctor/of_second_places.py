@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from console.doctor.admission import CHANGED_POLICY, CREATED_POLICY, LOCKDOWN_POLICY, MatchCondition, Selector
+from console.doctor.admission import (
+    CHANGED_POLICY,
+    CREATED_POLICY,
+    LOCKDOWN_POLICY,
+    NAME_LABEL,
+    MatchCondition,
+    Selector,
+)
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.words import Shown
@@ -13,7 +20,6 @@ from policies.policy import EffectivePolicy
 from policies.policy_set import PolicySet
 
 _PAGE: Final = "install.md#2-the-policies"
-_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 _TEXT: Final = re.compile(r"'([^']*)'")  # of CEL
 # How the variable `pipes` writes slashes and dots, and what they mean.
 _WRITTEN: Final = (("^([.]?/+)*", "/"), ("(/+[.])*/+", "/"), ("[.]", "."), ("\\.", "."))
@@ -136,7 +142,7 @@ def _excluded(selector: Selector) -> set[str]:
     return {
         str(value)
         for one in selector.match_expressions
-        if one.key == _NAME_LABEL and one.operator == "NotIn"
+        if one.key == NAME_LABEL and one.operator == "NotIn"
         for value in one.values
     }
 

@@ -4,6 +4,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -28,31 +29,29 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     Returns:
         0, or 1 if nothing at all could be seen, or of *node*, where it is named, nobody knows who holds what.
     """
-    if output == "json":
-        seen = look(api, namespace=namespace)
-        if unknown := _why_unknown(seen, node):
-            return failed("top", unknown, FAILED)
-        shown = top(seen, node=node)
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str)).decode() + "\n")
-        return _code(seen, shown if node else None)
+    is_terminal, see = sys.stdout.isatty(), partial(look, api, namespace=namespace)
+    live_seconds = every_seconds if is_terminal and output != "json" else None
+    seen = see()
+    # What is asked anew may be seen the next time, and JSON says itself what is unseen.
+    nothing = "" if live_seconds is not None or output == "json" else _why_nothing(seen)
+    if why := nothing or _why_unknown(seen, node):
+        return failed("top", why, FAILED)
     # Without a terminal nothing is cut to a width that nobody has.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 4096)
-    if every_seconds is None or not sys.stdout.isatty():
-        seen = look(api, namespace=namespace)
-        if nothing := _why_nothing(seen) or _why_unknown(seen, node):
-            return failed("top", nothing, FAILED)
-        shown = top(seen, node=node)
-        console.print(draw(shown, wide=output == "wide"), soft_wrap=not sys.stdout.isatty())
-        return _code(seen, shown if node else None)
-    if unknown := _why_unknown(look(api, namespace=namespace), node) if node else "":
-        return failed("top", unknown, FAILED)
-    _live(
-        console, lambda: look(api, namespace=namespace), node=node, wide=output == "wide", every_seconds=every_seconds
-    )
-    return 0
+    console = Console(highlight=False, width=None if is_terminal else 4096)
+    if live_seconds is not None:
+        _live(console, seen, see, node=node, wide=output == "wide", every_seconds=live_seconds)
+        return 0
+    shown = top(seen, node=node)
+    if output == "json":
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str)).decode() + "\n")
+    else:
+        console.print(draw(shown, wide=output == "wide"), soft_wrap=not is_terminal)
+    return _code(seen, shown if node else None)
 
 
-def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, every_seconds: float) -> None:
+def _live(
+    console: Console, seen: Seen, see: Callable[[], Seen], *, node: str, wide: bool, every_seconds: float
+) -> None:
     is_over = False
 
     def end(*_: object) -> None:
@@ -64,8 +63,9 @@ def _live(console: Console, see: Callable[[], Seen], *, node: str, wide: bool, e
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while not is_over:
-                live.update(draw(top(see(), node=node), wide=wide), refresh=True)
+                live.update(draw(top(seen, node=node), wide=wide), refresh=True)
                 time.sleep(every_seconds)
+                seen = see()
     except KeyboardInterrupt:  # as one leaves it
         return
     finally:

@@ -5,9 +5,9 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from plugin.health.state import FRESH_SECONDS, NODE_FILE, PROGRAM, NodeHealth, read_node_health
+from plugin.health.state import FRESH_SECONDS, NODE_FILE, NodeHealth, read_node_health
 from plugin.health.words import safe
-from plugin.presence import lives
+from plugin.presence import PLUGIN, lives
 from plugin.state_files import STATE_DIR, boot_id, boot_seconds
 from program.duration import duration
 
@@ -27,7 +27,7 @@ def running(state_dir: Path, *, proc: Path = _PROC) -> tuple[NodeHealth, float]:
     Raises:
         NotRunningError: If there is none, or it has written nothing that still counts.
     """
-    alive = lives(state_dir, PROGRAM)  # before the file is read: what was written last by one that has ended is no news
+    alive = lives(state_dir, PLUGIN)  # before the file is read: what was written last by one that has ended is no news
     path = state_dir / NODE_FILE
     node = read_node_health(state_dir)
     if alive is None and (node is None or _is_stale(node)):

@@ -13,7 +13,6 @@ from plugin.state_files import read_json, write_reserved
 from policies.node_state import Toolkit
 
 NODE_FILE = "plugin.json"
-PROGRAM = "plugin"  # as its lock is named
 HEARTBEAT_SECONDS = 5.0  # between two writes, when nothing changes
 FRESH_SECONDS = 20.0  # without a write: the plugin is gone, or hangs
 

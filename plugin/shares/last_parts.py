@@ -4,10 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plugin.gpus.gpu import VGpuId
-from plugin.presence import lives, removed
+from plugin.presence import PLUGIN, lives, removed
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
-
-_WRITER = "plugin"  # as its lock is named
 
 
 class LastParts:
@@ -37,7 +35,7 @@ class LastParts:
         Raises:
             CheckpointError: If there is a file that cannot be read.
         """
-        found = self.read() if lives(self._directory, _WRITER) else None
+        found = self.read() if lives(self._directory, PLUGIN) else None
         return found or Checkpoint(1, {})
 
     def bindings(self) -> Callable[[VGpuId], str]:

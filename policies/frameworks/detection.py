@@ -125,7 +125,7 @@ def _texts(line: CommandLine) -> list[str]:
 
 
 def _naming(word: str, texts: Iterable[str]) -> list[str]:
-    """List the first texts that have a word in them, those that are for a shell before others; no command has more."""
+    """List the texts that have a word in them, those that are for a shell before others; no more than are looked at."""
     found = sorted((text for text in texts if word in text), key=lambda text: " " not in text)
     return found[:_MOST_TEXTS]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from plugin.gpus.gpu import VGpuId
-from plugin.health.state import PROGRAM, read_node_health
-from plugin.presence import lives
+from plugin.health.state import read_node_health
+from plugin.presence import PLUGIN, lives
 from plugin.shares.parts_file import FILE as PARTS
 from plugin.shares.parts_file import read_parts
 from plugin.simulated.device_manager import Request
@@ -104,7 +104,7 @@ def test_a_state_directory_that_was_removed_is_made_again_with_all_that_others_r
     before = held(state)
     assert len(before) == 2
     state.rename(tmp_path / "before")
-    wait_until(lambda: lives(state, PROGRAM) is True)
+    wait_until(lambda: lives(state, PLUGIN) is True)
     wait_until(lambda: held(state) == before and read_node_health(state) is not None)
 
 

@@ -76,6 +76,7 @@ def test_where_one_call_comes_after_the_other_it_is_asked_all_the_same(node: Nod
     try:
         before = node.asked
         wait_until(lambda: node.asked > before + 1)
+        assert calls.is_alive()
     finally:
         ended.set()
         calls.join()

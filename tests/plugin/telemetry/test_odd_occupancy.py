@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plugin.health.state import PROGRAM, write_node_health
+from plugin.health.state import write_node_health
 from plugin.health.status import show
 from plugin.pod_resources.occupancy import FILE
-from plugin.presence import alone
+from plugin.presence import PLUGIN, alone
 from plugin.state_files import boot_id
 from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import node_state, read_facts
@@ -58,7 +58,7 @@ def told(directory: Path, content: bytes | None) -> NodeState:
     state = node_state(read_facts(directory, boot_id=boot_id()), part="plugin", node="worker-1")
     assert b"gpu_share_gpu_healthy" in answer(plugin_samples(state)).body
     answer(mps_samples(state))
-    with alone(directory, PROGRAM):
+    with alone(directory, PLUGIN):
         assert show(directory, output="text") == show(directory, output="json") == 0
     return read(write(state))
 
