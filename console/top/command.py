@@ -3,12 +3,13 @@
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import partial
+from itertools import chain, count
 from typing import Literal
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from console.api_server import ApiServer
@@ -29,7 +30,7 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     Returns:
         0, or 1 if nothing at all could be seen, or of *node*, where it is named, nobody knows who holds what.
     """
-    is_terminal, see = sys.stdout.isatty(), partial(look, api, namespace=namespace)
+    wide, is_terminal, see = output == "wide", sys.stdout.isatty(), partial(look, api, namespace=namespace)
     live_seconds = every_seconds if is_terminal and output != "json" else None
     seen = see()
     # What is asked anew may be seen the next time, and JSON says itself what is unseen.
@@ -39,19 +40,18 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     # Without a terminal nothing is cut to a width that nobody has.
     console = Console(highlight=False, width=None if is_terminal else 4096)
     if live_seconds is not None:
-        _live(console, seen, see, node=node, wide=output == "wide", every_seconds=live_seconds)
+        looks = chain([seen], (see() for _ in count()))
+        _live(console, (draw(top(one, node=node), wide=wide) for one in looks), every_seconds=live_seconds)
         return 0
     shown = top(seen, node=node)
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(shown, enc_hook=str)).decode() + "\n")
     else:
-        console.print(draw(shown, wide=output == "wide"), soft_wrap=not is_terminal)
+        console.print(draw(shown, wide=wide), soft_wrap=not is_terminal)
     return _code(seen, shown if node else None)
 
 
-def _live(
-    console: Console, seen: Seen, see: Callable[[], Seen], *, node: str, wide: bool, every_seconds: float
-) -> None:
+def _live(console: Console, pictures: Iterable[RenderableType], *, every_seconds: float) -> None:
     is_over = False
 
     def end(*_: object) -> None:
@@ -62,10 +62,11 @@ def _live(
     before = signal.signal(signal.SIGINT, end)
     try:
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            while not is_over:
-                live.update(draw(top(seen, node=node), wide=wide), refresh=True)
+            for picture in pictures:
+                live.update(picture, refresh=True)
                 time.sleep(every_seconds)
-                seen = see()
+                if is_over:
+                    return
     except KeyboardInterrupt:  # as one leaves it
         return
     finally:
