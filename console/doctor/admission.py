@@ -16,10 +16,24 @@ LOCKDOWN_POLICY: Final = f"{NAMESPACE}-lockdown"  # which a cluster may have
 NAME_LABEL: Final = "kubernetes.io/metadata.name"  # of a namespace: its name
 
 
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """A Service that answers for a webhook, at a path."""
+
+    namespace: Shown = Shown("")
+    name: Shown = Shown("")
+    path: Shown = Shown("")
+
+    def __str__(self) -> str:
+        """Write it as an address."""
+        return f"https://{self.name}.{self.namespace}.svc{self.path}"
+
+
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How the API server reaches a webhook."""
 
     ca_bundle: str = ""  # base64
+    service: Service | None = None
+    url: Shown = Shown("")  # instead of a Service
 
 
 class Expression(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +93,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: Shown = Shown("")
     client_config: ClientConfig = ClientConfig()
     failure_policy: Shown = Shown("")
+    reinvocation_policy: Shown = Shown("")
+    match_policy: Shown = Shown("")
     rules: tuple[Rule, ...] = ()
     namespace_selector: Selector = Selector()
     object_selector: Selector = Selector()
@@ -112,12 +128,21 @@ class MatchConstraints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
     resource_rules: tuple[Rule, ...] = ()
     exclude_resource_rules: tuple[Rule, ...] = ()
+    match_policy: Shown = Shown("")
     namespace_selector: Selector = Selector()
     object_selector: Selector = Selector()
 
 
+class ParamKind(msgspec.Struct, frozen=True, kw_only=True):
+    """The kind of the objects that an admission policy is parametrized by."""
+
+    kind: Shown = Shown("")
+
+
 class AdmissionPolicySpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What an admission policy says."""
+
+    param_kind: ParamKind | None = None
 
     failure_policy: Shown = Shown("")
     match_constraints: MatchConstraints = MatchConstraints()

@@ -16,6 +16,7 @@ from console.doctor.admission import (
     MatchConstraints,
     Rule,
     Selector,
+    Service,
     Webhook,
 )
 from console.doctor.installation import Installation
@@ -24,12 +25,15 @@ from console.words import Shown
 from policies.contract import (
     EPHEMERAL_WEBHOOK_NAME,
     MODE_LABEL,
+    MUTATE_PATH,
+    MUTATE_RESTRICTED_PATH,
     NAMESPACE,
     POD_SECURITY_LABEL,
     RESTRICTED_LEVELS,
     RESTRICTED_WEBHOOK_NAME,
     WEBHOOK_NAME,
     WEBHOOK_NAMES,
+    WEBHOOK_SERVICE,
 )
 
 _PAGE: Final = "install.md#2-the-policies"
@@ -117,6 +121,8 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
     place, own = str(webhook.name), _OWN.get(webhook.name)
     yield from _not_asked(place, webhook.name, webhook.rules)
     yield from _narrowed(place, webhook.namespace_selector, own=own, by_name=True)
+    yield from _of_one_version(place, webhook.match_policy)
+    yield from _answered(place, webhook)
     if own and not any(_is(one, own) for one in webhook.namespace_selector.match_expressions):
         yield f"{place} is asked in namespaces of the other webhook too, which denies what this one has granted"
     if webhook.name == EPHEMERAL_WEBHOOK_NAME:  # of pods with the label of a share alone; a policy demands what it does
@@ -125,6 +131,20 @@ def _of_webhook(webhook: Webhook) -> Iterator[str]:
         yield f"{place} has failurePolicy: {webhook.failure_policy}: without an answer pods are admitted as they are"
     if not webhook.object_selector.selects_all:
         yield f"{place} has an objectSelector: pods with other labels are admitted as they are"
+    if webhook.reinvocation_policy != "IfNeeded":
+        yield f"{place} has reinvocationPolicy: {webhook.reinvocation_policy}: not asked of what others add after it"
+
+
+def _answered(place: str, webhook: Webhook) -> Iterator[str]:
+    path = MUTATE_RESTRICTED_PATH if webhook.name == RESTRICTED_WEBHOOK_NAME else MUTATE_PATH
+    ours = Service(namespace=Shown(NAMESPACE), name=Shown(WEBHOOK_SERVICE), path=Shown(path))
+    if webhook.client_config.service != ours:
+        yield f"{place} is asked at {webhook.client_config.service or webhook.client_config.url}, not at {ours}"
+
+
+def _of_one_version(place: str, match_policy: str) -> Iterator[str]:
+    if match_policy == "Exact":
+        yield f"{place} has matchPolicy: Exact: what is written in another version of the API is admitted as it is"
 
 
 def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
@@ -133,6 +153,8 @@ def _of_policy(name: str, policy: AdmissionPolicy) -> Iterator[str]:
     yield from _constrained(place, constraints, by_name=name in _EXEMPTING)
     if policy.spec.failure_policy != "Fail":
         yield f"{place} has failurePolicy: {policy.spec.failure_policy}: what it fails to judge is admitted"
+    if kind := policy.spec.param_kind:
+        yield f"{place} has paramKind: {kind.kind}: where a binding finds none, it may be asked of nothing"
 
 
 def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
@@ -141,19 +163,28 @@ def _of_bindings(name: str, bindings: Iterable[Binding]) -> Iterator[str]:
     found = [[*_of_binding(name, one)] for one in denying]
     if all(found):
         yield from chain.from_iterable(found)
+    if name == CREATED_POLICY:
+        for one in denying:
+            if one.spec.match_resources.namespace_selector.selects_all:
+                yield f"{_place_of(one)} denies in namespaces with {MODE_LABEL}: warn, too"
 
 
 def _of_binding(name: str, binding: Binding) -> Iterator[str]:
-    place, resources = f"the binding {binding.metadata.name} of the policy {name}", binding.spec.match_resources
+    place, resources = _place_of(binding), binding.spec.match_resources
     if resources.resource_rules:
         yield from _not_asked(place, name, resources.resource_rules)
     yield from _constrained(place, resources, own=_DENYING if name == CREATED_POLICY else None)
+
+
+def _place_of(binding: Binding) -> str:
+    return f"the binding {binding.metadata.name} of the policy {binding.spec.policy_name}"
 
 
 def _constrained(
     place: str, constraints: MatchConstraints, *, own: Expression | None = None, by_name: bool = False
 ) -> Iterator[str]:
     yield from _narrowed(place, constraints.namespace_selector, own=own, by_name=by_name)
+    yield from _of_one_version(place, constraints.match_policy)
     if not constraints.object_selector.selects_all:
         yield f"{place} has an objectSelector: objects with other labels are admitted as they are"
     if constraints.exclude_resource_rules:

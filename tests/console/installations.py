@@ -43,8 +43,8 @@ def policies(cluster: str = CLUSTER, **files: str) -> dict[str, Any]:
 def webhook(**changes: Any) -> WebhookConfiguration:
     """The webhook configuration of the manifests, with a CA bundle."""
     (made,) = (one for one in BASE if one["kind"] == "MutatingWebhookConfiguration")
-    bundle = {"clientConfig": {"caBundle": b64encode(ca()).decode()}}
-    hooks = [{**one, **bundle, **changes} for one in made["webhooks"]]
+    bundle = {"caBundle": b64encode(ca()).decode()}
+    hooks = [{**one, "clientConfig": {**one["clientConfig"], **bundle}, **changes} for one in made["webhooks"]]
     return msgspec.convert({"metadata": made["metadata"], "webhooks": hooks}, WebhookConfiguration, dec_hook=as_shown)
 
 

@@ -38,11 +38,12 @@ def installed() -> StandIn:
     known.lists[f"{_ADMISSION}/validatingadmissionpolicies"] = of_kind("ValidatingAdmissionPolicy")
     known.lists[f"{_ADMISSION}/validatingadmissionpolicybindings"] = of_kind("ValidatingAdmissionPolicyBinding")
     (hooks,) = of_kind("MutatingWebhookConfiguration")
-    trusted = {"clientConfig": {"caBundle": b64encode(ca()).decode()}}
+    bundle = {"caBundle": b64encode(ca()).decode()}
+    trusted = [{**one, "clientConfig": {**one["clientConfig"], **bundle}} for one in hooks["webhooks"]]
     groups = ("admissionregistration.k8s.io/v1", "resource.k8s.io/v1")
     say(known, "/version", {"gitVersion": "v1.36.2"})
     say(known, "/apis", {"groups": [{"versions": [{"groupVersion": one}]} for one in groups]})
-    say(known, _HOOKS, {**hooks, "webhooks": [{**one, **trusted} for one in hooks["webhooks"]]})
+    say(known, _HOOKS, {**hooks, "webhooks": trusted})
     say(known, _SECRET, {"data": {"tls.crt": b64encode(ca(30)).decode(), "tls.key": "c2VjcmV0"}})
     known.raw[_READY] = (200, b"ready\n")
     known.posted[_PODS] = status_of(403, DENIED)

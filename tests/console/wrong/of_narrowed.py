@@ -9,6 +9,8 @@ from tests.console.installations import BY_DRA, Wrong, admission_policies, dra, 
 from tests.console.wrong.of_admission import asked_by_labels, bound, edited, of_pods
 from tests.manifests.admission import BASE
 
+OURS = "https://gpu-share-webhook.gpu-share.svc/mutate"
+
 
 def by_name(operator: str, key: str = "kubernetes.io/metadata.name", value: str = "team-a") -> dict[str, Any]:
     """Give a selector of namespaces by one label."""
@@ -32,7 +34,61 @@ def judging(**changes: Any) -> Installation:
     return installation(admission_policies=admission_policies(made)["admission_policies"])
 
 
+def asked_at(**service: str) -> Installation:
+    """One whose webhooks are all asked at another place."""
+    there = {"namespace": "gpu-share", "name": "gpu-share-webhook", "path": "/mutate", **service}
+    return installation(webhook=webhook(clientConfig={"caBundle": "", "service": there}))
+
+
 WRONG: list[Wrong] = [
+    (
+        "admission-asked",
+        "failure",
+        f"pods.gpu-share.dev is asked at https://gpu-share-webhook.old.svc/mutate, not at {OURS}",
+        lambda: asked_at(namespace="old"),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "restricted-pods.gpu-share.dev is asked at https://gpu-share-webhook.gpu-share.svc/mutate, not at",
+        asked_at,
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "pods.gpu-share.dev is asked at https://10.0.0.7/mutate, not at",
+        lambda: installation(webhook=webhook(clientConfig={"url": "https://10.0.0.7/mutate"})),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "pods.gpu-share.dev has reinvocationPolicy: Never: not asked of what others add after it",
+        lambda: installation(webhook=webhook(reinvocationPolicy="Never")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "ephemeral-containers.gpu-share.dev has matchPolicy: Exact: what is written in another version of the API",
+        lambda: installation(webhook=webhook(matchPolicy="Exact")),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share-lockdown-claims has matchPolicy: Exact",
+        lambda: edited("Fail", matchPolicy="Exact"),
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the binding gpu-share of the policy gpu-share denies in namespaces with gpu-share.dev/mode: warn, too",
+        bound,
+    ),
+    (
+        "admission-asked",
+        "failure",
+        "the policy gpu-share has paramKind: ConfigMap: where a binding finds none, it may be asked of nothing",
+        lambda: judging(paramKind={"apiVersion": "v1", "kind": "ConfigMap"}),
+    ),
     (
         "admission-asked",
         "failure",
