@@ -73,6 +73,21 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
         age_seconds = self.state.ages.health if self.state else None
         return age_seconds is not None and age_seconds <= STALE_SECONDS
 
+    @property
+    def trouble(self) -> str:
+        """Why what it says of its GPUs, if anything, is not what holds now; empty if it is."""
+        state = self.state
+        if state is None:
+            return self.silence
+        if state.waiting:
+            return f"no GPU is shared yet: {state.waiting}"
+        age_seconds = state.ages.health
+        if age_seconds is None:
+            return "gpu-share plugin has not said yet how the GPUs are"
+        if age_seconds > STALE_SECONDS:
+            return f"gpu-share plugin has been silent for {age_seconds:.0f} s: what follows is what it said last"
+        return f"tenants unknown: {state.tenants_unknown}" if state.tenants_unknown else ""
+
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod with a share."""

@@ -41,6 +41,8 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
         why = (node.state.waiting or "none was found") if node.state else node.silence
         yield f"it has no GPU to share: {why}"
         return
+    if node.trouble:
+        yield node.trouble
     if grant is None:
         return
     kind, offered = _offered(node, grant)

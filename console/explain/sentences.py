@@ -91,6 +91,9 @@ def _decided(subject: Subject) -> Iterator[str]:
 
 
 def _place(subject: Subject) -> Iterator[str]:
+    for one in subject.seen.nodes:
+        if one.name == subject.pod.node and one.state is not None and one.trouble:
+            yield f"{one.name}: {one.trouble}"
     for node, gpu, tenant in subject.seen.tenants():
         if (tenant.namespace, tenant.pod, node.name) != (subject.pod.namespace, subject.pod.name, subject.pod.node):
             continue  # or of an earlier pod of its name, which another node has still

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, STALE_SECONDS, Denial, Seen, SeenNode, SeenPod, Unseen
+from console.seen import ALL_NODES, OUR_PODS, SHARED_PODS, Denial, Seen, SeenNode, SeenPod, Unseen
 from policies.node_state import Ages, Gpu, NodeState, Tenant
 
 T = TypeVar("T", int, float)
@@ -110,7 +110,7 @@ def _node_row(node: SeenNode) -> NodeRow:
         program=state.program if state else None,
         ages=state.ages if state else None,
         health_known=node.is_fresh,
-        trouble=_trouble(node),
+        trouble=node.trouble,
         notes=_notes(state) if state else (),
         gpus=node.gpus,
     )
@@ -119,20 +119,6 @@ def _node_row(node: SeenNode) -> NodeRow:
 def _notes(state: NodeState) -> tuple[str, ...]:
     restart = (f"restart needed: {one}" for one in state.restart_needed)
     return (*state.skipped, *restart, *([f"not taken: {state.not_taken}"] if state.not_taken else []))
-
-
-def _trouble(node: SeenNode) -> str:
-    state = node.state
-    if state is None:
-        return node.silence
-    if state.waiting:
-        return f"no GPU is shared yet: {state.waiting}"
-    age_seconds = state.ages.health
-    if age_seconds is None:
-        return "gpu-share plugin has not said yet how the GPUs are"
-    if age_seconds > STALE_SECONDS:
-        return f"gpu-share plugin has been silent for {age_seconds:.0f} s: what follows is what it said last"
-    return f"tenants unknown: {state.tenants_unknown}" if state.tenants_unknown else ""
 
 
 def _pod_rows(seen: Seen) -> Iterator[PodRow]:

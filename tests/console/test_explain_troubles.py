@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from console.explain.remedies import REMEDIES, remedies
+from policies.node_state import Ages
 from tests.console.explained import OURS, Asked, explain, known
-from tests.console.objects import ago, gpu, pending, pod, state
+from tests.console.objects import ago, gpu, pending, pod, state, tenant
 from tests.console.stand_in import Object, StandIn, status_of
 from tests.docs.pages import ROOT, anchors
 
@@ -167,3 +168,18 @@ def test_every_remedy_leads_to_a_section_of_the_documents() -> None:
     for one in REMEDIES:
         page, _, anchor = one.page.partition("#")
         assert anchor in anchors((ROOT / "docs" / page).read_text()), one.page
+
+
+@pytest.mark.parametrize(
+    ("told", "changes"),
+    [
+        ("silent for 3600 s: what follows is what it said last", {"ages": Ages(health=3600.0)}),
+        ("tenants unknown: the kubelet is away", {"tenants_unknown": "the kubelet is away"}),
+    ],
+)
+def test_what_a_node_said_is_not_told_as_what_holds_now(asked: Asked, told: str, changes: dict[str, Any]) -> None:
+    before = state(gpu(tenant("resnet-0", 2)), **changes)
+    runs = explain(asked, known(pod("resnet-0"), state=before), "resnet-0")
+    assert told in runs
+    assert runs.index(told) < runs.index("with nobody else"), runs
+    assert told in explain(asked, known(pending("late", "0.2", "no"), state=before), "late")
