@@ -34,6 +34,7 @@ class Devices:
         guard: FitGuard | None = None,
         binds_late: bool = True,
         only_one: str = "",
+        alignment: Alignment | None = None,
     ) -> None:
         """
         Hold *pool* as *resource*; *faults* says why, by UUID, for each GPU that is unhealthy from the start.
@@ -51,10 +52,9 @@ class Devices:
         self._devices: tuple[Device, ...] = ()
         self.is_lost = False  # nobody knows on which GPU a vGPU is that is held
         self.seen: frozenset[str] = frozenset()  # IDs of the vGPUs that the kubelet takes for healthy
-        self._guard = guard
+        self._guard, self.is_guarded = guard, guard is not None  # what would be allocated in vain is hidden
         self.binds_late, self.only_one = binds_late, only_one
-        self.alignment = Alignment()
-        self.is_guarded = guard is not None  # free vGPUs are hidden where they would be allocated in vain
+        self.alignment = alignment or Alignment()
         self._watches: WeakSet[Subscription] = WeakSet()
         self._make()
 
@@ -107,7 +107,7 @@ class Devices:
     def offered(self, ids: Collection[str], *, size: int) -> None:
         """Take up that the kubelet has *ids* for a new container that gets *size* of them."""
         with self._changed:
-            self.alignment.offered(ids, shown=self.seen - self._occupied.ids, size=size, pool=self._pool)
+            self.alignment.offered(ids, held=self._occupied.ids, size=size, pool=self._pool)
 
     def set_faults(self, faults: Mapping[str, str]) -> None:
         """
@@ -208,6 +208,7 @@ class Devices:
         if is_news:
             self._parts, self._devices = parts, tuple(chain.from_iterable(parts))
             self.seen = frozenset(device.id for device in self._devices if device.healthy)
+            self.alignment.listed(self.seen)
         return is_news
 
     def _count(self) -> None:

@@ -67,6 +67,7 @@ class Rejections:
             return _BY_NOW
         self._wait(self._pause.next(self._clock()))
         self._devices.show_again(seen)
+        self._devices.wait_until_told(within_seconds=TOLD_SECONDS)  # before it asks about the next pod
         if is_elsewhere:
             return _ELSEWHERE
         return self._words(size, rooms)

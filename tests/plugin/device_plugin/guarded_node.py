@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from plugin.device_plugin.alignment import Alignment
 from plugin.device_plugin.checkpoint import Checkpoint
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
@@ -70,7 +71,8 @@ class GuardedNode:
     def start_plugin(self) -> None:
         """Start the plugin anew: it knows what is in its file, and what the kubelet says."""
         guard = FitGuard(self.fit.policy, several=self.fit.several, clock=lambda: self.now)
-        self.devices = Devices(self.pool, resource=NAME, guard=guard)
+        alignment = Alignment(clock=lambda: self.now)
+        self.devices = Devices(self.pool, resource=NAME, guard=guard, alignment=alignment)
         checkpoint = Checkpoint(
             vgpus_per_gpu=self.fit.vgpus_per_gpu,
             state_dir=self.directory,

@@ -109,6 +109,14 @@ def vgpus(*counts: int) -> list[str]:
     return [f"GPU-{gpu}::{index}" for gpu, count in enumerate(counts) for index in range(count)]
 
 
+def told(ids: list[str]) -> Alignment:
+    """Give one of a kubelet that has known for long that *ids* are healthy."""
+    moments = iter((0.0,))
+    alignment = Alignment(clock=lambda: next(moments, 60.0))
+    alignment.listed(ids)
+    return alignment
+
+
 @pytest.mark.parametrize(
     ("offered", "shown", "size", "is_seen"),
     [
@@ -121,15 +129,41 @@ def vgpus(*counts: int) -> list[str]:
 def test_what_the_kubelet_offers_tells_whether_it_aligns(
     offered: tuple[int, int], shown: tuple[int, int], size: int, *, is_seen: bool | None
 ) -> None:
-    alignment = Alignment()
-    alignment.offered(vgpus(*offered), shown=vgpus(*shown), size=size, pool=POOL)
+    alignment = told(vgpus(*shown))
+    alignment.offered(vgpus(*offered), held=(), size=size, pool=POOL)
     assert alignment.is_seen is is_seen
 
 
 def test_the_gpus_of_an_offer_are_for_the_vgpus_that_were_preferred_of_it_alone() -> None:
-    alignment = Alignment()
-    alignment.offered(vgpus(0, 4), shown=vgpus(4, 4), size=2, pool=POOL)
-    alignment.offered(vgpus(1, 1), shown=vgpus(4, 4), size=2, pool=POOL)  # a container with CPUs on both
+    alignment = told(vgpus(4, 4))
+    alignment.offered(vgpus(0, 4), held=(), size=2, pool=POOL)
+    alignment.offered(vgpus(1, 1), held=(), size=2, pool=POOL)  # a container with CPUs on both
     alignment.answered(vgpus(2))
-    assert alignment.candidates(vgpus(2), POOL) == [POOL.gpus]
+    assert alignment.candidates(vgpus(2), POOL) == [POOL.gpus, POOL.gpus]
     assert alignment.candidates(vgpus(1), POOL) == [POOL.gpus[:1]]
+
+
+def test_a_list_that_the_kubelet_may_not_have_taken_up_says_nothing_of_what_it_leaves_out() -> None:
+    now_seconds = 0.0
+    alignment = Alignment(clock=lambda: now_seconds)
+    alignment.listed(vgpus(4, 4))
+    now_seconds = 60.0
+    alignment.listed(vgpus(4, 0))  # it goes by this one still
+    alignment.listed(vgpus(4, 4))
+    alignment.offered(vgpus(4, 0), held=(), size=2, pool=POOL)
+    assert alignment.is_seen is None
+    now_seconds = 66.0
+    alignment.offered(vgpus(4, 0), held=vgpus(0, 4), size=2, pool=POOL)
+    assert alignment.is_seen is None
+    alignment.offered(vgpus(4, 0), held=(), size=2, pool=POOL)
+    assert alignment.is_seen
+
+
+def test_where_the_kubelet_had_no_other_numa_nodes_to_offer_a_share_may_go_to_any() -> None:
+    alignment = told(vgpus(4, 4))
+    alignment.offered(vgpus(4, 0), held=(), size=2, pool=POOL)
+    alignment.answered(vgpus(2))
+    assert alignment.candidates(vgpus(2), POOL) == [POOL.gpus[:1]]
+    alignment.offered(vgpus(4, 0), held=vgpus(0, 4), size=2, pool=POOL)
+    alignment.answered(vgpus(2))
+    assert alignment.candidates(vgpus(2), POOL) == [POOL.gpus[:1], POOL.gpus]

@@ -1,9 +1,11 @@
 """When what may be shown takes effect, who hears of it before what, and what a request hears that fits nowhere."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 
 import pytest
 
@@ -161,6 +163,22 @@ def test_a_request_with_room_only_where_the_kubelet_does_not_align_it_waits(guar
     assert guarded.rejections.reject(6) == "there is room on NUMA nodes that the kubelet has not chosen"
     assert guarded.rejections.why(6) == "there is room on NUMA nodes that the kubelet has not chosen"
     assert guarded.waited == [0.5]
+
+
+def test_the_kubelet_is_sent_what_is_shown_again_before_it_hears_of_the_rejection(guarded: Guarded) -> None:
+    guarded.watch.close()
+    watch = guarded.hold(7, 10).devices.watch()
+
+    def follow() -> None:
+        for _ in watch:
+            sleep(0.03)
+
+    with ThreadPoolExecutor() as threads, closing(watch):
+        threads.submit(follow)
+        guarded.hold(7, 9)
+        guarded.rejections.reject(4)
+        assert guarded.shown == (3, 1)
+        assert guarded.devices.wait_until_told(within_seconds=0)
 
 
 def test_pauses_begin_anew_when_nothing_was_rejected_for_a_while() -> None:
