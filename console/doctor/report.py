@@ -14,6 +14,7 @@ from console.doctor.of_nodes import NODES
 from console.doctor.of_policies import POLICIES
 from console.doctor.of_runtimes import RUNTIMES
 from console.doctor.of_second_places import SECOND_PLACES
+from console.doctor.of_shares import SHARES
 from console.doctor.of_shipped import SHIPPED_RULES
 from console.doctor.of_webhook import WEBHOOK
 from console.doctor.of_workloads import WORKLOADS
@@ -25,7 +26,7 @@ AFTER: Final = (
     ("Policies", (*POLICIES, *ADMISSION, *SHIPPED_RULES, *SECOND_PLACES)),
     ("Nodes", (*NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
-    ("Pods", WORKLOADS),
+    ("Pods", (*WORKLOADS, *SHARES)),
 )
 BEFORE: Final = (("Kubernetes", (*KUBERNETES_FOR_LATER, *GATES_FOR_LATER, *RIGHTS)),)
 _SIGNS: Final[dict[Status, tuple[str, str]]] = {

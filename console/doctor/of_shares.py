@@ -1,0 +1,77 @@
+"""Checks whether containers keep to their share."""
+
+from typing import Final
+
+from console.doctor.framework_memory import is_told
+from console.doctor.installation import Installation
+from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, not_seen, warn
+from console.seen import SHARED_PODS, STATES
+from console.words import gib
+from policies.contract import MILLI_PER_GPU
+
+
+def within_share(on: Installation) -> Verdict:
+    """See that no tenant takes more than its share, or can because nothing holds it to that."""
+    over = [
+        (gpu, f"{tenant.name} takes {gib(used)} of its {gib(limit)} on {node.name}")
+        for node, gpu, tenant in on.seen.tenants()
+        if (used := tenant.use.memory_bytes if tenant.use else None) is not None
+        and (limit := tenant.memory_limit_bytes) is not None
+        and used > limit
+    ]
+    if over:
+        is_limited = all(gpu.limits_enforced_by for gpu, _ in over)
+        by = "run fewer processes in it: each is limited for itself" if is_limited else "strategy: mps, which limits it"
+        return fail(*cut([told for _, told in over]), hint=f"set the framework's memory setting, or {by}")
+    found = _unheld(on)
+    if found and (missing := not_listed(on, SHARED_PODS) or not_seen(on, "policies")):
+        return missing
+    if not found and (unmeasured := _unmeasured(on)):
+        hint = (
+            "give its pod and its containers shorter names; if these are short, the driver does not list all processes"
+        )
+        return warn(*cut(unmeasured), hint=hint)
+    return warn(*cut(found), hint="strategy: mps holds it to its share; else give it its framework's memory setting")
+
+
+def _unmeasured(on: Installation) -> list[str]:
+    """Name the tenants of which nobody knows what they take, on GPUs of which others are measured."""
+    tenants = list(on.seen.tenants())
+    measured = {(node.name, gpu.uuid) for node, gpu, tenant in tenants if tenant.use and tenant.use.processes}
+    return [
+        f"what {tenant.name} takes on {node.name} is not known: a process there could be assigned to no container"
+        for node, gpu, tenant in tenants
+        if tenant.use is None and (node.name, gpu.uuid) in measured
+    ]
+
+
+def _unheld(on: Installation) -> list[str]:
+    """Name the tenants that nothing holds to their share: nothing on the node, and no setting of a framework."""
+    containers = {
+        (pod.namespace, pod.name, one.name): one
+        for pod in on.seen.pods
+        for one in (*pod.pod.spec.init_containers, *pod.pod.spec.containers)
+    }
+    found = []
+    for node, gpu, tenant in on.seen.tenants():
+        if gpu.limits_enforced_by or tenant.parts >= gpu.parts:
+            continue
+        container = containers.get((tenant.namespace, tenant.pod, tenant.container))
+        share = MILLI_PER_GPU * tenant.parts // gpu.parts
+        if container is None or on.policies is None or not is_told(container, share, on.policies.catalogue):
+            strategy = gpu.strategy or "nobody knows what"
+            found.append(
+                f"{tenant.name} on {node.name}: {strategy} limits no memory, and no setting of a framework does"
+            )
+    return found
+
+
+SHARES: Final = (
+    Check(
+        name="within-share",
+        says="containers keep to their share",
+        page="security.md#what-limits-a-container-on-the-node",
+        judge=within_share,
+        rests_on=(STATES,),
+    ),
+)
