@@ -49,9 +49,11 @@ def read_policies(api: ApiServer) -> Read:
         default=None,
     )
     own = next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None)
-    if own is None:
-        return None, (f"there is no ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}",)
-    return in_force({**own.data, **(newest.data if newest else {})})
+    if own is None or newest is None:
+        # Defaults are not in force either: no pod that mounts it starts.
+        missing = POLICIES_CONFIG_MAP if own is None else _CLUSTER_CONFIG_MAP
+        return None, (f"there is no ConfigMap {NAMESPACE}/{missing}",)
+    return in_force({**own.data, **newest.data})
 
 
 def in_force(files: Mapping[str, str]) -> Read:

@@ -8,10 +8,11 @@ from console.api_server import ApiServer, UnseenError, message_of, path_of
 from console.cluster_policies import read_policies
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import Attempt, Installation
+from console.doctor.parts import parts
 from console.doctor.served import apis, classes, gates, rights, slices, toolkits, version
 from console.look import look, unseen
 from console.objects import Metadata, Object, Pod
-from console.seen import COMPONENT_LABEL, Seen, Unseen
+from console.seen import Seen, Unseen
 from console.serving_certificate import RIGHT, serving_certificate
 from console.words import Shown
 from policies.contract import NAMESPACE, SHARE_ANNOTATION, WEBHOOK_CONFIGURATION
@@ -121,9 +122,7 @@ def _namespaces(api: ApiServer) -> dict[str, Metadata]:
 def _ready(api: ApiServer, seen: Seen) -> dict[str, str]:
     """Ask each webhook pod what an administrator should mend."""
     return {
-        str(pod.metadata.name): _answer(api, pod)
-        for pod in seen.parts
-        if pod.metadata.labels.get(COMPONENT_LABEL) == "webhook" and pod.status.phase == "Running"
+        str(pod.metadata.name): _answer(api, pod) for pod in parts(seen, "webhook") if pod.status.phase == "Running"
     }
 
 

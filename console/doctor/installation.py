@@ -59,3 +59,10 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
             for line in said.splitlines()[1:]
             if ("certificate" in line.partition(":")[0]) is of_certificates
         ]
+
+    @property
+    def unheard(self) -> str:
+        """Why it is not known what all webhook pods say; empty if it is."""
+        if not self.ready:
+            return "no webhook pod runs, or none can be seen"
+        return "; ".join(f"{pod}: {said}" for pod, said in self.ready.items() if said.splitlines()[:1] != ["ready"])

@@ -44,6 +44,8 @@ def apis(on: Installation) -> Verdict:
         found += [f"allocation: dra is used, and {_DRA_API} is not served"] if _DRA_API not in served else []
         if number is not None and number < _OLDEST_DRA:
             found.append(f"allocation: dra is used, which needs Kubernetes 1.36, and this is {on.version}")
+    if not found and (missing := not_seen(on, "policies", "version")):  # which say what is needed
+        return missing
     return fail(*found, hint="enable the API and its feature gates, or change the policies")
 
 

@@ -111,7 +111,9 @@ def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
 
 
 NODES: Final = (
-    Check(name="nodes-speak", says="every node says how its GPUs are", page=_PENDING, judge=speak),
+    Check(
+        name="nodes-speak", says="every node says how its GPUs are", page=_PENDING, judge=speak, rests_on=(ALL_NODES,)
+    ),
     Check(name="gpus-healthy", says="all GPUs are healthy", page=_PAGE, judge=healthy, rests_on=(STATES,)),
     Check(
         name="mps-daemons",

@@ -3,8 +3,9 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, fail, not_seen, policies_of, unknown, warn
-from console.seen import COMPONENT_LABEL, OUR_PODS
+from console.doctor.parts import COMPONENTS, component_of, parts
+from console.doctor.verdict import OK, Check, Verdict, fail, not_seen, policies_of, unknown, warn
+from console.seen import OUR_PODS, STATES
 from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
 
 
@@ -17,24 +18,19 @@ def valid(on: Installation) -> Verdict:
 
 def in_force(on: Installation) -> Verdict:
     """See that every webhook pod has the policies that are written."""
-    if not on.ready:
-        return unknown("no webhook pod runs, or none can be seen")
-    silent = [f"{pod}: {said}" for pod, said in on.ready.items() if said.splitlines()[:1] != ["ready"]]
-    found = on.troubles(of_certificates=False)
-    if found or not silent:
+    if found := on.troubles(of_certificates=False):
         return fail(*found, hint="correct what the line says; until then the last good state serves")
-    return unknown("; ".join(silent))
+    return unknown(on.unheard) if on.unheard else OK
 
 
 def same(on: Installation) -> Verdict:
     """See that webhook and nodes have read the same `_cluster.yaml`."""
     by_map: dict[str, set[str]] = {}
-    for pod in on.seen.parts:
+    for pod in parts(on.seen, *COMPONENTS):
         for volume in pod.spec.volumes:
             if volume.name == "policies" and volume.projected is not None:
                 names = [str(one.config_map.name) for one in volume.projected.sources if one.config_map]
-                component = pod.metadata.labels.get(COMPONENT_LABEL, "")
-                by_map.setdefault(" and ".join(names), set()).add(component)
+                by_map.setdefault(" and ".join(names), set()).add(component_of(pod))
     found = (
         [f"{' and '.join(sorted(parts))} read {names}" for names, parts in by_map.items()] if len(by_map) > 1 else []
     )
@@ -79,7 +75,7 @@ POLICIES: Final = (
         says="all parts have the same",
         page="policies.md#when-a-change-takes-effect",
         judge=same,
-        rests_on=(OUR_PODS,),
+        rests_on=(OUR_PODS, STATES),
     ),
     Check(
         name="pod-security",

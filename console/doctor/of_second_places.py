@@ -14,6 +14,7 @@ from console.doctor.admission import (
 )
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
+from console.seen import OUR_PODS
 from console.words import Shown
 from policies.contract import HOST_PATHS_ANNOTATION, MODE_LABEL, NAMESPACE, WEBHOOK_NAMES
 from policies.policy import EffectivePolicy
@@ -185,7 +186,13 @@ def _listed(effective: EffectivePolicy) -> set[str]:
 SECOND_PLACES: Final = (
     Check(name="exempt-namespaces", says="exempt namespaces are the same everywhere", page=_PAGE, judge=exempt),
     Check(name="resource-names", says="resource names are the same everywhere", page=_PAGE, judge=resources),
-    Check(name="pipe-directory", says="the pipe directory is the same everywhere", page=_PAGE, judge=pipes),
+    Check(
+        name="pipe-directory",
+        says="the pipe directory is the same everywhere",
+        page=_PAGE,
+        judge=pipes,
+        rests_on=(OUR_PODS,),
+    ),
     Check(name="host-paths", says="hostPaths are the same twice", page=_PAGE, judge=host_paths),
     Check(name="warn-mode", says="mode: warn is the same twice", page=_PAGE, judge=warn_mode),
 )

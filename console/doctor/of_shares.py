@@ -1,5 +1,6 @@
 """Checks whether containers keep to their share."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.framework_memory import is_told
@@ -8,6 +9,12 @@ from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, not_se
 from console.seen import SHARED_PODS, STATES
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
+
+_OLD_SECONDS: Final = 60.0  # of what `gpu-share mps` measures every ten
+_UNMEASURED: Final = (
+    "the log of gpu-share-mps on that node says why; of one container, give it and its pod shorter names; if these are "
+    "short, the driver does not list all processes"
+)
 
 
 def within_share(on: Installation) -> Verdict:
@@ -26,23 +33,28 @@ def within_share(on: Installation) -> Verdict:
     found = _unheld(on)
     if found and (missing := not_listed(on, SHARED_PODS) or not_seen(on, "policies")):
         return missing
-    if not found and (unmeasured := _unmeasured(on)):
-        hint = (
-            "give its pod and its containers shorter names; if these are short, the driver does not list all processes"
-        )
-        return warn(*cut(unmeasured), hint=hint)
+    if not found and (unmeasured := [*_unmeasured_nodes(on)] or [*_unmeasured(on)]):
+        return warn(*cut(unmeasured), hint=_UNMEASURED)
     return warn(*cut(found), hint="strategy: mps holds it to its share; else give it its framework's memory setting")
 
 
-def _unmeasured(on: Installation) -> list[str]:
-    """Name the tenants of which nobody knows what they take, on GPUs of which others are measured."""
-    tenants = list(on.seen.tenants())
-    measured = {(node.name, gpu.uuid) for node, gpu, tenant in tenants if tenant.use and tenant.use.processes}
-    return [
-        f"what {tenant.name} takes on {node.name} is not known: a process there could be assigned to no container"
-        for node, gpu, tenant in tenants
-        if tenant.use is None and (node.name, gpu.uuid) in measured
-    ]
+def _unmeasured_nodes(on: Installation) -> Iterator[str]:
+    """Name the nodes with tenants of which nobody measures what they take."""
+    for node in on.seen.nodes:
+        if node.state is not None and node.is_fresh and any(gpu.tenants for gpu in node.gpus):
+            age_seconds = node.state.ages.use
+            if age_seconds is None:
+                yield f"what containers on {node.name} take has not been measured"
+            elif age_seconds > _OLD_SECONDS:
+                yield f"what containers on {node.name} take was last measured {age_seconds:.0f} s ago"
+
+
+def _unmeasured(on: Installation) -> Iterator[str]:
+    """Name the tenants of which nobody knows what they take, on nodes on which that is measured."""
+    for node, _, tenant in on.seen.tenants():
+        if tenant.use is None and node.is_fresh:
+            why = "a process there could be assigned to no container"
+            yield f"what {tenant.name} takes on {node.name} is not known: {why}"
 
 
 def _unheld(on: Installation) -> list[str]:

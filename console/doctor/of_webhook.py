@@ -8,9 +8,9 @@ from typing import Final
 from cryptography import x509
 
 from console.doctor.installation import SUCCEEDED, Installation
+from console.doctor.parts import is_ready, parts, trouble
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
-from console.objects import Pod
-from console.seen import COMPONENT_LABEL, OUR_PODS
+from console.seen import OUR_PODS
 from console.words import moment
 from policies.contract import WEBHOOK_NAMES
 
@@ -36,10 +36,10 @@ def webhook_runs(on: Installation) -> Verdict:
     """See that a webhook pod is ready."""
     if missing := not_listed(on, OUR_PODS):
         return missing
-    pods = _parts(on, "webhook")
-    ready = [one for one in pods if _is_ready(one)]
+    pods = parts(on.seen, "webhook")
+    ready = [one for one in pods if is_ready(one)]
     told = () if ready else (f"none of {len(pods)} webhook pods is ready",)
-    late = [f"{one.metadata.name} is not ready" for one in pods if not _is_ready(one)]
+    late = [f"{one.metadata.name} is not ready" for one in pods if not is_ready(one)]
     hint = "kubectl -n gpu-share describe pods -l app.kubernetes.io/component=webhook"
     return fail(*told, hint=hint) if told else warn(*late, hint=hint)
 
@@ -96,25 +96,26 @@ def certificates(on: Installation) -> Verdict:
     if not served:
         found.append("the Secret gpu-share-webhook-tls holds no certificate")
     found += _late([("the webhook's certificate", one) for one in served[:1]], on)  # behind it may be its CA's
-    return fail(*found, hint=_renewing(on))
+    return fail(*found, hint=_renewing(on)) if found else unknown(on.unheard) if on.unheard else OK
 
 
 def renewal(on: Installation) -> Verdict:
     """See that something renews the certificates."""
     if missing := not_listed(on, OUR_PODS):
         return missing
-    pods = _parts(on, "certs")
+    pods = parts(on.seen, "certs")
     if not pods:
         return warn(
             "no pod of gpu-share-certs runs", hint="with cert-manager that is as it should be: see its Certificates"
         )
-    found = [f"{one.metadata.name}: {_trouble(one)}" for one in pods if not _is_ready(one)]
-    return fail(*found, hint="kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous")
+    found = [f"{one.metadata.name}: {trouble(one)}" for one in pods if not is_ready(one)]
+    hint = "kubectl -n gpu-share logs -l app.kubernetes.io/component=certs --previous"
+    return fail(*found, hint=hint) if len(found) == len(pods) else warn(*found, hint=hint)
 
 
 def _renewing(on: Installation) -> str:
     """Say how to have certificates made now, by whatever makes them here."""
-    if _parts(on, "certs") or not_listed(on, OUR_PODS):
+    if parts(on.seen, "certs") or not_listed(on, OUR_PODS):
         return (
             "kubectl -n gpu-share rollout restart deployment/gpu-share-certs; its log says why none was renewed. "
             "What is renewed reaches the webhook's pods within a minute and a half"
@@ -144,23 +145,6 @@ def _expiries(pem: bytes) -> list[datetime]:
         return [one.not_valid_after_utc for one in x509.load_pem_x509_certificates(pem)]
     except ValueError:
         return []
-
-
-def _parts(on: Installation, component: str) -> list[Pod]:
-    return [one for one in on.seen.parts if one.metadata.labels.get(COMPONENT_LABEL) == component]
-
-
-def _is_ready(pod: Pod) -> bool:
-    statuses = pod.status.container_statuses
-    return pod.status.phase == "Running" and bool(statuses) and all(one.ready for one in statuses)
-
-
-def _trouble(pod: Pod) -> str:
-    for status in pod.status.container_statuses:
-        for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
-            if held is not None:
-                return ": ".join(filter(None, (held.reason, held.message)))
-    return str(pod.status.phase)
 
 
 WEBHOOK: Final = (

@@ -1,25 +1,29 @@
-"""Checks of the pods with a share: which wait or failed, and which can take more than their share."""
+"""Checks of the pods with a share: which wait or failed."""
 
 from collections import Counter
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, warn
 from console.grant import Grant
-from console.seen import DENIED_PODS, SHARED_PODS, STATES, SeenPod
+from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
+from console.words import moment
 from policies.contract import DRA, MILLI_PER_GPU, WHOLE
 from policies.device_names import device_name
 from policies.errors import ShareError
 from policies.share import Share, milli_text
 from policies.sizes import read_size
 
+_OVERDUE: Final = timedelta(minutes=10)  # after the end of its grace period
+
 
 def running(on: Installation) -> Verdict:
     """See that no pod with a share waits or failed."""
     if missing := not_listed(on, SHARED_PODS):
         return missing
-    found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen.pods)]
+    found = [f"{_name(one)} is {one.phase}: {one.why or 'nothing says why'}" for one in _late(on.seen)]
     return warn(*cut(found), hint="gpu-share explain POD -n NAMESPACE")
 
 
@@ -132,8 +136,22 @@ def numbers(on: Installation) -> Verdict:
     return warn(*cut(found), hint="delete the pod, and it is granted anew")
 
 
-def _late(pods: tuple[SeenPod, ...]) -> list[SeenPod]:
-    return [one for one in pods if one.phase not in ("Running", "Succeeded", "Terminating")]
+def _late(seen: Seen) -> list[SeenPod]:
+    """List the pods that do not run as they should: of one that runs, a container may fail again and again."""
+    now = moment(seen.at)
+    return [
+        one
+        for one in seen.pods
+        if one.phase not in ("Running", "Succeeded", "Terminating")
+        or (one.phase == "Running" and one.why)
+        or (one.phase == "Terminating" and _is_overdue(one, now))
+    ]
+
+
+def _is_overdue(pod: SeenPod, now: datetime | None) -> bool:
+    """Whether a pod should have ended long ago; its share is held until it has."""
+    end = moment(pod.pod.metadata.deletion_timestamp)
+    return now is not None and end is not None and now - end > _OVERDUE
 
 
 def _name(pod: SeenPod) -> str:

@@ -11,6 +11,7 @@ from console.doctor.of_admission import ADMISSION
 from console.doctor.of_dra import DEVICES, GATES, GATES_FOR_LATER
 from console.doctor.of_kubernetes import KUBERNETES, KUBERNETES_FOR_LATER, RIGHTS
 from console.doctor.of_nodes import NODES
+from console.doctor.of_parts import PARTS
 from console.doctor.of_policies import POLICIES
 from console.doctor.of_runtimes import RUNTIMES
 from console.doctor.of_second_places import SECOND_PLACES
@@ -24,7 +25,7 @@ AFTER: Final = (
     ("Kubernetes", (*KUBERNETES, *GATES)),
     ("Webhook", WEBHOOK),
     ("Policies", (*POLICIES, *ADMISSION, *SHIPPED_RULES, *SECOND_PLACES)),
-    ("Nodes", (*NODES, *DEVICES)),
+    ("Nodes", (*PARTS, *NODES, *DEVICES)),
     ("Drivers and runtimes", RUNTIMES),
     ("Pods", (*WORKLOADS, *SHARES)),
 )

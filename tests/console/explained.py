@@ -29,7 +29,8 @@ def known(*pods: Object, **more: Any) -> StandIn:
     made.lists[f"{OURS}/events"] = []
     files = {"_default.yaml": "", "team-vision.yaml": "share:\n  maximum: '0.5'\n"}
     made.lists["/api/v1/namespaces/gpu-share/configmaps"] = [
-        {"metadata": {"name": "gpu-share-policies"}, "data": files}
+        {"metadata": {"name": "gpu-share-policies"}, "data": files},
+        {"metadata": {"name": "gpu-share-cluster"}, "data": {}},
     ]
     made.raw[OURS] = (200, b'{"metadata": {"name": "team-vision"}}')
     return made

@@ -17,8 +17,8 @@ from console.objects import Metadata, Node, Pod
 from console.seen import Seen
 from console.words import Shown, as_shown
 from policies.device_classes import device_classes
-from policies.node_state import Gpu, NodeState
-from tests.console.objects import gpu, node, part, pending, state, tenant
+from policies.node_state import Gpu, NodeState, Use
+from tests.console.objects import GIB, gpu, node, part, pending, state, tenant
 from tests.console.stand_in import Object
 from tests.manifests.admission import BASE
 from tests.manifests.render import MANIFESTS, render
@@ -145,7 +145,8 @@ def installation(on: Seen | None = None, **changes: Any) -> Installation:
 
 def fragmented(*, hidden: int = 0) -> Installation:
     """One in which enough is free for a pod that waits, and on no one GPU; some of it is *hidden* for that reason."""
-    used = (gpu(tenant("a", 7)), gpu(tenant("b", 8), index=1, hidden=hidden))
+    use = Use(memory_bytes=GIB, processes=1)
+    used = (gpu(tenant("a", 7, use=use)), gpu(tenant("b", 8, use=use), index=1, hidden=hidden))
     return installation(
         seen(
             **nodes(state(*used, on="gpu-0")),

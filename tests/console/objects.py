@@ -127,7 +127,7 @@ def failed_gpu(*tenants: Tenant, index: int = 1) -> Gpu:
 def state(*gpus: Gpu, on: str = "gpu-a", **more: Any) -> NodeState:
     values: dict[str, Any] = {
         "driver": "580.65",
-        "ages": Ages(health=1.0, tenants=2.0),
+        "ages": Ages(health=1.0, tenants=2.0, use=5.0),
         "toolkit": Toolkit(accepts_variable=True, variable_needed=True),
     }
     return NodeState(version=VERSION, part="plugin", program="0.1.0", node=on, gpus=gpus, **{**values, **more})

@@ -26,7 +26,7 @@ _READY = "/api/v1/namespaces/gpu-share/pods/https:gpu-share-webhook-gpu-a:8443/p
 def installed() -> StandIn:
     """A cluster in which gpu-share is installed, and all is well."""
     known = cluster(state(gpu(), gpu(index=1)))
-    known.lists["/api/v1/namespaces/gpu-share/pods"] += [part("gpu-a", one) for one in ("webhook", "certs")]
+    known.lists["/api/v1/namespaces/gpu-share/pods"] += [part("gpu-a", one) for one in ("mps", "webhook", "certs")]
     files = {"_default.yaml": "", "team-vision.yaml": "share: {maximum: '0.5'}\n"}
     known.lists["/api/v1/namespaces/gpu-share/configmaps"] = [
         {"metadata": {"name": "gpu-share-policies"}, "data": files},
@@ -48,6 +48,16 @@ def installed() -> StandIn:
     known.raw[_READY] = (200, b"ready\n")
     known.posted[_PODS] = status_of(403, DENIED)
     return known
+
+
+@pytest.mark.parametrize("name", ["gpu-share-policies", "gpu-share-cluster-1"])
+def test_a_config_map_without_which_no_pod_starts_is_missed(asked: Asked, name: str) -> None:
+    known = installed()
+    path = "/api/v1/namespaces/gpu-share/configmaps"
+    known.lists[path] = [one for one in known.lists[path] if one["metadata"]["name"] != name]
+    ran = asked(known, "doctor")
+    assert f"✗ policy files are valid\n    there is no ConfigMap gpu-share/{name.removesuffix('-1')}\n" in ran.stdout
+    assert ran.exit_code == 1
 
 
 def of_kind(kind: str) -> list[Object]:

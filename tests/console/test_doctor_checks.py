@@ -10,18 +10,20 @@ from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import LEFT_TO_OTHERS, Fault, Gpu, Use
 from tests.console.installations import (
+    PARTS,
     admission_policies,
     dra,
     installation,
     seen,
     with_node,
 )
-from tests.console.objects import GIB, gpu, tenant
+from tests.console.objects import GIB, gpu, part, tenant
 from tests.console.wrong import (
     of_admission,
     of_kubernetes,
     of_narrowed,
     of_nodes,
+    of_parts,
     of_policies,
     of_runtimes,
     of_second_places,
@@ -39,6 +41,7 @@ WRONG = [
     *of_admission.WRONG,
     *of_narrowed.WRONG,
     *of_second_places.WRONG,
+    *of_parts.WRONG,
     *of_nodes.WRONG,
     *of_runtimes.WRONG,
     *of_workloads.WRONG,
@@ -64,6 +67,12 @@ def test_every_check_is_among_these() -> None:
 
 def test_where_all_is_well_nothing_is_found() -> None:
     assert [one for one in findings(installation(), AFTER) if one.status not in FINE] == []
+
+
+def test_what_stays_listed_of_a_node_that_was_shut_down_is_no_fault() -> None:
+    left = (one for component in PARTS for one in of_parts.left_over(component))
+    made = (part("gpu-0", component) for component in PARTS)
+    assert {one.status for one in findings(of_parts.run(*made, *left), AFTER)} <= {*FINE}
 
 
 def test_where_the_scheduler_allocates_and_has_all_it_needs_nothing_is_found() -> None:

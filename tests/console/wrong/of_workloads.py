@@ -2,9 +2,20 @@
 
 from console.doctor.installation import Installation
 from console.seen import Denial
-from policies.node_state import Use
-from tests.console.installations import Wrong, fragmented, installation, nodes, pods, policies, seen, with_node
-from tests.console.objects import GIB, gpu, pending, pod, state, tenant
+from policies.node_state import Ages, Use
+from tests.console.installations import (
+    Wrong,
+    fragmented,
+    installation,
+    nodes,
+    pods,
+    policies,
+    seen,
+    waiting,
+    with_node,
+)
+from tests.console.objects import GIB, ago, gpu, pending, pod, state, tenant
+from tests.console.stand_in import Object
 
 DENIAL = Denial(namespace="team-vision", kind="ReplicaSet", name="r", message="gpu-share: no", count=1, last=None)
 
@@ -15,10 +26,17 @@ def over() -> Installation:
 
 def sliced(*arguments: str) -> Installation:
     """An installation with a container of vLLM on a fifth of a GPU that is shared by time-slicing."""
-    shared = gpu(tenant("a", 2), strategy="time-slicing", limits_enforced_by="")
+    shared = gpu(tenant("a", 2, use=Use(memory_bytes=GIB, processes=1)), strategy="time-slicing", limits_enforced_by="")
     started = pod("a")
     started["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.11.0", "args": list(arguments)}
     return installation(seen(**nodes(state(shared, gpu(index=1), on="gpu-0")), **pods(started)))
+
+
+def ending(at: str) -> Object:
+    """A pod whose grace period ended then."""
+    made = pod("p")
+    made["metadata"]["deletionTimestamp"] = at
+    return made
 
 
 def prioritised(policy: str, *, priority: int = 10, gpus: int = 2) -> Installation:
@@ -42,6 +60,18 @@ WRONG: list[Wrong] = [
         "team-vision/p is Failed: UnexpectedAdmissionError",
         lambda: installation(seen(**pods(pod("p", phase="Failed", reason="UnexpectedAdmissionError")))),
     ),
+    (
+        "pods-run",
+        "warning",
+        "team-vision/p is Running: CrashLoopBackOff: no such image",
+        lambda: installation(seen(**pods(pod("p", containerStatuses=waiting("CrashLoopBackOff"))))),
+    ),
+    (
+        "pods-run",
+        "warning",
+        "team-vision/p is Terminating: nothing says why",
+        lambda: installation(seen(**pods(ending(ago(days=2))))),
+    ),
     ("pods-admitted", "warning", "team-vision/ReplicaSet/r", lambda: installation(seen(denials=(DENIAL,)))),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share that fits is 0.3", fragmented),
     ("shares-fit", "warning", "0.5 of GPUs is free, the largest share", lambda: fragmented(hidden=2)),
@@ -63,6 +93,24 @@ WRONG: list[Wrong] = [
         "warning",
         "what team-vision/b/main takes on gpu-0 is not known: a process there could be assigned to no container",
         lambda: with_node(gpu(tenant("a", 2, use=Use(memory_bytes=GIB, processes=1)), tenant("b", 2)), gpu(index=1)),
+    ),
+    (
+        "within-share",
+        "warning",
+        "what team-vision/a/main takes on gpu-0 is not known",
+        lambda: with_node(gpu(tenant("a", 2)), gpu(index=1)),
+    ),
+    (
+        "within-share",
+        "warning",
+        "what containers on gpu-0 take was last measured 3600 s ago",
+        lambda: with_node(gpu(tenant("a", 2)), ages=Ages(health=1.0, tenants=2.0, use=3600.0)),
+    ),
+    (
+        "within-share",
+        "warning",
+        "what containers on gpu-0 take has not been measured",
+        lambda: with_node(gpu(tenant("a", 2)), ages=Ages(health=1.0, tenants=2.0)),
     ),
     (
         "within-share",

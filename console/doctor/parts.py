@@ -1,0 +1,44 @@
+"""The pods of gpu-share itself: which of them are to run, whether they do, and why not."""
+
+from typing import Final
+
+from console.objects import Pod
+from console.seen import COMPONENT_LABEL, Seen
+
+ON_NODES: Final = ("plugin", "mps")
+COMPONENTS: Final = ("webhook", "certs", *ON_NODES)
+_ENDED: Final = ("Failed", "Succeeded")
+
+
+def component_of(pod: Pod) -> str:
+    """Name what a pod is of COMPONENTS."""
+    return pod.metadata.labels.get(COMPONENT_LABEL, "")
+
+
+def parts(seen: Seen, *components: str) -> list[Pod]:
+    """List those of *components* that are to run; what has ended stays listed where a node was shut down."""
+    return [
+        one
+        for one in seen.parts
+        if component_of(one) in components
+        and one.status.phase not in _ENDED
+        and one.metadata.deletion_timestamp is None
+    ]
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether it serves; of a node that is gone the containers are as they were, and the condition is not."""
+    status = pod.status
+    if any(one.type == "Ready" and one.status != "True" for one in status.conditions):
+        return False
+    ready = [one.ready for one in status.container_statuses]
+    return status.phase == "Running" and bool(ready) and all(ready)
+
+
+def trouble(pod: Pod) -> str:
+    """Say why it does not serve, as far as Kubernetes does."""
+    for status in pod.status.container_statuses:
+        for held in (status.state.waiting, status.state.terminated, status.last_state.terminated):
+            if held is not None:
+                return ": ".join(filter(None, (held.reason, held.message)))
+    return str(pod.status.phase)

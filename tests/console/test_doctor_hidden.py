@@ -1,0 +1,63 @@
+"""What is wrong and cannot be seen is not in order, whichever of all that is looked at cannot be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from console.doctor.installation import Installation
+from console.doctor.report import AFTER, findings
+from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, STATES, Seen, SeenNode, Unseen
+from tests.console.test_doctor_checks import FINE, WRONG
+
+_FIELDS = ("version", "apis", "gates", "classes", "slices", "toolkits", "webhook", "admission_policies", "bindings")
+_MORE_FIELDS = ("attempt", "serving_certificate", "policies", "namespaces")
+
+
+def silent(node: SeenNode) -> SeenNode:
+    return msgspec.structs.replace(node, state=None, silent=Unseen(what=node.name, why="forbidden", right="get it"))
+
+
+def unknown(node: SeenNode) -> SeenNode:
+    return SeenNode(name=node.name, state=node.state, silent=node.silent)
+
+
+def without_node(on: Installation, what: str) -> Installation:
+    """One of which something cannot be listed, or no node and no webhook pod answers."""
+    nodes = on.seen.nodes
+    changes: dict[str, dict[str, Any]] = {
+        OUR_PODS: {"parts": (), "nodes": tuple(msgspec.structs.replace(one, state=None) for one in nodes)},
+        STATES: {"nodes": tuple(map(silent, nodes))},
+        SHARED_PODS: {"pods": ()},
+        ALL_NODES: {"nodes": tuple(unknown(one) for one in nodes if one.state or one.silent)},
+        DENIED_PODS: {"denials": ()},
+    }
+    answers = {OUR_PODS: {}, STATES: dict.fromkeys(on.ready, "no answer: forbidden")}
+    unseen = (*on.seen.unseen, Unseen(what=what, why="forbidden", right="see it"))
+    seen: Seen = msgspec.structs.replace(on.seen, unseen=unseen, **changes[what])
+    return msgspec.structs.replace(on, seen=seen, ready=answers.get(what, on.ready))
+
+
+def without_field(on: Installation, field: str) -> Installation:
+    also = {"policies": {"policy_problems": None}, "webhook": {"has_webhook": None}}.get(field, {})
+    unseen = {**on.unseen, field: Unseen(what=field, why="forbidden", right=field)}
+    return msgspec.structs.replace(on, **{field: None, **also}, unseen=unseen)
+
+
+@pytest.mark.parametrize(
+    ("hide", "what"),
+    [
+        *((without_node, what) for what in (OUR_PODS, STATES, SHARED_PODS, ALL_NODES, DENIED_PODS)),
+        *((without_field, field) for field in (*_FIELDS, *_MORE_FIELDS)),
+    ],
+)
+def test_what_is_wrong_is_not_in_order_where_it_cannot_be_seen(
+    hide: Callable[[Installation, str], Installation], what: str
+) -> None:
+    fine = []
+    for check, status, told, made in WRONG:
+        found = {one.check: one for one in findings(hide(made(), what), AFTER)}[check]
+        if status not in FINE and found.status in FINE:
+            fine.append(f"{check}: {told}")
+    assert fine == []
