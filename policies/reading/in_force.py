@@ -86,6 +86,7 @@ class _Change:
         self._pipe_directory = ""  # of `_cluster.yaml`, which is looked at first
         self._partitions: Collection[str] = ()
         self._models: Collection[str] = ()
+        self._is_judged_alike = False  # by a `_cluster.yaml` that says the same of what was in force before
         self._left = MOST_TOLD - sum(map(len, self._problems.values()))
 
     def made(self, needs: Collection[str]) -> InForce:
@@ -93,6 +94,8 @@ class _Change:
         self._pipe_directory = cluster.mps.pipe_directory
         self._partitions = cluster.partitions.keys()
         self._models = cluster.models
+        if self._before is not None:
+            self._is_judged_alike = _judging(cluster) == _judging(self._before.policies.cluster)
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
             raise PolicyError(tuple(sorted(dict.fromkeys(fatal), key=_place)))
@@ -137,7 +140,8 @@ class _Change:
     def _default(self) -> tuple[Layer | None, EffectivePolicy]:
         before, layer = self._before, self._layers.get(DEFAULT_FILE)
         if DEFAULT_FILE not in self._problems:
-            if before is not None and layer is before.default and before.policies.default.broken is None:
+            is_known = before is not None and self._is_judged_alike and "_default" not in before.troubled
+            if before is not None and is_known and layer is before.default and before.policies.default.broken is None:
                 return layer, before.policies.default
             made = self._layered(DEFAULT_FILE, layer)
             if made is not None:
@@ -164,7 +168,9 @@ class _Change:
     def _unchanged(self, namespace: str, layer: Layer, default: EffectivePolicy) -> EffectivePolicy | None:
         """Return the policy that was made of the same layers, so that one file's change costs no more than that."""
         before = self._before
-        if before is None or default is not before.policies.default or layer is not before.own.get(namespace):
+        if before is None or not self._is_judged_alike or layer is not before.own.get(namespace):
+            return None
+        if default is not before.policies.default:
             return None
         return before.policies.of(namespace) if namespace not in before.troubled else None
 
@@ -217,6 +223,11 @@ class _Change:
 
     def _effect(self, file: str | None, name: str, policies: PolicySet) -> str:
         return "no pod is affected: the namespace is exempt" if policies.is_exempt(name) else self._effects[file]
+
+
+def _judging(cluster: Cluster) -> tuple[object, ...]:
+    """What other files are judged by; see `effective`."""
+    return cluster.mps.pipe_directory, frozenset(cluster.partitions), frozenset(cluster.models)
 
 
 def _given(*layers: Layer | None) -> Iterable[Layer]:

@@ -3,8 +3,11 @@
 import os
 import socket
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policies.errors import Problem
 from policies.reading.layers import Layer, read_layer
@@ -120,3 +123,40 @@ def test_only_what_changed_is_parsed_again(tmp_path: Path, monkeypatch: pytest.M
     assert store.refresh() is True
     assert parsed == ["team.yaml"]
     assert store.current.of("other") is other
+
+
+_CLUSTERS = (
+    "",
+    "nodes: [{model: '*T4*', device: t4, vgpusPerGpu: 4}]",
+    "nodes: [{model: '*T4*', device: tesla-t4, vgpusPerGpu: 4}]",
+    "partitions: {p: [{share: '0.5', resource: nvidia.com/mig-3g.40gb}]}",
+    "mps: {pipeDirectory: /data/mps}",
+)
+_POLICIES = ("", "devices: [gpu, t4]", "strategy: partition\npartition: p", "hostPaths: [{path: /data}]")
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "_cluster": st.sampled_from(_CLUSTERS),
+                "_default": st.sampled_from(_POLICIES),
+                "team": st.sampled_from(_POLICIES),
+            },
+        ),
+        max_size=5,
+    )
+)
+def test_a_process_that_runs_says_of_the_files_what_one_that_starts_would(changes: list[dict[str, str]]) -> None:
+    with TemporaryDirectory() as name:
+        directory = Path(name)
+        write(directory, _cluster="", _default="", team="")
+        store = PolicyStore(directory)
+        for change in changes:
+            write(directory, **change)
+            store.refresh()
+            told = {str(one.problem) for one in store.troubles}
+            starting = {str(one.problem) for one in PolicyStore(directory, needs=()).troubles}
+            assert starting <= told, change
+            assert bool(starting) == bool(told), change
