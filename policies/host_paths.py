@@ -8,6 +8,7 @@ namespace.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Annotated, Literal
 
 import msgspec
@@ -124,10 +125,10 @@ class HostPathList(msgspec.Struct, frozen=True):
 
     readable: frozenset[str]
     writable: frozenset[str]
-    written: frozenset[str]  # by pods of any namespace
+    written: AbstractSet[str]  # by pods of any namespace
 
     @classmethod
-    def of(cls, rules: Sequence[HostPathRule], written: frozenset[str]) -> "HostPathList":
+    def of(cls, rules: Sequence[HostPathRule], written: AbstractSet[str]) -> "HostPathList":
         """Take the rules of one policy, and what `writable_in` says of all."""
         return cls(frozenset(rule.path for rule in rules if not rule.writable), writable_in(rules), written)
 
@@ -135,10 +136,13 @@ class HostPathList(msgspec.Struct, frozen=True):
         """Say how a normal *path* may be mounted, by look-ups of what it lies in, however much is listed."""
         if path in self.writable:
             return "writable"
-        above = _above(path)
-        if not self.written.isdisjoint(above):
+        if self.written_above(path):
             return "in a writable path"
-        return "read-only" if path in self.readable or not self.readable.isdisjoint(above) else "unlisted"
+        return "read-only" if path in self.readable or not self.readable.isdisjoint(_above(path)) else "unlisted"
+
+    def written_above(self, path: str) -> str:
+        """Name the path that pods may write and a normal *path* lies in; empty if there is none."""
+        return next((one for one in _above(path) if one in self.written), "")
 
 
 def _above(path: str) -> list[str]:

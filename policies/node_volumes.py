@@ -41,7 +41,7 @@ class NodeVolumes:
 
     @cached_property
     def _listed(self) -> HostPathList:
-        return HostPathList.of(self._policy.policy.host_paths, self._policies.written_host_paths)
+        return HostPathList.of(self._policy.policy.host_paths, self._policies.written_host_paths.keys())
 
     @property
     def are_read_only(self) -> bool:
@@ -79,20 +79,28 @@ class NodeVolumes:
         if is_never_listed(path) or meet(path, self._pipe_directory):
             found.deny("ConflictingRequest", f"{this}, which can bypass every share", "Remove the volume")
             return True
-        shown = path if len(path) <= _LONGEST_NAMED and path.isascii() and path.isprintable() else "..."
+        shown = _shown(path)
         match self._listed.access(path):
             case "unlisted":
                 fix = f"Ask its administrator for {_FIELD}: [{{path: {shown}}}], or remove the volume"
                 self._deny(found, f"{this}, which {_FIELD} of the policy does not list", fix)
             case "in a writable path":
-                fix = "Mount the path that is listed, and what lies in it by subPath"
-                self._deny(found, f"{this}, in a path that is listed as writable, where it may be a link", fix)
+                self._deny_written(this, path, found)
             case _ if host.path not in (path, f"{path}/"):
                 what = f"The volume {quoted(volume.name)} writes a path of the node as {quoted(host.path)}"
                 self._deny(found, what, f"Write it as {shown}")
             case _:
                 return False
         return True
+
+    def _deny_written(self, this: str, path: str, found: Findings) -> None:
+        """Deny what lies in a path that pods may write, whichever namespace's they are."""
+        above = self._listed.written_above(path)
+        fix = "Mount the path that is listed, and what lies in it by subPath"
+        if above not in self._listed.writable:
+            fix = f"Ask the administrator to list {_shown(above)} here too, and mount that with subPath"
+        what = f"{this}, which may be a link, since pods may write to {quoted(above)}"
+        found.deny("ConflictingRequest", what, fix, by=self._policies.written_host_paths[above])
 
     def _check_type(self, volume: Volume, host: HostPath, found: Findings) -> None:
         if host.type in _SPECIAL_TYPES:
@@ -104,6 +112,10 @@ class NodeVolumes:
 
     def _deny(self, found: Findings, what: str, fix: str) -> None:
         found.deny("ConflictingRequest", what, fix, by=self._policy.source(_FIELD))
+
+
+def _shown(path: str) -> str:
+    return path if len(path) <= _LONGEST_NAMED and path.isascii() and path.isprintable() else "..."
 
 
 def check_drivers(pod: Pod, found: Findings) -> None:

@@ -5,7 +5,7 @@ import msgspec
 from policies.cluster import Cluster
 from policies.device_names import is_instance
 from policies.frameworks.detection import Catalogue
-from policies.policy import EffectivePolicy
+from policies.policy import EffectivePolicy, Source
 
 
 class PolicySet(msgspec.Struct, frozen=True):
@@ -15,7 +15,7 @@ class PolicySet(msgspec.Struct, frozen=True):
     catalogue: Catalogue
     default: EffectivePolicy
     namespaces: dict[str, EffectivePolicy]
-    written_host_paths: frozenset[str] = frozenset()  # what pods of any namespace may write
+    written_host_paths: dict[str, Source] = {}  # what pods of any namespace may write, and which file says so
 
     def of(self, namespace: str) -> EffectivePolicy:
         """The policy of *namespace*: its own file's, else `_default.yaml`'s. It may be a broken one."""

@@ -112,7 +112,11 @@ class _Change:
             catalogue=catalogue,
             default=default,
             namespaces=namespaces,
-            written_host_paths=writable_in(rule for one in every for rule in one.policy.host_paths),
+            written_host_paths={
+                path: one.source("hostPaths")
+                for one in reversed(every)  # the default's own where others have it from there
+                for path in writable_in(one.policy.host_paths)
+            },
         )
         if self._before is not None and policies == self._before.policies:
             policies = self._before.policies

@@ -16,6 +16,7 @@ from policies.contract import (
 from policies.device_names import device_name, is_instance
 from policies.errors import Problem
 from policies.frameworks.replaced import no_longer_judged
+from policies.host_paths import HostPathList
 from policies.own_grids import never_granted
 from policies.partitions import choices
 from policies.policy import EffectivePolicy
@@ -49,6 +50,7 @@ def oversights(policies: PolicySet, files: Sequence[str], kustomization: tuple[s
     yield from _instances_without_mps(policies.default, DEFAULT_FILE)
     yield from _without_classes(policies.default, policies.cluster, DEFAULT_FILE)
     yield from too_many_for_mps(policies)
+    yield from _in_written_paths(policies)
     yield from (Problem(CLUSTER_FILE, 0, "nodes", message) for message in never_granted(policies.cluster))
     replaced = no_longer_judged(policies.cluster.frameworks)
     yield from (Problem(CLUSTER_FILE, 0, "frameworks", message) for message in replaced)
@@ -80,6 +82,20 @@ def _beside(namespace: str, policy: EffectivePolicy, file: str) -> Iterator[Prob
         command = f"kubectl annotate --overwrite namespace {namespace} {HOST_PATHS_ANNOTATION}={paths}"
         message = f"without an annotation on the namespace the API server denies pods that mount them: {command}"
         yield Problem(file, source.line, "hostPaths", message)
+
+
+def _in_written_paths(policies: PolicySet) -> Iterator[Problem]:
+    """Yield the paths of one file that lie in what another one lists as writable; those of one file are a problem."""
+    every = (policies.default, *policies.namespaces.values())
+    written = policies.written_host_paths
+    for source, rules in {one.source("hostPaths"): one.policy.host_paths for one in every}.items():
+        listed = HostPathList.of(rules, written.keys())
+        for rule in rules:
+            above = listed.written_above(rule.path)
+            if above and written[above].file != source.file:
+                why = f"which {written[above]} lists as writable: a pod may put a link in its place"
+                message = f"{rule.path} lies in {above}, {why}, so it is denied everywhere; remove one of the two"
+                yield Problem(source.file, source.line, "hostPaths", message)
 
 
 def _without_label(namespace: str, policy: EffectivePolicy, file: str) -> Iterator[Problem]:

@@ -37,6 +37,17 @@ def test_what_pods_of_another_namespace_may_write_is_no_path_of_this_one() -> No
     granted(mounting("/data/models"), by)
 
 
+def test_who_lists_what_is_in_a_writable_path_of_another_is_told_which_and_what_helps() -> None:
+    by = policies(team="hostPaths: [{path: /data/models}]", other="hostPaths: [{path: /data, writable: true}]")
+    assert denied(mounting("/data/models"), by, "team").message == (
+        'The volume "data" is the node\'s "/data/models", which may be a link, since pods may write to "/data" '
+        "(other.yaml:1). Ask the administrator to list /data here too, and mount that with subPath."
+    )
+    assert denied(mounting("/data/models"), by, "other").message.endswith(
+        "(other.yaml:1). Mount the path that is listed, and what lies in it by subPath."
+    )
+
+
 def test_a_namespace_replaces_the_list_of_the_default() -> None:
     by = policies("hostPaths: [{path: /a}]", team="hostPaths: [{path: /b}]")
     granted(mounting("/a"), by, "other")

@@ -108,6 +108,16 @@ def test_checking_says_what_the_namespace_needs() -> None:
     ]
 
 
+def test_a_path_in_a_writable_one_of_another_file_is_an_oversight() -> None:
+    by = policies(team="hostPaths: [{path: /data/models}]", other="hostPaths: [{path: /data, writable: true}]")
+    said = [str(one) for one in oversights(by, ["team.yaml", "other.yaml"], None) if "annotation" not in one.message]
+    (only,) = said
+    assert only == (
+        "team.yaml:1: hostPaths: /data/models lies in /data, which other.yaml:1 lists as writable: a pod may put a link "
+        "in its place, so it is denied everywhere; remove one of the two"
+    )
+
+
 def test_a_list_of_too_many_paths_says_how_many_there_may_be(tmp_path: Path) -> None:
     listed = "".join(f"- path: /data/m{number}\n" for number in range(103))
     (said,) = problems(tmp_path, team=f"hostPaths:\n{listed}")
