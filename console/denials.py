@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from console.events import Event
 from console.objects import Pod
@@ -11,16 +11,23 @@ from console.words import moment
 
 Created = Mapping[tuple[str, str, str], datetime]  # by namespace, kind and name of an owner: when its newest pod was
 
-_OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of whoever denies a pod with a share
+_OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of ours, and in many of others
 
 
-def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> tuple[Denial, ...]:
-    """Find the controllers whose pods with a share were denied lately, each with the last denial."""
+class Denials(NamedTuple):
+    """Controllers whose pods were denied lately."""
+
+    ours: tuple[Denial, ...]  # whose messages name us
+    others: tuple[Denial, ...]  # of which nobody knows by the message whether their pods have a share
+
+
+def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> Denials:
+    """Find the controllers whose pods were denied lately, each with the last denial."""
     created = newest(pods)
-    found: dict[tuple[str, str, str], Denial] = {}
+    found: dict[tuple[str, ...], Denial] = {}
+    ours: set[tuple[str, ...]] = set()
     for event in events:
-        is_ours = any(word in event.message for word in _OF_OURS)
-        if not is_ours or not event.is_recent(now) or is_over(event, created):
+        if not event.is_recent(now) or is_over(event, created):
             continue
         on = event.involved_object
         made = Denial(
@@ -31,11 +38,17 @@ def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> tupl
             count=event.count or 1,
             last=event.at,
             uid=on.uid,
+            api_version=on.api_version,
         )
-        key = (made.namespace, made.kind, made.name)
+        key = (made.namespace, made.kind, made.name, made.api_version)
         if key not in found or (made.last or "") > (found[key].last or ""):
             found[key] = made
-    return tuple(found[key] for key in sorted(found))
+        if any(word in event.message for word in _OF_OURS):
+            ours.add(key)
+    return Denials(
+        ours=tuple(found[key] for key in sorted(found) if key in ours),
+        others=tuple(found[key] for key in sorted(found) if key not in ours),
+    )
 
 
 def newest(pods: Iterable[Pod]) -> Created:

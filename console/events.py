@@ -10,6 +10,9 @@ from console.words import Shown, moment
 
 _LATELY_SECONDS: Final = 20 * 60  # controllers try again after 16 minutes at the latest
 _NOT_CREATED: Final = "Error creating: "  # before what the API server said
+# By which controllers warn that a pod was not created: those of Kubernetes and Volcano, Kubeflow's training operator,
+# and KubeRay. A field selector has no "or", and a cluster can have very many warnings: so each is asked for by itself.
+NOT_CREATED_REASONS: Final = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod")
 
 
 class Involved(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -19,6 +22,7 @@ class Involved(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: Shown = Shown("")
     name: Shown = Shown("")
     uid: str = ""
+    api_version: Shown = Shown("")  # with its group: several have a Job
 
 
 class Event(Object, frozen=True, kw_only=True):

@@ -4,16 +4,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from typing import Final, TypeVar
 
 import msgspec
 
 from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
 from console.denials import denials
-from console.events import Event
+from console.events import NOT_CREATED_REASONS, Event
 from console.grant import Grant
 from console.objects import Node, Pod
-from console.owners import wants_pods
+from console.owners import standing
 from console.seen import (
     ALL_NODES,
     COMPONENT_LABEL,
@@ -21,7 +23,6 @@ from console.seen import (
     OUR_PODS,
     SHARED_PODS,
     STATES,
-    Denial,
     Seen,
     SeenNode,
     SeenPod,
@@ -38,7 +39,6 @@ STATE_PORT: Final = 9407  # where a pod does not name its port `state`
 PARTS: Final = ("plugin", "mps")  # of a node, in the order in which they are asked
 PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
 _FORBIDDEN: Final = (401, 403)
-_MOST_ASKED: Final = 32  # controllers whose pods were denied; the rest are shown in any case
 _ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all nodes
 
 
@@ -67,7 +67,6 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
     looks = Looks()
     place = ("namespaces", namespace) if namespace else ()
     of = f" in namespace {namespace}" if namespace else ""
-    events_of = {"fieldSelector": "reason=FailedCreate"}
     now = datetime.now(UTC)
     with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
 
@@ -85,13 +84,14 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
             f"list pods{of}",
             lambda: api.all(Pod, path_of("api", "v1", *place, "pods"), labelSelector=f"{SHARED_LABEL}=true"),
         )
-        events = ask(
-            f"{DENIED_PODS}{of}",
-            f"list events{of}",
-            lambda: api.all(Event, path_of("api", "v1", *place, "events"), **events_of),
-        )
+        at_events = path_of("api", "v1", *place, "events")
+        events = [
+            ask(f"{DENIED_PODS}{of}", f"list events{of}", partial(api.all, Event, at_events, fieldSelector=selector))
+            for selector in (f"reason={reason}" for reason in NOT_CREATED_REASONS)
+        ]
         states = _states(api, parts.result(), threads)
-        denied = _standing(api, denials(events.result(), pods.result(), now), threads)
+        told = denials(chain.from_iterable(one.result() for one in events), pods.result(), now)
+        denied = standing(api, told, threads, resources=_resources(states.values()))
     return Seen(
         context=api.context or api.address,
         at=now.isoformat(timespec="seconds"),
@@ -100,7 +100,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
         denials=denied,
         parts=tuple(parts.result()),
-        unseen=tuple(looks.unseen),
+        unseen=tuple(dict.fromkeys(looks.unseen)),
     )
 
 
@@ -129,16 +129,6 @@ def seen_nodes(nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen]) 
         heard = {"state": state} if isinstance(state, NodeState) else {"silent": state}
         seen[name] = msgspec.structs.replace(known, **heard)
     return tuple(seen[name] for name in sorted(seen))
-
-
-def _standing(api: ApiServer, found: Sequence[Denial], threads: ThreadPoolExecutor) -> tuple[Denial, ...]:
-    """Leave out those whose controller is gone or wants no pods, as far as the user may see it."""
-    asked = [
-        threads.submit(wants_pods, api, one.kind, one.namespace, one.name, uid=one.uid) for one in found[:_MOST_ASKED]
-    ]
-    wait(asked, timeout=_ALL_SECONDS)
-    stands = [not answer.done() or answer.result() for answer in asked]
-    return (*(one for one, is_there in zip(found, stands, strict=False) if is_there), *found[_MOST_ASKED:])
 
 
 def state_path(part: Pod) -> str:
@@ -182,6 +172,11 @@ def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
         except NodeStateError as error:
             reasons.append(Unseen(what=what, why=Shown(f"{part.metadata.name}: {error}")))
     return reasons[0]
+
+
+def _resources(states: Iterable[NodeState | Unseen]) -> set[str]:
+    """Collect what shares are called where they are allocated by the kubelet."""
+    return {gpu.resource for one in states if isinstance(one, NodeState) for gpu in one.gpus if gpu.resource}
 
 
 def _seen_node(node: Node, *, labelled: bool) -> SeenNode:

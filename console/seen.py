@@ -147,6 +147,7 @@ class Denial(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     last: Shown | None  # when it was denied last
     uid: str = ""  # of the controller
+    api_version: Shown = Shown("")  # likewise
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

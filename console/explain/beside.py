@@ -7,7 +7,7 @@ from typing import Final
 from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.denials import is_over, newest
 from console.dra_objects import DeviceClass
-from console.events import Event, Involved
+from console.events import NOT_CREATED_REASONS, Event, Involved
 from console.explain.claims import Claim, PodClaims, waiting, without_class
 from console.explain.quotas import Quota, of_shares
 from console.explain.workload import failures
@@ -51,11 +51,12 @@ class Beside:
         Nor is what is over: it is where one of its *pods* was created since, and where the object wants none any more.
         """
         created = newest(pods)
-        found = [one for one in self._events("reason=FailedCreate") if not is_over(one, created)]
+        told = (one for reason in NOT_CREATED_REASONS for one in self._events(f"reason={reason}"))
+        found = [one for one in told if not is_over(one, created)]
         return tuple(failures(found, kind, name, datetime.now(UTC), wants_pods=self._wants_pods))
 
     def _wants_pods(self, on: Involved) -> bool:
-        return wants_pods(self._api, on.kind, self._namespace, on.name, uid=on.uid)
+        return wants_pods(self._api, on)
 
     def events(self, uid: str) -> tuple[str, ...]:
         """Say what was said of a pod last, the newest at the end; likewise."""

@@ -13,7 +13,7 @@ from console.explain.subject import Answer, Subject
 from console.explain.workload import Workload, is_of, own_words
 from console.look import look, seen_pod, unseen
 from console.objects import Object, Pod
-from console.owners import KINDS, NOT_FOUND, owner
+from console.owners import KINDS, MORE_KINDS, NOT_FOUND, owner
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
@@ -83,8 +83,9 @@ def _named(name: str) -> tuple[str, str]:
     if not slash and name:
         return "", name
     kind = _SHORT.get(kind.lower(), kind.lower().removesuffix("s"))
-    if kind not in (*KINDS, "pod") or not rest:
-        raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {', '.join(KINDS)} with / and its name")
+    if kind not in (*KINDS, *MORE_KINDS, "pod") or not rest:
+        known = ", ".join((*KINDS, *MORE_KINDS))
+        raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {known} with / and its name")
     return kind, rest
 
 

@@ -80,6 +80,15 @@ REMEDIES: Final = (
         what="the policy must say mps: {attach: node}, since OpenShift admits neither hostIPC nor hostPath",
         page="install.md#openshift-and-other-policies-for-pods",
     ),
+    *(
+        Remedy(
+            says=says,
+            what="where its rule forbids hostIPC or hostPath, the policy must say mps: {attach: node}; or exempt these "
+            "pods from the rule",
+            page=_DENIED,
+        )
+        for says in ("validate.kyverno.svc", "validation.gatekeeper.sh")
+    ),
     Remedy(
         says="failed calling webhook",
         what="the webhook does not answer the API server: gpu-share doctor says why",

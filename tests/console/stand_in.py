@@ -48,6 +48,7 @@ class StandIn:
         if path not in self.lists:
             return 200, json.dumps({"items": None}).encode()
         found = [one for one in self.lists[path] if _matches(one, query.get("labelSelector", [""])[0])]
+        found = [one for one in found if _has_reason(one, query.get("fieldSelector", [""])[0])]
         begin = int(query.get("continue", ["0"])[0])
         end = begin + min(self.page, int(query.get("limit", ["500"])[0]))
         metadata = {"continue": str(end)} if end < len(found) else {}
@@ -159,3 +160,9 @@ def _matches(one: Object, selector: str) -> bool:
     labels = one["metadata"].get("labels", {})
     pairs = [part.partition("=") for part in selector.split(",") if part]
     return all(labels.get(key) == value for key, _, value in pairs)
+
+
+def _has_reason(one: Object, selector: str) -> bool:
+    """Select events by their reason; other fields select nothing here."""
+    field, _, reason = selector.partition("=")
+    return field != "reason" or one.get("reason") == reason

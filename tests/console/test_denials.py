@@ -1,4 +1,4 @@
-"""Which denials are told: those of controllers that are there, and have made no pod since."""
+"""Which denials are told: of controllers that are there, make pods with a share, and have made none since."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -55,6 +55,6 @@ def test_a_denial_is_over_with_its_controller(
 
 
 def test_a_controller_of_a_kind_that_is_not_known_is_not_asked_for(connected: Connected) -> None:
-    on = cluster(A, events=(denial(OURS, kind="RayCluster"),))
+    on = cluster(A, events=(denial(OURS, kind="CloneSet"),))
     assert len(look(connected(on)).denials) == 1
-    assert not any("rayclusters" in path.lower() for path in on.asked)
+    assert not any("cloneset" in path.lower() for path in on.asked)
