@@ -100,7 +100,12 @@ def told_with_dra(look: LookForDevices, driver: "DraDriver | None") -> LookForDe
     """Let *look*, which says how containers get their GPU, say too whether the scheduler sees those of DRA."""
     if driver is None:
         return look
-    return lambda gpus, driver_version: f"{look(gpus, driver_version)}; allocation by DRA: {driver.told}"
+    return lambda gpus, driver_version: f"{look(gpus, driver_version)}; allocation by DRA: {driver.publisher.told}"
+
+
+def slices_not_published(driver: "DraDriver | None") -> str:
+    """Say why the scheduler does not see the GPUs of DRA as they are; empty if it does, or there is no *driver*."""
+    return driver.publisher.not_published if driver is not None else ""
 
 
 def located_with_dra(read: ReadTenants, driver: "DraDriver | None") -> ReadTenants:

@@ -20,6 +20,7 @@ from plugin.allocators import (
     left_to_nobody,
     located_with_dra,
     needing_variable,
+    slices_not_published,
     told_with_dra,
     withdrawing,
 )
@@ -135,7 +136,7 @@ def _run(
     since_start = changes_since_start(node)
 
     def ended(seconds: float, why: str) -> bool:
-        waiting.tell(why)
+        waiting.tell(why, slices_not_published=slices_not_published(driver))
         be_seen()
         if why and since_start.look():  # what is waited for may be there by the new one
             end_for_a_restart()
@@ -171,10 +172,8 @@ def _start_monitor(node: SharedNode, reports: "SimpleQueue[Report | None]", thre
 
 
 def _allocation_of(node: SharedNode) -> AllocationOf:
-    settings = node.settings
-    return allocations(
-        node.cluster, node_name=settings.node_name, number_of=node.number_of, default=settings.allocation
-    )
+    own = node.settings
+    return allocations(node.cluster, node_name=own.node_name, number_of=node.number_of, default=own.allocation)
 
 
 def _reconciler(
@@ -203,6 +202,7 @@ def _reconciler(
         resource_of=node.division.resource_of,
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
+        slices_not_published=lambda: slices_not_published(driver),
         toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
         pending=cluster_changes(node, _dra_places(settings), allocators, inventory).look,
         fit_guard=resources.fit_guard,

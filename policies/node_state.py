@@ -179,6 +179,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     gpus: Annotated[tuple[Gpu, ...], msgspec.Meta(max_length=_MOST_GPUS)] = ()
     skipped: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # GPUs that cannot be shared
     handover: Text = ""  # how containers get their GPU
+    slices_not_published: Text = ""  # why DRA does not see its GPUs as they are; empty if it does, or is not used
     toolkit: Toolkit | None = None
     restart_needed: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # changes of _cluster.yaml
     not_taken: Text = ""  # a change of it that this node cannot take up, and why, or why all of it is broken

@@ -71,20 +71,29 @@ def classes(on: Installation) -> Verdict:
 
 
 def slices(on: Installation) -> Verdict:
-    """See that the scheduler knows the GPUs of each node that it allocates."""
-    by_dra = [node for node in on.seen.nodes if any(gpu.allocation == DRA for gpu in node.gpus)]
-    if not by_dra:
-        return not_applicable("no node has GPUs that are allocated by DRA")
-    if missing := not_seen(on, "slices"):
-        return missing
-    there = {one.spec.node_name for one in on.slices or () if one.spec.driver == DRIVER}
+    """See that the scheduler knows the GPUs of each node that it allocates, as they are now."""
+    states = {node.name: node.state for node in on.seen.nodes if node.state is not None}
     found = [
-        f"{node.name} has no ResourceSlice of {DRIVER}; its plugin says: {node.state.handover}"
-        for node in by_dra
-        if node.state is not None and node.name not in there
+        f"{name} does not publish its ResourceSlices: the scheduler knows its GPUs as they were before, or not at all: "
+        f"{state.slices_not_published}"
+        for name, state in states.items()
+        if state.slices_not_published
     ]
+    by_dra = {name: one for name, one in states.items() if any(gpu.allocation == DRA for gpu in one.gpus)}
+    if not (by_dra or found):
+        return not_applicable("no node has GPUs that are allocated by DRA")
+    missing = not_seen(on, "slices")
+    if missing and not found:
+        return missing
+    if not missing:
+        there = {one.spec.node_name for one in on.slices or () if one.spec.driver == DRIVER}
+        found += [
+            f"{name} has no ResourceSlice of {DRIVER}; its plugin says: {state.handover}"
+            for name, state in by_dra.items()
+            if not (name in there or state.slices_not_published)
+        ]
     return fail(
-        *cut(found), hint="the log of gpu-share-plugin on that node says which right or feature gate is missing"
+        *cut(found), hint="the plugin's log on that node says which right, feature gate or network path is missing"
     )
 
 

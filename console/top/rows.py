@@ -118,7 +118,8 @@ def _node_row(node: SeenNode) -> NodeRow:
 
 def _notes(state: NodeState) -> tuple[str, ...]:
     restart = (f"restart needed: {one}" for one in state.restart_needed)
-    return (*state.skipped, *restart, *([f"not taken: {state.not_taken}"] if state.not_taken else []))
+    others = (("not taken", state.not_taken), ("slices not published", state.slices_not_published))
+    return (*state.skipped, *restart, *(f"{what}: {why}" for what, why in others if why))
 
 
 def _pod_rows(seen: Seen) -> Iterator[PodRow]:

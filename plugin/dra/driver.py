@@ -77,15 +77,15 @@ class DraDriver:
         self._preparations = Preparations(own, settings.handover.cdi_dir, boot_id=boot_id)
         self.by_variable = self._preparations.by_variable
         self._grids = Grids(own)
-        self._publisher = Publisher(api, node=settings.node, before=self._grids.keep)
-        self._watch = SliceWatch(api, node=settings.node, on_event=self._publisher.look)
+        self.publisher = Publisher(api, node=settings.node, before=self._grids.keep)
+        self._watch = SliceWatch(api, node=settings.node, on_event=self.publisher.look)
         self._health = HealthService(pool=settings.node)
         self._server = DraServer(
             DraService(self, pool=settings.node),
             self._health,
             plugins_dir=settings.plugins_dir,
             registrar_dir=settings.registrar_dir,
-            on_registered=self._publisher.registered,
+            on_registered=self.publisher.registered,
         )
         self._lock = Lock()
         self._ending = Event()
@@ -93,11 +93,6 @@ class DraDriver:
         self._published: object = None
         self._why_none = "NVML has not answered yet"  # as long as nothing is published
         self._shared: Sequence[SharedGpu] = ()
-
-    @property
-    def told(self) -> str:
-        """Say whether the scheduler sees this node's GPUs, for `gpu-share plugin status`."""
-        return self._publisher.told
 
     def offers(self) -> tuple[Offer, ...]:
         """Say what is offered of each GPU now; from any thread."""
@@ -130,7 +125,7 @@ class DraDriver:
     def start(self, threads: Threads) -> None:
         """Serve and publish until the threads are ended."""
         threads.start("dra", self._server.run, stop=self._stop_serving)
-        threads.start("slices", self._publisher.run, stop=self._publisher.stop, may_hang=True)
+        threads.start("slices", self.publisher.run, stop=self.publisher.stop, may_hang=True)
         threads.start("slice watch", self._watch.run, stop=self._watch.stop, may_hang=True)
 
     def publish(self, shared: Sequence[SharedGpu], *, driver_version: str) -> None:
@@ -148,13 +143,13 @@ class DraDriver:
             self._devices = {device.name: device for device in devices}
             self._shared = shared
         self._health.set_states([DeviceState(name=one.name, why=one.fault(faults)) for one in devices])
-        self._publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
+        self.publisher.publish(slice_specs(devices, shared, node=self._settings.node, driver_version=driver_version))
         self._published = state
 
     def publish_none(self, why: str) -> None:
         """Tell the scheduler that there is no GPU yet, before the first `publish`; who asks for one hears *why*."""
         self._why_none = why
-        self._publisher.publish(slice_specs((), (), node=self._settings.node, driver_version=""))
+        self.publisher.publish(slice_specs((), (), node=self._settings.node, driver_version=""))
 
     def restore(self) -> None:
         """Write again what containers need and somebody has removed; HandoverError if that cannot be."""

@@ -47,6 +47,11 @@ class Publisher:
         self.problem = ""  # why the slices are not as they should be, in one sentence
 
     @property
+    def not_published(self) -> str:
+        """Say why the slices are not as they should be, whatever was published before; empty if they are."""
+        return self.problem or ("" if self._is_published else "waiting for the kubelet")
+
+    @property
     def told(self) -> str:
         """Say how the slices are, for people."""
         if self.problem:

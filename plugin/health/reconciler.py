@@ -56,6 +56,7 @@ class ReconcilerContext:
     mps_daemons: Callable[[], Collection[str]] = tuple  # the GPUs, by UUID, that have a daemon, good or not
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
+    slices_not_published: Callable[[], str] = str  # why the scheduler does not see those of DRA as they are
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
     pending: Callable[[], Pending] = Pending  # what of _cluster.yaml has changed and is not taken up
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
@@ -220,6 +221,7 @@ class Reconciler:
             absent=self._inventory.absent,
             skipped=self._inventory.skipped,
             handover=self._handover,
+            slices_not_published=self._context.slices_not_published(),
             toolkit=self._context.toolkit(),
             restart_needed=pending.needs_restart,
             not_taken=pending.not_taken,

@@ -127,6 +127,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     absent: tuple[GpuHealth, ...] = ()  # unhealthy when last shared; not found since, or left to others
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
+    slices_not_published: str = ""  # why DRA does not see the GPUs as they are; empty if it does, or is not used
     toolkit: Toolkit | None = None
     restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `nodes`
     not_taken: str = ""  # a change of it that this node cannot take up, and why: `vgpusPerGpu 10 -> 50: ...`

@@ -41,7 +41,7 @@ class WaitingNode:
             absent=before.absent if before else (),
         )
 
-    def tell(self, why: str) -> None:
+    def tell(self, why: str, *, slices_not_published: str = "") -> None:
         """Say what is waited for, empty while nothing is known; call it again and again."""
         if self.is_over:
             return
@@ -49,11 +49,14 @@ class WaitingNode:
         why = why or _STARTING
         waiting = self._health.waiting
         is_known = waiting is not None and waiting.why == why
-        if is_known and self._written_seconds is not None and now - self._written_seconds < HEARTBEAT_SECONDS:
+        is_same = is_known and self._health.slices_not_published == slices_not_published
+        if is_same and self._written_seconds is not None and now - self._written_seconds < HEARTBEAT_SECONDS:
             return
         if not is_known:
             waiting = Waiting(why=why, since=datetime.now(UTC).isoformat(timespec="seconds"))
-        self._health = msgspec.structs.replace(self._health, waiting=waiting, heartbeat_seconds=now)
+        self._health = msgspec.structs.replace(
+            self._health, waiting=waiting, slices_not_published=slices_not_published, heartbeat_seconds=now
+        )
         self._written_seconds = now
         self._write()
 

@@ -30,6 +30,7 @@ class Store:
     objects: dict[str, Object] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     closed: bool = False
+    forbids: str = ""  # why no object may be replaced
     fails: int = 0  # so many more requests for a claim
     changed: Condition = field(default_factory=Condition)
     version: int = 0
@@ -125,7 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         path, _ = self._asked()
         one, before = self._body(), self.store.objects.get(path)
-        if before is None:
+        if self.store.forbids:
+            self._error(403, self.store.forbids)
+        elif before is None:
             self._error(404, f'"{path}" not found')
         elif before["metadata"]["resourceVersion"] != one["metadata"].get("resourceVersion"):
             self._error(409, "the object has been modified")

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from plugin.health.state import FRESH_SECONDS
-from policies.contract import MPS
+from policies.contract import DRA, MPS
 from policies.node_state import Gpu, NodeState, Tenant, left_out
 from program.metrics import Metric, Sample
 
@@ -132,6 +132,13 @@ POLICY_TAKEN: Final = Metric(
     source="`gpu-share plugin`",
     labels=_NODE,
 )
+SLICES_PUBLISHED: Final = Metric(
+    name="gpu_share_slices_published",
+    meaning="Whether the scheduler sees the GPUs of a node that DRA allocates as they are: 1, or 0 while their "
+    "ResourceSlices cannot be published. Missing where DRA is not used.",
+    source="`gpu-share plugin`",
+    labels=_NODE,
+)
 LEFT_OUT: Final = Metric(
     name="gpu_share_gpus_left_out",
     meaning="Number of GPUs of a node that should be shared, and cannot be, whole or some of their MIG instances; "
@@ -148,7 +155,7 @@ BUILD: Final = Metric(
 
 PLUGIN_METRICS: Final = (
     *(INFO, HEALTHY, FAULT, DAEMON_READY, MEMORY, VGPUS, GRANTED, FREE, HIDDEN, LARGEST),
-    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, POLICY_TAKEN, LEFT_OUT, AGE, BUILD),
+    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, POLICY_TAKEN, SLICES_PUBLISHED, LEFT_OUT, AGE, BUILD),
 )
 MPS_METRICS: Final = (MEMORY_USED, SM_USED, PROCESSES, AGE, BUILD)
 
@@ -161,6 +168,8 @@ def plugin_samples(state: NodeState) -> Iterator[Sample]:
     if age_seconds is None or age_seconds > FRESH_SECONDS:  # whatever it was, it may be otherwise by now
         return
     yield Sample(POLICY_TAKEN, (state.node,), float(not state.not_taken))
+    if state.slices_not_published or any(gpu.allocation == DRA for gpu in state.gpus):
+        yield Sample(SLICES_PUBLISHED, (state.node,), float(not state.slices_not_published))
     yield Sample(LEFT_OUT, (state.node,), len(left_out(state.skipped)))
     for gpu in state.gpus:
         yield from _of_gpu(gpu, (state.node, str(gpu.index), gpu.uuid))

@@ -80,6 +80,7 @@ def node_state(facts: Facts, *, part: str, node: str) -> NodeState:
         gpus=tuple(_gpu(gpu, facts) for gpu in known.gpus) if known and not waits else (),
         skipped=tuple(map(printable, known.skipped)) if known else (),
         handover=printable(known.handover) if known else "",
+        slices_not_published=printable(known.slices_not_published) if known else "",
         toolkit=known.toolkit if known else None,
         restart_needed=tuple(map(printable, known.restart_needed)) if known else (),
         not_taken=printable(known.not_taken) if known else "",

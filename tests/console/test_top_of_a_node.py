@@ -79,3 +79,12 @@ def test_a_node_of_which_it_cannot_be_seen_whether_it_shares_is_not_one_without_
     result = asked(known, "top", "--node", "gpu-c", "--once")
     assert (result.exit_code, "no pod with a share" in result.output) == (1, False)
     assert "nobody knows whether it shares its GPUs" in result.stderr
+
+
+def test_a_node_that_cannot_publish_its_slices_is_told_of_beside_its_gpus(
+    asked: Callable[..., Result], shown: Callable[..., Any]
+) -> None:
+    known = cluster(state(gpu(allocation="dra"), on="gpu-a", slices_not_published="forbidden"))
+    assert "! slices not published: forbidden" in asked(known, "top", "--once").stdout
+    (row,) = shown(known, "top")["nodes"]
+    assert (row["notes"], row["trouble"]) == (["slices not published: forbidden"], "")

@@ -1,14 +1,34 @@
 """Installations in which a check of a node fails, or has nothing to judge."""
 
+from typing import Any
+
 import msgspec
 
+from console.doctor.installation import Installation
+from console.seen import Unseen
 from policies.node_state import Ages, Gpu, MpsDaemon
 from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
-from tests.console.objects import failed_gpu, gpu
+from tests.console.objects import failed_gpu, gpu, state
 
 
 def late_daemon() -> Gpu:
     return gpu(mps_daemon=MpsDaemon(state="starting", since="2026-01-01T00:00:00Z", why="it has not answered yet"))
+
+
+def frozen(**changes: Any) -> Installation:
+    """An installation whose node has slices, and may not change them any more."""
+    node = state(gpu(allocation="dra"), on="gpu-0", slices_not_published="forbidden")
+    return installation(seen(**nodes(node)), **{**dra(), **changes})
+
+
+def frozen_unseen() -> Installation:
+    """The same, seen by somebody who may not list slices."""
+    return frozen(slices=None, unseen={"slices": Unseen(what="ResourceSlices", why="forbidden")})
+
+
+def left() -> Installation:
+    """An installation whose node has left DRA, and may not withdraw its slices."""
+    return with_node(gpu(), slices_not_published="forbidden")
 
 
 WRONG: list[Wrong] = [
@@ -54,6 +74,10 @@ WRONG: list[Wrong] = [
         "failure",
         "gpu-0 has no ResourceSlice of gpu-share.dev; its plugin says: cdi; allocation by DRA: no right",
         lambda: with_node(gpu(allocation="dra"), handover="cdi; allocation by DRA: no right"),
+    ),
+    *(
+        ("slices", "failure", "gpu-0 does not publish its ResourceSlices", made)
+        for made in (frozen, frozen_unseen, left)
     ),
     ("device-classes", "not-applicable", "nothing is allocated by DRA", installation),
     ("slices", "not-applicable", "no node has GPUs that are allocated by DRA", installation),

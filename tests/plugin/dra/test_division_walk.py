@@ -79,10 +79,10 @@ class Walk:
     def publish(self) -> None:
         self.division.set_vgpus_per_gpu(self.number)
         self.driver.publish(shared(self.gpus, self.strategy), driver_version="1")
-        self.driver._publisher._before()
+        self.driver.publisher._before()
         for one in self.store.below(SLICES):
             self.store.remove(f"{SLICES}/{one['metadata']['name']}")
-        for number, spec in enumerate(self.driver._publisher._specs or ()):
+        for number, spec in enumerate(self.driver.publisher._specs or ()):
             name = slice_name(NODE, number)
             self.store.put(f"{SLICES}/{name}", {"metadata": {"name": name}, "spec": spec})
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from plugin.health.state import NodeHealth, read_node_health
 from plugin.simulated.api_server import SLICES, Object
 from plugin.simulated.dra_kubelet import PrepareError
 from policies.contract import DRIVER
 from policies.quantity import whole
 from tests.plugin.dra.node import NODE, DraNode, attributes, dra_node, share
+from tests.plugin.health.published import status
 from tests.plugin.waiting import wait_until
 
 
@@ -57,6 +59,28 @@ def test_an_api_server_that_leaves_out_the_counters_is_told_of_loudly(directory:
         health = node.directory / "state" / "plugin.json"
         wait_until(lambda: "slices not published: the API server does not keep" in health.read_text())
         wait_until(lambda: node.store.below(SLICES) == [])
+
+
+def test_why_a_change_cannot_be_published_is_told_beside_the_slices_of_before_until_it_is(node: DraNode) -> None:
+    node.start()
+    wait_until(lambda: known(node).slices_not_published == "")
+    before = sizes(node)
+    node.store.forbids = "resourceslices is forbidden: the plugin cannot update them"
+    (node.directory / "policies" / "_cluster.yaml").write_text("vgpusPerGpu: 5\n")
+    wait_until(lambda: node.store.forbids in known(node).slices_not_published)
+    assert f"slices not published: {known(node).slices_not_published}" in status(node.directory / "state").stdout
+    assert sizes(node) == before
+    node.store.forbids = ""
+    wait_until(lambda: known(node).slices_not_published == "", timeout_seconds=20)
+    assert sizes(node) == {"200m", "400m", "600m", "800m", "1000m"}
+
+
+def test_that_the_kubelet_does_not_know_the_driver_yet_is_why_nothing_is_published(node: DraNode) -> None:
+    plugin = node.start_unregistered()
+    plugin.logged("starting")
+    wait_until(lambda: known(node).slices_not_published == "waiting for the kubelet")
+    node.register()
+    wait_until(lambda: known(node).slices_not_published == "")
 
 
 def test_a_size_with_tenants_stays_when_the_grid_changes(node: DraNode) -> None:
@@ -174,6 +198,12 @@ def test_a_claim_is_prepared_on_a_gpu_with_a_new_name_after_the_machine_has_star
     node.policies = "nodes: [{indexes: [0], device: big}]"
     node.start()
     assert node.run(held).environment["GPU_SHARE_FRACTION"] == "0.3"
+
+
+def known(node: DraNode) -> NodeHealth:
+    found = read_node_health(node.directory / "state")
+    assert found is not None
+    return found
 
 
 def consumed(node: DraNode, size: str) -> set[int]:

@@ -58,3 +58,14 @@ def test_a_state_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pyt
     for why in ("one", "two", "three"):
         waiting.tell(why)
     assert len(logged(caplog, "`gpu-share plugin status` cannot show what is waited for")) == 1
+
+
+def test_why_slices_cannot_be_withdrawn_is_told_at_once_and_beside_what_is_waited_for(tmp_path: Path) -> None:
+    waiting = WaitingNode(tmp_path, boot_id="boot", before=None, clock=lambda: 100.0)
+    waiting.tell("no driver")
+    waiting.tell("no driver", slices_not_published="forbidden")
+    told = published(tmp_path)
+    assert told.waiting is not None
+    assert (told.waiting.why, told.slices_not_published) == ("no driver", "forbidden")
+    waiting.tell("no driver")
+    assert published(tmp_path).slices_not_published == ""

@@ -133,6 +133,29 @@ def test_one_sample_for_each_container_and_gpu() -> None:
         assert all(len(one.labels) == len(one.metric.labels) for one in samples)
 
 
+def test_why_slices_are_not_published_is_told_in_words_that_can_be_read() -> None:
+    assert told().slices_not_published == ""
+    health = msgspec.structs.replace(HEALTH, slices_not_published="\x1b is forbidden")
+    assert told(health=health).slices_not_published == "? is forbidden"
+
+
+@pytest.mark.parametrize(
+    ("allocation", "why", "values"),
+    [("dra", "", [1]), ("dra", "forbidden", [0]), ("device-plugin", "", []), ("device-plugin", "forbidden", [0])],
+)
+def test_whether_slices_are_published_is_a_metric_where_there_are_some(
+    allocation: str, why: str, values: list[int]
+) -> None:
+    (gpu,) = OCCUPANCY.gpus.values()
+    allocated = msgspec.structs.replace(gpu, allocation=allocation)
+    state = told(
+        health=msgspec.structs.replace(HEALTH, slices_not_published=why),
+        occupancy=msgspec.structs.replace(OCCUPANCY, gpus={GPU.uuid: allocated}),
+    )
+    found = [one.value for one in plugin_samples(state) if one.metric.name == "gpu_share_slices_published"]
+    assert found == values
+
+
 def test_a_gpu_whose_instances_are_meant_for_others_is_not_left_out() -> None:
     gpu = replace(simulated_gpus("1xH200")[0], instance=MIG)
     with pytest.raises(NotShareableError) as meant:
