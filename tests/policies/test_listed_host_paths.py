@@ -113,8 +113,8 @@ def test_a_path_in_a_writable_one_of_another_file_is_an_oversight() -> None:
     said = [str(one) for one in oversights(by, ["team.yaml", "other.yaml"], None) if "annotation" not in one.message]
     (only,) = said
     assert only == (
-        "team.yaml:1: hostPaths: /data/models lies in /data, which other.yaml:1 lists as writable: a pod may put a link "
-        "in its place, so it is denied everywhere; remove one of the two"
+        "team.yaml:1: hostPaths: /data/models lies in /data, which other.yaml:1 lists as writable: a pod may put a "
+        "link in its place, so it is denied everywhere; remove one of the two"
     )
 
 
