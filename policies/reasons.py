@@ -14,9 +14,10 @@ from policies.share import milli_text
 def reasons(decision: Decision) -> Iterator[str]:
     """Yield what was decided and why, line by line."""
     match decision:
-        case Untouched(reason, _, Denied(_, denials)):
+        case Untouched(reason, (_, *others), Denied(_, denials)):  # the first warning is of them, together
             yield f"The pod is admitted as it is: {reason}."
             yield from (f"Warning: would be denied with {one.code}: {one.message}" for one in denials)
+            yield from (f"Warning: {other}" for other in others)
         case Untouched(reason, warnings):
             yield f"The pod is admitted as it is: {reason}."
             yield from (f"Warning: {warning}" for warning in warnings)

@@ -33,3 +33,10 @@ def test_what_mode_warn_would_deny_is_said_in_full(tmp_path: Path) -> None:
     (tmp_path / "_default.yaml").write_text('mode: warn\nshare: {maximum: "0.5"}\n')
     text = preview(BAD, "--policies", tmp_path).stdout
     assert text.count("Warning: would be denied with ") == 3
+
+
+def test_what_mode_warn_admits_with_a_share_is_said_too(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text("mode: warn\n")
+    limited = json.dumps(pod(None, container(resources={"limits": {"gpu-share.dev/vgpu": 20}})))
+    text = preview(limited, "--policies", tmp_path).stdout
+    assert 'Warning: Container "main" keeps its limit gpu-share.dev/vgpu, and gets that share unchecked' in text
