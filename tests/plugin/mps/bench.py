@@ -59,9 +59,11 @@ class Bench:
         self.cluster()
 
     def cluster(self, more: str = "") -> None:
-        new = self.policies / ".new"  # at once: half of it would say something else
-        new.write_text(f"mps: {{pipeDirectory: {self.pipes}}}\n{more}")
-        new.replace(self.policies / "_cluster.yaml")
+        self.says("_cluster", f"mps: {{pipeDirectory: {self.pipes}}}\n{more}")
+
+    def says(self, name: str, text: str) -> None:
+        """Write a policy file at once: half of it would say something else."""
+        write_atomically(self.policies / f"{name}.yaml", text.encode())
 
     def has(self, *uuids: str) -> None:
         write_atomically(self.nvml / "gpus", "".join(f"{uuid}\n" for uuid in uuids).encode())

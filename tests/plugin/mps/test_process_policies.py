@@ -14,15 +14,15 @@ from tests.plugin.waiting import wait_until
 
 @needs_mounts
 def test_policies_that_are_broken_at_its_start_cost_no_gpu_and_lower_no_ceiling(bench: Bench, start: Start) -> None:
-    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
-    (bench.policies / "team.yaml").write_text("nonsense: 1\n")
+    bench.says("_default", 'share: {maximum: "0.2"}\n')
+    bench.says("team", "nonsense: 1\n")
     with kubelet(bench.root / "kubelet"):
         running = start()
         bench.is_now("ready", A, B)
         wait_until(lambda: "set_default_active_thread_percentage 100" in bench.standin.commands(gpu=A))
-        (bench.policies / "team.yaml").write_text('share: {maximum: "0.4"}\n')
+        bench.says("team", 'share: {maximum: "0.4"}\n')
         wait_until(lambda: "set_default_active_thread_percentage 40" in bench.standin.commands(gpu=A))
-        (bench.policies / "team.yaml").write_text("nonsense: 1\n")
+        bench.says("team", "nonsense: 1\n")
         looks = len(bench.standin.commands(gpu=A))
         wait_until(lambda: len(bench.standin.commands(gpu=A)) > looks + 8)
         _, log, other = running.ends(by=signal.SIGTERM)
@@ -115,14 +115,14 @@ def test_one_that_waits_for_gpus_ends_to_start_anew_when_the_cluster_file_change
 
 @needs_mounts
 def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, start: Start) -> None:
-    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    bench.says("_default", 'share: {maximum: "0.2"}\n')
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as tenants:
         start()
         wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
         wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
         tenants.clear()
         wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
-        (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
+        bench.says("_default", 'share: {maximum: "0.7"}\n')
         wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
 
 
@@ -130,23 +130,23 @@ def test_the_ceiling_follows_the_policies_and_what_tenants_hold(bench: Bench, st
 def test_the_ceiling_of_a_gpu_that_gets_a_name_is_that_of_whoever_may_ask_for_it_now(
     bench: Bench, start: Start
 ) -> None:
-    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+    bench.says("_default", 'share: {maximum: "0.2"}\n')
     with kubelet(bench.root / "kubelet"):
         start()
         wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=A))
-        (bench.policies / "team.yaml").write_text('share: {maximum: "0.7"}\ndevices: [big]\n')
+        bench.says("team", 'share: {maximum: "0.7"}\ndevices: [big]\n')
         bench.cluster("nodes: [{indexes: [0], device: big}]\n")
         wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
 
 
 @needs_mounts
 def test_the_ceiling_is_not_below_what_an_init_container_holds(bench: Bench, start: Start) -> None:
-    (bench.policies / "_default.yaml").write_text('share: {maximum: "0.7"}\n')
+    bench.says("_default", 'share: {maximum: "0.7"}\n')
     bench.holds(A, vgpus=5, named=False)
     with kubelet(bench.root / "kubelet"):
         start()
         wait_until(lambda: "set_default_active_thread_percentage 70" in bench.standin.commands(gpu=A))
-        (bench.policies / "_default.yaml").write_text('share: {maximum: "0.2"}\n')
+        bench.says("_default", 'share: {maximum: "0.2"}\n')
         wait_until(lambda: "set_default_active_thread_percentage 20" in bench.standin.commands(gpu=B))
         wait_until(lambda: "set_default_active_thread_percentage 50" in bench.standin.commands(gpu=A))
         (bench.state_dir / FILE).unlink()
@@ -157,7 +157,7 @@ def test_the_ceiling_is_not_below_what_an_init_container_holds(bench: Bench, sta
 def test_policies_that_break_while_it_runs_are_said_once_and_change_nothing(bench: Bench, start: Start) -> None:
     running = start()
     bench.is_now("ready", A, B)
-    (bench.policies / "_default.yaml").write_text("nonsense: 1\n")
+    bench.says("_default", "nonsense: 1\n")
     looks = len(bench.standin.commands())
     wait_until(lambda: len(bench.standin.commands()) > looks + 8)
     assert bench.faults(A, B) == [None, None]
