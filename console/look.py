@@ -92,13 +92,15 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         states = _states(api, parts.result(), threads)
         told = denials(chain.from_iterable(one.result() for one in events), pods.result(), now)
         denied = standing(api, told, threads, resources=_resources(states.values()))
+    if denied.unseen is not None:
+        looks.unseen.append(unseen(f"{DENIED_PODS}{of}", denied.unseen, f"get their controllers{of}"))
     return Seen(
         context=api.context or api.address,
         at=now.isoformat(timespec="seconds"),
         namespace=namespace,
         nodes=seen_nodes(nodes.result(), states),
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
-        denials=denied,
+        denials=denied.denials,
         parts=tuple(parts.result()),
         unseen=tuple(dict.fromkeys(looks.unseen)),
     )

@@ -1,7 +1,7 @@
 """The objects that make pods: how the API server calls them, and whether one still wants any."""
 
-from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple
 
 from console.api_server import DEADLINE_SECONDS, ApiServer, UnseenError, decoded, path_of
@@ -10,6 +10,7 @@ from console.events import Involved
 from console.explain.workload import Workload
 from console.pod_templates import asks
 from console.seen import Denial
+from console.words import several
 
 
 class Kind(NamedTuple):
@@ -44,6 +45,7 @@ _ALL: Final = (*KINDS.items(), *MORE_KINDS.items(), ("job", _VOLCANO_JOB))
 NOT_FOUND: Final = 404
 _MOST_ASKED: Final = 32  # controllers whose pods were denied
 _ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all of them
+_QUOTA: Final = "exceeded quota"  # as Kubernetes says it
 
 
 def owner(api: ApiServer, kind: str, namespace: str, name: str) -> Workload:
@@ -57,50 +59,84 @@ def owner(api: ApiServer, kind: str, namespace: str, name: str) -> Workload:
     return api.one(Workload, _path(found, found.version, namespace, name))
 
 
-def wants_pods(api: ApiServer, on: Involved | Denial, *, with_share: Collection[str] | None = None) -> bool:
-    """
-    Whether an object is there, with its uid, and is not to have 0 pods; it is where nobody may see that.
+def wants_pods(api: ApiServer, on: Involved | Denial) -> bool:
+    """Whether an object is there, with its uid, and is not to have 0 pods; it is where nobody may see that."""
+    kind = _kind(on)
+    try:
+        return kind is None or _wanting(api, kind, on) is not None
+    except UnseenError:
+        return True
 
-    *with_share* are the resources of shares, where only an object counts whose pod template asks for a share: none that
-    nobody may see then, nor one of a kind whose templates are not known.
+
+class Standing(NamedTuple):
+    """Denials of controllers that still want pods."""
+
+    denials: tuple[Denial, ...]
+    unseen: UnseenError | None  # why of some it is not known whether they make pods with a share
+
+
+def standing(api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, resources: Iterable[str]) -> Standing:
     """
+    Leave out those whose controller is gone or wants no pods; one of those that name us stays where nobody sees that.
+
+    Of the others, only controllers are left that make pods with a share; *resources* are those of shares.
+    """
+    of_shares = frozenset(resources)
+    # What a quota holds back is seldom a share, and can be very many.
+    others = sorted(found.others, key=lambda one: _QUOTA in one.message)
+    asked = [threads.submit(wants_pods, api, one) for one in found.ours[:_MOST_ASKED]]
+    looked = [threads.submit(_shares, api, one, of_shares) for one in others[: _MOST_ASKED - len(asked)]]
+    waiting: list[Future[Any]] = [*asked, *looked]
+    wait(waiting, timeout=_ALL_SECONDS)
+    wants = [not one.done() or one.result() for one in asked] + [True] * (len(found.ours) - len(asked))
+    shares = [one.result() if one.done() else UnseenError("no answer in time") for one in looked]
+    most = UnseenError(f"at most {_MOST_ASKED} are looked at")
+    shares += [most] * (len(others) - len(looked))
+    left = [one for one, is_wanting in zip(found.ours, wants, strict=True) if is_wanting]
+    left += [one for one, is_shared in zip(others, shares, strict=True) if is_shared is True]
+    unseen = [one for one in shares if isinstance(one, UnseenError)]
+    return Standing(tuple(sorted(left, key=lambda one: (one.namespace, one.kind, one.name))), _together(unseen))
+
+
+def _together(unseen: Sequence[UnseenError]) -> UnseenError | None:
+    if not unseen:
+        return None
+    first = unseen[0]
+    of = several(len(unseen), "controller")
+    return UnseenError(f"whether pods of {of} that were not created have a share: {first}", status=first.status)
+
+
+def _shares(api: ApiServer, on: Denial, resources: Collection[str]) -> bool | UnseenError:
+    """Whether an object wants pods, and some template in it asks for a share; of a kind that nobody knows none does."""
     kind = _kind(on)
     if kind is None:
-        return with_share is None
+        return False
+    try:
+        content = _wanting(api, kind, on)
+        return content is not None and asks(decoded(dict[str, Any], content), kind.templates, resources)
+    except UnseenError as error:
+        return error
+
+
+def _wanting(api: ApiServer, kind: Kind, on: Involved | Denial) -> bytes | None:
+    """
+    Read an object; None if it is gone, another one by now, or to have 0 pods.
+
+    Raises:
+        UnseenError: If it cannot be had.
+    """
     _, _, version = on.api_version.rpartition("/")
     group, slash, own = kind.version.rpartition("/")
     served = f"{group}{slash}{version if version.isalnum() else own}"  # an event may name anything
     try:
         content = api.get(_path(kind, served, on.namespace, on.name))
-        found = decoded(Workload, content)
-        document = decoded(dict[str, Any], content) if with_share is not None else {}
     except UnseenError as error:
-        return with_share is None and error.status != NOT_FOUND
+        if error.status == NOT_FOUND:
+            return None
+        raise
+    found = decoded(Workload, content)
     is_another = bool(on.uid and found.metadata.uid) and found.metadata.uid != on.uid
-    if is_another or found.spec.replicas == 0:
-        return False
-    return with_share is None or asks(document, kind.templates, with_share)
-
-
-def standing(
-    api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, resources: Iterable[str]
-) -> tuple[Denial, ...]:
-    """
-    Leave out those whose controller is gone or wants no pods, as far as the user may see it.
-
-    Of those that do not name us, only controllers are left that are seen to make pods with a share; *resources* are
-    those of shares. Beyond the most that are asked, those that name us stay, and the others do not.
-    """
-    of_shares = frozenset(resources)
-    told = [*((one, None) for one in found.ours), *((one, of_shares) for one in found.others)]
-    asked = [threads.submit(wants_pods, api, one, with_share=only) for one, only in told[:_MOST_ASKED]]
-    wait(asked, timeout=_ALL_SECONDS)
-    stands = [
-        answer.result() if answer.done() else only is None for answer, (_, only) in zip(asked, told, strict=False)
-    ]
-    stands += [only is None for _, only in told[_MOST_ASKED:]]
-    left = (one for (one, _), is_there in zip(told, stands, strict=True) if is_there)
-    return tuple(sorted(left, key=lambda one: (one.namespace, one.kind, one.name)))
+    return None if is_another or found.spec.replicas == 0 else content
 
 
 def _kind(on: Involved | Denial) -> Kind | None:

@@ -136,9 +136,10 @@ class HostPathList(msgspec.Struct, frozen=True):
         """Say how a normal *path* may be mounted, by look-ups of what it lies in, however much is listed."""
         if path in self.writable:
             return "writable"
-        if self.written_above(path):
-            return "in a writable path"
-        return "read-only" if path in self.readable or not self.readable.isdisjoint(_above(path)) else "unlisted"
+        above = _above(path)
+        if path not in self.readable and self.readable.isdisjoint(above) and self.writable.isdisjoint(above):
+            return "unlisted"  # whoever may write there: that is no matter of this policy's pods
+        return "in a writable path" if self.written_above(path) else "read-only"
 
     def written_above(self, path: str) -> str:
         """Name the path that pods may write and a normal *path* lies in; empty if there is none."""

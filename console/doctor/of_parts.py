@@ -18,7 +18,10 @@ def on_nodes(on: Installation) -> Verdict:
     told = [f"{one.metadata.name} on {one.spec.node_name or 'no node'} is not ready: {trouble(one)}" for one in late]
     having = {name: {one.spec.node_name for one in pods if component_of(one) == name} for name in ON_NODES}
     nodes = set().union(*having.values()) - {""}
-    told += [f"{node} has no pod of gpu-share-{name}" for name, has in having.items() for node in sorted(nodes - has)]
+    # Where there is none anywhere, it is not a part of what is installed: simulated GPUs need no MPS.
+    told += [
+        f"{node} has no pod of gpu-share-{name}" for name, has in having.items() if has for node in sorted(nodes - has)
+    ]
     judge = fail if any(map(_is_failing, late)) else warn
     return judge(*cut(told), hint="kubectl -n gpu-share describe daemonsets,pods, and the logs of what does not run")
 

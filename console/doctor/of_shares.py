@@ -6,14 +6,16 @@ from typing import Final
 from console.doctor.framework_memory import is_told
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, not_seen, warn
-from console.seen import SHARED_PODS, STATES
+from console.seen import SHARED_PODS, STATES, SeenNode
 from console.words import gib
 from policies.contract import MILLI_PER_GPU
+from policies.node_state import Tenant
 
-_OLD_SECONDS: Final = 60.0  # of what `gpu-share mps` measures every ten
+_OLD_SECONDS: Final = 45.0  # of what `gpu-share mps` measures every ten; from then on the node does not tell it
+_INSTANCE: Final = "MIG-"
 _UNMEASURED: Final = (
-    "the log of gpu-share-mps on that node says why; of one container, give it and its pod shorter names; if these are "
-    "short, the driver does not list all processes"
+    "the log of gpu-share-mps on that node says why; of single containers, a process on their GPU could be assigned to "
+    "none: give pods and containers shorter names; if these are short, the driver does not list all processes"
 )
 
 
@@ -39,9 +41,9 @@ def within_share(on: Installation) -> Verdict:
 
 
 def _unmeasured_nodes(on: Installation) -> Iterator[str]:
-    """Name the nodes with tenants of which nobody measures what they take."""
+    """Name the nodes with tenants of which nobody measures what they take; of simulated GPUs nobody does."""
     for node in on.seen.nodes:
-        if node.state is not None and node.is_fresh and any(gpu.tenants for gpu in node.gpus):
+        if node.state is not None and node.state.driver and any(_measured_tenants(node)):
             age_seconds = node.state.ages.use
             if age_seconds is None:
                 yield f"what containers on {node.name} take has not been measured"
@@ -51,10 +53,16 @@ def _unmeasured_nodes(on: Installation) -> Iterator[str]:
 
 def _unmeasured(on: Installation) -> Iterator[str]:
     """Name the tenants of which nobody knows what they take, on nodes on which that is measured."""
-    for node, _, tenant in on.seen.tenants():
-        if tenant.use is None and node.is_fresh:
-            why = "a process there could be assigned to no container"
-            yield f"what {tenant.name} takes on {node.name} is not known: {why}"
+    for node in on.seen.nodes:
+        for tenant in _measured_tenants(node):
+            if tenant.use is None and node.state is not None and node.state.ages.use is not None:
+                yield f"what {tenant.name} takes on {node.name} is not known"
+
+
+def _measured_tenants(node: SeenNode) -> Iterator[Tenant]:
+    """Yield those of which it should be known: on no MIG instance, of which no driver lists the processes."""
+    if node.is_fresh:
+        yield from (tenant for gpu in node.gpus if not gpu.uuid.startswith(_INSTANCE) for tenant in gpu.tenants)
 
 
 def _unheld(on: Installation) -> list[str]:

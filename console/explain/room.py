@@ -43,6 +43,8 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
         return
     if node.trouble:
         yield node.trouble
+    if node.state.slices_not_published and grant is not None and grant.allocation == DRA:
+        yield f"it does not publish its GPUs for the scheduler: {node.state.slices_not_published}"
     if grant is None:
         return
     kind, offered = _offered(node, grant)

@@ -9,6 +9,7 @@ import pytest
 from console.api_server import ApiServer
 from console.look import look
 from console.owners import KINDS, MORE_KINDS
+from console.seen import DENIED_PODS
 from tests.console.explained import OURS as NAMESPACE
 from tests.console.explained import Asked, explain, known, only
 from tests.console.objects import cluster, denial, gpu, state
@@ -88,23 +89,32 @@ def test_a_denial_that_does_not_name_us_is_not_told_of_pods_without_a_share(conn
     assert (seen.denials, seen.unseen) == ((), ())
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        status_of(404, "not found"),
-        status_of(403, "forbidden"),
-        (200, b"[]"),
-        (200, b"{"),
-        answer({"replicas": 0, "template": SHARED}),
-    ],
-)
-def test_a_denial_that_does_not_name_us_is_not_told_where_no_template_is_seen(
-    connected: Connected, reply: Reply
-) -> None:
+@pytest.mark.parametrize("reply", [status_of(404, "not found"), answer({"replicas": 0, "template": SHARED})])
+def test_a_denial_that_does_not_name_us_is_not_told_where_nobody_wants_pods(connected: Connected, reply: Reply) -> None:
     on = cluster(A, events=(denial(KYVERNO), denial(KYVERNO, kind="CloneSet")))
     on.raw[REPLICA_SET] = reply
     seen = look(connected(on))
     assert (seen.denials, seen.unseen) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (status_of(403, "forbidden"), "forbidden"),
+        (status_of(429, "too many requests"), "too many requests"),
+        ((200, b"[]"), ""),
+        ((200, b"{"), ""),
+    ],
+)
+def test_where_a_template_cannot_be_seen_that_is_told(connected: Connected, reply: Reply, why: str) -> None:
+    on = cluster(A, events=(denial(KYVERNO),))
+    on.raw[REPLICA_SET] = reply
+    seen = look(connected(on))
+    (hidden,) = seen.unseen
+    assert hidden.what.startswith(DENIED_PODS)
+    assert hidden.why.startswith("whether pods of 1 controller that were not created have a share: ")
+    assert why in hidden.why
+    assert hidden.right == ("get their controllers" if reply[0] == 403 else "")
 
 
 @pytest.mark.parametrize("resource", ["gpu-share.dev/vgpu", "gpu-share.dev/gpu", "example.com/part"])
@@ -171,6 +181,15 @@ def test_at_most_32_controllers_are_asked_and_those_that_name_us_come_first(conn
         on.raw[path] = answer({"template": SHARED})
     found = [one.name for one in look(connected(on)).denials]
     assert found == [f"a-{number:02}" for number in range(12)] + [f"z-{number:02}" for number in range(20)]
+    (hidden,) = look(connected(on)).unseen
+    assert hidden.why.endswith("pods of 8 controllers that were not created have a share: at most 32 are looked at")
+
+
+def test_controllers_that_a_quota_holds_back_keep_no_other_from_being_looked_at(connected: Connected) -> None:
+    quota = 'pods "a" is forbidden: exceeded quota: cpu, requested: requests.cpu=1, used: requests.cpu=9'
+    on = cluster(A, events=(*(denial(quota, name=f"a-{number:02}") for number in range(40)), denial(KYVERNO)))
+    on.raw[REPLICA_SET] = answer({"template": SHARED})
+    assert [one.name for one in look(connected(on)).denials] == ["resnet-5d"]
     assert sum("/replicasets/" in path for path in on.asked) == 32
 
 

@@ -8,7 +8,7 @@ import pytest
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
-from policies.node_state import LEFT_TO_OTHERS, Fault, Gpu, Use
+from policies.node_state import LEFT_TO_OTHERS, Ages, Fault, Gpu, Use
 from tests.console.installations import (
     PARTS,
     admission_policies,
@@ -91,6 +91,24 @@ def test_the_lockdown_is_right_as_it_is_shipped() -> None:
 )
 def test_a_toolkit_that_is_strict_is_right_for_a_plugin_that_may_name_gpus(security: dict[str, Any]) -> None:
     (found,) = (one for one in findings(of_runtimes.strict(**security), AFTER) if one.check == "toolkit-settings")
+    assert found.status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (gpu(tenant("a", 2), uuid="MIG-0"), {}),  # no driver lists the processes of an instance
+        (gpu(tenant("a", 2)), {"driver": "", "ages": Ages(health=1.0, tenants=2.0)}),  # simulated, without MPS
+    ],
+)
+def test_what_nobody_can_measure_is_not_missed(of: Gpu, said: dict[str, Any]) -> None:
+    (found,) = (one for one in findings(with_node(of, **said), AFTER) if one.check == "within-share")
+    assert found.status == "ok"
+
+
+def test_a_part_that_is_nowhere_is_not_installed() -> None:
+    made = (part("gpu-0", component) for component in PARTS if component != "mps")
+    (found,) = (one for one in findings(of_parts.run(*made), AFTER) if one.check == "parts-run")
     assert found.status == "ok"
 
 

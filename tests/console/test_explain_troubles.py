@@ -170,6 +170,13 @@ def test_every_remedy_leads_to_a_section_of_the_documents() -> None:
         assert anchor in anchors((ROOT / "docs" / page).read_text()), one.page
 
 
+def test_a_node_whose_gpus_the_scheduler_does_not_see_is_told_of_a_pod_by_dra(asked: Asked) -> None:
+    hidden = state(gpu(allocation="dra", resource="", device="gpu"), slices_not_published="forbidden")
+    said = "it does not publish its GPUs for the scheduler: forbidden"
+    assert said in explain(asked, known(by_dra(), state=hidden), "late")
+    assert said not in explain(asked, known(pending("late", "0.2", "no"), state=hidden), "late")
+
+
 @pytest.mark.parametrize(
     ("told", "changes"),
     [

@@ -48,6 +48,13 @@ def test_who_lists_what_is_in_a_writable_path_of_another_is_told_which_and_what_
     )
 
 
+def test_who_does_not_list_a_path_is_not_told_who_may_write_there() -> None:
+    by = policies(team="hostPaths: [{path: /models}]", other="hostPaths: [{path: /data, writable: true}]")
+    message = denied(mounting("/data/a"), by, "team").message
+    assert "hostPaths of the policy does not list (team.yaml:1)" in message
+    assert "other" not in message
+
+
 def test_a_namespace_replaces_the_list_of_the_default() -> None:
     by = policies("hostPaths: [{path: /a}]", team="hostPaths: [{path: /b}]")
     granted(mounting("/a"), by, "other")

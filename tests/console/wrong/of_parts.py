@@ -45,7 +45,7 @@ WRONG: list[Wrong] = [
         "parts-run",
         "warning",
         "gpu-0 has no pod of gpu-share-mps",
-        lambda: run(*(part("gpu-0", one) for one in PARTS if one != "mps")),
+        lambda: run(*(part("gpu-0", one) for one in PARTS if one != "mps"), part("gpu-1"), part("gpu-1", "mps")),
     ),
     ("parts-same", "warning", "gpu-share-mps-gpu-0 run gpu-share:0.1.0", upgraded),
     (

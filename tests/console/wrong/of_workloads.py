@@ -91,7 +91,7 @@ WRONG: list[Wrong] = [
     (
         "within-share",
         "warning",
-        "what team-vision/b/main takes on gpu-0 is not known: a process there could be assigned to no container",
+        "what team-vision/b/main takes on gpu-0 is not known",
         lambda: with_node(gpu(tenant("a", 2, use=Use(memory_bytes=GIB, processes=1)), tenant("b", 2)), gpu(index=1)),
     ),
     (
