@@ -49,14 +49,16 @@ class Publisher:
     @property
     def not_published(self) -> str:
         """Say why the slices are not as they should be, whatever was published before; empty if they are."""
-        return self.problem or ("" if self._is_published else "waiting for the kubelet")
+        if self.problem or self._is_published:
+            return self.problem
+        return "no GPU has been found yet" if self._specs is None else "waiting for the kubelet"
 
     @property
     def told(self) -> str:
         """Say how the slices are, for people."""
         if self.problem:
             return f"slices not published: {self.problem}"
-        return "slices published" if self._is_published else "slices not published yet: waiting for the kubelet"
+        return f"slices not published yet: {why}" if (why := self.not_published) else "slices published"
 
     def publish(self, specs: Sequence[Spec]) -> None:
         """Take over what the slices should say."""
@@ -64,9 +66,15 @@ class Publisher:
             self._specs = tuple(specs)
             self._hurry()
 
-    def registered(self) -> None:
-        """Begin: a kubelet knows the driver now. After its restart the slices are gone, and this is called again."""
-        self._is_registered = True
+    def registered(self, why_not: str = "") -> None:
+        """
+        Begin: a kubelet knows the driver now. After its restart the slices are gone, and this is called again.
+
+        End where it says *why_not*: it could start no pod that is sent here.
+        """
+        self._is_registered = not why_not
+        if why_not:
+            self.problem = f"the kubelet does not register the driver: {why_not}"
         self._hurry()
 
     def look(self) -> None:
@@ -99,6 +107,8 @@ class Publisher:
 
     def _reconcile(self) -> float:
         """Reconcile once; the seconds until the next look are returned."""
+        if not self._is_registered and self._is_published:
+            self._is_published = not self._withdraw()
         if self._specs is None or self._stopping or not self._is_registered:
             return _LOOK_SECONDS
         specs = self._specs
@@ -124,11 +134,13 @@ class Publisher:
         self._not_before = monotonic() + seconds
         return seconds
 
-    def _withdraw(self) -> None:
+    def _withdraw(self) -> bool:
         try:
             withdraw(self._api, self._node)
         except DraError as error:
             self._say(error)
+            return False
+        return True
 
     def _say(self, error: DraError) -> None:
         if str(error) != self.problem:

@@ -35,7 +35,7 @@ _AGAIN_SECONDS = 1.0
 class _Registration(api_pb2_grpc.RegistrationServicer):
     """Tells the kubelet where the driver is."""
 
-    def __init__(self, endpoint: Path, *, on_registered: Callable[[], None]) -> None:
+    def __init__(self, endpoint: Path, *, on_registered: Callable[[str], None]) -> None:
         self._endpoint = endpoint
         self._on_registered = on_registered
 
@@ -54,11 +54,12 @@ class _Registration(api_pb2_grpc.RegistrationServicer):
         request: api_pb2.RegistrationStatus,
         context: grpc.ServicerContext,  # noqa: ARG002 - the protocol's signature
     ) -> api_pb2.RegistrationStatusResponse:
-        """Log what the kubelet says."""
+        """Take up whether the kubelet knows the driver now."""
         if request.plugin_registered:
-            self._on_registered()
+            self._on_registered("")
             _log.info("registered with the kubelet", extra={"driver": DRIVER, "socket": str(self._endpoint)})
         else:
+            self._on_registered(request.error or "it does not say why")
             _log.error("the kubelet does not register the driver", extra={"driver": DRIVER, "reason": request.error})
         return api_pb2.RegistrationStatusResponse()
 
@@ -67,7 +68,7 @@ class DraServer:
     """
     Serves the driver on `<driver>/dra.sock` in *plugins_dir*, and its registration in *registrar_dir*.
 
-    *on_registered* is called whenever a kubelet knows the driver.
+    *on_registered* is called whenever a kubelet knows the driver, with nothing, and with its reason where it does not.
 
     Raises:
         SocketError: If the path of a socket is too long.
@@ -80,7 +81,7 @@ class DraServer:
         *,
         plugins_dir: Path,
         registrar_dir: Path,
-        on_registered: Callable[[], None],
+        on_registered: Callable[[str], None],
     ) -> None:
         self._service = service
         self._health = health

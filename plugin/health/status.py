@@ -113,6 +113,7 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: s
         "skipped": node.skipped,
         "tenants_unknown": unknown,
         "handover": node.handover,
+        "slices_not_published": node.slices_not_published,
         "restart_needed": node.restart_needed,
         "not_taken": node.not_taken,
         "fit_guard": node.fit_guard,
@@ -126,6 +127,8 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
             f"no GPU is shared yet: {safe(node.waiting.why)} ({since(node.waiting.since, now)}); "
             f"last updated {duration(age_seconds)} ago"
         )
+        if node.slices_not_published:
+            yield f"slices not published: {safe(node.slices_not_published)}"
         return
     unhealthy = sum(not gpu.health.healthy for gpu in gpus)
     driver = safe(node.driver) or "unknown"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from plugin.dra.registration_v1 import api_pb2, api_pb2_grpc
 from plugin.health.state import NodeHealth, read_node_health
+from plugin.rpc import channel
 from plugin.simulated.api_server import SLICES, Object
 from plugin.simulated.dra_kubelet import PrepareError
 from policies.contract import DRIVER
@@ -81,6 +83,20 @@ def test_that_the_kubelet_does_not_know_the_driver_yet_is_why_nothing_is_publish
     wait_until(lambda: known(node).slices_not_published == "waiting for the kubelet")
     node.register()
     wait_until(lambda: known(node).slices_not_published == "")
+
+
+def test_a_kubelet_that_refuses_the_driver_is_told_with_its_reason_and_finds_no_slices(node: DraNode) -> None:
+    node.start()
+    wait_until(lambda: known(node).slices_not_published == "")
+    with channel(node.directory / "r" / f"{DRIVER}-reg.sock") as registrar:
+        refusal = api_pb2.RegistrationStatus(plugin_registered=False, error="no handler for DRAPlugin")
+        api_pb2_grpc.RegistrationStub(registrar).NotifyRegistrationStatus(refusal)
+    wait_until(lambda: node.store.below(SLICES) == [])
+    why = "the kubelet does not register the driver: no handler for DRAPlugin"
+    wait_until(lambda: known(node).slices_not_published == why)
+    node.register()
+    wait_until(lambda: known(node).slices_not_published == "")
+    assert node.store.below(SLICES)
 
 
 def test_a_size_with_tenants_stays_when_the_grid_changes(node: DraNode) -> None:

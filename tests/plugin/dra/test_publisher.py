@@ -236,3 +236,25 @@ def test_fields_that_the_api_server_leaves_out_are_named(field: str) -> None:
 
     with pytest.raises(FieldsMissingError, match=rf"does not keep devices\[\]\.{field} of slices"):
         reconcile(Api(Store(keeps=keeps)), NODE, specs(1, gpu0="ill"))
+
+
+def test_a_kubelet_that_does_not_know_the_driver_any_more_gets_no_slices(api: Api) -> None:
+    publisher = Publisher(api, node=NODE)
+    thread = Thread(target=publisher.run)
+    thread.start()
+    try:
+        publisher.registered()
+        wait_until(lambda: publisher.not_published == "no GPU has been found yet")
+        publisher.publish(specs(2))
+        wait_until(lambda: publisher.not_published == "")
+        publisher.registered("no handler")
+        wait_until(lambda: api.store.below(SLICES) == [])
+        publisher.look()
+        assert publisher.not_published == "the kubelet does not register the driver: no handler"
+        assert publisher.told == "slices not published: the kubelet does not register the driver: no handler"
+        publisher.registered()
+        wait_until(lambda: publisher.not_published == "")
+        assert api.store.below(SLICES)
+    finally:
+        publisher.stop()
+        thread.join()

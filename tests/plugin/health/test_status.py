@@ -97,6 +97,7 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
         "skipped": ["GPU 2 of 3 cannot be shared"],
         "tenants_unknown": "",
         "handover": "envvar",
+        "slices_not_published": "",
         "restart_needed": [],
         "not_taken": "",
         "fit_guard": None,
@@ -138,6 +139,13 @@ def test_a_plugin_that_waits_for_gpus_says_for_what_and_1_and_not_how_they_were(
     assert " for 3 min); last updated " in line
     data = json.loads(status(tmp_path, "-o", "json").stdout)
     assert (data["gpus"], data["waiting"]["why"]) == ([], waiting.why)
+
+
+def test_a_plugin_that_waits_for_gpus_says_too_why_its_slices_are_not_published(tmp_path: Path) -> None:
+    waiting = Waiting(why="no driver", since=ago(minutes=3.5))
+    write_node_health(tmp_path, node(healthy(0), waiting=waiting, slices_not_published="403: forbidden"))
+    assert status(tmp_path).stdout.splitlines()[1:] == ["slices not published: 403: forbidden"]
+    assert json.loads(status(tmp_path, "-o", "json").stdout)["slices_not_published"] == "403: forbidden"
 
 
 def test_the_last_recovery_is_told_with_who_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
