@@ -134,12 +134,13 @@ class HostPathList(msgspec.Struct, frozen=True):
 
     def access(self, path: str) -> Access:
         """Say how a normal *path* may be mounted, by look-ups of what it lies in, however much is listed."""
-        if path in self.writable:
-            return "writable"
-        above = _above(path)
-        if path not in self.readable and self.readable.isdisjoint(above) and self.writable.isdisjoint(above):
+        above, is_writable = _above(path), path in self.writable
+        is_listed = is_writable or path in self.readable
+        if not is_listed and self.readable.isdisjoint(above) and self.writable.isdisjoint(above):
             return "unlisted"  # whoever may write there: that is no matter of this policy's pods
-        return "in a writable path" if self.written_above(path) else "read-only"
+        if self.written_above(path):
+            return "in a writable path"
+        return "writable" if is_writable else "read-only"
 
     def written_above(self, path: str) -> str:
         """Name the path that pods may write and a normal *path* lies in; empty if there is none."""

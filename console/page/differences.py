@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from console.page.change import Change
-from console.seen import SHARED_PODS, Seen, SeenNode, SeenPod
+from console.seen import DENIED_PODS, SHARED_PODS, Seen, SeenNode, SeenPod
 
 _SOURCE: Final = "seen by this console"
 _BAD_PHASES: Final = ("Failed", "Unknown")
@@ -15,7 +15,8 @@ def differences(before: Seen, after: Seen) -> Iterator[Change]:
     hidden = {one.what for one in (*before.unseen, *after.unseen)}
     if not any(what.startswith(SHARED_PODS) for what in hidden):
         yield from _of_pods(before, after)
-    if not hidden:  # else nodes are missing of which nothing is wrong
+    # Else nodes are missing of which nothing is wrong; that some denial cannot be judged says nothing of them.
+    if all(what.startswith(DENIED_PODS) for what in hidden):
         yield from _of_nodes(before, after)
 
 

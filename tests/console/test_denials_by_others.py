@@ -9,6 +9,7 @@ import pytest
 from console.api_server import ApiServer
 from console.look import look
 from console.owners import KINDS, MORE_KINDS
+from console.page.differences import differences
 from console.seen import DENIED_PODS
 from tests.console.explained import OURS as NAMESPACE
 from tests.console.explained import Asked, explain, known, only
@@ -219,3 +220,13 @@ def test_what_to_do_about_rules_for_pods_of_others_is_explained(asked: Asked, me
     text = explain(asked, on, "rs/resnet-5d")
     assert text.count("what to do: ") == 1
     assert "the policy must say mps: {attach: node}" in text
+
+
+def test_a_denial_that_cannot_be_judged_hides_no_node_that_falls_silent(connected: Connected) -> None:
+    on = cluster(A, events=(denial(KYVERNO),))
+    on.raw[REPLICA_SET] = status_of(403, "forbidden")
+    seen = look(connected(on))
+    assert seen.unseen
+    silent = tuple(msgspec.structs.replace(one, state=None) for one in seen.nodes)
+    (told,) = differences(seen, msgspec.structs.replace(seen, nodes=silent))
+    assert told.what.startswith("node gpu-a says nothing any more")

@@ -48,6 +48,14 @@ def test_who_lists_what_is_in_a_writable_path_of_another_is_told_which_and_what_
     )
 
 
+def test_a_writable_path_in_one_that_others_may_write_is_no_hostpath_either() -> None:
+    by = policies(
+        team="hostPaths: [{path: /data/sub, writable: true}]", other="hostPaths: [{path: /data, writable: true}]"
+    )
+    assert "may be a link" in denied(mounting("/data/sub", mount=MOUNT), by, "team").message
+    granted(mounting("/data", mount=MOUNT), by, "other")
+
+
 def test_who_does_not_list_a_path_is_not_told_who_may_write_there() -> None:
     by = policies(team="hostPaths: [{path: /models}]", other="hostPaths: [{path: /data, writable: true}]")
     message = denied(mounting("/data/a"), by, "team").message

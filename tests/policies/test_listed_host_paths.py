@@ -136,10 +136,10 @@ def test_access_is_by_whole_components(rules: list[tuple[str, bool]], path: str)
     writable = {one for one, rw in rules if rw}
     readable = {one for one, rw in rules if not rw}
     expected = (
-        "writable"
-        if path in writable
-        else "in a writable path"
+        "in a writable path"
         if above & writable
+        else "writable"
+        if path in writable
         else "read-only"
         if (above | {path}) & readable
         else "unlisted"
