@@ -15,7 +15,6 @@ from console.denials import denials
 from console.events import NOT_CREATED_REASONS, Event
 from console.grant import Grant
 from console.objects import Node, Pod
-from console.owners import standing
 from console.seen import (
     ALL_NODES,
     COMPONENT_LABEL,
@@ -28,6 +27,7 @@ from console.seen import (
     SeenPod,
     Unseen,
 )
+from console.standing import standing
 from console.words import Shown, as_shown
 from policies.contract import GRANT_ANNOTATION, NAMESPACE, NODE_LABEL, SHARED_LABEL
 from policies.node_state import LARGEST_BYTES, NodeState, NodeStateError, read
