@@ -24,6 +24,7 @@ from program.structs import decoder
 T = TypeVar("T")
 
 DEADLINE_SECONDS: Final = 8.0  # of one request, from its beginning to the last byte
+MANY_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers to many, which wait for one another
 LARGEST_BYTES: Final = 64 * 1024 * 1024  # of one answer
 MOST_CONNECTIONS: Final = 32
 _PAGE: Final = 500  # objects in one answer

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from console.api_server import DEADLINE_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
+from console.api_server import MANY_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
 from console.denials import denials
 from console.events import NOT_CREATED_REASONS, Event
 from console.grant import Grant
@@ -19,6 +19,7 @@ from console.seen import (
     ALL_NODES,
     COMPONENT_LABEL,
     DENIED_PODS,
+    ON_NODES,
     OUR_PODS,
     SHARED_PODS,
     STATES,
@@ -36,10 +37,8 @@ from program.structs import decoder
 T = TypeVar("T")
 
 STATE_PORT: Final = 9407  # where a pod does not name its port `state`
-PARTS: Final = ("plugin", "mps")  # of a node, in the order in which they are asked
 PART_OF: Final = "app.kubernetes.io/part-of=gpu-share"
 _FORBIDDEN: Final = (401, 403)
-_ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +143,10 @@ def _states(api: ApiServer, parts: Iterable[Pod], threads: ThreadPoolExecutor) -
     """Ask each node, all at the same time; the parts of one node one after the other, until one answers."""
     by_node: dict[str, list[Pod]] = {}
     for part in sorted(parts, key=lambda one: _rank(one.metadata.labels.get(COMPONENT_LABEL, ""))):
-        if part.metadata.labels.get(COMPONENT_LABEL) in PARTS and part.spec.node_name:
+        if part.metadata.labels.get(COMPONENT_LABEL) in ON_NODES and part.spec.node_name:
             by_node.setdefault(part.spec.node_name, []).append(part)
     asked = {node: threads.submit(_state, api, on) for node, on in by_node.items()}
-    wait(asked.values(), timeout=_ALL_SECONDS)
+    wait(asked.values(), timeout=MANY_SECONDS)
     return {node: _answered(answer, node) for node, answer in asked.items()}
 
 
@@ -155,7 +154,7 @@ def _answered(answer: "Future[NodeState | Unseen]", node: str) -> NodeState | Un
     if answer.done() and not answer.cancelled():
         return answer.result()
     answer.cancel()
-    return Unseen(what=f"node {node}", why=f"no answer within {_ALL_SECONDS:g} s, since others are slow")
+    return Unseen(what=f"node {node}", why=f"no answer within {MANY_SECONDS:g} s, since others are slow")
 
 
 def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
@@ -199,4 +198,4 @@ def _seen_node(node: Node, *, labelled: bool) -> SeenNode:
 
 
 def _rank(component: str) -> int:
-    return PARTS.index(component) if component in PARTS else len(PARTS)
+    return ON_NODES.index(component) if component in ON_NODES else len(ON_NODES)

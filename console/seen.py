@@ -15,6 +15,7 @@ from console.words import Shown
 from policies.node_state import Gpu, NodeState, Tenant
 
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"  # of our own pods
+ON_NODES: Final = ("plugin", "mps")  # the parts of a node, in the order in which they are asked
 
 
 # What is looked at, as `Unseen.what` begins; the last is what comes of asking the pods of gpu-share.

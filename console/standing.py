@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple
 
-from console.api_server import DEADLINE_SECONDS, ApiServer, UnseenError, decoded
+from console.api_server import MANY_SECONDS, ApiServer, UnseenError, decoded
 from console.denials import Denials
 from console.owners import kind_of, wanting, wants_pods
 from console.pod_templates import asks
@@ -12,7 +12,6 @@ from console.seen import Denial
 from console.words import several
 
 _MOST_ASKED: Final = 32  # controllers whose pods were denied
-_ALL_SECONDS: Final = 3 * DEADLINE_SECONDS  # for the answers of all of them
 _QUOTA: Final = "exceeded quota"  # as Kubernetes says it
 
 
@@ -35,7 +34,7 @@ def standing(api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, res
     asked = [threads.submit(wants_pods, api, one) for one in found.ours[:_MOST_ASKED]]
     looked = [threads.submit(_shares, api, one, of_shares) for one in others[: _MOST_ASKED - len(asked)]]
     waiting: list[Future[Any]] = [*asked, *looked]
-    wait(waiting, timeout=_ALL_SECONDS)
+    wait(waiting, timeout=MANY_SECONDS)
     wants = [not one.done() or one.result() for one in asked] + [True] * (len(found.ours) - len(asked))
     shares = [one.result() if one.done() else UnseenError("no answer in time") for one in looked]
     most = UnseenError(f"at most {_MOST_ASKED} are looked at")

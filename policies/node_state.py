@@ -136,9 +136,14 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     tenants: Annotated[tuple[Tenant, ...], msgspec.Meta(max_length=MOST_TENANTS)] = ()
 
     @property
+    def is_instance(self) -> bool:
+        """Whether it is a MIG instance."""
+        return self.uuid.startswith("MIG-")
+
+    @property
     def called(self) -> str:
         """Name it for messages: by NVML's number, and a MIG instance by its UUID too, as a GPU has several."""
-        return f"GPU {self.index} {self.uuid}" if self.uuid.startswith("MIG-") else f"GPU {self.index}"
+        return f"GPU {self.index} {self.uuid}" if self.is_instance else f"GPU {self.index}"
 
     def ratio(self, parts: int) -> float:
         """Write some of its parts as a share of the GPU."""

@@ -143,7 +143,6 @@ class AdmissionPolicySpec(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     """What an admission policy says."""
 
     param_kind: ParamKind | None = None
-
     failure_policy: Shown = Shown("")
     match_constraints: MatchConstraints = MatchConstraints()
     match_conditions: tuple[MatchCondition, ...] = ()

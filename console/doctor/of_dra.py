@@ -82,11 +82,10 @@ def slices(on: Installation) -> Verdict:
     by_dra = {name: one for name, one in states.items() if any(gpu.allocation == DRA for gpu in one.gpus)}
     if not (by_dra or found):
         return not_applicable("no node has GPUs that are allocated by DRA")
-    missing = not_seen(on, "slices")
-    if missing and not found:
+    if not found and (missing := not_seen(on, "slices")):
         return missing
-    if not missing:
-        there = {one.spec.node_name for one in on.slices or () if one.spec.driver == DRIVER}
+    if on.slices is not None:
+        there = {one.spec.node_name for one in on.slices if one.spec.driver == DRIVER}
         found += [
             f"{name} has no ResourceSlice of {DRIVER}; its plugin says: {state.handover}"
             for name, state in by_dra.items()

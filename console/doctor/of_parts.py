@@ -3,10 +3,10 @@
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.parts import COMPONENTS, ON_NODES, component_of, is_ready, parts, trouble
+from console.doctor.parts import COMPONENTS, component_of, is_ready, parts, trouble
 from console.doctor.verdict import Check, Verdict, cut, fail, warn
 from console.objects import Pod
-from console.seen import OUR_PODS
+from console.seen import ON_NODES, OUR_PODS
 
 _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 

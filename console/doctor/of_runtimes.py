@@ -5,6 +5,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.of_dra import is_used
+from console.doctor.parts import parts
 from console.doctor.verdict import (
     OK,
     Check,
@@ -18,7 +19,7 @@ from console.doctor.verdict import (
     unknown,
     warn,
 )
-from console.seen import ALL_NODES, COMPONENT_LABEL, STATES, SeenNode
+from console.seen import ALL_NODES, STATES, SeenNode
 from policies.contract import CDI, MPS
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, Gpu
 
@@ -169,15 +170,15 @@ def _cdi_of(node: SeenNode) -> tuple[Status, str]:
 
 def _should_say(node: SeenNode, gpu: Gpu) -> bool:
     """Whether a compute mode is missing: MIG instances of older drivers have none."""
-    return not gpu.compute_mode and not gpu.uuid.startswith("MIG-") and _has_nvidia_driver(node)
+    return not gpu.compute_mode and not gpu.is_instance and _has_nvidia_driver(node)
 
 
 def _plugin_is_unprivileged(on: Installation, node: SeenNode) -> bool:
     """Whether the plugin's pod on a node is there, and is one from which the toolkit takes no variable then."""
     containers = [
         container
-        for pod in on.seen.parts
-        if pod.spec.node_name == node.name and pod.metadata.labels.get(COMPONENT_LABEL) == "plugin"
+        for pod in parts(on.seen, "plugin")
+        if pod.spec.node_name == node.name
         for container in pod.spec.containers
     ]
     allowed = (one.security_context for one in containers)

@@ -13,6 +13,7 @@ from console.doctor.admission import (
     Selector,
 )
 from console.doctor.installation import Installation
+from console.doctor.parts import COMPONENTS, parts
 from console.doctor.verdict import Check, Verdict, cut, fail, not_seen, policies_of, unknown, warn
 from console.seen import OUR_PODS
 from console.words import Shown
@@ -149,7 +150,7 @@ def _excluded(selector: Selector) -> set[str]:
 
 
 def _of_daemons(on: Installation, wanted: str) -> Iterator[str]:
-    for pod in on.seen.parts:
+    for pod in parts(on.seen, *COMPONENTS):
         for volume in pod.spec.volumes:
             if volume.name == "pipes" and volume.host_path is not None and volume.host_path.path != wanted:
                 yield f"gpu-share mps serves in {volume.host_path.path}, and pods are told {wanted}"

@@ -12,7 +12,6 @@ from policies.contract import MILLI_PER_GPU
 from policies.node_state import Tenant
 
 _OLD_SECONDS: Final = 45.0  # of what `gpu-share mps` measures every ten; from then on the node does not tell it
-_INSTANCE: Final = "MIG-"
 _UNMEASURED: Final = (
     "the log of gpu-share-mps on that node says why; of single containers, a process on their GPU could be assigned to "
     "none: give pods and containers shorter names; if these are short, the driver does not list all processes"
@@ -62,7 +61,7 @@ def _unmeasured(on: Installation) -> Iterator[str]:
 def _measured_tenants(node: SeenNode) -> Iterator[Tenant]:
     """Yield those of which it should be known: on no MIG instance, of which no driver lists the processes."""
     if node.is_fresh:
-        yield from (tenant for gpu in node.gpus if not gpu.uuid.startswith(_INSTANCE) for tenant in gpu.tenants)
+        yield from (tenant for gpu in node.gpus if not gpu.is_instance for tenant in gpu.tenants)
 
 
 def _unheld(on: Installation) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Final
 from cryptography import x509
 
 from console.doctor.installation import SUCCEEDED, Installation
-from console.doctor.parts import is_ready, parts, trouble
+from console.doctor.parts import COMPONENTS, is_ready, parts, trouble
 from console.doctor.verdict import APPLY, OK, Check, Verdict, fail, not_listed, not_seen, unknown, warn
 from console.seen import OUR_PODS
 from console.words import moment
@@ -24,7 +24,7 @@ _PAGE: Final = "troubleshooting.md"
 def images(on: Installation) -> Verdict:
     """See that nodes have the image."""
     found = []
-    for pod in on.seen.parts:
+    for pod in parts(on.seen, *COMPONENTS):
         for status in pod.status.container_statuses:
             waiting = status.state.waiting
             if waiting is not None and waiting.reason in _IMAGE_REASONS:

@@ -3,9 +3,8 @@
 from typing import Final
 
 from console.objects import Pod
-from console.seen import COMPONENT_LABEL, Seen
+from console.seen import COMPONENT_LABEL, ON_NODES, Seen
 
-ON_NODES: Final = ("plugin", "mps")
 COMPONENTS: Final = ("webhook", "certs", *ON_NODES)
 _ENDED: Final = ("Failed", "Succeeded")
 

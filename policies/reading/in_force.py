@@ -5,7 +5,7 @@ A broken file of a namespace concerns that namespace alone. Where a policy was i
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypedDict
 
 import msgspec
 
@@ -83,19 +83,15 @@ class _Change:
             name: file.layer for name, file in files.items() if not file.problems and name not in self._problems
         }
         self._own: dict[str, Layer] = {}
-        self._pipe_directory = ""  # of `_cluster.yaml`, which is looked at first
-        self._partitions: Collection[str] = ()
-        self._models: Collection[str] = ()
-        self._is_judged_alike = False  # by a `_cluster.yaml` that says the same of what was in force before
+        self._judged_by = _judging(Cluster())  # `_cluster.yaml`, which is looked at first
+        self._alike: InForce | None = None  # what was in force before, if other files are judged by the same as then
         self._left = MOST_TOLD - sum(map(len, self._problems.values()))
 
     def made(self, needs: Collection[str]) -> InForce:
         cluster_layer, cluster, catalogue = self._cluster()
-        self._pipe_directory = cluster.mps.pipe_directory
-        self._partitions = cluster.partitions.keys()
-        self._models = cluster.models
-        if self._before is not None:
-            self._is_judged_alike = _judging(cluster) == _judging(self._before.policies.cluster)
+        self._judged_by = _judging(cluster)
+        if self._before is not None and _judging(self._before.policies.cluster) == self._judged_by:
+            self._alike = self._before
         default_layer, default = self._default()
         if self._before is None and (fatal := [one for file in needs for one in self._problems.get(file, ())]):
             raise PolicyError(tuple(sorted(dict.fromkeys(fatal), key=_place)))
@@ -144,9 +140,8 @@ class _Change:
     def _default(self) -> tuple[Layer | None, EffectivePolicy]:
         before, layer = self._before, self._layers.get(DEFAULT_FILE)
         if DEFAULT_FILE not in self._problems:
-            is_known = before is not None and self._is_judged_alike and "_default" not in before.troubled
-            if before is not None and is_known and layer is before.default and before.policies.default.broken is None:
-                return layer, before.policies.default
+            if (alike := self._alike) and layer is alike.default and _policy_of(DEFAULT_FILE) not in alike.troubled:
+                return layer, alike.policies.default
             made = self._layered(DEFAULT_FILE, layer)
             if made is not None:
                 return layer, made
@@ -171,12 +166,10 @@ class _Change:
 
     def _unchanged(self, namespace: str, layer: Layer, default: EffectivePolicy) -> EffectivePolicy | None:
         """Return the policy that was made of the same layers, so that one file's change costs no more than that."""
-        before = self._before
-        if before is None or not self._is_judged_alike or layer is not before.own.get(namespace):
+        alike = self._alike
+        if alike is None or namespace in alike.troubled or default is not alike.policies.default:
             return None
-        if default is not before.policies.default:
-            return None
-        return before.policies.of(namespace) if namespace not in before.troubled else None
+        return alike.policies.of(namespace) if layer is alike.own.get(namespace) else None
 
     def _last_good(self, namespace: str, default_layer: Layer | None, default: EffectivePolicy) -> EffectivePolicy:
         """Choose the policy of a namespace whose file is broken now."""
@@ -198,9 +191,7 @@ class _Change:
         return effective(
             layers,
             conflicts,
-            pipe_directory=self._pipe_directory,
-            partitions=self._partitions,
-            models=self._models,
+            **self._judged_by,
             most=max(1, min(MOST_OF_A_FILE, self._left)),
         )
 
@@ -229,9 +220,20 @@ class _Change:
         return "no pod is affected: the namespace is exempt" if policies.is_exempt(name) else self._effects[file]
 
 
-def _judging(cluster: Cluster) -> tuple[object, ...]:
-    """What other files are judged by; see `effective`."""
-    return cluster.mps.pipe_directory, frozenset(cluster.partitions), frozenset(cluster.models)
+class _Judging(TypedDict):
+    """What the other files are judged by; see `effective`."""
+
+    pipe_directory: str
+    partitions: frozenset[str]
+    models: frozenset[str]
+
+
+def _judging(cluster: Cluster) -> _Judging:
+    return {
+        "pipe_directory": cluster.mps.pipe_directory,
+        "partitions": frozenset(cluster.partitions),
+        "models": frozenset(cluster.models),
+    }
 
 
 def _given(*layers: Layer | None) -> Iterable[Layer]:
