@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from certs.issuer import issue_to_directory
+from plugin.health.state import NodeHealth, read_node_health
 from plugin.simulated.api_server import SLICES, Object, SimulatedApiServer, Store
 from plugin.simulated.device_manager import Received
 from plugin.simulated.dra_kubelet import SimulatedDraKubelet
@@ -118,3 +119,15 @@ def share(milli: int) -> str:
 
 def attributes(device: Mapping[str, Any]) -> dict[str, Any]:
     return {name: next(iter(value.values())) for name, value in device["attributes"].items()}
+
+
+def health(node: DraNode) -> NodeHealth:
+    """Say what the plugin tells of the node."""
+    found = read_node_health(node.directory / "state")
+    assert found is not None
+    return found
+
+
+def sizes(node: DraNode) -> set[str]:
+    """Say which sizes pods can get; those of an earlier number are published, and tainted."""
+    return {attributes(one)["size"] for one in node.devices().values() if "taints" not in one}
