@@ -44,21 +44,29 @@ class Publisher:
         self._is_in_conflict = False  # the last time: once is nothing, the slices were changed meanwhile
         self._stopping = False
         self._retry_seconds = _FIRST_RETRY_SECONDS
-        self.problem = ""  # why the slices are not as they should be, in one sentence
+        self._refusal = ""  # why the kubelet does not know the driver; empty if it does, or has not said
+        self._is_withdrawn = False  # since then
+        self.problem = ""  # why the API server does not have the slices as they should be, in one sentence
 
     @property
     def not_published(self) -> str:
         """Say why the slices are not as they should be, whatever was published before; empty if they are."""
-        if self.problem or self._is_published:
-            return self.problem
-        return "no GPU has been found yet" if self._specs is None else "waiting for the kubelet"
+        return self._fault or ("" if self._is_published else self._awaited)
 
     @property
     def told(self) -> str:
         """Say how the slices are, for people."""
-        if self.problem:
-            return f"slices not published: {self.problem}"
-        return f"slices not published yet: {why}" if (why := self.not_published) else "slices published"
+        if self._fault:
+            return f"slices not published: {self._fault}"
+        return "slices published" if self._is_published else f"slices not published yet: {self._awaited}"
+
+    @property
+    def _fault(self) -> str:
+        return f"the kubelet does not register the driver: {self._refusal}" if self._refusal else self.problem
+
+    @property
+    def _awaited(self) -> str:
+        return "no GPU has been found yet" if self._specs is None else "waiting for the kubelet"
 
     def publish(self, specs: Sequence[Spec]) -> None:
         """Take over what the slices should say."""
@@ -72,9 +80,7 @@ class Publisher:
 
         End where it says *why_not*: it could start no pod that is sent here.
         """
-        self._is_registered = not why_not
-        if why_not:
-            self.problem = f"the kubelet does not register the driver: {why_not}"
+        self._is_registered, self._is_withdrawn, self._refusal = not why_not, False, why_not
         self._hurry()
 
     def look(self) -> None:
@@ -93,7 +99,7 @@ class Publisher:
                     continue
             self._is_urgent = False
             wait_seconds = self._reconcile()
-        if self._is_registered:
+        if self._is_registered or (self._refusal and not self._is_withdrawn):
             self._withdraw()
 
     def stop(self) -> None:
@@ -107,8 +113,8 @@ class Publisher:
 
     def _reconcile(self) -> float:
         """Reconcile once; the seconds until the next look are returned."""
-        if not self._is_registered and self._is_published:
-            self._is_published = not self._withdraw()
+        if self._refusal and not (self._is_withdrawn or self._stopping):
+            return self._take_back()
         if self._specs is None or self._stopping or not self._is_registered:
             return _LOOK_SECONDS
         specs = self._specs
@@ -130,6 +136,18 @@ class Publisher:
             self.problem, self._retry_seconds, self._is_published = "", _FIRST_RETRY_SECONDS, True
             self._not_before, self._is_in_conflict = 0.0, False
             return _LOOK_SECONDS
+        return self._later()
+
+    def _take_back(self) -> float:
+        """Withdraw, also what an earlier plugin has left; the seconds until the next look are returned."""
+        if not self._withdraw():
+            return self._later()
+        self.problem, self._retry_seconds = "", _FIRST_RETRY_SECONDS
+        self._is_published, self._is_withdrawn = False, True
+        return _LOOK_SECONDS
+
+    def _later(self) -> float:
+        """Give the seconds until what has failed is tried again: more each time."""
         seconds, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
         self._not_before = monotonic() + seconds
         return seconds

@@ -101,3 +101,28 @@ def test_a_kubelet_that_does_not_know_the_driver_any_more_gets_no_slices(api: Ap
     finally:
         publisher.stop()
         thread.join()
+
+
+def test_a_withdrawal_that_fails_is_tried_again_and_the_kubelet_stays_the_reason(api: Api) -> None:
+    reconcile(api, NODE, specs(2))  # of an earlier plugin
+    is_failing = [True, True]
+
+    class Failing(Api):
+        def delete(self, path: str, body: Any) -> None:
+            if is_failing:
+                is_failing.pop()
+                raise ApiError("no room", status=507)
+            super().delete(path, body)
+
+    publisher = Publisher(Failing(api.store), node=NODE)
+    thread = Thread(target=publisher.run)
+    thread.start()
+    try:
+        publisher.publish(specs(2))
+        publisher.registered("no handler")
+        wait_until(lambda: api.store.below(SLICES) == [])
+        assert publisher.not_published == "the kubelet does not register the driver: no handler"
+        assert is_failing == []
+    finally:
+        publisher.stop()
+        thread.join()
