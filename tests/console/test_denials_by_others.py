@@ -180,9 +180,11 @@ def test_at_most_32_controllers_are_asked_and_those_that_name_us_come_first(conn
     for one in (*ours, *others):
         path = REPLICA_SET.replace("resnet-5d", one["involvedObject"]["name"])
         on.raw[path] = answer({"template": SHARED})
-    found = [one.name for one in look(connected(on)).denials]
+    seen = look(connected(on))
+    found = [one.name for one in seen.denials]
     assert found == [f"a-{number:02}" for number in range(12)] + [f"z-{number:02}" for number in range(20)]
-    (hidden,) = look(connected(on)).unseen
+    assert sum("/replicasets/" in path for path in on.asked) == 32
+    (hidden,) = seen.unseen
     assert hidden.why.endswith("pods of 8 controllers that were not created have a share: at most 32 are looked at")
 
 
@@ -228,5 +230,5 @@ def test_a_denial_that_cannot_be_judged_hides_no_node_that_falls_silent(connecte
     seen = look(connected(on))
     assert seen.unseen
     silent = tuple(msgspec.structs.replace(one, state=None) for one in seen.nodes)
-    (told,) = differences(seen, msgspec.structs.replace(seen, nodes=silent))
-    assert told.what.startswith("node gpu-a says nothing any more")
+    (change,) = differences(seen, msgspec.structs.replace(seen, nodes=silent))
+    assert change.what.startswith("node gpu-a says nothing any more")
