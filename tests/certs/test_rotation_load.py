@@ -3,17 +3,17 @@ from pathlib import Path
 
 from tests.certs.rotating_webhook import rotating
 
-CONNECTIONS = 20_000
+CONNECTIONS = 6_000
+CERTIFICATES = 50
 POLICIES = Path(__file__).parent.parent.parent / "policies" / "files"
 
 
 def test_no_connection_fails_while_certificates_rotate_five_times_a_second(tmp_path: Path) -> None:
-    ends = time.monotonic() + 180  # 20 seconds on two cores
+    ends = time.monotonic() + 180  # 10 seconds on two cores
     with rotating(tmp_path, POLICIES) as running:
-        while running.connections < CONNECTIONS or len(running.cas) < 4:
+        while running.connections < CONNECTIONS or len(running.served) < CERTIFICATES or len(running.cas) < 4:
             assert running.failures == []
             assert time.monotonic() < ends, "too slow"
             time.sleep(0.05)
     assert running.failures == []
-    assert len(running.served) >= 50
     assert len(running.seen) >= len(running.served) - 1, "callers met every certificate but the last"
