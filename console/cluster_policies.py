@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from console.api_server import ApiServer, path_of
+from console.api_server import ApiServer, UnseenError, path_of
 from console.objects import Metadata
 from console.words import Shown
 from policies.cluster import Cluster
@@ -41,6 +41,35 @@ def read_policies(api: ApiServer) -> Read:
     Raises:
         UnseenError: If the ConfigMaps cannot be read.
     """
+    own, newest = _config_maps(api)
+    if own is None or newest is None:
+        # Defaults are not in force either: no pod that mounts it starts.
+        missing = POLICIES_CONFIG_MAP if own is None else _CLUSTER_CONFIG_MAP
+        return None, (f"there is no ConfigMap {NAMESPACE}/{missing}",)
+    return in_force({**own.data, **newest.data})
+
+
+def read_cluster(api: ApiServer) -> Cluster:
+    """
+    Read what `_cluster.yaml` says; the defaults where there is none.
+
+    Raises:
+        UnseenError: If that cannot be said: it cannot be read, or is broken.
+    """
+    try:
+        _, newest = _config_maps(api)
+    except UnseenError as error:
+        raise UnseenError(f"_cluster.yaml cannot be read, which takes the right to {RIGHT}: {error}") from error
+    if newest is None:
+        return Cluster()
+    current, problems = in_force(newest.data)
+    if current is None or problems:
+        raise UnseenError(problems[0])
+    return current.cluster
+
+
+def _config_maps(api: ApiServer) -> tuple[ConfigMap | None, ConfigMap | None]:
+    """Find the one of the policies, and the newest of what is the same in all namespaces."""
     listed = [*api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))]
     clusters = [one for one in listed if one.metadata.name.startswith(_CLUSTER_CONFIG_MAP)]
     newest = max(
@@ -48,12 +77,7 @@ def read_policies(api: ApiServer) -> Read:
         key=lambda one: (one.metadata.name == _CLUSTER_CONFIG_MAP, one.metadata.creation_timestamp or ""),
         default=None,
     )
-    own = next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None)
-    if own is None or newest is None:
-        # Defaults are not in force either: no pod that mounts it starts.
-        missing = POLICIES_CONFIG_MAP if own is None else _CLUSTER_CONFIG_MAP
-        return None, (f"there is no ConfigMap {NAMESPACE}/{missing}",)
-    return in_force({**own.data, **newest.data})
+    return next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None), newest
 
 
 def in_force(files: Mapping[str, str]) -> Read:

@@ -37,6 +37,7 @@ MORE_KINDS: Final = {
 }
 _VOLCANO_JOB: Final = Kind("batch.volcano.sh/v1alpha1", "jobs", ("spec.tasks.*.template",))  # its kind is Job, too
 _ALL: Final = (*KINDS.items(), *MORE_KINDS.items(), ("job", _VOLCANO_JOB))
+_COUNTING: Final = ("replicaset", "statefulset", "replicationcontroller")  # whose status says how many there are
 NOT_FOUND: Final = 404
 
 
@@ -52,7 +53,7 @@ def owner(api: ApiServer, kind: str, namespace: str, name: str) -> Workload:
 
 
 def wants_pods(api: ApiServer, on: Involved | Denial) -> bool:
-    """Whether an object is there, with its uid, and is not to have 0 pods; it is where nobody may see that."""
+    """Whether an object is there, with its uid, and misses pods; it does where nobody may see that."""
     kind = kind_of(on)
     try:
         return kind is None or wanting(api, kind, on) is not None
@@ -62,7 +63,7 @@ def wants_pods(api: ApiServer, on: Involved | Denial) -> bool:
 
 def wanting(api: ApiServer, kind: Kind, on: Involved | Denial) -> bytes | None:
     """
-    Read an object; None if it is gone, another one by now, or to have 0 pods.
+    Read an object; None if it is gone, another one by now, or all its pods were created.
 
     Raises:
         UnseenError: If it cannot be had.
@@ -78,7 +79,15 @@ def wanting(api: ApiServer, kind: Kind, on: Involved | Denial) -> bytes | None:
         raise
     found = decoded(Workload, content)
     is_another = bool(on.uid and found.metadata.uid) and found.metadata.uid != on.uid
-    return None if is_another or found.spec.replicas == 0 else content
+    return None if is_another or _has_all(on, found) else content
+
+
+def _has_all(on: Involved | Denial, found: Workload) -> bool:
+    """Whether none of its pods is missing, as far as it counts them itself."""
+    wanted, made = found.spec.replicas, found.status.replicas
+    if wanted is None or on.kind.lower() not in _COUNTING:
+        return wanted == 0
+    return (made or 0) >= wanted
 
 
 def kind_of(on: Involved | Denial) -> Kind | None:

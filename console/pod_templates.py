@@ -1,11 +1,12 @@
 """Pod templates in objects that make pods, and whether one of them asks for a share."""
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from policies.cluster import Cluster
+from policies.contract import WHOLE_GPU_RESOURCE_PREFIXES
 from policies.pod import Pod, Slot, slots
 from policies.quantity import whole
 from policies.request import asks_for_share
@@ -14,23 +15,35 @@ from program.structs import decoder
 decoder(Pod)  # several threads read templates at once
 
 
-def asks(document: object, paths: Iterable[str], resources: Collection[str]) -> bool:
+class Resources(NamedTuple):
+    """The resources by which a share is asked for."""
+
+    cluster: Cluster
+    of_nodes: frozenset[str]  # as nodes call them
+    unread: str = ""  # why there may be more; empty if these are all
+
+
+def asks(document: object, paths: Iterable[str], by: Resources) -> bool | None:
     """
-    Whether a pod template at one of *paths*, `*` for each item, asks for a share.
+    Whether a pod template at one of *paths*, `*` for each item, asks for a share; one that cannot be read does not.
 
-    *resources* are those of shares, beside the usual ones. A template that cannot be read asks for none.
+    None is returned where that cannot be said: one asks for a resource that may be that of shares.
     """
-    return any(_asks(pod, resources) for path in paths for pod in _pods(document, path))
+    pods = [(pod, slots(pod)) for path in paths for pod in _pods(document, path)]
+    limits = {name for _, containers in pods for one in containers for name in _limits(one)}
+    if any(asks_for_share(pod, containers, by.cluster) for pod, containers in pods) or limits & by.of_nodes:
+        return True
+    return None if by.unread and any(map(_may_be_of_shares, limits)) else False
 
 
-def _asks(pod: Pod, resources: Collection[str]) -> bool:
-    containers = slots(pod)
-    return asks_for_share(pod, containers, Cluster()) or any(_limits(one, resources) for one in containers)
+def _may_be_of_shares(resource: str) -> bool:
+    domain, slash, _ = resource.rpartition("/")
+    return bool(slash) and not domain.endswith("kubernetes.io") and not resource.startswith(WHOLE_GPU_RESOURCE_PREFIXES)
 
 
-def _limits(slot: Slot, resources: Collection[str]) -> bool:
+def _limits(slot: Slot) -> Iterator[str]:
     limits = (slot.container.resources and slot.container.resources.limits) or {}
-    return any(name in resources and whole(amount) != 0 for name, amount in limits.items())
+    return (name for name, amount in limits.items() if whole(amount) != 0)
 
 
 def _pods(document: object, path: str) -> Iterator[Pod]:

@@ -64,6 +64,11 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
         return self.state.gpus if self.state else ()
 
     @property
+    def has_driver(self) -> bool:
+        """Whether it tells the version of a driver, which simulated GPUs do not have."""
+        return self.state is not None and self.state.driver[:1].isdigit()
+
+    @property
     def silence(self) -> str:
         """Why it says nothing of itself, where it does not."""
         return self.silent.why if self.silent else "no part of gpu-share runs there"

@@ -1,15 +1,17 @@
 """Which denials still count: of controllers that want pods, and that make pods with a share."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Final, NamedTuple
 
 from console.api_server import MANY_SECONDS, ApiServer, UnseenError, decoded
+from console.cluster_policies import read_cluster
 from console.denials import Denials
 from console.owners import kind_of, wanting, wants_pods
-from console.pod_templates import asks
+from console.pod_templates import Resources, asks
 from console.seen import Denial
 from console.words import several
+from policies.cluster import Cluster
 
 _MOST_ASKED: Final = 32  # controllers whose pods were denied
 _QUOTA: Final = "exceeded quota"  # as Kubernetes says it
@@ -26,13 +28,13 @@ def standing(api: ApiServer, found: Denials, threads: ThreadPoolExecutor, *, res
     """
     Leave out those whose controller is gone or wants no pods; one of those that name us stays where nobody sees that.
 
-    Of the others, only controllers are left that make pods with a share; *resources* are those of shares.
+    Of the others, only controllers are left that make pods with a share; *resources* are those of shares on the nodes.
     """
-    of_shares = frozenset(resources)
     # What a quota holds back is seldom a share, and can be very many.
     others = sorted(found.others, key=lambda one: _QUOTA in one.message)
+    by = _resources(api, frozenset(resources)) if others else Resources(Cluster(), frozenset())
     asked = [threads.submit(wants_pods, api, one) for one in found.ours[:_MOST_ASKED]]
-    looked = [threads.submit(_shares, api, one, of_shares) for one in others[: _MOST_ASKED - len(asked)]]
+    looked = [threads.submit(_shares, api, one, by) for one in others[: _MOST_ASKED - len(asked)]]
     waiting: list[Future[Any]] = [*asked, *looked]
     wait(waiting, timeout=MANY_SECONDS)
     wants = [not one.done() or one.result() for one in asked] + [True] * (len(found.ours) - len(asked))
@@ -53,13 +55,22 @@ def _together(unseen: Sequence[UnseenError]) -> UnseenError | None:
     return UnseenError(f"whether pods of {of} that were not created have a share: {first}", status=first.status)
 
 
-def _shares(api: ApiServer, on: Denial, resources: Collection[str]) -> bool | UnseenError:
+def _resources(api: ApiServer, of_nodes: frozenset[str]) -> Resources:
+    """Read how shares are called: where pods are denied, there may be no node yet that says it."""
+    try:
+        return Resources(read_cluster(api), of_nodes)
+    except UnseenError as error:
+        return Resources(Cluster(), of_nodes, unread=str(error))
+
+
+def _shares(api: ApiServer, on: Denial, by: Resources) -> bool | UnseenError:
     """Whether an object wants pods, and some template in it asks for a share; of a kind that nobody knows none does."""
     kind = kind_of(on)
     if kind is None:
         return False
     try:
         content = wanting(api, kind, on)
-        return content is not None and asks(decoded(dict[str, Any], content), kind.templates, resources)
+        found = content is not None and asks(decoded(dict[str, Any], content), kind.templates, by)
     except UnseenError as error:
         return error
+    return UnseenError(by.unread) if found is None else found

@@ -4,9 +4,10 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.parts import COMPONENTS, component_of, is_ready, parts, trouble
-from console.doctor.verdict import Check, Verdict, cut, fail, warn
+from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, warn
 from console.objects import Pod
-from console.seen import ON_NODES, OUR_PODS
+from console.seen import ON_NODES, OUR_PODS, STATES
+from policies.contract import MPS
 
 _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 
@@ -17,13 +18,21 @@ def on_nodes(on: Installation) -> Verdict:
     late = [one for one in pods if not is_ready(one)]
     told = [f"{one.metadata.name} on {one.spec.node_name or 'no node'} is not ready: {trouble(one)}" for one in late]
     having = {name: {one.spec.node_name for one in pods if component_of(one) == name} for name in ON_NODES}
-    nodes = set().union(*having.values()) - {""}
-    # Where there is none anywhere, it is not a part of what is installed: simulated GPUs need no MPS.
+    needing = _needing(on, {str(one.spec.node_name) for one in pods} - {""}, has_mps=bool(having["mps"]))
     told += [
-        f"{node} has no pod of gpu-share-{name}" for name, has in having.items() if has for node in sorted(nodes - has)
+        f"{node} has no pod of gpu-share-{name}" for name, has in having.items() for node in sorted(needing[name] - has)
     ]
+    if not (told or having["mps"]) and (missing := not_listed(on, STATES)):
+        return missing
     judge = fail if any(map(_is_failing, late)) else warn
     return judge(*cut(told), hint="kubectl -n gpu-share describe daemonsets,pods, and the logs of what does not run")
+
+
+def _needing(on: Installation, having: set[str], *, has_mps: bool) -> dict[str, set[str]]:
+    """Name the nodes of each part; where MPS is nowhere, it is not installed, as for simulated GPUs, or forgotten."""
+    labelled = {one.name for one in on.seen.nodes if one.labelled}
+    by_mps = {one.name for one in on.seen.nodes if one.has_driver and any(gpu.strategy == MPS for gpu in one.gpus)}
+    return {"plugin": labelled | having, "mps": labelled | having if has_mps else by_mps}
 
 
 def _is_failing(pod: Pod) -> bool:

@@ -93,7 +93,7 @@ def toolkits(on: Installation) -> Verdict:
         return warn(
             *cut(old), hint="upgrade it: with this version the image of a container can become root on the node"
         )
-    silent = [node.name for node in on.seen.nodes if _has_nvidia_driver(node) and node.name not in known]
+    silent = [node.name for node in on.seen.nodes if node.has_driver and node.name not in known]
     if not silent:
         return OK if known else not_applicable(_NO_DRIVER)
     look = f"look at nvidia-ctk --version on {', '.join(cut(silent))}: {needed} or newer is expected"
@@ -126,7 +126,7 @@ def _settings_of(on: Installation, node: SeenNode) -> tuple[str, str]:
     """Say how the toolkit of a node is set up, in a word and in a sentence, or the node's name."""
     toolkit = node.state.toolkit if node.state else None
     if toolkit is None or toolkit.accepts_variable is None:
-        return ("silent" if _has_nvidia_driver(node) else "none"), node.name
+        return ("silent" if node.has_driver else "none"), node.name
     if toolkit.accepts_variable:
         what = "open" if toolkit.variable_needed is False else "right"
         return what, f"{node.name}: any pod gets the GPUs that it names in NVIDIA_VISIBLE_DEVICES"
@@ -170,7 +170,7 @@ def _cdi_of(node: SeenNode) -> tuple[Status, str]:
 
 def _should_say(node: SeenNode, gpu: Gpu) -> bool:
     """Whether a compute mode is missing: MIG instances of older drivers have none."""
-    return not gpu.compute_mode and not gpu.is_instance and _has_nvidia_driver(node)
+    return not gpu.compute_mode and not gpu.is_instance and node.has_driver
 
 
 def _plugin_is_unprivileged(on: Installation, node: SeenNode) -> bool:
@@ -183,10 +183,6 @@ def _plugin_is_unprivileged(on: Installation, node: SeenNode) -> bool:
     ]
     allowed = (one.security_context for one in containers)
     return bool(containers) and all(_NAMING.isdisjoint(one.capabilities.add) and not one.privileged for one in allowed)
-
-
-def _has_nvidia_driver(node: SeenNode) -> bool:
-    return node.state is not None and _number(node.state.driver) is not None
 
 
 def _number(version: str) -> tuple[int, ...] | None:

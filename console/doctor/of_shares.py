@@ -42,7 +42,7 @@ def within_share(on: Installation) -> Verdict:
 def _unmeasured_nodes(on: Installation) -> Iterator[str]:
     """Name the nodes with tenants of which nobody measures what they take; of simulated GPUs nobody does."""
     for node in on.seen.nodes:
-        if node.state is not None and node.state.driver and any(_measured_tenants(node)):
+        if node.state is not None and node.has_driver and any(_measured_tenants(node)):
             age_seconds = node.state.ages.use
             if age_seconds is None:
                 yield f"what containers on {node.name} take has not been measured"

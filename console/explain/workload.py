@@ -33,6 +33,7 @@ class WorkloadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What there is."""
 
     conditions: tuple[Condition, ...] = ()
+    replicas: int | None = None  # pods that were created; of a Deployment also those of before
     desired_number_scheduled: int | None = None  # of a DaemonSet
 
 

@@ -14,7 +14,7 @@ from rich.live import Live
 
 from console.api_server import ApiServer
 from console.look import look
-from console.seen import ALL_NODES, OUR_PODS, Seen
+from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, Seen, Unseen
 from console.top.drawing import draw
 from console.top.rows import Top, top
 from console.words import Shown
@@ -75,7 +75,13 @@ def _live(console: Console, pictures: Iterable[RenderableType], *, every_seconds
 
 def _code(seen: Seen, of_node: Top | None = None) -> int:
     is_unknown = bool(of_node and of_node.silent_nodes)
-    return FAILED if is_unknown or (seen.unseen and not (seen.nodes or seen.pods or seen.parts)) else 0
+    is_nothing = not (seen.nodes or seen.pods or seen.parts or seen.denials)
+    return FAILED if is_unknown or (is_nothing and any(map(_hides_much, seen.unseen))) else 0
+
+
+def _hides_much(hidden: Unseen) -> bool:
+    """Whether more is hidden than of some pods that were denied whether they would have a share."""
+    return not hidden.what.startswith(DENIED_PODS)
 
 
 def _why_unknown(seen: Seen, node: str) -> str:

@@ -116,6 +116,7 @@ class Publisher:
         if self._refusal and not (self._is_withdrawn or self._stopping):
             return self._take_back()
         if self._specs is None or self._stopping or not self._is_registered:
+            self.problem = ""  # of taking back what is wanted again by now
             return _LOOK_SECONDS
         specs = self._specs
         self._before()

@@ -232,3 +232,13 @@ def test_a_denial_that_cannot_be_judged_hides_no_node_that_falls_silent(connecte
     silent = tuple(msgspec.structs.replace(one, state=None) for one in seen.nodes)
     (change,) = differences(seen, msgspec.structs.replace(seen, nodes=silent))
     assert change.what.startswith("node gpu-a says nothing any more")
+
+
+@pytest.mark.parametrize(("created", "told"), [(1, 1), (2, 0)])
+def test_a_denial_is_over_where_the_controller_counts_all_its_pods(
+    connected: Connected, created: int, told: int
+) -> None:
+    on = cluster(A, events=(denial(KYVERNO), denial(OURS, name="ours")))
+    counted = {"metadata": {"uid": "1"}, "spec": {"replicas": 2, "template": SHARED}, "status": {"replicas": created}}
+    on.raw[REPLICA_SET] = on.raw[REPLICA_SET.replace("resnet-5d", "ours")] = (200, msgspec.json.encode(counted))
+    assert len(look(connected(on)).denials) == 2 * told

@@ -7,6 +7,7 @@ import pytest
 
 from console.doctor.installation import Installation
 from console.doctor.report import AFTER, BEFORE, findings
+from console.objects import Pod
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, SHARED_PODS, Seen, Unseen
 from policies.node_state import LEFT_TO_OTHERS, Ages, Fault, Gpu, Use
 from tests.console.installations import (
@@ -14,6 +15,7 @@ from tests.console.installations import (
     admission_policies,
     dra,
     installation,
+    parsed,
     seen,
     with_node,
 )
@@ -98,7 +100,7 @@ def test_a_toolkit_that_is_strict_is_right_for_a_plugin_that_may_name_gpus(secur
     ("of", "said"),
     [
         (gpu(tenant("a", 2), uuid="MIG-0"), {}),  # no driver lists the processes of an instance
-        (gpu(tenant("a", 2)), {"driver": "", "ages": Ages(health=1.0, tenants=2.0)}),  # simulated, without MPS
+        (gpu(tenant("a", 2)), {"driver": "simulated", "ages": Ages(health=1.0, tenants=2.0)}),  # without MPS
     ],
 )
 def test_what_nobody_can_measure_is_not_missed(of: Gpu, said: dict[str, Any]) -> None:
@@ -106,9 +108,11 @@ def test_what_nobody_can_measure_is_not_missed(of: Gpu, said: dict[str, Any]) ->
     assert found.status == "ok"
 
 
-def test_a_part_that_is_nowhere_is_not_installed() -> None:
-    made = (part("gpu-0", component) for component in PARTS if component != "mps")
-    (found,) = (one for one in findings(of_parts.run(*made), AFTER) if one.check == "parts-run")
+@pytest.mark.parametrize(("driver", "strategy"), [("simulated", "mps"), ("580.65", "time-slicing")])
+def test_where_nothing_is_shared_by_real_mps_it_is_missed_nowhere(driver: str, strategy: str) -> None:
+    nodes = with_node(gpu(strategy=strategy), driver=driver).seen.nodes
+    made = tuple(parsed(part("gpu-0", component), Pod) for component in PARTS if component != "mps")
+    (found,) = (one for one in findings(installation(seen(nodes=nodes, parts=made)), AFTER) if one.check == "parts-run")
     assert found.status == "ok"
 
 

@@ -2,6 +2,7 @@
 
 from console.doctor.installation import Installation
 from console.objects import Pod
+from console.seen import ON_NODES
 from tests.console.installations import PARTS, Wrong, installation, parsed, parts, seen, waiting
 from tests.console.objects import ago, part
 from tests.console.stand_in import Object
@@ -46,6 +47,18 @@ WRONG: list[Wrong] = [
         "warning",
         "gpu-0 has no pod of gpu-share-mps",
         lambda: run(*(part("gpu-0", one) for one in PARTS if one != "mps"), part("gpu-1"), part("gpu-1", "mps")),
+    ),
+    (
+        "parts-run",
+        "warning",
+        "gpu-0 has no pod of gpu-share-mps",
+        lambda: run(*(part("gpu-0", one) for one in PARTS if one != "mps")),
+    ),
+    (
+        "parts-run",
+        "warning",
+        "gpu-0 has no pod of gpu-share-plugin",
+        lambda: run(*(part("gpu-0", one) for one in PARTS if one not in ON_NODES)),
     ),
     ("parts-same", "warning", "gpu-share-mps-gpu-0 run gpu-share:0.1.0", upgraded),
     (

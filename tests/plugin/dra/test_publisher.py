@@ -15,6 +15,20 @@ from tests.plugin.dra.kept_slices import NODE, Api, specs
 from tests.plugin.waiting import wait_until
 
 
+class Failing(Api):
+    """One that deletes nothing at first."""
+
+    def __init__(self, store: Store, *, failures: int) -> None:
+        super().__init__(store)
+        self.failures = failures
+
+    def delete(self, path: str, body: Any) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ApiError("no room", status=507)
+        super().delete(path, body)
+
+
 @pytest.fixture
 def api() -> Api:
     return Api(Store())
@@ -105,16 +119,8 @@ def test_a_kubelet_that_does_not_know_the_driver_any_more_gets_no_slices(api: Ap
 
 def test_a_withdrawal_that_fails_is_tried_again_and_the_kubelet_stays_the_reason(api: Api) -> None:
     reconcile(api, NODE, specs(2))  # of an earlier plugin
-    is_failing = [True, True]
-
-    class Failing(Api):
-        def delete(self, path: str, body: Any) -> None:
-            if is_failing:
-                is_failing.pop()
-                raise ApiError("no room", status=507)
-            super().delete(path, body)
-
-    publisher = Publisher(Failing(api.store), node=NODE)
+    failing = Failing(api.store, failures=2)
+    publisher = Publisher(failing, node=NODE)
     thread = Thread(target=publisher.run)
     thread.start()
     try:
@@ -122,7 +128,22 @@ def test_a_withdrawal_that_fails_is_tried_again_and_the_kubelet_stays_the_reason
         publisher.registered("no handler")
         wait_until(lambda: api.store.below(SLICES) == [])
         assert publisher.not_published == "the kubelet does not register the driver: no handler"
-        assert is_failing == []
+        assert failing.failures == 0
+    finally:
+        publisher.stop()
+        thread.join()
+
+
+def test_a_withdrawal_that_failed_is_no_trouble_once_the_kubelet_knows_the_driver(api: Api) -> None:
+    reconcile(api, NODE, specs(2))  # of an earlier plugin
+    publisher = Publisher(Failing(api.store, failures=100), node=NODE)
+    thread = Thread(target=publisher.run)
+    thread.start()
+    try:
+        publisher.registered("no handler")
+        wait_until(lambda: publisher.problem == "no room")
+        publisher.registered()
+        wait_until(lambda: publisher.not_published == "no GPU has been found yet")
     finally:
         publisher.stop()
         thread.join()
