@@ -36,6 +36,7 @@ def no_webhook(cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_webhook")
 def test_without_a_webhook_pods_with_a_share_are_denied_within_a_second_and_others_go_on(place: Place) -> None:
+    place.create(pod("0.2"), dry_run=True)  # which may still go to the address of a pod that has just ended
     begin = time.monotonic()
     denied = place.create(pod("0.2"))
     assert time.monotonic() - begin < 1
