@@ -19,11 +19,14 @@ class GpuSource:
     sysfs: Path | None  # None says nothing of a PCI bus
     mps_faults: MpsFaults
     mps_daemons: Callable[[], Collection[str]] = tuple  # the GPUs, by UUID, that have a daemon, good or not
+    mps_serving_in: Callable[[], str] = str  # the pipe directory of the daemons; empty if nobody says
 
 
-def gpu_source(simulate: str | None, state_dir: Path) -> GpuSource:
+def gpu_source(simulate: str | None, state_dir: Path, *, pipe_directory: str) -> GpuSource:
     """
     Choose what is monitored: simulated GPUs if *simulate* says which, or NVML's.
+
+    *pipe_directory* is the one that containers are told.
 
     Raises:
         DiscoveryError: If the bindings of NVML are not installed.
@@ -31,8 +34,14 @@ def gpu_source(simulate: str | None, state_dir: Path) -> GpuSource:
     """
     if simulate is not None:
         return _simulated(simulate)
-    faults = PublishedMpsFaults(state_dir, boot_id=boot_id())
-    return GpuSource(nvml=load_nvml(), sysfs=SYSFS, mps_faults=faults, mps_daemons=faults.daemons)
+    faults = PublishedMpsFaults(state_dir, boot_id=boot_id(), pipe_directory=pipe_directory)
+    return GpuSource(
+        nvml=load_nvml(),
+        sysfs=SYSFS,
+        mps_faults=faults,
+        mps_daemons=faults.daemons,
+        mps_serving_in=faults.serving_in,
+    )
 
 
 def _simulated(specification: str) -> GpuSource:

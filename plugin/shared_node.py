@@ -72,7 +72,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
     cluster = load_cluster(settings.policies)
     name, number_of = settings.node_name, _numbers(settings, cluster).of
     strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
-    source = gpu_source(settings.simulate, settings.state_dir)
+    source = gpu_source(settings.simulate, settings.state_dir, pipe_directory=cluster.mps.pipe_directory)
     _check_kubelet_dir(settings.kubelet_dir)
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
@@ -92,6 +92,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         serve=servers.add,
         held=held,
         fit_guard=settings.fit_guard == "on",
+        serving_in=source.mps_serving_in,
     )
     return SharedNode(
         settings=settings,

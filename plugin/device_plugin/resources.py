@@ -37,6 +37,7 @@ class Resources:
         serve: Callable[[Resource], None],
         held: HeldVgpus | None = None,
         fit_guard: bool = True,
+        serving_in: Callable[[], str] = str,
     ) -> None:
         self._cluster = cluster
         self._division = division
@@ -47,7 +48,7 @@ class Resources:
         self._serve = serve
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
         self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
-        self._specifications = Specifications(handover, self._held.grids)
+        self._specifications = Specifications(handover, self._held.grids, serving_in)
         self._seen: tuple[Sequence[Gpu], str] = ((), "")  # all GPUs, and the version of the driver
         self._is_unsafe = False
         self._faults: Mapping[str, str] = {}

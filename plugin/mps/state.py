@@ -35,6 +35,7 @@ class MpsState(msgspec.Struct, frozen=True, kw_only=True):
     boot_id: str
     gpus: dict[str, MpsGpu]  # by UUID
     looked: bool = True  # for GPUs; what an earlier `gpu-share mps` said of them is not valid any more
+    pipe_directory: str = ""  # in which the daemons serve; empty if nobody says
 
 
 def write_state(state_dir: Path, state: MpsState) -> None:
@@ -96,8 +97,12 @@ _ENDED = "gpu-share mps no longer runs, and the MPS daemons with it: see the log
 class PublishedMpsFaults:
     """Reads the supervisor's file in *state_dir* whenever it is another."""
 
-    def __init__(self, state_dir: Path, *, boot_id: str, clock: Callable[[], float] = boot_seconds) -> None:
+    def __init__(
+        self, state_dir: Path, *, boot_id: str, pipe_directory: str = "", clock: Callable[[], float] = boot_seconds
+    ) -> None:
+        """Take *pipe_directory* for the one that containers are told."""
         self._state_dir = state_dir
+        self._pipe_directory = pipe_directory
         self._boot_id = boot_id
         self._clock = clock
         self._read: tuple[int, ...] | None = None  # which file the state is from
@@ -115,6 +120,10 @@ class PublishedMpsFaults:
         found = {uuid: self._fault(uuid, now_seconds) for uuid in gpu_uuids}
         return {uuid: why for uuid, why in found.items() if why is not None}
 
+    def serving_in(self) -> str:
+        """Give the pipe directory in which `gpu-share mps` served when it was last asked; empty if it has not said."""
+        return self._state.pipe_directory if self._state is not None else ""
+
     def daemons(self) -> frozenset[str]:
         """
         Name the GPUs, by UUID, that have an MPS daemon, good or not, as far as `gpu-share mps` has ever said.
@@ -130,7 +139,14 @@ class PublishedMpsFaults:
         return frozenset(uuid for uuid, one in there.items() if not has_ended or _is_fresh(one, now_seconds))
 
     def _fault(self, uuid: str, now_seconds: float) -> str | None:
-        return fault(self._state, uuid, now_seconds=now_seconds, boot_id=self._boot_id)
+        why = fault(self._state, uuid, now_seconds=now_seconds, boot_id=self._boot_id)
+        serving_in, told = self.serving_in(), self._pipe_directory
+        if why is not None or "" in (serving_in, told) or Path(serving_in) == Path(told):
+            return why
+        return (
+            f"gpu-share mps serves in {serving_in}, and gpu-share plugin tells containers {told}: "
+            "replace the pod of the one that runs by an earlier _cluster.yaml"
+        )
 
     def _file(self) -> tuple[int, ...] | None:
         try:

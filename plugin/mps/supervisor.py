@@ -130,7 +130,9 @@ class Supervisor:
     def publish(self) -> None:
         """Write how the daemons are, if that changed or was written too long ago."""
         state = MpsState(
-            boot_id=self._context.boot_id, gpus={supervisor.gpu.uuid: supervisor.report for supervisor in self._now()}
+            boot_id=self._context.boot_id,
+            gpus={supervisor.gpu.uuid: supervisor.report for supervisor in self._now()},
+            pipe_directory=str(self._context.place.pipe_directory),
         )
         published, at_seconds = self._published
         if state == published and boot_seconds() - at_seconds < self._context.timing.heartbeat:

@@ -54,12 +54,22 @@ class Specifications:
     Writes them, and keeps them as they should be. One thread at a time calls.
 
     *held* says what containers hold. Without `cdi` among the ways, that is all that there is a device for.
+
+    *serving_in* is the pipe directory of the MPS daemons, where somebody knows it. Devices lead there: containers that
+    start again need it. Where new containers are told another one, none gets a vGPU, since its GPU has a fault.
     """
 
-    def __init__(self, settings: HandoverSettings, held: Callable[[], HeldGrids] = HeldGrids) -> None:
+    def __init__(
+        self,
+        settings: HandoverSettings,
+        held: Callable[[], HeldGrids] = HeldGrids,
+        serving_in: Callable[[], str] = str,
+    ) -> None:
         self._directory = settings.cdi_dir
         self._is_way = "cdi" in settings.ways  # a moment earlier than there, when it becomes one
         self._held = held
+        self._serving_in = serving_in
+        self._pipes = ""  # where devices lead; empty for where their grids say
         self._gpus: Mapping[str, tuple[Gpu, Sharing]] = {}
         self._advertised: dict[str, tuple[Grid, ...]] = {}
         self._written: dict[str, tuple[_Wanted, bytes]] = {}
@@ -67,8 +77,16 @@ class Specifications:
         self._warn = WarnOnce(_log)
 
     def see(self, gpus: Mapping[str, tuple[Gpu, Sharing]]) -> None:
-        """Take up which GPUs there are, by UUID, and how each is shared: also those that nobody is given vGPUs of."""
+        """
+        Take up which GPUs there are, by UUID, and how each is shared: also those that nobody is given vGPUs of.
+
+        Raises:
+            HandoverError: If devices cannot lead to where MPS daemons serve by now.
+        """
         self._gpus = gpus
+        before, self._pipes = self._pipes, self._serving_in()
+        if self._pipes != before and self._advertised:
+            self.restore()  # before the kubelet hears that they are healthy
 
     def begin(self, advertised: Mapping[str, Sequence[Grid]]) -> None:
         """
@@ -170,7 +188,11 @@ class Specifications:
             if not isinstance(made.sharing, Mps):
                 left_mps.update(names)
         is_all = self._is_way and held.is_complete
-        return _Wanted(tuple(grids.values()), frozenset(unseen), frozenset(left_mps), is_all)
+        return _Wanted(tuple(map(self._led, grids.values())), frozenset(unseen), frozenset(left_mps), is_all)
+
+    def _led(self, grid: Grid) -> Grid:
+        leads = bool(self._pipes) and isinstance(grid.sharing, Mps)
+        return grid._replace(sharing=Mps(self._pipes)) if leads else grid
 
     def _write(self, resource: str, wanted: _Wanted) -> None:
         before, content = self._written.get(resource, (None, b""))

@@ -27,15 +27,15 @@ def settings(**changed: Any) -> Settings:
 def test_a_simulated_node_has_no_bus_and_simulated_mps_daemons(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text("gpus:\n- {model: L4}\nfaults:\n- {at: 0, gpu: 0, mps: dead}\n")
-    node = gpu_source(str(file), Path("/nowhere"))
+    node = gpu_source(str(file), Path("/nowhere"), pipe_directory="")
     assert node.sysfs is None
     assert list(node.mps_faults(["any"]).values()) == ["dead"]
     with pytest.raises(SimulationError):
-        gpu_source("2xH999", Path("/nowhere"))
+        gpu_source("2xH999", Path("/nowhere"), pipe_directory="")
 
 
 def test_a_real_node_takes_its_mps_daemons_from_their_supervisor(tmp_path: Path) -> None:
-    node = gpu_source(None, tmp_path)
+    node = gpu_source(None, tmp_path, pipe_directory="")
     assert "is gpu-share mps running?" in node.mps_faults(["GPU-0"])["GPU-0"]
 
 
