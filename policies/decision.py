@@ -218,7 +218,8 @@ class _Containers:
         is_ours = ask.kind.strategy != PARTITION
         if is_ours and ask.kind.allocation != DRA:
             return ()
-        return literals(ask.slot, milli_text(budget.granted), self._allowance, self._found, is_ours=is_ours)
+        fraction = min(budget.granted, budget.share)  # a second call judges what the first one has written
+        return literals(ask.slot, milli_text(fraction), self._allowance, self._found, is_ours=is_ours)
 
     def _unmounted(self, ask: Ask) -> tuple[RemoveMount, ...]:
         if ask.kind.strategy != MPS or not ask.slot.container.volume_mounts:

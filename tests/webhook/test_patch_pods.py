@@ -40,6 +40,24 @@ def test_a_second_patch_after_a_reference_was_replaced_is_empty() -> None:
     assert second(pod("0.25", container(image="nvidia/jax", env=own))) == []
 
 
+@pytest.mark.parametrize("share", ["0.15", "0.2", "0.333"])
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing"])
+@pytest.mark.parametrize("more", ["", "memory: {headroom: '0.02'}", "frameworks: {onConflict: deny}"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"args": ["m", "--gpu-memory-utilization=$(GPU_SHARE_FRACTION)"]},
+        {"command": ["sh", "-c", "vllm serve m --gpu-memory-utilization $(GPU_SHARE_FRACTION)"]},
+    ],
+)
+def test_a_second_patch_after_the_fraction_was_written_out_is_empty(
+    share: str, strategy: str, more: str, words: dict[str, Any]
+) -> None:
+    on = pod(share, container(image="vllm/vllm-openai:v0.33.0", **words))
+    by = f"strategy: {strategy}\nallocation: dra\n{more}\n"
+    assert second(on, default=by, cluster="handover: [cdi]\n") == []
+
+
 @pytest.mark.parametrize("quantity", ["0m", "0.0", 0, "0"])
 def test_a_request_of_zero_is_raised_to_the_limit(quantity: Any) -> None:
     after = mutated(pod("0.2", container(resources={"requests": {VGPU: quantity}})))
