@@ -6,7 +6,7 @@ from console.doctor.installation import Installation
 from console.doctor.parts import COMPONENTS, component_of, is_ready, parts, trouble
 from console.doctor.verdict import Check, Verdict, cut, fail, not_listed, warn
 from console.objects import Pod
-from console.seen import ON_NODES, OUR_PODS, STATES
+from console.seen import ALL_NODES, ON_NODES, OUR_PODS, STATES
 from policies.contract import MPS
 
 _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
@@ -59,7 +59,7 @@ PARTS: Final = (
         says="plugin and MPS run on the nodes",
         page="operations.md#the-mps-daemons",
         judge=on_nodes,
-        rests_on=(OUR_PODS,),
+        rests_on=(OUR_PODS, ALL_NODES),
     ),
     Check(
         name="parts-same",

@@ -81,7 +81,7 @@ def _code(seen: Seen, of_node: Top | None = None) -> int:
 
 def _hides_much(hidden: Unseen) -> bool:
     """Whether more is hidden than of some pods that were denied whether they would have a share."""
-    return not hidden.what.startswith(DENIED_PODS)
+    return not hidden.what.startswith(DENIED_PODS) or hidden.right.startswith("list events")
 
 
 def _why_unknown(seen: Seen, node: str) -> str:

@@ -9,6 +9,7 @@ from tests.policies.pods import container, denied, mutated, only_container, pod,
 
 TIME_SLICING = policies("strategy: time-slicing")
 VLLM = "vllm/vllm-openai:v0.11.0"
+SETTING = "--gpu-memory-utilization=0.9"
 ARGO = ["/var/run/argo/argoexec", "emissary", "--loglevel", "info", "--"]
 
 
@@ -30,7 +31,9 @@ def of_container(*args: str, **more: Any) -> dict[str, Any]:
     [
         of_container("m", "--gpu-memory-utilization=$(GPU_SHARE_FRACTION)"),
         of_container("m", "--gpu-memory-utilization", "0.2"),
+        of_container("m", "--gpu-memory-utilization", "0.9", command=["/run.sh"]),
         of_container("m", "--gpu-memory-utilization", "0.9"),
+        of_container("m", "--gpu-memory-utilization", "0.9", command=["timeout", "5", "vllm", "serve"]),
         of_container("m", env=[{"name": "XLA_PYTHON_CLIENT_MEM_FRACTION", "value": ".75"}]),
     ],
 )
@@ -41,27 +44,35 @@ def test_a_copy_of_the_command_line_denies_nothing_at_either_look(on: dict[str, 
     assert before in after
 
 
+COPY = {"container": {"args": [SETTING]}}
+COMMAND = [*ARGO, "/run"]
+
+
 @pytest.mark.parametrize(
     "on",
     [
-        argo({"script": {"source": "vllm serve m --gpu-memory-utilization 0.9"}}, command=[*ARGO, "bash", "/a"]),
-        argo({"inputs": {"artifacts": [{"raw": {"data": "vllm --gpu-memory-utilization 0.9"}}]}}, command=["/run.sh"]),
-        argo({"container": {"args": ["--gpu-memory-utilization=0.9"]}}, command=["sh", "-c", "run $ARGO_TEMPLATE"]),
-        argo({"container": {"args": ["--gpu-memory-utilization=0.9"]}}, args=["$(ARGO_TEMPLATE)"]),
-        argo(
-            {"container": {"args": ["--gpu-memory-utilization=0.9"]}},
-            env=[{"name": "MORE", "value": "x $(ARGO_TEMPLATE)"}],
-        ),
-        argo(
-            {"container": {"args": ["--gpu-memory-utilization=0.9"]}},
-            lifecycle={"postStart": {"exec": {"command": ["sh", "-c", "run $ARGO_TEMPLATE"]}}},
-        ),
-        pod("0.2", container(env=[{"name": "ARGO_TEMPLATE", "value": "vllm serve m --gpu-memory-utilization 0.9 $A"}])),
-        pod("0.2", container(env=[{"name": "ARGO_TEMPLATE", "value": '["--gpu-memory-utilization=0.9"]'}])),
-        pod("0.2", container(env=[{"name": "TEMPLATE", "value": '{"a":"--gpu-memory-utilization=0.9"}'}])),
-        pod(
-            "0.2",
-            container(env=[{"name": "ARGO_TEMPLATE", "value": '{"a":' * 5_000 + '"--gpu-memory-utilization=0.9"'}]),
+        argo({"script": {"source": f"vllm serve m {SETTING}"}}, command=COMMAND),
+        argo({"Script": {"source": f"vllm serve m {SETTING}"}}, command=COMMAND),
+        argo({"inputs": {"artifacts": [{"raw": {"data": f"vllm {SETTING}"}}]}}, command=COMMAND),
+        argo(COPY, command=[*ARGO, "sh", "-c", "run"]),
+        argo(COPY, command=[*ARGO, "timeout", "5", "sh", "/run"]),
+        argo(COPY, command=[*ARGO, "env", "-S", "dash -c 'env | dash'"]),
+        argo(COPY, command=[*ARGO, "/bin/busybox", "run"]),
+        argo(COPY, command=[*ARGO, "make", "-f", "/proc/self/environ"]),
+        argo(COPY, command=["/run"]),
+        argo(COPY, args=["/run"]),
+        argo(COPY, command=COMMAND, args=["$(ARGO_TEMPLATE)"]),
+        argo(COPY, command=COMMAND, env=[{"name": "MORE", "value": "x $(ARGO_TEMPLATE)"}]),
+        argo(COPY, command=COMMAND, env=[{"name": "ARGO_TEMPLATE", "value": "{}"}]),
+        argo(COPY, command=COMMAND, lifecycle={"postStart": {"exec": {"command": ["run", "$(ARGO_TEMPLATE)"]}}}),
+        *(
+            pod("0.2", container(command=COMMAND, env=[{"name": name, "value": value}]))
+            for name, value in (
+                ("ARGO_TEMPLATE", f"vllm serve m {SETTING} $A"),
+                ("ARGO_TEMPLATE", f'["{SETTING}"]'),
+                ("ARGO_TEMPLATE", '{"a":' * 5_000 + f'"{SETTING}"'),
+                ("TEMPLATE", f'{{"a":"{SETTING}"}}'),
+            )
         ),
     ],
 )
@@ -71,4 +82,17 @@ def test_what_stands_nowhere_else_or_may_be_read_is_judged(on: dict[str, Any]) -
 
 def test_what_the_container_itself_gets_is_judged() -> None:
     after = only_container(mutated(of_container("m", "--gpu-memory-utilization", "0.9"), TIME_SLICING))
+    assert after["args"] == ["m", "--gpu-memory-utilization", "0.2"]
+
+
+def test_a_name_that_is_repeated_thousands_of_times_costs_no_look_at_the_others_for_each() -> None:
+    one = {"name": "ARGO_TEMPLATE", "value": json.dumps({"a": SETTING, "b": "A" * 100})}
+    assert denied(pod("0.2", container(command=COMMAND, env=[one] * 4096)), TIME_SLICING).code == "PodTooLarge"
+
+
+@pytest.mark.parametrize("name", ["script", "raw"])
+def test_a_parameter_may_have_the_name_of_what_argo_writes_into_files(name: str) -> None:
+    args = ["m", "--gpu-memory-utilization", "0.9"]
+    written = {"inputs": {"parameters": [{"name": name, "value": "x"}]}, "container": {"args": args}}
+    after = only_container(mutated(argo(written, command=[*ARGO, "vllm", "serve"], args=args), TIME_SLICING))
     assert after["args"] == ["m", "--gpu-memory-utilization", "0.2"]
