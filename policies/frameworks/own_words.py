@@ -14,7 +14,6 @@ from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
 from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_texts import Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
-from policies.frameworks.platform_copies import copy_in
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.plain_words import joined
 from policies.frameworks.taken_variables import UNSETTING, fix, taken_by
@@ -53,8 +52,6 @@ class Words:
         yield from self._in_words(words, texts)
         hooks = [[self._variables.in_words(raw) for raw in hook] for hook in self._line.hooks]
         kept = self._index.texts_in(env)
-        if kept and (copied := copy_in(env, self._line)) in kept:
-            kept.remove(copied)
         if texts or hooks or kept:
             unread = UnreadWords(self._variables, self._index)
             try:
