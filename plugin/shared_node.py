@@ -77,13 +77,7 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
     handover = handover_settings(cluster.handover, cdi_dir=settings.cdi_dir, static_dir=settings.cdi_static_dir)
     servers = Servers(settings.kubelet_dir, threads)
     division = Division(cluster, node_name=name, number_of=number_of)
-    held = held_vgpus(
-        settings.kubelet_dir,
-        settings.pod_resources,
-        cluster,
-        state_dir=settings.state_dir,
-        own_pod=settings.pod_name,
-    )
+    held = _held(settings, cluster)
     resources = Resources(
         cluster,
         division,
@@ -106,6 +100,16 @@ def shared_node(settings: Settings, threads: Threads) -> SharedNode:
         servers=servers,
         resources=resources,
         tenants=held.located(_tenants_by_name(settings, held.resources)),
+    )
+
+
+def _held(settings: Settings, cluster: Cluster) -> HeldVgpus:
+    return held_vgpus(
+        settings.kubelet_dir,
+        settings.pod_resources,
+        cluster,
+        state_dir=settings.state_dir,
+        own_pod=settings.pod_name,
     )
 
 

@@ -63,8 +63,14 @@ def forget_state(state_dir: Path) -> None:
     write_state(state_dir, MpsState(boot_id=boot_id(), gpus={}, looked=False))
 
 
-def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id: str) -> str | None:
-    """Say why no container may start on a GPU that is shared by MPS; None if its daemon was good a moment ago."""
+def fault(
+    state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id: str, pipe_directory: str = ""
+) -> str | None:
+    """
+    Say why no container may start on a GPU that is shared by MPS; None if its daemon was good a moment ago.
+
+    Containers are told *pipe_directory*; where it is empty, nobody asks whether the daemon serves there.
+    """
     if state is None or state.boot_id != boot_id:
         return _NOBODY
     if not state.looked:
@@ -81,7 +87,12 @@ def fault(state: MpsState | None, gpu_uuid: str, *, now_seconds: float, boot_id:
         return f"gpu-share mps has not checked the MPS daemon for more than {FRESH_SECONDS:.0f} s: see its log"
     if gpu.state != "ready":
         return f"MPS daemon {gpu.state}: {gpu.why}"
-    return None
+    if "" in (state.pipe_directory, pipe_directory) or Path(state.pipe_directory) == Path(pipe_directory):
+        return None
+    return (
+        f"gpu-share mps serves in {state.pipe_directory}, and gpu-share plugin tells containers {pipe_directory}: "
+        "replace the pod of the one that runs by an earlier _cluster.yaml"
+    )
 
 
 def _is_fresh(gpu: MpsGpu, now_seconds: float) -> bool:
@@ -122,7 +133,8 @@ class PublishedMpsFaults:
 
     def serving_in(self) -> str:
         """Give the pipe directory in which `gpu-share mps` served when it was last asked; empty if it has not said."""
-        return self._state.pipe_directory if self._state is not None else ""
+        state = self._state
+        return state.pipe_directory if state is not None and state.boot_id == self._boot_id else ""
 
     def daemons(self) -> frozenset[str]:
         """
@@ -139,13 +151,12 @@ class PublishedMpsFaults:
         return frozenset(uuid for uuid, one in there.items() if not has_ended or _is_fresh(one, now_seconds))
 
     def _fault(self, uuid: str, now_seconds: float) -> str | None:
-        why = fault(self._state, uuid, now_seconds=now_seconds, boot_id=self._boot_id)
-        serving_in, told = self.serving_in(), self._pipe_directory
-        if why is not None or "" in (serving_in, told) or Path(serving_in) == Path(told):
-            return why
-        return (
-            f"gpu-share mps serves in {serving_in}, and gpu-share plugin tells containers {told}: "
-            "replace the pod of the one that runs by an earlier _cluster.yaml"
+        return fault(
+            self._state,
+            uuid,
+            now_seconds=now_seconds,
+            boot_id=self._boot_id,
+            pipe_directory=self._pipe_directory,
         )
 
     def _file(self) -> tuple[int, ...] | None:
