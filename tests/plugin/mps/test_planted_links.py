@@ -57,7 +57,10 @@ if not sys.argv[1:] and socket.endswith("{A}/control"):
     os.symlink("../{B}/control", socket)
     sys.stdin = io.TextIOWrapper(io.BytesIO(b"quit"))
 """
-    bench.standin.program.write_text(f"{first}\n{planted}{rest}")
+    changed = bench.standin.program.with_name("changed")  # where nobody runs it while it is written
+    changed.write_text(f"{first}\n{planted}{rest}")
+    changed.chmod(0o755)
+    changed.replace(bench.standin.program)
     bench.is_now("failed", A, why="got a link that a tenant made")
     bench.is_now("ready", B)
     assert "quit" not in bench.standin.commands(gpu=B)
