@@ -21,7 +21,8 @@ from certs.errors import ClusterError, ConflictError, NoClusterError, NotFoundEr
 from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
-from program.api_client import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, ProxyError, api_client
+from program.api_client import ProxyError, api_client
+from program.kubeconfig import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, Headers, load, paths_of, settings_from_environment
 
 T = TypeVar("T")
 
@@ -58,18 +59,19 @@ def connect() -> client.ApiClient:
     Raises:
         NoClusterError: If there is neither, or the kubeconfig or the proxy is invalid.
     """
-    settings = client.Configuration()
+    settings = settings_from_environment()
+    headers: Headers = ()
     try:
         config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # published without types
     except config.ConfigException as outside:
         try:
-            config.load_kube_config(client_configuration=settings)  # type: ignore[no-untyped-call] # likewise
+            headers = load(settings, paths_of()).headers
         except INVALID_KUBECONFIG as error:
             invalid = "The kubeconfig is not valid: compare it with kubectl config view"
             reasons = f"{outside} {invalid if isinstance(error, NOT_A_KUBECONFIG) else error}"
             raise NoClusterError(f"no cluster: run in a pod, or set KUBECONFIG: {' '.join(reasons.split())}") from None
     try:
-        return api_client(settings)
+        return api_client(settings, headers)
     except ProxyError as error:
         raise NoClusterError(f"no cluster: {error}") from None
 

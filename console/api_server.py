@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 from kubernetes import client, config
+from kubernetes.client.rest import RESTResponse
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 
@@ -19,6 +20,7 @@ from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
 from program.api_client import api_client
+from program.kubeconfig import Headers
 from program.structs import decoder
 
 T = TypeVar("T")
@@ -55,10 +57,18 @@ class TooLargeError(UnseenError):
 class ApiServer:
     """The API server of one context; for many threads."""
 
-    def __init__(self, settings: client.Configuration, *, context: str = "", namespace: str = "default") -> None:
+    def __init__(
+        self,
+        settings: client.Configuration,
+        *,
+        context: str = "",
+        namespace: str = "default",
+        headers: Headers = (),
+    ) -> None:
+        """Ask by *settings*, with *headers* in each request; *context* and *namespace* are those of a kubeconfig."""
         settings.retries = Retry(total=0, redirect=False)
         settings.connection_pool_maxsize = MOST_CONNECTIONS
-        self._client = api_client(settings)
+        self._client = api_client(settings, headers)
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
         self.namespace = namespace  # of the context
@@ -70,19 +80,7 @@ class ApiServer:
         Raises:
             UnseenError: If there is no answer in time, or it is none that helps.
         """
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        call = self._client.param_serialize(
-            "GET",
-            path,
-            query_params=[*(query or {}).items()],
-            auth_settings=["BearerToken"],
-            header_params={"Accept": "*/*"},
-        )
-        try:
-            answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
-            content = _read(answer.response, deadline, largest_bytes)
-        except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
-            raise self._unanswered(error) from None
+        answer, content = self._ask("GET", path, query, {"Accept": "*/*"}, largest_bytes=largest_bytes)
         if answer.status != _OK:
             said, remedy = message_of(content), _REMEDIES.get(answer.status)
             if said:
@@ -99,20 +97,9 @@ class ApiServer:
         Raises:
             UnseenError: If there is no answer in time.
         """
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        call = self._client.param_serialize(
-            "POST",
-            path,
-            query_params=[*(query or {}).items()],
-            auth_settings=["BearerToken"],
-            header_params={"Accept": "application/json", "Content-Type": "application/json"},
-            body=body,
-        )
-        try:
-            answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
-            return answer.status, _read(answer.response, deadline, LARGEST_BYTES)
-        except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
-            raise self._unanswered(error) from None
+        accepted = {"Accept": "application/json", "Content-Type": "application/json"}
+        answer, content = self._ask("POST", path, query, accepted, body=body)
+        return answer.status, content
 
     def one(self, kind: type[T], path: str) -> T:
         """
@@ -147,8 +134,30 @@ class ApiServer:
             following, limit = {"continue": page.metadata.next}, min(2 * limit, _PAGE)
         raise UnseenError(f"more than {objects} objects, or large ones: ask for one namespace by -n")
 
-    def _unanswered(self, error: Exception) -> UnseenError:
-        return UnseenError(f"no answer from {self.address}: {short(error)}")
+    def _ask(  # noqa: PLR0913 - what a request has
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+        *,
+        body: object = None,
+        largest_bytes: int = LARGEST_BYTES,
+    ) -> tuple[RESTResponse, bytes]:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        try:
+            call = self._client.param_serialize(
+                method,
+                path,
+                query_params=[*(query or {}).items()],
+                auth_settings=["BearerToken"],
+                header_params=dict(headers),
+                body=body,
+            )
+            answer = self._client.call_api(*call, _request_timeout=DEADLINE_SECONDS)
+            return answer, _read(answer.response, deadline, largest_bytes)
+        except (HTTPError, OSError, config.ConfigException, client.ApiException) as error:
+            raise UnseenError(f"no answer from {self.address}: {short(error)}") from None
 
 
 def path_of(*parts: str) -> str:

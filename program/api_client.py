@@ -1,13 +1,12 @@
 """A client of the API server by what a kubeconfig and the environment say, for each application that has one."""
 
-from typing import Final
+from typing import Any
 
-import yaml
-from kubernetes import client, config
+from kubernetes import client
+from urllib3 import BaseHTTPResponse, HTTPHeaderDict, PoolManager
 from urllib3.exceptions import HTTPError
 
-NOT_A_KUBECONFIG: Final = (ValueError, TypeError, KeyError, AttributeError)  # of the client, for YAML of another kind
-INVALID_KUBECONFIG: Final = (config.ConfigException, OSError, yaml.YAMLError, *NOT_A_KUBECONFIG)
+from program.kubeconfig import NOT_A_KUBECONFIG, Headers
 
 
 class ProxyError(Exception):
@@ -20,9 +19,26 @@ class ProxyError(Exception):
         )
 
 
-def api_client(settings: client.Configuration) -> client.ApiClient:
+class _Impersonating:
+    """Sends some headers with each request. The client knows one of each name, and groups are several."""
+
+    def __init__(self, pools: PoolManager, headers: Headers) -> None:
+        self._pools = pools
+        self._headers = headers
+        self.clear = pools.clear
+
+    def request(self, method: str, url: str, *, headers: dict[str, str], **rest: Any) -> BaseHTTPResponse:
+        all_headers = HTTPHeaderDict(headers)
+        for name, value in self._headers:
+            all_headers.add(name, value)
+        return self._pools.request(method, url, headers=all_headers, **rest)
+
+
+def api_client(settings: client.Configuration, headers: Headers = ()) -> client.ApiClient:
     """
-    Make a client; a proxy without a scheme is one by http, as it is for curl.
+    Make a client that sends *headers* with each request.
+
+    A proxy without a scheme is one by http, as it is for curl, and one by SOCKS looks up names itself, as for kubectl.
 
     Raises:
         ProxyError: If the address of the proxy is invalid.
@@ -30,6 +46,13 @@ def api_client(settings: client.Configuration) -> client.ApiClient:
     try:
         if settings.proxy and "://" not in settings.proxy:
             settings.proxy = f"http://{settings.proxy}"
-        return client.ApiClient(settings)
+        if settings.proxy and settings.proxy.startswith("socks5://"):
+            settings.proxy = settings.proxy.replace("socks5", "socks5h", 1)
+        made = client.ApiClient(settings)
     except (HTTPError, *NOT_A_KUBECONFIG):
         raise ProxyError from None
+    if headers:
+        made.rest_client.pool_manager = _Impersonating(  # type: ignore[assignment] # all that is asked of it
+            made.rest_client.pool_manager, headers
+        )
+    return made

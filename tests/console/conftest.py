@@ -15,6 +15,7 @@ from gpu_share import main
 from tests.console.stand_in import StandIn, serve
 
 Asked = Callable[..., Result]
+Served = Callable[[StandIn], Path]
 
 
 @pytest.fixture

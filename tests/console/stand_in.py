@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.message import Message
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,6 +32,7 @@ class StandIn:
     posted: dict[str, Reply] = field(default_factory=dict)  # answers to POST, by path
     sent: list[tuple[str, Any]] = field(default_factory=list)  # by POST: path with query, and body
     asked: list[str] = field(default_factory=list)
+    headers: list[Message] = field(default_factory=list)  # of each request by GET
     redirect: str = ""  # where every part of a node sends its callers
     drips: bool = False  # parts of nodes send a byte at a time
     page: int = 500  # most objects in one answer, however many were asked for
@@ -77,6 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         path = unquote(parts.path)
+        self._known.headers.append(self.headers)
         if self._known.redirect and _PROXY in path:
             self._begin(302, b"", Location=self._known.redirect)
             return

@@ -166,6 +166,9 @@ def test_a_grant_that_cannot_be_read_leaves_its_pod(connected: Connected) -> Non
     assert seen.grant is None
 
 
+NO_CONTEXT = "no context is current, and none was named: correct the kubeconfig, or name another context by --context"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -173,7 +176,8 @@ def test_a_grant_that_cannot_be_read_leaves_its_pod(connected: Connected) -> Non
         ("hello", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
         ("- a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
         ("contexts: [5]\ncurrent-context: a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
-        ("", "Invalid kube-config. FILE file is empty: correct the kubeconfig, or name another context by --context"),
+        ("", NO_CONTEXT),
+        ("contexts: []", NO_CONTEXT),
     ],
 )
 def test_no_cluster_is_one_sentence_with_the_file(text: str | None, said: str, tmp_path: Path) -> None:
@@ -221,6 +225,7 @@ def test_an_invalid_proxy_is_one_sentence_without_its_password(
     served: Callable[[StandIn], Path], monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
     kubeconfig = served(cluster(A))
+    kubeconfig.write_text(kubeconfig.read_text().replace("127.0.0.1", "elsewhere.example"))
     monkeypatch.setenv("HTTP_PROXY", proxy)
     with pytest.raises(NoClusterError, match=r"the proxy is invalid: expected an address such as http://proxy"):
         connect(kubeconfig=kubeconfig)

@@ -94,6 +94,10 @@ def test_the_certs_command_starts_and_reports_a_missing_cluster(image: Image) ->
     assert "Traceback" not in ran.stderr
 
 
+def test_a_proxy_by_socks_can_be_used(image: Image) -> None:
+    assert image.run("python3", "-c", "import urllib3.contrib.socks").returncode == 0
+
+
 def test_nothing_can_be_written(image: Image) -> None:
     for path in ("/written", "/tmp/written", "/opt/gpu-share/written"):
         assert "Read-only file system" in image.run("touch", path).stderr
