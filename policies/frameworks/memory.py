@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,6 +15,7 @@ from policies.frameworks.framework import Framework, Memory
 from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
+from policies.frameworks.place import Place
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
 
@@ -55,7 +55,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     framework = named
     if wish.name is None and wish.detects:
         framework = _detected(container, image, program) or catalogue.within(line)
-    place = _Place(container, line, framework, image is framework) if framework is not None and wish.adds else None
+    place = Place(container, line, framework, image is framework) if framework is not None and wish.adds else None
     if catalogue.settings.are_inert(container, line):
         return _advised(place, _told(place, (), budget, catalogue), (), budget, catalogue) if place else Advice()
     recognised = [one for one in (named, image, program) if one is not None]
@@ -118,30 +118,7 @@ def _detected(container: Container, image: Framework | None, program: Framework 
     return program
 
 
-class _Place(NamedTuple):
-    """Where a setting would be made."""
-
-    container: Container
-    line: CommandLine
-    framework: Framework
-    is_own_image: bool  # whether the image is one of the framework's own
-
-    def takes_arguments(self) -> bool:
-        """Whether what is appended to `args` reaches the program. Without a command, `args` replace the image's CMD."""
-        own_image = self.framework.image_takes_arguments and self.is_own_image
-        if not self.line.words:
-            return own_image
-        if self.line.ends_options:
-            return False
-        if not self.container.command and self.line.words[0].startswith("-"):
-            return True  # options alone go to the image's entry point, which takes them whoever built it
-        if self.line.runs_through_shell:
-            return False
-        starts = any(self.line.starts(program) for program in self.framework.programs)
-        return starts or (own_image and not self.container.command)
-
-
-def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Told:
+def _told(place: Place, set_already: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Told:
     """Set the framework's variable, if it has one and the environment of the container does not set it already."""
     memory = place.framework.memory
     if memory is None or memory.spellings[0].variable is None:
@@ -154,7 +131,7 @@ def _told(place: _Place, set_already: Sequence[OwnValue], budget: Budget, catalo
     return told(_lowered(place.container.env or (), set_already), place.line.words, wanted)
 
 
-def _advised(place: _Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:
+def _advised(place: Place, first: Told, own: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Advice:
     framework = place.framework
     constants = _constants(place, budget.strategy)
     if framework.memory is None:
@@ -183,7 +160,7 @@ def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
     return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
 
 
-def _constants(place: _Place, strategy: GrantStrategy) -> tuple[Change, ...]:
+def _constants(place: Place, strategy: GrantStrategy) -> tuple[Change, ...]:
     constants = place.framework.constants
     if not constants:
         return ()
@@ -196,7 +173,7 @@ def _constants(place: _Place, strategy: GrantStrategy) -> tuple[Change, ...]:
 
 
 def _argument(
-    place: _Place, wanted: Wanted, catalogue: Catalogue, *, is_written: bool
+    place: Place, wanted: Wanted, catalogue: Catalogue, *, is_written: bool
 ) -> tuple[tuple[Change, ...], str]:
     """Append the argument; else the reason why it cannot be. It may be *written* where nobody sees who reads it."""
     if too_old := _version_warning(place, catalogue):
@@ -211,7 +188,7 @@ def _argument(
     return (), f"{argument} cannot be added to this command line, {add}{but}"
 
 
-def _version_warning(place: _Place, catalogue: Catalogue) -> str:
+def _version_warning(place: Place, catalogue: Catalogue) -> str:
     framework = place.framework
     since = framework.memory.since if framework.memory else None
     if since is None:
