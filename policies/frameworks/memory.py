@@ -15,7 +15,7 @@ from policies.frameworks.framework import Framework, Memory
 from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
-from policies.frameworks.place import Place
+from policies.frameworks.place import Place, detected, places_of
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
 
@@ -52,27 +52,28 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     line = CommandLine(container)
     image, program = catalogue.by_image(container), catalogue.by_program(line)
     named = catalogue.frameworks.get(wish.name) if wish.name is not None else None
-    framework = named
+    frameworks = [named] if named is not None else []
     if wish.name is None and wish.detects:
-        framework = _detected(container, image, program) or catalogue.within(line)
-    place = Place(container, line, framework, image is framework) if framework is not None and wish.adds else None
+        frameworks = detected(container, line, catalogue, image=image, program=program)
+    places = places_of(container, line, frameworks, image) if wish.adds else []
     if catalogue.settings.are_inert(container, line):
-        return _advised(place, _told(place, (), budget, catalogue), (), budget, catalogue) if place else Advice()
+        return _together([_advised(one, _told(one, (), budget, catalogue), (), budget, catalogue) for one in places])
     recognised = [one for one in (named, image, program) if one is not None]
     names = (container.image or "", *line.words, *chain.from_iterable(line.hooks))
     judge = Judge(budget, recognised, names, allowance.count_setting)
     found = OwnValues(container, line, catalogue.settings, judge, allowance)
-    first = _told(place, found.in_environment, budget, catalogue) if place else Told()
-    joined = {change.name for change in first.changes}
+    by_place = [(place, _told(place, found.in_environment, budget, catalogue)) for place in places]
+    set_for_it = tuple(change for _, first in by_place for change in first.changes)
+    joined = {change.name for change in set_for_it}
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
-    own = _joined(own, first.changes)
-    own += found.in_words(first.changes)
+    own = _joined(own, set_for_it)
+    own += found.in_words(set_for_it)
     missed = [one for one in own if one.verdict in MISSED]
     own = [one for one in own if one.verdict not in MISSED]
-    if place is None:
-        advice = Advice(framework=next((one.framework for one in own if one.framework is not None), None), own=own)
+    if by_place:
+        advice = _together([_advised(place, first, own, budget, catalogue) for place, first in by_place])
     else:
-        advice = _advised(place, first, own, budget, catalogue)
+        advice = Advice(framework=next((one.framework for one in own if one.framework is not None), None), own=own)
     for change in advice.changes:
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
@@ -111,11 +112,18 @@ def _with_missed(
     return msgspec.structs.replace(advice, own=own)
 
 
-def _detected(container: Container, image: Framework | None, program: Framework | None) -> Framework | None:
-    """Believe the program, but where the image takes arguments and is given nothing else."""
-    if program is None or (image is not None and image.image_takes_arguments and not container.command):
-        return image
-    return program
+def _together(advices: Sequence[Advice]) -> Advice:
+    """Join what frameworks of one container need; the user's own settings are the same for each."""
+    if not advices:
+        return Advice()
+    first, *others = advices
+    if not others:
+        return first
+    return msgspec.structs.replace(
+        first,
+        changes=tuple(chain.from_iterable(one.changes for one in advices)),
+        warning="; ".join(dict.fromkeys(one.warning for one in advices if one.warning)),
+    )
 
 
 def _told(place: Place, set_already: Sequence[OwnValue], budget: Budget, catalogue: Catalogue) -> Told:
