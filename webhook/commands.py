@@ -120,8 +120,21 @@ def preview(
         if not PATH.fullmatch(path):
             end(f"--pod-path {path!a}: expected names with dots between them, such as spec.tasks.*.template", UNUSABLE)
     inputs = [(name if name != "-" else "standard input", _read_text(name)) for name in files or ("-",)]
-    rules = _of_cluster(context, kubeconfig) if cluster else (_shown(policies), loaded(policies))
-    sys.exit(run(inputs, rules, namespace=namespace, output=output, pod_paths=pod_paths, source=source))
+    if cluster:
+        rules, unwritten = _of_cluster(context, kubeconfig)
+    else:
+        rules, unwritten = (_shown(policies), loaded(policies)), "default"
+    sys.exit(
+        run(
+            inputs,
+            rules,
+            namespace=namespace,
+            output=output,
+            pod_paths=pod_paths,
+            source=source,
+            unwritten=unwritten,
+        )
+    )
 
 
 def _origin(
@@ -143,11 +156,13 @@ def _origin(
         end(f"--gpu-memory {memory!a}: expected the memory of a GPU with its unit, such as 81559Mi or 80Gi", UNUSABLE)
 
 
-def _of_cluster(context: str, kubeconfig: str) -> "tuple[str, PolicySet]":
+def _of_cluster(context: str, kubeconfig: str) -> "tuple[tuple[str, PolicySet], str]":
+    """Read its policies with their source, and the namespace of pods that name none."""
     from webhook.preview.cluster import Cluster, ClusterError
 
     try:
-        return Cluster(context, kubeconfig).policies()
+        cluster = Cluster(context, kubeconfig)
+        return cluster.policies(), cluster.namespace()
     except ClusterError as error:
         end(f"--cluster: {error}", UNUSABLE)
 

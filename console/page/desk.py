@@ -19,7 +19,8 @@ from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
 from policies.errors import GpuShareError
 from policies.policy_set import PolicySet
 
-Preview = Callable[[str, PolicySet, str], Sequence[str]]  # a text with pods, the policies, the namespace or ""
+# Of a text with pods, the policies, the namespace that replaces theirs or "", and that of pods without one.
+Preview = Callable[[str, PolicySet, str, str], Sequence[str]]
 
 _POLICIES_SECONDS: Final = 10.0
 _EXPLAINED_SECONDS: Final = 10.0
@@ -62,7 +63,7 @@ class Desk:
             return Previewed(problem=rules.unseen.sentence if rules.unseen else "; ".join(rules.problems))
         source = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP} of {self._api.context or self._api.address}"
         try:
-            lines = self._preview(text, rules.in_force, namespace)
+            lines = self._preview(text, rules.in_force, namespace, self.namespace)
         except GpuShareError as error:
             return Previewed(source=source, problem=str(error))
         return Previewed(source=source, lines=tuple(lines))

@@ -21,6 +21,7 @@ from policies.reading.store import PolicyStore
 
 _NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
 _SECONDS = 30
+_NAMESPACE = re.compile(r"[a-z0-9-]{1,63}")
 _LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")  # https://pkg.go.dev/k8s.io/klog/v2
 
 
@@ -55,6 +56,11 @@ class Cluster(msgspec.Struct, frozen=True):
             except PolicyError as error:
                 place = str(error).replace(directory, _NAME)
                 raise ClusterError(place) from None
+
+    def namespace(self) -> str:
+        """Say in which namespace kubectl makes a pod that names none."""
+        found = self._kubectl("config", "view", "--minify", "--output=jsonpath={..namespace}", fallback="")
+        return found if _NAMESPACE.fullmatch(found) else "default"
 
     def _config_maps(self) -> list[str]:
         """Name the ConfigMaps in the webhook's volume; where that cannot be read, the one of the policies."""

@@ -21,11 +21,12 @@ def run(  # noqa: PLR0913 - what the command line says
     output: Output,
     pod_paths: Sequence[str] = (),
     source: Origin | None = None,
+    unwritten: str = "default",
 ) -> int:
     """
     Preview *inputs*, pairs of a name and a text, on standard output, by *rules*: their source, and they.
 
-    Where they have a *source*, the pods are translated first.
+    Where they have a *source*, the pods are translated first. Those without a namespace are in *unwritten*.
 
     Returns:
         The exit code: 0 if all is admitted, 1 if a pod is denied, 2 if an input or an object in a list cannot be read,
@@ -41,7 +42,7 @@ def run(  # noqa: PLR0913 - what the command line says
     if source is not None:
         given = translate(given, source)
     shown, policies = rules
-    pods = preview(given, policies, namespace)
+    pods = preview(given, policies, namespace, unwritten=unwritten)
     unclear = [*given.unknown, *unused]
     if output == "patch" and len(pods) != 1:
         unclear.append(f"-o patch takes one pod, got {len(pods)}: give one, or use -o yaml")

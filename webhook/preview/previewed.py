@@ -48,9 +48,9 @@ class SentExample(msgspec.Struct, frozen=True):
     why: tuple[str, ...]
 
 
-def preview(given: Input, policies: PolicySet, namespace: str | None) -> list[Previewed]:
-    """Decide on every pod of an input; *namespace* replaces those written in it."""
-    return [_preview(workload, policies, namespace) for workload in given.workloads]
+def preview(given: Input, policies: PolicySet, namespace: str | None, *, unwritten: str = "default") -> list[Previewed]:
+    """Decide on every pod of an input; *namespace* replaces those written in it, *unwritten* is where none is."""
+    return [_preview(one, policies, namespace or one.namespace or unwritten) for one in given.workloads]
 
 
 def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
@@ -59,8 +59,7 @@ def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
     return patched
 
 
-def _preview(workload: Workload, policies: PolicySet, namespace: str | None) -> Previewed:
-    place = namespace or workload.namespace or "default"
+def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
     sent, parsed = workload.sent, workload.parsed
     if (workload.pod.get("metadata") or {}).get("uid"):  # it is one of a cluster
         sent = as_written(sent, parsed, place, policies)

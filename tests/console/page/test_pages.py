@@ -109,6 +109,12 @@ def test_a_pod_that_is_pasted_is_previewed_by_the_policies_of_the_cluster(visite
     assert "add /spec/containers/0/resources" in text
 
 
+def test_a_pod_without_a_namespace_is_in_that_of_the_page(visited: Visited) -> None:
+    pasted = GRANTED.replace("namespace: team-vision, ", "")
+    answer = visited(lively(), namespace="team-vision").post("/preview", {"pod": pasted, "namespace": ""})
+    assert "Pod team-vision/trial: granted" in words(answer.data.decode())
+
+
 @pytest.mark.parametrize(
     ("pasted", "namespace", "why"),
     [

@@ -22,7 +22,7 @@ LIMITED = POD.replace('gpu-share: "0.2"', 'gpu-share: "0.1"')
 def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Put a kubectl on the PATH that answers as told, and writes down how it was called."""
 
-    def put(answer: object = None, *, code: int = 0, stderr: str = "") -> Path:
+    def put(answer: object = None, *, code: int = 0, stderr: str = "", namespace: str = "") -> Path:
         directory = tmp_path / "bin"
         directory.mkdir()
         calls = tmp_path / "calls"
@@ -32,7 +32,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         script = directory / "kubectl"
         script.write_text(
             f'#!/bin/sh\necho "KUBECONFIG=$KUBECONFIG $@" >> {calls}\n'
-            f'case "$*" in *current-context*) echo kind-a; exit 0;; esac\n'
+            f'case "$*" in *current-context*) echo kind-a; exit 0;; *namespace}}) echo -n {namespace}; exit 0;; esac\n'
             f"/bin/cat {tmp_path}/answer; /bin/cat {tmp_path}/stderr >&2; exit {code}\n"
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -56,6 +56,23 @@ def test_the_policies_of_the_cluster_decide_and_are_named(kubectl: Callable[...,
     assert "get configmap gpu-share-policies --namespace gpu-share --output json" in calls.read_text()
 
 
+@pytest.mark.parametrize(
+    ("of_context", "options", "written", "place"),
+    [
+        ("team-vision", [], "", "team-vision"),
+        ("team-vision", ["-n", "science"], "", "science"),
+        ("team-vision", [], "written", "written"),
+        ("", [], "", "default"),
+    ],
+)
+def test_a_pod_without_a_namespace_is_in_that_of_the_context(
+    kubectl: Callable[..., Path], of_context: str, options: list[str], written: str, place: str
+) -> None:
+    kubectl(config_map(TEAM), namespace=of_context)
+    text = LIMITED.replace("name: web", f"name: web\n  namespace: {written}") if written else LIMITED
+    assert f"Pod {place}/web: granted" in preview(text, "--cluster", *options).stdout
+
+
 def test_context_and_kubeconfig_are_kubectls(kubectl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     calls = kubectl(config_map(TEAM))
     monkeypatch.setenv("KUBECONFIG", "/somewhere/config")
@@ -63,7 +80,7 @@ def test_context_and_kubeconfig_are_kubectls(kubectl: Callable[..., Path], monke
     text = preview(POD, "--cluster", *options, code=1).stdout
     assert text.startswith("Policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context prod\n")
     called = calls.read_text().splitlines()
-    assert len(called) == 2
+    assert len(called) == 3
     assert all(one.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ") for one in called)
 
 
