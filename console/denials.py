@@ -35,7 +35,7 @@ def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> Deni
             kind=on.kind,
             name=on.name,
             message=event.said,
-            count=event.count or 1,
+            count=event.times,
             last=event.at,
             uid=on.uid,
             api_version=on.api_version,

@@ -25,6 +25,13 @@ class Involved(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: Shown = Shown("")  # with its group: several have a Job
 
 
+class Series(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How often an event of the newer API has come again."""
+
+    count: int | None = None
+    last_observed_time: Shown | None = None
+
+
 class Event(Object, frozen=True, kw_only=True):
     """An event."""
 
@@ -34,12 +41,19 @@ class Event(Object, frozen=True, kw_only=True):
     message: Shown = Shown("")
     count: int | None = None
     last_timestamp: Shown | None = None
-    event_time: Shown | None = None
+    event_time: Shown | None = None  # of the newer API: when it was first seen
+    series: Series | None = None
 
     @property
     def at(self) -> Shown | None:
         """When it was last seen; None if it does not say."""
-        return self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+        last = self.series.last_observed_time if self.series else None
+        return last or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+    @property
+    def times(self) -> int:
+        """How often it was seen."""
+        return (self.series.count if self.series else None) or self.count or 1
 
     @property
     def said(self) -> str:

@@ -75,7 +75,7 @@ def failures(
             newest[on.kind, on.name] = max(before, event, key=lambda one: one.at or "")
     for (by, of), event in sorted(newest.items(), key=lambda one: one[0]):
         if wants_pods(event.involved_object):
-            yield f"{by} {of}, {several(event.count or 1, 'time')}: {event.said}"
+            yield f"{by} {of}, {several(event.times, 'time')}: {event.said}"
 
 
 def is_of(owner: Owner | Involved, kind: str, name: str) -> bool:

@@ -159,6 +159,14 @@ def test_denials_of_ours_are_found_each_controller_once_and_none_that_is_old(con
     assert (found.kind, found.name, found.message, found.count) == ("ReplicaSet", "resnet-5d", ours, 9)
 
 
+def test_an_event_of_the_newer_api_counts_by_when_it_was_seen_last(connected: Connected) -> None:
+    ours = 'admission webhook "pods.gpu-share.dev" denied the request: Container "x" asks for 0.8'
+    newer = denial(ours) | {"count": None, "lastTimestamp": None, "eventTime": ago(minutes=45)}
+    newer["series"] = {"count": 30, "lastObservedTime": (last := ago(minutes=1))}
+    (found,) = look(connected(cluster(A, events=(newer,)))).denials
+    assert (found.count, found.last) == (30, last)
+
+
 def test_a_grant_that_cannot_be_read_leaves_its_pod(connected: Connected) -> None:
     odd = pod("resnet-0")
     odd["metadata"]["annotations"]["gpu-share.dev/grant"] = "{" * 5000
