@@ -157,7 +157,10 @@ def test_who_looks_at_shares_reads_no_secret_and_reaches_no_pods_but_ours() -> N
     assert everywhere == {"apiGroups": [""], "resources": ["nodes", "pods", "events"], "verbs": ["list"]}
     of_ours = _role("Role", "gpu-share-viewer")
     assert of_ours["metadata"]["namespace"] == contract.NAMESPACE
-    assert of_ours["rules"] == [{"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}]
+    assert of_ours["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]},
+    ]
 
 
 def test_the_key_of_the_ca_is_in_no_pod() -> None:
