@@ -33,6 +33,7 @@ _PAGE: Final = 500  # objects in one answer
 _MOST_PAGES: Final = 200
 _MUCH_BYTES: Final = 1024 * 1024  # of one answer: if no more comes in time, less of it would not come either
 _LESS: Final = 8  # times less in the next answer where one is too large
+TOO_MANY_REQUESTS: Final = 429
 _OK: Final = 200
 _REMEDIES: Final = {
     401: "sign in again, or check the user of the kubeconfig",

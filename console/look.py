@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from console.api_server import MANY_SECONDS, MOST_CONNECTIONS, ApiServer, UnseenError, path_of
+from console.api_server import MANY_SECONDS, MOST_CONNECTIONS, TOO_MANY_REQUESTS, ApiServer, UnseenError, path_of
 from console.denials import denials
 from console.events import NOT_CREATED_REASONS, Event
 from console.grant import Grant
@@ -26,6 +26,7 @@ from console.seen import (
     Seen,
     SeenNode,
     SeenPod,
+    Unasked,
     Unseen,
 )
 from console.standing import standing
@@ -55,10 +56,15 @@ class Looks:
             self.unseen.append(unseen(what, error, right))
             return otherwise
 
+    def hidden(self, what: str) -> Unseen | None:
+        """Give the reason why nothing is known of *what*, such as OUR_PODS; None if it was seen."""
+        return next((one for one in self.unseen if one.what.startswith(what)), None)
+
 
 def unseen(what: str, error: UnseenError, right: str) -> Unseen:
     """Say what cannot be seen, and by which right it could if that is what is missing."""
-    return Unseen(what=what, why=str(error), right=right if error.status in _FORBIDDEN else "")
+    kind = Unasked if error.status == TOO_MANY_REQUESTS else Unseen
+    return kind(what=what, why=str(error), right=right if error.status in _FORBIDDEN else "")
 
 
 def look(api: ApiServer, *, namespace: str = "") -> Seen:
@@ -97,7 +103,7 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         context=api.context or api.address,
         at=now.isoformat(timespec="seconds"),
         namespace=namespace,
-        nodes=seen_nodes(nodes.result(), states),
+        nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
         denials=denied.denials,
         parts=tuple(parts.result()),
@@ -117,14 +123,20 @@ def seen_pod(pod: Pod) -> SeenPod:
     return SeenPod(pod=pod, grant=msgspec.structs.replace(grant, containers=granted))
 
 
-def seen_nodes(nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen]) -> tuple[SeenNode, ...]:
-    """Put nodes together with what they say; those that have nothing to do with shares are left out."""
+def seen_nodes(
+    nodes: Iterable[Node], states: Mapping[str, NodeState | Unseen], *, hidden: Unseen | None = None
+) -> tuple[SeenNode, ...]:
+    """
+    Put nodes together with what they say; those that have nothing to do with shares are left out.
+
+    *hidden* is why none could be asked.
+    """
     seen: dict[str, SeenNode] = {}
     for node in nodes:
         name = str(node.metadata.name)
         is_labelled = node.metadata.labels.get(NODE_LABEL) == "true"
         if is_labelled or name in states:
-            seen[name] = _seen_node(node, labelled=is_labelled)
+            seen[name] = _seen_node(node, labelled=is_labelled, silent=hidden)
     for name, state in states.items():
         known = seen.get(name) or SeenNode(name=name)
         heard = {"state": state} if isinstance(state, NodeState) else {"silent": state}
@@ -153,8 +165,8 @@ def _states(api: ApiServer, parts: Iterable[Pod], threads: ThreadPoolExecutor) -
 def _answered(answer: "Future[NodeState | Unseen]", node: str) -> NodeState | Unseen:
     if answer.done() and not answer.cancelled():
         return answer.result()
-    answer.cancel()
-    return Unseen(what=f"node {node}", why=f"no answer within {MANY_SECONDS:g} s, since others are slow")
+    kind = Unasked if answer.cancel() else Unseen
+    return kind(what=f"node {node}", why=f"no answer within {MANY_SECONDS:g} s, since others are slow")
 
 
 def _state(api: ApiServer, parts: Sequence[Pod]) -> NodeState | Unseen:
@@ -180,7 +192,7 @@ def _resources(states: Iterable[NodeState | Unseen]) -> set[str]:
     return {gpu.resource for one in states if isinstance(one, NodeState) for gpu in one.gpus if gpu.resource}
 
 
-def _seen_node(node: Node, *, labelled: bool) -> SeenNode:
+def _seen_node(node: Node, *, labelled: bool, silent: Unseen | None) -> SeenNode:
     ready = [condition.status == "True" for condition in node.status.conditions if condition.type == "Ready"]
     return SeenNode(
         name=node.metadata.name,
@@ -194,6 +206,7 @@ def _seen_node(node: Node, *, labelled: bool) -> SeenNode:
         labels=node.metadata.labels,
         capacity=node.status.capacity,
         allocatable=node.status.allocatable,
+        silent=silent,
     )
 
 

@@ -41,6 +41,10 @@ class Unseen(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.what}: {self.why}{f'; the right to {self.right} is missing' if self.right else ''}"
 
 
+class Unasked(Unseen, frozen=True, kw_only=True):
+    """Something that was not asked at all, since the API server has too much to do: nothing is wrong with it."""
+
+
 class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node whose GPUs are shared, or should be."""
 
@@ -56,7 +60,7 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
     state: NodeState | None = None  # None if no part of it answers
-    silent: Unseen | None = None  # why not
+    silent: Unseen | None = None  # why not; None where no part runs there
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -84,7 +88,7 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
         """Why what it says of its GPUs, if anything, is not what holds now; empty if it is."""
         state = self.state
         if state is None:
-            return self.silence
+            return f"nothing is known of its GPUs: {self.silent.why}" if self.silent else self.silence
         if state.waiting:
             return f"no GPU is shared yet: {state.waiting}"
         age_seconds = state.ages.health

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from console.api_server import ApiServer, UnseenError, message_of, path_of
+from console.api_server import TOO_MANY_REQUESTS, ApiServer, UnseenError, message_of, path_of
 from console.cluster_policies import read_policies
 from console.doctor.admission import AdmissionPolicy, Binding, WebhookConfiguration
 from console.doctor.installation import Attempt, Installation
@@ -96,7 +96,7 @@ def _attempt(api: ApiServer) -> Attempt:
     }
     status, content = api.post(path_of("api", "v1", "namespaces", api.namespace, "pods"), pod, {"dryRun": "All"})
     message = message_of(content)
-    if status == _FORBIDDEN and " cannot create resource " in message:
+    if status == TOO_MANY_REQUESTS or (status == _FORBIDDEN and " cannot create resource " in message):
         raise UnseenError(message, status=status)
     return Attempt(namespace=api.namespace, status=status, message=Shown(message))
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from console.doctor.installation import Installation
 from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, unknown, warn
-from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode
+from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode, Unasked
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu, left_out
 from policies.quantity import whole
@@ -18,17 +18,18 @@ def speak(on: Installation) -> Verdict:
     """See that every node that is to share GPUs says how they are."""
     if missing := not_listed(on, OUR_PODS):
         return missing
-    found = []
+    found, unasked = [], None
     for node in on.seen.nodes:
-        if node.state is None:
+        if node.silent is not None and (node.silent.right or isinstance(node.silent, Unasked)):
+            unasked = unasked or node.silent
+        elif node.state is None:
             found.append(f"{node.name}: {node.silence}")
         elif node.state.waiting:
             found.append(f"{node.name} shares no GPU yet: {node.state.waiting}")
         elif not node.is_fresh:
             found.append(f"{node.name}: gpu-share plugin says nothing any more")
-    forbidden = next((one.silent for one in on.seen.nodes if one.silent and one.silent.right), None)
-    if forbidden is not None:
-        return unknown(forbidden)
+    if unasked is not None and not found:
+        return unknown(unasked)
     return fail(*found, hint="kubectl -n gpu-share get pods -o wide, and the log of gpu-share-plugin on that node")
 
 

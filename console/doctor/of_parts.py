@@ -14,6 +14,8 @@ _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 
 def on_nodes(on: Installation) -> Verdict:
     """See that plugin and `gpu-share mps` run on every node that has one of them."""
+    if missing := not_listed(on, OUR_PODS):
+        return missing
     pods = parts(on.seen, *ON_NODES)
     late = [one for one in pods if not is_ready(one)]
     told = [f"{one.metadata.name} on {one.spec.node_name or 'no node'} is not ready: {trouble(one)}" for one in late]

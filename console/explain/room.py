@@ -38,8 +38,7 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
         yield from _without_partitions(node, grant)
         return
     if node.state is None or node.state.waiting or not node.gpus:
-        why = (node.state.waiting or "none was found") if node.state else node.silence
-        yield f"it has no GPU to share: {why}"
+        yield _without_gpus(node)
         return
     if node.trouble:
         yield node.trouble
@@ -58,6 +57,13 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
             yield f"no GPU has {milli_text(needed)} free: {', '.join(map(_told, offered))}"
         elif subject.together is not None:
             yield from _too_little(node, offered, subject.together)
+
+
+def _without_gpus(node: SeenNode) -> str:
+    if node.state is None and node.silent is not None:
+        return node.trouble
+    why = (node.state.waiting or "none was found") if node.state else node.silence
+    return f"it has no GPU to share: {why}"
 
 
 def _without_partitions(node: SeenNode, grant: Grant) -> Iterator[str]:

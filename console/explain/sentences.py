@@ -175,7 +175,8 @@ def _what_to_do(texts: Iterable[str]) -> Iterator[str]:
 def _unseen(subject: Subject) -> Iterator[str]:
     silent = [one.silent for one in subject.seen.nodes if one.silent and one.name == subject.pod.node]
     undecided = [subject.undecided] if subject.undecided else []
-    yield from (one.sentence for one in (*subject.seen.unseen, *silent, *undecided, *subject.unseen))
+    every = dict.fromkeys((*subject.seen.unseen, *silent, *undecided, *subject.unseen))
+    yield from (one.sentence for one in every)
 
 
 def _share(gpu: Gpu, tenant: Tenant) -> str:

@@ -25,6 +25,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str  # why something of its GPUs is not known; empty if all is
     notes: tuple[str, ...]
     gpus: tuple[Gpu, ...]
+    gpus_known: bool  # whether these are all that it shares: False where it could not be asked
 
 
 class PodRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +93,7 @@ def top(seen: Seen, *, node: str = "") -> Top:
         nodes=tuple(_node_row(one) for one in seen.nodes if _is_shown(one.name, node)),
         pods=tuple(row for row in _pod_rows(seen) if not node or row.node in (node, "")),
         denied=seen.denials,
-        unseen=(*seen.unseen, *silent),
+        unseen=tuple(dict.fromkeys((*seen.unseen, *silent))),
     )
 
 
@@ -113,6 +114,7 @@ def _node_row(node: SeenNode) -> NodeRow:
         trouble=node.trouble,
         notes=_notes(state) if state else (),
         gpus=node.gpus,
+        gpus_known=node.state is not None or node.silent is None,
     )
 
 

@@ -10,13 +10,18 @@ from policies.share import milli_text
 
 
 def summary(shown: Top) -> tuple[str, ...]:
-    """Count nodes and GPUs, and say what still fits; nothing where none can be seen."""
+    """Count nodes and GPUs, and say what still fits; nothing where none can be seen, and no more than is known."""
     gpus = [gpu for node in shown.nodes for gpu in node.gpus]
     unhealthy = sum(not gpu.healthy for node in shown.nodes if node.health_known for gpu in node.gpus)
-    largest = max((gpu.milli(gpu.largest_free) for gpu in gpus if gpu.largest_free is not None), default=None)
-    told = [several(len(shown.nodes), "node"), several(len(gpus), "GPU")] if shown.nodes or shown.has_no_nodes else []
+    free = [gpu.milli(gpu.largest_free) for gpu in gpus if gpu.largest_free is not None]
+    are_known = all(node.gpus_known for node in shown.nodes)
+    counted = several(len(gpus), "GPU") if are_known else f"at least {several(len(gpus), 'GPU')}"
+    if not (are_known or gpus):
+        counted = f"{ABSENT} GPUs"
+    told = [several(len(shown.nodes), "node"), counted] if shown.nodes or shown.has_no_nodes else []
     told += [f"{unhealthy} unhealthy"] if unhealthy else []
-    told += [f"largest share that fits: {milli_text(largest)}"] if largest is not None else []
+    at_least = "" if are_known and len(free) == len(gpus) else "at least "
+    told += [f"largest share that fits: {at_least}{milli_text(max(free))}"] if free else []
     return tuple(told)
 
 

@@ -33,6 +33,15 @@ def test_nothing_is_said_to_be_missing_that_may_not_be_seen(visited: Visited) ->
     assert "No pod with a share" in nothing
 
 
+def test_nothing_is_said_of_gpus_whose_nodes_cannot_be_asked(visited: Visited) -> None:
+    known = lively()
+    known.raw["/api/v1/namespaces/gpu-share/pods"] = status_of(429, "too many requests")
+    text = words(visited(known).text("/"))
+    assert "3 nodes, - GPUs" in text
+    assert "! gpu-a: nothing is known of its GPUs: too many requests" in text
+    assert "no part of gpu-share runs there" not in text
+
+
 @pytest.mark.parametrize("path", ["/", "/explain?name=x", "/policies", "/changes"])
 def test_an_api_server_that_is_away_is_no_traceback(visited: Visited, path: str) -> None:
     text = words(visited(lively(), context="nowhere").text(path))
