@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from typing import Final
 
-from console.api_server import ApiServer, UnseenError, decoded, path_of
+from console.api_server import ApiServer, decoded, path_of
 from console.denials import is_over, newest
 from console.dra_objects import DeviceClass
 from console.events import NOT_CREATED_REASONS, Event, Involved
 from console.explain.claims import Claim, PodClaims, waiting, without_class
 from console.explain.quotas import Quota, of_shares
+from console.explain.subject import EVENTS
 from console.explain.workload import failures
 from console.look import Looks
 from console.objects import Pod
@@ -26,33 +29,40 @@ class Beside:
 
     def __init__(self, api: ApiServer, namespace: str) -> None:
         self._api = api
-        self._namespace = namespace
+        self.namespace = namespace
         self._looks = Looks()
         self._quotas: tuple[str, ...] | None = None
+        self._not_created: tuple[Event, ...] | None = None
 
     @property
     def unseen(self) -> tuple[Unseen, ...]:
         """What could not be seen so far."""
-        return tuple(self._looks.unseen)
+        return tuple(dict.fromkeys(self._looks.unseen))
+
+    def note(self, unseen: Unseen) -> None:
+        """Note what else could not be seen in the namespace."""
+        self._looks.unseen.append(unseen)
 
     def quotas(self) -> tuple[str, ...]:
         """Say what the quotas leave of shares."""
         if self._quotas is None:
-            path = path_of("api", "v1", "namespaces", self._namespace, "resourcequotas")
-            right = f"list resourcequotas in namespace {self._namespace}"
+            path = path_of("api", "v1", "namespaces", self.namespace, "resourcequotas")
+            right = f"list resourcequotas in namespace {self.namespace}"
             found = self._looks.at("quotas", right, lambda: [*self._api.all(Quota, path)], list[Quota]())
             self._quotas = tuple(of_shares(found))
         return self._quotas
 
     def failures(self, kind: str, name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
         """
-        Say why pods of an object were not created; nothing where events may not be read, which is said elsewhere.
+        Say why pods of an object were not created; nothing where events cannot be read, which is noted.
 
         Nor is what is over: it is where one of its *pods* was created since, and where the object wants none any more.
         """
         created = newest(pods)
-        told = (one for reason in NOT_CREATED_REASONS for one in self._events(f"reason={reason}"))
-        found = [one for one in told if not is_over(one, created)]
+        if self._not_created is None:
+            told = (self._events(f"reason={reason}") for reason in NOT_CREATED_REASONS)
+            self._not_created = tuple(chain.from_iterable(told))
+        found = [one for one in self._not_created if not is_over(one, created)]
         return tuple(failures(found, kind, name, datetime.now(UTC), wants_pods=self._wants_pods))
 
     def _wants_pods(self, on: Involved) -> bool:
@@ -75,17 +85,16 @@ class Beside:
             lambda: [*self._api.all(DeviceClass, path_of(*_CLAIMS, "deviceclasses"))],
             None,
         )
-        right = f"get resourceclaims in namespace {self._namespace}"
+        right = f"get resourceclaims in namespace {self.namespace}"
         claims = self._looks.at("resource claims", right, lambda: self._claims(content), list[Claim]())
         return (*(without_class(grant, classes) if classes is not None else ()), *waiting(claims))
 
     def _claims(self, content: bytes) -> list[Claim]:
-        at = (*_CLAIMS, "namespaces", self._namespace, "resourceclaims")
+        at = (*_CLAIMS, "namespaces", self.namespace, "resourceclaims")
         return [self._api.one(Claim, path_of(*at, name)) for name in decoded(PodClaims, content).names]
 
     def _events(self, selector: str) -> list[Event]:
-        path = path_of("api", "v1", "namespaces", self._namespace, "events")
-        try:
-            return [*self._api.all(Event, path, fieldSelector=selector)]
-        except UnseenError:
-            return []
+        path = path_of("api", "v1", "namespaces", self.namespace, "events")
+        of = f"in namespace {self.namespace}"
+        every = partial(self._api.all, Event, path, fieldSelector=selector)
+        return self._looks.at(f"{EVENTS} {of}", f"list events {of}", lambda: [*every()], list[Event]())

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from console.api_server import ApiServer, UnseenError
-from console.explain.finding import NotFoundError, find
+from console.explain.finding import find
+from console.explain.maker import NotFoundError
 from console.explain.sentences import Explanation, explanations
 from console.lines import print_lines
 from program.front import FAILED, failed

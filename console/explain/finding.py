@@ -8,19 +8,19 @@ from console.api_server import ApiServer, UnseenError, decoded, path_of
 from console.cluster_policies import RIGHT, read_policies
 from console.explain.asked import asked
 from console.explain.beside import Beside
+from console.explain.maker import NotFoundError, find_maker
 from console.explain.room import together
 from console.explain.subject import Answer, Subject
-from console.explain.workload import Workload, is_of, own_words
+from console.explain.workload import is_of, own_words
 from console.look import look, seen_pod, unseen
 from console.objects import Object, Pod
-from console.owners import KINDS, MORE_KINDS, NOT_FOUND, owner
+from console.owners import KINDS, MORE_KINDS
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
 from policies.as_written import as_written
 from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
 from policies.decision import decide
-from policies.errors import GpuShareError
 from policies.grant import Decision
 from program.structs import decoder
 
@@ -47,16 +47,12 @@ class _Wants(msgspec.Struct, frozen=True):
     spec: _WantsSpec = _WantsSpec()
 
 
-class NotFoundError(GpuShareError):
-    """Nothing of that name; the sentence says what was looked for."""
-
-
 def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None) -> Answer:
     """
     Look at what *name* names: a pod, or `kind/name`; *seen* is the cluster, where it was looked at just now.
 
     Raises:
-        NotFoundError: If there is nothing of it.
+        NotFoundError: If there is nothing of it, or nothing that can be seen.
         UnseenError: If the user may not read pods there.
     """
     kind, plain = _named(name)
@@ -66,9 +62,8 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
     beside = Beside(api, namespace)
     title, trouble = f"Pod {namespace}/{plain}", tuple[str, ...]()
     if not chosen:
-        made, workload = _maker(api, kind, plain, beside, namespace)
+        made, workload, failures = find_maker(api, kind, plain, beside=beside, pods=[one for one, _ in pods])
         title = f"{made.title()} {namespace}/{plain}"
-        failures = beside.failures(made, plain, [one for one, _ in pods])
         trouble = (*failures, *own_words(workload, failures))
         chosen = [one for one in pods if any(is_of(by, made, plain) for by in one[0].metadata.owner_references)]
     seen = seen or look(api, namespace=namespace)
@@ -87,19 +82,6 @@ def _named(name: str) -> tuple[str, str]:
         known = ", ".join((*KINDS, *MORE_KINDS))
         raise NotFoundError(f"'{Shown(name)}': expected a pod, or one of {known} with / and its name")
     return kind, rest
-
-
-def _maker(api: ApiServer, kind: str, name: str, beside: Beside, namespace: str) -> tuple[str, Workload]:
-    """Find which kind of object has the name, and read it."""
-    for one in {"": tuple(KINDS), "pod": ()}.get(kind, (kind,)):
-        try:
-            return one, owner(api, one, namespace, name)
-        except UnseenError as error:
-            if error.status != NOT_FOUND:
-                raise
-    what = f"there is no {kind.title() or 'pod, nor a workload,'} {namespace}/{Shown(name)}"
-    denied = "one that was denied left nothing behind, and whoever created it was told why"
-    raise NotFoundError("; ".join((what, denied, *beside.quotas())))
 
 
 def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Beside) -> Subject:

@@ -6,7 +6,7 @@ import msgspec
 
 from console.explain.placement import placement
 from console.explain.remedies import remedies
-from console.explain.subject import Answer, Subject
+from console.explain.subject import EVENTS, Answer, Subject
 from console.objects import Pod
 from console.words import ABSENT, age, gib, moment, percent, several
 from policies.contract import DRA
@@ -35,7 +35,7 @@ def explanations(answer: Answer) -> tuple[Explanation, ...]:
     pods = tuple(_of_pod(one) for one in answer.subjects)
     if pods and not answer.trouble:
         return pods
-    lines = answer.trouble or ("it has no pods, and no event says that one was denied in the last 20 minutes",)
+    lines = answer.trouble or (_without_pods(answer),)
     sections = [Section(title="Not created", lines=(*lines, *_what_to_do(answer.trouble)))]
     if answer.quotas:
         sections.append(Section(title="Quotas", lines=answer.quotas))
@@ -43,6 +43,13 @@ def explanations(answer: Answer) -> tuple[Explanation, ...]:
         sections.append(Section(title="Not seen", lines=tuple(one.sentence for one in answer.unseen)))
     title = f"{answer.name}: {several(len(pods), 'pod') if pods else 'no pods'}"
     return (Explanation(title=title, sections=tuple(sections)), *pods)
+
+
+def _without_pods(answer: Answer) -> str:
+    hidden = next((one for one in answer.unseen if one.what.startswith(EVENTS)), None)
+    if hidden is not None:
+        return f"it has no pods, and the events that would say why cannot be read: {hidden.why}"
+    return "it has no pods, and no event says that one was denied in the last 20 minutes"
 
 
 def _of_pod(subject: Subject) -> Explanation:

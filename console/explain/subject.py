@@ -1,9 +1,13 @@
 """What `gpu-share explain` looked at for one pod, or for an object that makes pods."""
 
+from typing import Final
+
 import msgspec
 
 from console.seen import Seen, SeenPod, Unseen
 from policies.grant import Decision
+
+EVENTS: Final = "events"  # as `Unseen.what` begins where they cannot be read
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

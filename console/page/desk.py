@@ -7,7 +7,8 @@ import msgspec
 
 from console.api_server import ApiServer, UnseenError
 from console.cluster_policies import RIGHT, read_policies
-from console.explain.finding import NotFoundError, find
+from console.explain.finding import find
+from console.explain.maker import NotFoundError
 from console.explain.sentences import Explanation, explanations
 from console.look import look, unseen
 from console.page.answers import Answers

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from tests.console.explained import explain, known
-from tests.console.objects import cluster, gpu, pending, pod, state
+from tests.console.explained import OURS, explain, known, only
+from tests.console.objects import cluster, denial, gpu, pending, pod, state
 from tests.console.stand_in import Reply, StandIn, status_of
 from tests.console.test_doctor import installed
 
@@ -58,6 +58,24 @@ def test_a_pod_that_waits_is_not_told_that_such_a_node_has_no_gpu(asked: Asked, 
     text = explain(asked, on, "late")
     assert "    gpu-a: nothing is known of its GPUs: " in text
     assert "no GPU to share" not in text
+
+
+@pytest.mark.parametrize("answer", [_DENIED, _BUSY])
+def test_no_event_is_said_to_be_missing_where_none_can_be_read(asked: Asked, answer: Reply) -> None:
+    on = known()
+    only(on, "apps/v1/namespaces/team-vision/deployments/resnet")
+    on.lists[f"{OURS}/events"] = [denial("gpu-share: too much")]
+    on.raw[f"{OURS}/events"] = answer
+    text = explain(asked, on, "deploy/resnet")
+    assert "    it has no pods, and the events that would say why cannot be read: " in text
+    assert "no event says" not in text
+    assert "    events in namespace team-vision: " in text.partition("Not seen")[2]
+
+
+def test_events_of_a_pod_that_cannot_be_read_are_not_seen(asked: Asked) -> None:
+    on = known(pod("resnet-0"))
+    on.raw[f"{OURS}/events"] = _BUSY
+    assert "    events in namespace team-vision: too many requests\n" in explain(asked, on, "resnet-0")
 
 
 def asked_for(on: StandIn) -> list[str]:
