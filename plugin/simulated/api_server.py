@@ -65,10 +65,11 @@ class SimulatedApiServer:
 
     def __init__(self, store: Store, *, certificate: Path, key: Path) -> None:
         self.store = store
-        self._server = ThreadingHTTPServer(("localhost", 0), type("Handler", (_Handler,), {"store": store}))
+        self._server = _Server(("localhost", 0), type("Handler", (_Handler,), {"store": store}))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        # Each connection in its own thread, when its request is read: nobody waits for the handshake of another one.
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = Thread(target=self._server.serve_forever, name="api server")
 
     @property
@@ -89,6 +90,12 @@ class SimulatedApiServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection; as many as come at once are queued."""
+
+    request_queue_size = 1024
 
 
 class _Handler(BaseHTTPRequestHandler):
