@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonpatch
 import yaml
 
 from tests.manifests import admission_digests, device_classes
 from tests.manifests.config_maps import add_hash
+from tests.manifests.json_patch import PatchError, patched
 from tests.manifests.yaml_file import written
 
 Object = dict[str, Any]
@@ -173,9 +173,12 @@ def _patch(directory: Path, into: list[Object], entry: Object) -> None:
         into[:] = [one for one in into if one not in found]
         return
     for one in found:
-        patched = jsonpatch.apply_patch(one, deepcopy(patch))
+        try:
+            made = patched(one, patch)
+        except PatchError as error:
+            raise RenderError(f"{directory}: {error}") from error
         one.clear()
-        one.update(patched)
+        one.update(made)
 
 
 def _selects(target: Object, one: Object) -> bool:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.manifests.installations import each_installation, policy_files
+from tests.manifests.admission import BASE
+from tests.manifests.installations import each_installation, named, policy_files
 from tests.manifests.render import (
     INSTALL,
     MANIFESTS,
@@ -51,6 +52,16 @@ def test_no_two_objects_have_the_same_identity(directory: Path) -> None:
 def test_the_namespace_comes_first_and_the_webhook_last(directory: Path) -> None:
     kinds = [one["kind"] for one in render(directory)]
     assert (kinds[0], kinds[-1]) == ("Namespace", "MutatingWebhookConfiguration")
+
+
+@each_installation
+def test_every_installation_has_the_annotations_of_the_webhook_configuration_that_the_base_has(directory: Path) -> None:
+    has, needed = (
+        named("MutatingWebhookConfiguration", "gpu-share", objects)["metadata"]["annotations"]
+        for objects in (render(directory), BASE)
+    )
+    assert "admissions.enforcer/disabled" in needed
+    assert has.items() >= needed.items()
 
 
 def test_the_overlays_are_those_of_the_documents() -> None:
@@ -117,6 +128,10 @@ CONFIG_MAP = "{name: one, namespace: a, files: [x], options: {disableNameSuffixH
         ("patches: [{patch: '{$patch: delete}', target: {labelSelector: a=b}}]", "or of several without a name, got 0"),
         ("{resources: [x.yaml], patches: [{path: x, target: {kind: Pod}}]}", "expected a JSON patch or"),
         ("patches: [{patch: x, target: {kind: Pod}, options: {}}]", "not supported here: options"),
+        (
+            "{resources: [x.yaml], patches: [{patch: '[{op: add, path: /spec, value: {}}]', target: {kind: Pod}}]}",
+            "/spec is there already",
+        ),
         ("labels: [{pairs: {}, includeSelectors: true}]", "not supported here: includeSelectors"),
     ],
 )
