@@ -10,7 +10,7 @@ SHIPPED: Final[dict[str, str]] = {
     "the policy gpu-share-allocations": "a690c07bf43b6610",
     "the policy gpu-share-changes": "1bf2117a488c3318",
     "the policy gpu-share-claim-templates": "586ec9fedb8f1c3d",
-    "the policy gpu-share-claims": "b444bff8ef700c9e",
+    "the policy gpu-share-claims": "13af62d41d5a5dda",
     "the policy gpu-share-lockdown": "9fec0ad266ceb4c1",
     "the policy gpu-share-lockdown-claims": "181a6cc82df778de",
     "the policy gpu-share-slices": "3efefb584d1b0b3e",

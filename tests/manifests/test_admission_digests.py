@@ -12,6 +12,8 @@ from tests.manifests.admission_digests import digests
 from tests.manifests.installations import each_installation
 from tests.manifests.render import MANIFESTS, ROOT, Object, render
 
+CLAIMS = "gpu-share-claims"
+
 
 def cluster_of(directory: Path) -> Cluster:
     own = directory / "_cluster.yaml"
@@ -47,10 +49,14 @@ def test_settings_that_stand_in_a_second_place_are_no_difference() -> None:
     assert not digests(objects, cluster).items() <= SHIPPED.items()
 
 
-def test_another_scheduler_that_may_change_claims_is_no_difference() -> None:
-    one = "['system:kube-scheduler'"
-    objects = replaced(render(MANIFESTS / "overlays" / "dra"), {one: f"{one}, 'system:serviceaccount:kueue:scheduler'"})
-    assert digests(objects, Cluster()).items() <= SHIPPED.items()
+def test_another_scheduler_that_may_make_and_change_claims_is_no_difference() -> None:
+    one, other = "'system:kube-scheduler'", "'system:serviceaccount:kueue:scheduler'"
+    objects = replaced(render(MANIFESTS / "overlays" / "dra"), {one: f"{one}, {other}"})
+    found = digests(objects, Cluster())
+    (policy,) = (spec for spec in objects if spec["metadata"]["name"] == CLAIMS and "validations" in spec["spec"])
+    makes, changes, _ = (one["expression"] for one in policy["spec"]["validations"])
+    assert all(f"username in [{one}, {other}" in text for text in (makes, changes))
+    assert found.items() <= SHIPPED.items()
 
 
 @pytest.mark.parametrize("text", ["system:nodes", "NVIDIA_VISIBLE_DEVICES", "object.spec"])
