@@ -7,11 +7,12 @@ from typing import Final
 import msgspec
 
 from console.doctor.installation import Installation
+from console.doctor.left_to_others import advertised_beyond, gpus_left, leaves_instances
 from console.doctor.of_dra import is_used
 from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, not_seen, unknown, warn
-from console.seen import ALL_NODES
-from policies.contract import NODE_LABEL, WHOLE_GPU_RESOURCE_PREFIXES
-from policies.quantity import whole
+from console.seen import ALL_NODES, SeenNode
+from policies.contract import NODE_LABEL
+from policies.nodes import NodeRule
 
 _OLDEST: Final = (1, 30)
 _OLDEST_DRA: Final = (1, 36)
@@ -73,14 +74,14 @@ def labelled_for_later(on: Installation) -> Verdict:
 def other_plugins(on: Installation) -> Verdict:
     """See that nobody else advertises the same GPUs."""
     found = [*_advertised(on), *_published(on)]
-    if missing := None if found else not_seen(on, "slices"):
+    if missing := not_seen(on, "policies" if found else "slices"):  # by policies these GPUs may be left to others
         return missing
     if not _some_labelled(on):
         return not_applicable("no node is labelled, so gpu-share takes no GPU")
     return warn(
         *found,
         hint="no other device plugin may advertise the GPUs that are shared: take its label from the node, or list its "
-        "GPUs in nodes of _cluster.yaml",
+        "GPUs in nodes of _cluster.yaml (offer: none) and have it see no others",
     )
 
 
@@ -88,21 +89,21 @@ def _some_labelled(on: Installation) -> bool:
     return any(one.labelled for one in on.seen.nodes)
 
 
+def _rules(on: Installation, node: SeenNode) -> tuple[NodeRule, ...]:
+    return on.policies.cluster.nodes_of(node.name) if on.policies else ()
+
+
 def _advertised(on: Installation) -> Iterator[str]:
     for node in on.seen.nodes:
-        others = [
-            name
-            for name, amount in node.allocatable.items()
-            if name.startswith(WHOLE_GPU_RESOURCE_PREFIXES) and (whole(amount) or 0) > 0
-        ]
-        if node.labelled and others:
-            yield f"{node.name} advertises {', '.join(sorted(others))} too"
+        if node.labelled:
+            yield from advertised_beyond(node, _rules(on, node))
 
 
 def _published(on: Installation) -> Iterator[str]:
     theirs = {one.spec.node_name for one in on.slices or () if one.spec.driver == _NVIDIA_DRA_DRIVER}
     for node in on.seen.nodes:
-        if node.labelled and node.name in theirs:
+        is_left = leaves_instances(node) or gpus_left(_rules(on, node)) != 0
+        if node.labelled and node.name in theirs and not is_left:
             yield f"{node.name} has devices of the DRA driver {_NVIDIA_DRA_DRIVER} too"
 
 

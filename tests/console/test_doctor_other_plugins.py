@@ -1,0 +1,105 @@
+"""What `gpu-share doctor` says of other device plugins on nodes of which `_cluster.yaml` leaves them some GPUs."""
+
+from typing import Any
+
+import pytest
+
+from console.doctor.installation import Installation
+from console.doctor.report import AFTER, findings
+from console.look import seen_nodes
+from console.objects import Node
+from console.seen import Unseen
+from policies.node_state import LEFT_TO_OTHERS, Gpu
+from tests.console.installations import CLUSTER, installation, parsed, policies, seen
+from tests.console.objects import gpu, node, state
+from tests.console.wrong.of_kubernetes import of_nvidia
+
+SEVENTH = "{node: 'gpu-*', indexes: [7], offer: none}"
+BESIDE = "GPU 1 of 2 cannot be shared: GPU-1 is in MIG mode, and " + LEFT_TO_OTHERS
+
+
+def of(advertised: dict[str, str], *rules: str, gpus: tuple[Gpu, ...] = (gpu(),), **more: Any) -> Installation:
+    """One whose only node has resources of others too; *rules* are the entries of `nodes`."""
+    labels, skipped = more.pop("labels", {}), more.pop("skipped", ())
+    made = node("gpu-0", allocatable={"gpu-share.dev/vgpu": "10", **advertised})
+    made["metadata"]["labels"] |= labels
+    said = state(*gpus, on="gpu-0", skipped=skipped)
+    cluster = f"{CLUSTER}nodes: [{', '.join(rules)}]\n" if rules else CLUSTER
+    nodes = seen_nodes([parsed(made, Node)], {"gpu-0": said})
+    return installation(seen(nodes=nodes), **{**policies(cluster), **more})
+
+
+def found(on: Installation) -> tuple[str, ...]:
+    (one,) = (one for one in findings(on, AFTER) if one.check == "other-plugins")
+    assert one.status == ("warning" if one.found else "ok")
+    return one.found
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (SEVENTH,),
+        ("{node: gpu-0, indexes: [0], offer: whole}", SEVENTH),
+        ("{model: '*H200*', offer: mps}", "{offer: none}"),
+        ("{node: gpu-0, offer: none}",),
+    ],
+)
+def test_who_has_a_gpu_that_is_left_to_it_is_not_told_of(rules: tuple[str, ...]) -> None:
+    assert found(of({"nvidia.com/gpu": "1"}, *rules)) == ()
+    assert found(of({}, *rules, slices=(of_nvidia(),))) == ()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        (),
+        ("{node: cpu-*, offer: none}",),
+        ("{indexes: [7], offer: whole}", SEVENTH),
+        ("{offer: mps}", "{node: gpu-0, offer: none}"),
+    ],
+)
+def test_where_nothing_is_left_to_another_plugin_it_is_told_of(rules: tuple[str, ...]) -> None:
+    assert found(of({"nvidia.com/gpu": "1"}, *rules)) == ("gpu-0 advertises nvidia.com/gpu too",)
+    assert found(of({}, *rules, slices=(of_nvidia(),))) != ()
+
+
+@pytest.mark.parametrize(
+    ("advertised", "labels", "is_more"),
+    [
+        ({"nvidia.com/gpu": "2"}, {}, False),
+        ({"nvidia.com/gpu": "3"}, {}, True),
+        ({"nvidia.com/gpu": "8"}, {"nvidia.com/gpu.replicas": "4"}, False),
+        ({"nvidia.com/gpu.shared": "9"}, {"nvidia.com/gpu.replicas": "4"}, True),
+        ({"gpu.intel.com/memory.max": "48000000000"}, {}, False),
+    ],
+)
+def test_who_advertises_more_than_is_left_to_it_is_told_of(
+    advertised: dict[str, str], labels: dict[str, str], *, is_more: bool
+) -> None:
+    rules = ("{indexes: [0], offer: mps}", "{indexes: [0, 6], offer: none}", SEVENTH)
+    ((name, amount),) = advertised.items()
+    told = (f"gpu-0 advertises {amount} {name}, and nodes of _cluster.yaml leaves 2 to others",)
+    assert found(of(advertised, *rules, labels=labels)) == (told if is_more else ())
+
+
+@pytest.mark.parametrize(
+    ("gpus", "skipped", "is_taken"),
+    [
+        ((gpu(),), (BESIDE,), False),
+        ((gpu(), gpu(index=1, uuid="MIG-1")), (BESIDE,), False),
+        ((gpu(),), (), False),
+        ((gpu(), gpu(index=1, uuid="MIG-1")), (), True),
+    ],
+)
+def test_mig_instances_of_others_are_told_of_where_all_of_the_node_are_shared(
+    gpus: tuple[Gpu, ...], skipped: tuple[str, ...], *, is_taken: bool
+) -> None:
+    told = ("gpu-0 advertises nvidia.com/mig-1g.10gb too",) if is_taken else ()
+    assert found(of({"nvidia.com/mig-1g.10gb": "7"}, gpus=gpus, skipped=skipped)) == told
+
+
+def test_whether_a_gpu_is_left_to_others_is_unknown_without_the_right_to_read_the_policies() -> None:
+    hidden = {"policies": Unseen(what="policies", why="it is forbidden", right="get configmaps")}
+    on = of({"nvidia.com/gpu": "1"}, policies=None, policy_problems=None, unseen=hidden)
+    (one,) = (one for one in findings(on, AFTER) if one.check == "other-plugins")
+    assert (one.status, one.right) == ("unknown", "get configmaps")
