@@ -15,6 +15,10 @@ POSIX_SHELLS = SHELLS - {"fish", "csh", "tcsh", "zsh"}  # the others have expans
 _WRAPPERS: dict[str, frozenset[str]] = {
     name: frozenset(options.split())
     for name, options in {
+        # As Argo starts each container: https://github.com/argoproj/argo-workflows/tree/main/cmd/argoexec/commands
+        "argoexec": "--loglevel --log-format --gloglevel --kubeconfig --as --as-uid --as-group --as-user-extra --server"
+        " -s --certificate-authority --tls-server-name --proxy-url --client-certificate --client-key --cluster"
+        " --context --namespace -n --token --user --username --password --request-timeout --pod-annotations",
         "builtin": "",
         "busybox": "",
         "catatonit": "",
@@ -50,7 +54,8 @@ _WRAPPERS: dict[str, frozenset[str]] = {
         "xargs": "-I -i -n -P -d -a -E -L -s",
     }.items()
 }
-_OPERANDS = frozenset({"chroot", "flock", "gosu", "su", "su-exec"})  # their first word is a user, a directory or a file
+# Their first word is a user, a directory, a file or, as `emissary` is, a command of theirs.
+_OPERANDS = frozenset({"argoexec", "chroot", "flock", "gosu", "su", "su-exec"})
 _TEXT_OPTIONS = {  # what follows is a text for a shell, or one that is split into words
     "env": ("-S", "--split-string"),
     "flock": ("-c", "--c"),

@@ -59,6 +59,7 @@ def wrapped() -> Iterator[Greedy]:
         ["env", "-S", rf"vllm\_serve\_m\_{USE}=0.95"],
         ["env", "A=1", "sh", "-c", text],
         ["xargs", "-I", "{}", "sh", "-c", text],
+        ["argoexec", "emissary", "--loglevel", "info", "--", "sh", "-c", text],
         ["tini", "--", "taskset", "-c", "0-3", "ionice", "-c", "2", "stdbuf", "-oL", "sh", "-c", text],
         ["nobody-knows-this", "--run", text],
         ["python3", "-c", f"import os; os.execvp('vllm', ['vllm', 'serve', 'm', '{USE}', '0.95'])"],
@@ -72,6 +73,9 @@ def wrapped() -> Iterator[Greedy]:
         ["setpriv", "--reuid=1000", "vllm", "serve", "m", USE, "0.95"],
         ["nobody-knows-this", "--", f"{USE}=0.95"],
         ["xargs", "vllm", "serve", f"{USE}=0.95"],
+        ["argoexec", "emissary", "--", "vllm", "serve", "m", "--gpu=0.95"],
+        ["argoexec", "--loglevel", f"{USE}=0.95", "emissary", "--", "vllm", "serve", "m"],
+        ["./argoexec", "emissary", "--", "echo", "m", f"{USE}=0.95"],
         ["python3", "-u", "-m", "vllm.entrypoints.openai.api_server", "--gp=0.95"],
     ):
         yield Greedy(f"{' '.join(words[:4])[:40]!a} {len(words)}", {"command": words}, "lowered", "lowered")

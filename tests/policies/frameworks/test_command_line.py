@@ -38,6 +38,10 @@ def line(text: str) -> CommandLine:
         f"unshare -r {TEXT}",
         f"xargs -n 1 {TEXT}",
         f"/opt/nvidia/nvidia_entrypoint.sh {TEXT}",
+        f"/var/run/argo/argoexec emissary -- {TEXT}",
+        f"/var/run/argo/argoexec emissary --loglevel info --log-format text -- {TEXT}",
+        f"/argo-bin/bin/argoexec emissary --loglevel=info --log-format json --gloglevel 0 -- {TEXT}",
+        f"argoexec --namespace team emissary -s https://api -- tini -- {TEXT}",
         f"python3 -u -X dev {TEXT}",
     ],
 )
@@ -52,6 +56,7 @@ def test_the_program_is_found_behind_its_wrappers(words: str) -> None:
         "sh -c x",
         "busybox sh -c x",
         "gosu app bash -lc x",
+        "argoexec emissary --loglevel info -- bash -c x",
         "fish -c x",
         "su app -c x",
         "runuser -l -c x app",
@@ -63,7 +68,8 @@ def test_a_shell_is_found_behind_its_wrappers(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["", "--served-model-name sh", "my-wrapper sh", "env", "timeout 5", "gosu app", "python3"]
+    "words",
+    ["", "--served-model-name sh", "my-wrapper sh", "env", "timeout 5", "gosu app", "python3", "argoexec wait -n team"],
 )
 def test_where_none_is_found_nothing_is_started(words: str) -> None:
     assert not line(words).runs_through_shell

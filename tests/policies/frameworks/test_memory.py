@@ -201,6 +201,7 @@ def test_tensorflow_growth_is_the_users_to_decide() -> None:
         ("vllm/vllm-openai", {"command": ["/start.sh"]}),
         ("vllm/vllm-openai", {"command": ["tini", "--", "sh", "-c", "vllm serve m"]}),
         ("vllm/vllm-openai", {"command": ["vllm", "serve", "m", "--", "x"]}),
+        ("vllm/vllm-openai", {"command": ["argoexec", "emissary", "--", "vllm", "serve", "m", "--", "x"]}),
         ("vllm/vllm-openai", {"args": ["--port", "8000", "--", "m"]}),
         ("lmsysorg/sglang", {}),
         ("nvcr.io/nvidia/tritonserver:25.01-py3", {}),
