@@ -6,17 +6,10 @@ from typing import Any
 
 from policies import contract
 from policies.errors import quoted
-from webhook.preview.places import texts_in
+from webhook.preview.places import PER_CONTAINER, is_request, texts_in
 
 _DOMAIN = contract.SHARE_ANNOTATION_ALIAS.partition("/")[0]
-_PER_CONTAINER = (contract.CONTAINER_ANNOTATION_PREFIX, contract.FRAMEWORK_ANNOTATION_PREFIX)
-_PREFIXES = (_DOMAIN, *(prefix.rstrip("/") for prefix in _PER_CONTAINER))
-_REQUESTS = (
-    contract.SHARE_ANNOTATION,
-    contract.SHARE_ANNOTATION_ALIAS,
-    contract.FRAMEWORK_ANNOTATION,
-    contract.DEVICE_ANNOTATION,
-)
+_PREFIXES = (_DOMAIN, *(prefix.rstrip("/") for prefix in PER_CONTAINER))
 _OTHERS = (contract.GRANT_ANNOTATION, contract.SHARED_LABEL, contract.NODE_LABEL, contract.MODE_LABEL)
 _NAMES = {
     "share": contract.SHARE_ANNOTATION_ALIAS,
@@ -37,7 +30,7 @@ def near_misses(document: dict[str, Any]) -> Iterator[str]:
         is_label = field == "labels"
         if key in _OTHERS:
             continue
-        if _is_ours(key):
+        if is_request(key):
             if is_label:
                 yield f"{_shown(key)} is a label here, and is read as an annotation only: write it below annotations"
             continue
@@ -50,7 +43,7 @@ def near_misses(document: dict[str, Any]) -> Iterator[str]:
 def meant(key: str) -> str | None:
     """Return the key of ours that *key* is almost; None if it is somebody else's."""
     plain = key.lower().replace("_", "-")
-    if _is_ours(plain):
+    if is_request(plain):
         return plain
     prefix, slash, name = plain.partition("/")
     if not slash:
@@ -64,10 +57,6 @@ def meant(key: str) -> str | None:
         return contract.SHARE_ANNOTATION
     close = difflib.get_close_matches(name, _NAMES, n=1, cutoff=_LIKE_A_NAME)
     return _NAMES[close[0]] if close else " or ".join(_NAMES.values())
-
-
-def _is_ours(key: str) -> bool:
-    return key in _REQUESTS or key.startswith(_PER_CONTAINER)
 
 
 def _likeness(one: str, other: str) -> float:

@@ -9,6 +9,7 @@ import yaml
 
 from policies.contract import (
     CONTAINER_ANNOTATION_PREFIX,
+    DEVICE_ANNOTATION,
     FRAMEWORK_ANNOTATION,
     FRAMEWORK_ANNOTATION_PREFIX,
     GRANT_ANNOTATION,
@@ -19,6 +20,9 @@ from policies.errors import quoted
 from webhook.preview.objects import child
 
 PATH = re.compile(r"[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*")
+# The annotations of a request: these, and one for each container.
+_REQUESTS = (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS, FRAMEWORK_ANNOTATION, DEVICE_ANNOTATION)
+PER_CONTAINER = (CONTAINER_ANNOTATION_PREFIX, FRAMEWORK_ANNOTATION_PREFIX)
 
 Step = str | int
 
@@ -74,10 +78,10 @@ def _inner(
 
 
 def requests_in(value: Any, steps: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step, ...], dict[str, Any], str]]:
-    """Yield each share or grant in any `annotations` of an object: the place of the mapping, itself, and the key."""
+    """Yield each request or grant in any `annotations` of an object: the place of the mapping, itself, and the key."""
     for step, inner in _items(value):
         if step == "annotations" and isinstance(inner, dict):
-            yield from (((*steps, step), inner, key) for key in inner if is_request(key))
+            yield from (((*steps, step), inner, key) for key in inner if key == GRANT_ANNOTATION or is_request(key))
         yield from requests_in(inner, (*steps, step))
 
 
@@ -112,9 +116,8 @@ def steps_to(value: Any, wanted: Any) -> tuple[Step, ...]:
 
 
 def is_request(key: object) -> bool:
-    """Whether an annotation is part of a request, or the answer to one."""
-    ours = (SHARE_ANNOTATION, SHARE_ANNOTATION_ALIAS, FRAMEWORK_ANNOTATION, GRANT_ANNOTATION)
-    return key in ours or str(key).startswith((CONTAINER_ANNOTATION_PREFIX, FRAMEWORK_ANNOTATION_PREFIX))
+    """Whether an annotation is part of a request."""
+    return key in _REQUESTS or str(key).startswith(PER_CONTAINER)
 
 
 def _is_container(value: Any) -> bool:

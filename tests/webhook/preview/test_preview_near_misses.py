@@ -10,6 +10,8 @@ from tests.webhook.commands import preview
 from webhook.preview.near_misses import meant
 
 SHARE, ALIAS, FRAMEWORK = "gpu-share", "gpu-share.dev/share", "gpu-share.dev/framework"
+DEVICE = "gpu-share.dev/device"
+EVERY = [SHARE, ALIAS, FRAMEWORK, DEVICE, "container.gpu-share.dev/a", "framework.gpu-share.dev/a"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_a_key_of_our_domain_that_is_like_none_of_ours_is_told_all_of_them() -> 
     assert "did you mean the annotation gpu-share.dev/share or gpu-share.dev/framework or gpu-share.dev/device" in text
 
 
-@pytest.mark.parametrize("key", [SHARE, ALIAS, FRAMEWORK, "container.gpu-share.dev/main"])
+@pytest.mark.parametrize("key", EVERY)
 def test_a_label_is_no_request(key: str) -> None:
     on = pod(None)
     on["metadata"]["labels"] = {key: "0.2"}
@@ -75,7 +77,7 @@ def test_they_are_found_on_the_object_of_a_template_too(field: str) -> None:
     assert "gpu_share means nothing" in preview(json.dumps({**on, "spec": {"template": template}})).stdout
 
 
-@pytest.mark.parametrize("key", [FRAMEWORK, "framework.gpu-share.dev/a", SHARE, "container.gpu-share.dev/a"])
+@pytest.mark.parametrize("key", [*EVERY, "gpu-share.dev/grant"])
 def test_an_annotation_on_the_object_instead_of_its_template_is_said(key: str) -> None:
     on = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {key: "0.2"}}}
     template = {"spec": {"containers": [{"name": "a", "image": "b"}]}}
