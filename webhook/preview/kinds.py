@@ -6,7 +6,8 @@ A path names fields from the object on; `*` stands for each item of a list or ea
 
 import msgspec
 
-from webhook.preview.shapes import ArgoTemplate, Inline, ServingComponent, Shape, Template, TemplateOfObject
+from webhook.preview.argo import ArgoTemplate
+from webhook.preview.shapes import Inline, ServingComponent, Shape, Template, TemplateOfObject
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -7,9 +7,8 @@ A shape builds the pod that the controller would make, as far as the object says
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from policies.contract import DEFAULT_CONTAINER_ANNOTATION
 from policies.pod import Part
-from webhook.preview.object_fields import AnyObject, ArgoTemplateFields, InlineFields, TemplateFields, Workflow
+from webhook.preview.object_fields import AnyObject, InlineFields, TemplateFields
 
 Fields = dict[str, Any]
 
@@ -50,12 +49,12 @@ class Template:
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """Its own."""
         del document
-        return [_mapping(holder, "metadata")]
+        return [mapping(holder, "metadata")]
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """The template is the pod."""
         del document
-        match _mapping(holder, "spec").get("containers"):
+        match mapping(holder, "spec").get("containers"):
             case [dict(only)] if self._container:
                 only.setdefault("name", self._container)
         return holder
@@ -81,16 +80,16 @@ class TemplateOfObject:
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """The object's."""
         del holder
-        return [_mapping(document, "metadata")]
+        return [mapping(document, "metadata")]
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """Put the object's metadata on the template."""
-        metadata = _merged(self.annotations(document, holder), leave_out=self._not_copied)
+        metadata = merged(self.annotations(document, holder), leave_out=self._not_copied)
         return {"metadata": metadata, "spec": holder.get("spec")}
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write the spec, and what was added to the metadata."""
-        _put_metadata(document.setdefault("metadata", {}), before, after)
+        put_metadata(document.setdefault("metadata", {}), before, after)
         holder["spec"] = after["spec"]
         return []
 
@@ -108,7 +107,7 @@ class Inline:
 
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """The object's, and those beside the fields."""
-        return [_mapping(document, "metadata"), holder]
+        return [mapping(document, "metadata"), holder]
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:
         """Take the fields for a spec."""
@@ -119,7 +118,7 @@ class Inline:
         spec = {key: value for key, value in holder.items() if key in _SPEC}
         if at is not None:
             spec["containers"] = [{**holder[at], "name": self._container}, *(containers or ())]
-        return {"metadata": _merged(self.annotations(document, holder)), "spec": spec}
+        return {"metadata": merged(self.annotations(document, holder)), "spec": spec}
 
     def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
         """Write the fields."""
@@ -131,7 +130,7 @@ class Inline:
             holder[at] = first if "name" in holder[at] else {key: first[key] for key in first if key != "name"}
             if others:
                 spec["containers"] = others
-        _put_metadata(holder, before, after)
+        put_metadata(holder, before, after)
         holder.update(spec)
         return []
 
@@ -144,70 +143,9 @@ class ServingComponent(Inline):
 
     def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
         """The object's, the predictor's for its workers, and the component's own."""
-        predictor = _mapping(_mapping(document, "spec"), "predictor")
+        predictor = mapping(mapping(document, "spec"), "predictor")
         outer = [predictor] if predictor.get("workerSpec") is holder else []
-        return [_mapping(document, "metadata"), *outer, holder]
-
-
-class ArgoTemplate:
-    """A template of an Argo workflow: the container `main`, beside which the controller puts two of its own."""
-
-    note = "as Argo makes it of this template, without its containers init and wait"
-    reads = (Workflow, ArgoTemplateFields)
-    _CONTAINERS = ("container", "script")
-    _SPEC = ("volumes", "nodeSelector", "tolerations", "schedulerName", "initContainers")
-
-    def annotations(self, document: Fields, holder: Fields) -> list[Fields]:
-        """The workflow's `podMetadata`, and the template's."""
-        return [_mapping(self._workflow(document), "podMetadata"), _mapping(holder, "metadata")]
-
-    def build(self, document: Fields, holder: Fields) -> Fields | None:
-        """Put the template's containers and the workflow's settings into a pod."""
-        containers = self._containers(holder)
-        if not containers:
-            return None
-        metadata = _merged(self.annotations(document, holder))
-        metadata["annotations"].setdefault(DEFAULT_CONTAINER_ANNOTATION, containers[0]["name"])
-        workflow = self._workflow(document)
-        spec = {name: workflow[name] for name in self._SPEC if workflow.get(name) is not None}
-        spec |= {name: holder[name] for name in self._SPEC if holder.get(name) is not None}
-        volumes = [*(workflow.get("volumes") or ()), *(holder.get("volumes") or ())]
-        spec |= {"volumes": volumes} if volumes else {}
-        return {"metadata": metadata, "spec": {**spec, "containers": [*containers, *(holder.get("sidecars") or ())]}}
-
-    def put_back(self, document: Fields, holder: Fields, before: Fields, after: Fields) -> list[str]:
-        """Write containers, volumes and placement; a template has no other fields of a pod."""
-        count = len(self._containers(holder))
-        containers, sidecars = after["spec"]["containers"][:count], after["spec"]["containers"][count:]
-        for name in self._CONTAINERS:
-            if isinstance(holder.get(name), dict):
-                named = "name" in holder[name]
-                holder[name] = {key: value for key, value in containers[0].items() if named or key != "name"}
-        if isinstance(holder.get("containerSet"), dict):
-            holder["containerSet"]["containers"] = containers
-        if sidecars:
-            holder["sidecars"] = sidecars
-        unplaced = []
-        for name, value in after["spec"].items():
-            if name == "containers" or before["spec"].get(name) == value:
-                continue
-            if name in self._SPEC:
-                own = [one for one in value if one not in (self._workflow(document).get(name) or ())]
-                holder[name] = own if isinstance(value, list) else value
-            else:
-                unplaced.append(name)
-        _put_metadata(holder.setdefault("metadata", {}), before, after)
-        return unplaced
-
-    def _containers(self, holder: Fields) -> list[Fields]:
-        for name in self._CONTAINERS:
-            if isinstance(holder.get(name), dict):
-                return [{"name": "main", **holder[name]}]
-        return _mapping(holder, "containerSet").get("containers") or []
-
-    def _workflow(self, document: Fields) -> Fields:
-        spec = _mapping(document, "spec")
-        return _mapping(spec, "workflowSpec") or spec
+        return [mapping(document, "metadata"), *outer, holder]
 
 
 _BESIDE = ("annotations", "labels")  # of a pod, among the fields of its spec
@@ -224,24 +162,26 @@ _SPEC = frozenset({
 })  # fmt: skip
 
 
-def _mapping(holder: Mapping[str, Any], name: str) -> Fields:
+def mapping(holder: Mapping[str, Any], name: str) -> Fields:
+    """Return the mapping in a field; an empty one if there is none."""
     value = holder.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _merged(sources: Iterable[Fields], *, leave_out: tuple[str, ...] = ()) -> Fields:
-    merged: Fields = {"annotations": {}, "labels": {}}
+def merged(sources: Iterable[Fields], *, leave_out: tuple[str, ...] = ()) -> Fields:
+    """Merge annotations and labels, the strongest last, without those that have one of *leave_out* in their key."""
+    made: Fields = {"annotations": {}, "labels": {}}
     for source in sources:
-        for field, texts in merged.items():
-            own = _mapping(source, field)
+        for field, texts in made.items():
+            own = mapping(source, field)
             texts |= {key: text for key, text in own.items() if not any(part in str(key) for part in leave_out)}
-    return merged
+    return made
 
 
-def _put_metadata(holder: Fields, before: Fields, after: Fields) -> None:
+def put_metadata(holder: Fields, before: Fields, after: Fields) -> None:
     """Write what was added to the pod's metadata into *holder*."""
     for field in _BESIDE:
         was = before["metadata"][field]
         added = {key: text for key, text in after["metadata"][field].items() if was.get(key) != text}
         if added:
-            holder[field] = {**_mapping(holder, field), **added}
+            holder[field] = {**mapping(holder, field), **added}
