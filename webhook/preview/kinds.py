@@ -17,6 +17,7 @@ class Known(msgspec.Struct, frozen=True):
     source: str  # where its fields are defined
     shape: Shape = Template()
     annotations_at: str = "its pod template's metadata"  # where a share belongs, for who wrote it elsewhere
+    patches: tuple[str, ...] = ()  # fields by which the controller changes its pods, and which are not read
 
     @property
     def is_built_in(self) -> bool:
@@ -63,7 +64,9 @@ def _ray(*prefix: str) -> tuple[str, ...]:
 
 
 def _argo(at: str) -> Known:
-    return Known((f"{at}.templates.*",), _ARGO, ArgoTemplate(), "the metadata of the template, or spec.podMetadata")
+    patches = tuple(f"{holder}.podSpecPatch" for holder in (at, f"{at}.templateDefaults", f"{at}.templates.*"))
+    place = "the metadata of the template, or spec.podMetadata"
+    return Known((f"{at}.templates.*",), _ARGO, ArgoTemplate(), place, patches)
 
 
 def _training(field: str) -> Known:

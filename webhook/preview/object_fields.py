@@ -70,6 +70,7 @@ class _WorkflowSpec(_Argo, frozen=True):
     """Of a workflow."""
 
     pod_metadata: Texts | None = None
+    template_defaults: ArgoTemplateFields | None = None
 
 
 class _OuterSpec(_WorkflowSpec, frozen=True):

@@ -1,4 +1,4 @@
-"""What stands in an object and reaches no pod: annotations in the wrong place, and pods of kinds that are not known."""
+"""What stands in an object and is not read: annotations in the wrong place, patches, and pods of unknown kinds."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +6,7 @@ import yaml
 
 from policies.errors import quoted
 from webhook.preview.objects import line_of
-from webhook.preview.places import Step, containers_in, pattern, requests_in, written
+from webhook.preview.places import Step, containers_in, mappings_at, pattern, requests_in, written
 from webhook.preview.shapes import Fields
 
 
@@ -21,6 +21,15 @@ def misplaced(document: Fields, read: Sequence[Fields], place: str) -> Iterator[
                 else f"at {written(steps)}"
             )
             yield f"{quoted(key, 80)[1:-1]} is {where}; move it to {place}"
+
+
+def patches(document: Fields, node: yaml.Node, paths: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence for each field at *paths* that is not empty."""
+    for path in paths:
+        holder, _, name = path.rpartition(".")
+        for found in mappings_at(document, node, holder):
+            if found.value.get(name):
+                yield f"{written((*found.steps, name))} is not read, and the controller patches its pods with it"
 
 
 def unknown(document: Fields, node: yaml.Node, file: str) -> Iterator[str]:

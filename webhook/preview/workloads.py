@@ -17,7 +17,7 @@ from webhook.preview.object_fields import OwnMetadata
 from webhook.preview.objects import UnreadableError, child, line_of, read_objects
 from webhook.preview.places import Found, mappings_at, steps_to, written
 from webhook.preview.shapes import Fields, Inline, Shape, Template
-from webhook.preview.unread import misplaced, name_in_list, unknown
+from webhook.preview.unread import misplaced, name_in_list, patches, unknown
 
 T = TypeVar("T", bound=Part)
 
@@ -118,7 +118,8 @@ def _read_object(document: Fields, node: yaml.Node, file: str, pod_paths: Sequen
         sources = [one.shape.annotations(document, one.holder) for one in workloads.values()]
         place = known.annotations_at if known else "the pod's own metadata"
         first = next(iter(workloads.values()))
-        first.oversights = (*misplaced(document, [*chain(*sources)], place), *near_misses(document))
+        unread = patches(document, node, known.patches if known else ())
+        first.oversights = (*misplaced(document, [*chain(*sources)], place), *unread, *near_misses(document))
         read.workloads += workloads.values()
     elif known and known.is_built_in:
         raise _no_template(known.paths[0], document, node, file)
