@@ -7,6 +7,7 @@ A path names fields from the object on; `*` stands for each item of a list or ea
 import msgspec
 
 from webhook.preview.argo import ArgoTemplate
+from webhook.preview.ray import RayTemplate
 from webhook.preview.shapes import Inline, ServingComponent, Shape, Template, TemplateOfObject
 
 
@@ -55,6 +56,7 @@ _RUNTIME = Inline("as KServe makes it of this runtime, without what an Inference
 _OWN_METADATA = TemplateOfObject(
     "with the annotations and labels of the Notebook, which its controller copies", not_copied=("kubectl", "notebook")
 )
+_RAY_POD = RayTemplate()
 _GROUPS = ("", "apps", "batch", "extensions")
 
 
@@ -84,9 +86,9 @@ _BUILT_IN = {
 
 _KNOWN: dict[tuple[str, str], Known] = {
     **{(group, kind): Known((path,), _KUBERNETES) for kind, path in _BUILT_IN.items() for group in _GROUPS},
-    ("ray.io", "RayCluster"): Known(_ray(), _RAY),
-    ("ray.io", "RayJob"): Known((*_ray("rayClusterSpec"), "spec.submitterPodTemplate"), _RAY),
-    ("ray.io", "RayService"): Known(_ray("rayClusterConfig"), _RAY),
+    ("ray.io", "RayCluster"): Known(_ray(), _RAY, _RAY_POD),
+    ("ray.io", "RayJob"): Known((*_ray("rayClusterSpec"), "spec.submitterPodTemplate"), _RAY, _RAY_POD),
+    ("ray.io", "RayService"): Known(_ray("rayClusterConfig"), _RAY, _RAY_POD),
     ("serving.kserve.io", "InferenceService"): Known(
         ("spec.predictor", "spec.predictor.workerSpec", "spec.transformer", "spec.explainer"),
         f"{_KSERVE}/v1beta1",

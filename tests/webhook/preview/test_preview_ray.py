@@ -1,0 +1,82 @@
+"""What KubeRay makes of a template: the command line is a shell's text, to which no memory setting is added."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.webhook.commands import preview
+from tests.webhook.preview.previewed import made, titles
+from webhook.preview.ray import RayTemplate
+
+REQUEST = {"annotations": {"gpu-share": "0.2"}}
+OVERWRITES = {"ray.io/overwrite-container-cmd": "true"}
+TITLE = "RayCluster n/it, spec.headGroupSpec.template"
+ADDED = "--gpu-memory-utilization=0.2 cannot be added to this command line, add it yourself"
+LOWERED = ["vllm", "serve", "m", "--gpu-memory-utilization=0.9"]
+
+
+def template(**fields: Any) -> dict[str, Any]:
+    container = {"name": "ray", "image": "vllm/vllm-openai:v0.11.0", **fields}
+    return {"metadata": REQUEST, "spec": {"containers": [container]}}
+
+
+def ray(kind: str, spec: dict[str, Any], **annotations: str) -> str:
+    metadata = {"name": "it", "namespace": "n", "annotations": annotations}
+    return yaml.safe_dump(
+        {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": spec}, sort_keys=False
+    )
+
+
+def cluster(head: dict[str, Any], **annotations: str) -> str:
+    return ray("RayCluster", {"headGroupSpec": {"template": head}}, **annotations)
+
+
+@pytest.mark.parametrize("fields", [{}, {"args": ["--model=m"]}, {"command": ["vllm", "serve"], "args": ["m"]}])
+def test_no_argument_is_added_to_what_the_shell_runs(fields: dict[str, Any]) -> None:
+    text = cluster(template(**fields))
+    explained = preview(text).stdout
+    assert f"Warning: {ADDED}" in explained
+    assert "The pod is previewed as KubeRay makes it of this template" in explained
+    (after,) = made(text)["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    assert {key: after[key] for key in ("command", "args") if key in after} == fields
+    assert after["resources"]["limits"] == {"gpu-share.dev/vgpu": "2"}
+    assert [*after][: 2 + len(fields)] == ["name", "image", *fields]
+
+
+def test_what_is_above_the_share_is_denied_there_and_lowered_where_kuberay_leaves_the_command_line() -> None:
+    head = template(command=LOWERED)
+    assert titles(cluster(head), code=1) == {TITLE: "denied, MemoryArgumentAboveShare"}
+    assert titles(cluster(head, **OVERWRITES)) == {TITLE: "granted"}
+    head["metadata"] = {"annotations": {**REQUEST["annotations"], **OVERWRITES}}
+    (after,) = made(cluster(head))["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    assert after["command"][-1] == "--gpu-memory-utilization=0.2"
+
+
+def test_a_text_that_starts_ray_itself_stays() -> None:
+    head = template(command=["bash", "-c"], args=["ray start --head --block & vllm serve m"])
+    assert RayTemplate().build({"spec": {"headGroupSpec": {"template": head}}}, head) == head
+
+
+def test_what_submits_a_job_keeps_its_command_and_gets_one_by_a_shell_where_it_has_none() -> None:
+    spec = {"rayClusterSpec": {}, "submitterPodTemplate": template(command=["vllm", "serve"], args=["m"])}
+    after = made(ray("RayJob", spec))["spec"]["submitterPodTemplate"]["spec"]["containers"][0]
+    assert after["args"] == ["m", "--gpu-memory-utilization=0.2"]
+    assert ADDED in preview(ray("RayJob", {**spec, "submitterPodTemplate": template()})).stdout
+
+
+@pytest.mark.parametrize("containers", [[], None])
+def test_a_template_of_no_containers_is_written_as_it_is(containers: list[Any] | None) -> None:
+    head = {"spec": {"containers": containers}}
+    assert made(cluster(head))["spec"]["headGroupSpec"]["template"] == head
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"command": [5]}, "spec.containers[0].command[0]: expected a string, got 5"),
+        ({"args": "m"}, 'spec.containers[0].args: expected a list, got "m"'),
+    ],
+)
+def test_a_mistake_in_a_command_line_is_said_as_it_is_written(fields: dict[str, Any], words: str) -> None:
+    assert words in preview(cluster(template(**fields)), code=2).stderr
