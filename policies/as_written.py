@@ -34,14 +34,16 @@ def as_written(fields: Fields, pod: Pod, namespace: str, policies: PolicySet) ->
     if grant is None:
         return fields
     by_annotation, bare = asking(pod, containers, grant)
-    taken = _Taken(grant, by_annotation, pod.metadata.annotations or {}, policies.catalogue)
+    policy = policies.of(namespace).policy
+    detects = policy.frameworks.detect
+    taken = _Taken(grant, by_annotation, pod.metadata.annotations or {}, policies.catalogue, detects=detects)
     spec = fields["spec"]
     for group in _CONTAINERS:
         spec = _changed(spec, group, [taken.off_container(one) for one in spec.get(group) or ()])
     spec = taken.off_attachment(spec) if grant.attach == "pod" else spec
     first = next((slot.name for slot in containers if slot.group == "containers"), "")
     metadata = _metadata(fields["metadata"], bare=bare, first=first)
-    return {**fields, "metadata": metadata, "spec": _unplaced(spec, policies.of(namespace).policy.placement)}
+    return {**fields, "metadata": metadata, "spec": _unplaced(spec, policy.placement)}
 
 
 class _Taken:
@@ -53,11 +55,14 @@ class _Taken:
         asking: frozenset[str],
         annotations: Mapping[str, str],
         catalogue: Catalogue,
+        *,
+        detects: bool,
     ) -> None:
         self._grant = grant
         self._asking = asking
         self._annotations = annotations
         self._catalogue = catalogue
+        self._detects = detects
 
     def off_container(self, one: Fields) -> Fields:
         """Take off what stands in a container."""
@@ -67,7 +72,7 @@ class _Taken:
             return _changed(one, "env", [env for env in one.get("env") or () if not _hides(env)])
         if name in self._asking:
             one = {**one, "resources": _without(one["resources"], self._grant.limit(granted)[0])}
-        wish = wish_for(name, self._annotations, detects=True)
+        wish = wish_for(name, self._annotations, detects=self._detects)
         made = (without_settings(one, wish, budget, self._catalogue) for budget in self._grant.budgets(granted))
         left = next((other for other in made if other is not one), one)
         return _changed(_changed(one, "args", left.get("args") or []), "env", left.get("env") or [])

@@ -124,6 +124,21 @@ def test_a_setting_of_the_owner_that_no_grant_makes_stays() -> None:
     assert written(after, CHANGES["sliced"])["spec"]["containers"][0]["args"] == args
 
 
+def test_a_setting_of_the_owner_stays_where_frameworks_are_not_recognised() -> None:
+    undetected = policies("frameworks: {detect: false}")
+    args = ["--model", "m", "--gpu-memory-utilization=0.2"]
+    before = pod("0.2", container(image="vllm/vllm-openai:v0.11.0", args=args))
+    after, _ = patch(before, undetected)
+    made = written(after, undetected)
+    assert made["spec"]["containers"][0]["args"] == args
+    assert [*reasons(decided(made, undetected))] == [*reasons(decided(before, undetected))]
+    before["metadata"]["annotations"]["gpu-share.dev/framework"] = "vllm"
+    before["spec"]["containers"][0]["args"] = args[:-1]
+    after, _ = patch(before, undetected)
+    assert after["spec"]["containers"][0]["args"] == args
+    assert written(after, undetected)["spec"]["containers"][0]["args"] == args[:-1]
+
+
 def test_a_container_that_asks_by_its_limit_keeps_it_and_loses_what_else_was_added() -> None:
     before = honest(pod(None)) | {"spec": {"containers": [limited()]}}
     after, _ = patch(before, CHANGES["plain"])
