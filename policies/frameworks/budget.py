@@ -12,6 +12,7 @@ from policies.share import milli_text
 _LONGEST_NUMBER = 32  # characters
 _LARGEST_NUMBER = 10_000  # far above any setting; beyond, arithmetic could overflow
 _LEAST = 1  # thousandths of a GPU: what can be written, and far above what a float or whole bytes round to nothing
+_WHOLE_PERCENT = 10  # thousandths of a GPU: what a {percentLeft} of 99 leaves, since 100 counts as no limit
 _SIGN_OF_PERCENT = ("", "%")
 _PART_OF_FREE = "0.9"  # what programs that size themselves by the free memory take of it, by and large
 
@@ -57,14 +58,16 @@ class Wanted:
             case "percent":
                 return spelling.write(milli_text(self.milli * 100))
             case _:
-                return spelling.write(str(-(-(MILLI_PER_GPU - self.milli) // 10)))
+                left = MILLI_PER_GPU - max(self.milli, _WHOLE_PERCENT)
+                return spelling.write(str(-(-left // _WHOLE_PERCENT)))
 
     def verdict(self, spelling: Spelling, number: str) -> Judged:
         """Judge a user's *number*. What cannot be read as one is above the share; boundless is next to nothing."""
         milli = _milli(spelling, number)
         if milli is None:
             return _verdict_of_none(number)
-        if milli > self._allowed:
+        allowed = max(self._allowed, _WHOLE_PERCENT) if spelling.kind == "percentLeft" else self._allowed
+        if milli > allowed:
             return "above"
         return "within" if milli >= self._least else "boundless"
 
