@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from policies.frameworks.expansion import UNREAD
-from policies.frameworks.framework import Spelling
+from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, options_of, strictest
 from policies.frameworks.own_variables import assigned
@@ -40,6 +40,9 @@ _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
 _NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
 _IN_DOCUMENT = re.compile(r"(?<=[:>=])\d*\.?\d+")  # `<arg>--a</arg><arg>0.2</arg>`
+_OPTION = re.compile(r"-+[A-Za-z]")
+# A document does not go on with another option, a URL, a parameter of one (`&quot;` is none) or a file for the output.
+_ENDS_DOCUMENT = re.compile(rf"(?<![\w!-]){_OPTION.pattern}|://|^&(?!#?\w+;)|^>(?![\d.:=+]|.*<)")
 _VALUE: Final = rf"([^\s\x7f]{{0,{LONGEST_VALUE + 1}}})"
 # What stands between a variable and its value; a member called value follows the name in YAML.
 _ASSIGNING = re.compile(rf"(\+?[=:,\s]+(?:value[=:,\s]+)?){_VALUE}")
@@ -100,7 +103,8 @@ class Texts:
         """Judge a match as *option*, with the place and the text of its value."""
         value, start = _value_of(option, behind), match.start(2)
         if _is_fraction(option) and not _NUMBER.match(value):
-            number = None if is_run else _IN_DOCUMENT.search(value)
+            document = "" if is_run else _ENDS_DOCUMENT.split(value, maxsplit=1)[0]
+            number = _IN_DOCUMENT.search(document)
             value, start = (number[0], start + number.start()) if number else ("", start)
         if value or not _is_fraction(option):
             known = whole(value) if _is_fraction(option) else value
@@ -188,6 +192,8 @@ def _value_of(option: Option, text: str) -> str:
     if option.setting.is_specific:
         match = _SPECIFIC.match(text)
         return match[0] if match else ""
+    if isinstance(option.setting.written, Override) and _OPTION.match(text):
+        return ""
     return _ENDS_VALUE.split(text, maxsplit=1)[0] or text
 
 

@@ -12,7 +12,7 @@ from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Spelling
 from policies.frameworks.judge import LOWERED, Judge, OwnValue, shown
 from policies.frameworks.own_options import judged, options_of, strictest
-from policies.frameworks.own_texts import Texts
+from policies.frameworks.own_texts import OptionInText, Texts
 from policies.frameworks.own_variables import LONGEST_LOWERED, assigned, replaced
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.plain_words import joined
@@ -123,18 +123,27 @@ class Words:
         if not self._index.has_setting(text) or _REFERENCES.fullmatch(variable.value or ""):
             return
         plain = unread.plain(_unescaped(text))
-        options, lowered, at = list(self._texts.options(plain)), "", 0
-        for one in options:
-            if one.found.framework is not None and one.found.verdict in LOWERED:
-                lowered += plain[at : one.start] + self._judge.text(one.option.setting)
-                at = one.start + len(one.value)
-        can_be = at > 0 and plain == variable.value and len(plain) <= LONGEST_LOWERED
-        change = self._lowered(position, variable.name, lowered + plain[at:]) if can_be else None
+        options = list(self._texts.options(plain))
+        can_be = plain == variable.value and len(plain) <= LONGEST_LOWERED
+        lowered = self._with_share(plain, options) if can_be else None
+        change = None if lowered is None else self._lowered(position, variable.name, lowered)
         for one in options:
             change_of_one = change if one.found.verdict in LOWERED else None
             yield msgspec.structs.replace(one.found, is_read=False, change=change_of_one)
         for found in self._texts.assigned(plain):
             yield msgspec.structs.replace(found, is_read=False)
+
+    def _with_share(self, text: str, options: list[OptionInText]) -> str | None:
+        """Write the share for what is lowered in a *text*; None if that is nothing, or not each in its own place."""
+        lowered, at = "", 0
+        for one in options:
+            if one.found.framework is None or one.found.verdict not in LOWERED:
+                continue
+            if one.start < at:
+                return None
+            lowered += text[at : one.start] + self._judge.text(one.option.setting)
+            at = one.start + len(one.value)
+        return f"{lowered}{text[at:]}" if at else None
 
     def _lowered(self, position: int, name: str, text: str) -> ReplaceVariable:
         return ReplaceVariable(position, name, self._variables.rewrite(text))
