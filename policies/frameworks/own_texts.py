@@ -39,7 +39,10 @@ _LONGEST_FIRST: Final = 512  # characters of it
 _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
 _NUMBER = re.compile(rf"[+-]?\.?\d|{UNREAD}|[+-]?(?:nan|inf(?:inity)?)\Z", re.IGNORECASE)
-_IN_DOCUMENT = re.compile(r"(?<=[:>=])\d*\.?\d+")  # `<arg>--a</arg><arg>0.2</arg>`
+_DIGITS: Final = r"\d(?:_?\d)*"  # as Python reads them
+_IN_DOCUMENT = re.compile(  # `<arg>--a</arg><arg>0.2</arg>`
+    rf"(?<=[:>=])\+?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
+)
 _OPTION = re.compile(r"-+[A-Za-z]")
 # A document does not go on with another option, a URL, a parameter of one (`&quot;` is none) or a file for the output.
 _ENDS_DOCUMENT = re.compile(rf"(?<![\w!-]){_OPTION.pattern}|://|^&(?!#?\w+;)|^>(?![\d.:=+]|.*<)")
@@ -68,6 +71,7 @@ class OptionInText(NamedTuple):
     option: Option
     start: int
     value: str
+    is_cut: bool  # it goes on behind what is looked at
     found: OwnValue
 
 
@@ -90,12 +94,14 @@ class Texts:
         """Yield the options in a text; one without a value may have it elsewhere if *is_run*, or is in a sentence."""
         certain_to = _end_of_certain(text)
         for match in self._index.in_text.finditer(text):
-            behind = match[2].rstrip("," if is_run else ",.:")
+            is_long = len(match[2]) > LONGEST_VALUE
+            behind = match[2] if is_long else match[2].rstrip("," if is_run else ",.:")
             options = options_of(match[1], behind, self._index, self._judge)
             chosen = strictest(self._as_option(one, match, behind, is_run=is_run) for one in options)
             if chosen is not None:
                 (option, start, value), found = chosen
-                yield OptionInText(option, start, value, _told(found, is_certain=match.start() < certain_to))
+                found = _told(found, is_certain=match.start() < certain_to)
+                yield OptionInText(option, start, value, _is_cut(match, start, value), found)
 
     def _as_option(
         self, option: Option, match: re.Match[str], behind: str, *, is_run: bool
@@ -107,8 +113,11 @@ class Texts:
             number = _IN_DOCUMENT.search(document)
             value, start = (number[0], start + number.start()) if number else ("", start)
         if value or not _is_fraction(option):
-            known = whole(value) if _is_fraction(option) else value
-            return (option, start, value), judged(option, f"--{match[1]}", known, self._judge)
+            found = judged(option, f"--{match[1]}", whole(value) if _is_fraction(option) else value, self._judge)
+            is_within = found is None or found.verdict == "within"
+            if is_within and _is_cut(match, start, value) and _is_of_setting(option, value):
+                found = judged(option, f"--{match[1]}", UNREAD, self._judge)
+            return (option, start, value), found
         return (option, start, value), self._without_value(option, is_run=is_run)
 
     def _without_value(self, option: Option, *, is_run: bool) -> OwnValue | None:
@@ -199,6 +208,16 @@ def _value_of(option: Option, text: str) -> str:
 
 def _is_fraction(option: Option) -> bool:
     return isinstance(option.setting.written, Spelling) and not option.setting.is_specific
+
+
+def _is_of_setting(option: Option, value: str) -> bool:
+    """Whether a value is the setting's by how it begins; that of an override is whatever it is."""
+    return isinstance(option.setting.written, Spelling) and value.startswith(option.setting.begin)
+
+
+def _is_cut(match: re.Match[str], start: int, value: str) -> bool:
+    """Whether a value that begins at *start* goes on behind what is looked at."""
+    return start + len(value) > match.start(2) + LONGEST_VALUE
 
 
 def _is_whole_name(text: str, at: int) -> bool:

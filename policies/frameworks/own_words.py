@@ -29,6 +29,7 @@ _NUMBER = re.compile(  # and nothing else, since another program's word may begi
     r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?"
 )
 _SPACE = re.compile(r"\s")
+_REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 
 
@@ -143,6 +144,8 @@ class Words:
                 return None
             lowered += text[at : one.start] + self._judge.text(one.option.setting)
             at = one.start + len(one.value)
+            if one.is_cut and (rest := _REST_OF_VALUE.match(text, at)):
+                at = rest.end()
         return f"{lowered}{text[at:]}" if at else None
 
     def _lowered(self, position: int, name: str, text: str) -> ReplaceVariable:

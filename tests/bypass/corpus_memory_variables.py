@@ -11,6 +11,8 @@ def of_variables() -> Iterator[Greedy]:
     """Variables that hold a command line, a part of one, or what a shell runs at its start."""
     for value in (f"{USE}=0.95", f"--port 1 {USE} 0.95 -x", "--gpu_memory_utilization 0.95"):
         yield Greedy(f"the variable {value}", {"env": [variable("ARGS", value)]}, "lowered", "lowered")
+    long = {"env": [variable("ARGS", f"{USE}={'0' * 65}e1")]}
+    yield Greedy("a value that is longer than what is looked at", long, "lowered", "denied")
     for value in (f"vllm serve m '{USE}'=0.95", "XLA_PYTHON_CLIENT_MEM_FRACTION=0.95 python x"):
         yield Greedy(f"the variable {value}", {"env": [variable("RUN", value)]}, "denied", "denied")
     within = [variable("ARGS", f"{USE}=0.1"), variable("HELP", "see --gpu and --device"), variable("X", "a-b --c")]

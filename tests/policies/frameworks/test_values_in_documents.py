@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from policies.grant import Denied, Grant
-from tests.policies.pods import container, decided, pod, policies
+from tests.policies.pods import container, decided, environment, mutated, only_container, pod, policies
 
+WARNED = policies("{strategy: time-slicing, frameworks: {unread: warn}}")
 BOTH = pytest.mark.parametrize("by", [policies(), policies("strategy: time-slicing")], ids=["mps", "time-slicing"])
 JAX = "XLA_PYTHON_CLIENT_MEM_FRACTION"
 
@@ -44,6 +45,9 @@ ABOVE = [
     f'["{V}",["0.95"]]',
     f"{V} 0,95",
     f"{V} ,0.95",
+    f'{{"flag":"{V}","value":"0.1e1"}}',
+    f'{{"flag":"{V}","value":"0.1_9e1"}}',
+    f'{{"flag":"{V}","value":"+0.95"}}',
 ]
 
 
@@ -62,8 +66,38 @@ def test_a_setting_above_the_share_is_not(on: dict[str, Any], by: Any) -> None:
     assert isinstance(decision, Denied) or any("lowered" in one for one in decision.warnings), decision
 
 
-@pytest.mark.parametrize("text", [f"{V}=.1e+{'0' * 64}1", f"{JAX}=.1e+{'0' * 64}1", f"{JAX} : 0.1{'0' * 64}e1"])
+TOO_LONG = [
+    f"{V}=.1e+{'0' * 64}1",
+    f"{JAX}=.1e+{'0' * 64}1",
+    f"{JAX} : 0.1{'0' * 64}e1",
+    f'{{"flag":"{V}","{"v" * 45}":"0.1{"0" * 60}e1"}}',
+]
+
+
+@pytest.mark.parametrize("text", TOO_LONG)
 def test_a_number_that_is_longer_than_what_is_looked_at_cannot_be_read(text: str) -> None:
     decision = decided(pod("0.2", container(env=[{"name": "X", "value": text}])), policies("strategy: time-slicing"))
     assert isinstance(decision, Denied), decision
     assert "cannot be read" in decision.deny.message
+
+
+LONG = ("0" * 65 + "e1", "0." + "0" * 62 + "9e99", "0" * 64 + ".9", "0" * 300 + "e1")
+
+
+@pytest.mark.parametrize("by", [policies(), WARNED], ids=["mps", "time-slicing"])
+@pytest.mark.parametrize("value", LONG, ids=range(len(LONG)))
+@pytest.mark.parametrize("behind", ["", " --port=8000", ",--port=8000", "\n"])
+def test_a_value_that_is_longer_than_what_is_looked_at_is_lowered_whole(value: str, behind: str, by: Any) -> None:
+    first = mutated(pod("0.1", container(env=[{"name": "X", "value": f"{V}={value}{behind}"}])), by)
+    assert environment(only_container(first))["X"] == f"{V}=0.1{behind}"
+    assert mutated(first, by) == first
+
+
+def test_a_value_of_an_own_spelling_that_is_longer_than_what_is_looked_at_cannot_be_read() -> None:
+    prefix = "a-setting-whose-name-is-rather-long:"
+    own = f'{{argument: --acme, value: "{prefix}{{fraction}}"}}'
+    cluster = f"frameworks: [{{name: acme, memory: {{spellings: [{own}]}}, source: 'https://a.example'}}]"
+    by = policies("strategy: time-slicing", cluster=cluster)
+    for value, expected in (("0.1", Grant), (f"0.1{'0' * 60}e1", Denied)):
+        text = f"--acme={prefix}{value}"
+        assert isinstance(decided(pod("0.2", container(env=[{"name": "X", "value": text}])), by), expected), value
