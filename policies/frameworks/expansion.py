@@ -7,7 +7,7 @@ The rules are those of Kubernetes: `$(NAME)` is replaced once, from what stands 
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -36,13 +36,6 @@ _MOST_PREFIXES = 16  # of envFrom that are looked at
 _NAMES = frozenset({"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"})
 _KEY = re.compile(r"[-._A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
-
-
-class Counts(Protocol):
-    """Counts steps; raises UnreadableError where they are too many."""
-
-    def __call__(self, steps: int = 1, /) -> None:
-        """Count so many *steps*."""
 
 
 class UnreadableError(Exception):

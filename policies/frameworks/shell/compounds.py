@@ -3,10 +3,11 @@
 import re
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, Counts, UnreadableError
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError
 from policies.frameworks.shell.certainty import Certainty
 from policies.frameworks.shell.compound_parts import commands_of_dash
 from policies.frameworks.shell.definitions import Definitions
+from policies.frameworks.shell.reading import Counts
 from policies.frameworks.shell.script import POSITIONAL, Assignment, Command, Literal, Reference, Script, Word
 from policies.frameworks.shell.words import BARE, WordReader
 

@@ -8,8 +8,9 @@ read at all.
 import re
 from typing import Final
 
-from policies.frameworks.expansion import ANYTHING, Counts, UnreadableError
+from policies.frameworks.expansion import ANYTHING, UnreadableError
 from policies.frameworks.shell.builtins import DECLARING, written
+from policies.frameworks.shell.reading import Counts
 from policies.frameworks.shell.redirections import REDIRECTION, RedirectionReader
 from policies.frameworks.shell.script import Assignment, Command, Elements, Literal, Script, Word
 from policies.frameworks.shell.signs import begins_at_home, text_of_index, without_index

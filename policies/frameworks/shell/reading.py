@@ -1,6 +1,13 @@
 """How a text is read that a shell runs, or may."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+
+class Counts(Protocol):
+    """Counts steps; raises UnreadableError where they are too many."""
+
+    def __call__(self, steps: int = 1, /) -> None:
+        """Count so many *steps*."""
 
 
 class Reading(NamedTuple):
