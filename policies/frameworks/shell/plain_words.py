@@ -17,7 +17,8 @@ POSSIBLE: Final = f"{BETWEEN}{BETWEEN}"  # behind it stands what is only one of 
 
 # $NAME and ${NAME}; then what else a shell computes, cut at what opens it so that the words inside are read.
 _SUBSTITUTION = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*)|\{\w*|.)", re.ASCII | re.DOTALL)
-_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=", re.ASCII)
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*+)=", re.ASCII)
+_IN_NAME = re.compile(r"\w", re.ASCII)
 _NAMING: Final = ("for", "read", "export", "local")
 _NAMED = re.compile(rf"\b(?:{'|'.join(_NAMING)})\s+([A-Za-z_]\w*)", re.ASCII)
 _SETS = re.compile(f"=|{'|'.join(_NAMING)}")  # without which nothing is set
@@ -136,9 +137,16 @@ def _set_in(text: str) -> set[str]:
     if not _SETS.search(text):
         return set()
     names = {braced or bare for braced, bare in _REFERENCE.findall(text)}
-    assigned = set()
-    if len(names) > _FEW_NAMES or any(f"{name}=" in text for name in names):
-        assigned.update(_ASSIGNED.findall(text))
+    assigned = _assigned_in(text, names)
     if any(word in text for word in _NAMING):
         assigned.update(_NAMED.findall(text))
     return assigned
+
+
+def _assigned_in(text: str, names: set[str]) -> set[str]:
+    """List those of *names*, and maybe others, that stand before an equals sign."""
+    if len(names) <= _FEW_NAMES:
+        places = {name: text.find(f"{name}=") for name in names}
+        if not any(at > 0 and _IN_NAME.match(text, at - 1) for at in places.values()):  # else a longer name ends there
+            return {name for name, at in places.items() if at >= 0}
+    return set(_ASSIGNED.findall(text))
