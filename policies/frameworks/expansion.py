@@ -26,10 +26,12 @@ MOST_EXPANDED: Final = 128 * 1024  # characters that references may make in one 
 MOST_REFERENCES: Final = 2048  # $(NAME), and $NAME in a shell's text, in one pod
 MOST_SETTINGS: Final = 128  # of frameworks' memory, in one pod
 MOST_STEPS: Final = 8300  # of about a microsecond, in which shells' texts are read, in one pod
+MOST_COPIED: Final = 256 * 1024  # characters of values that become words as they are, at less cost, in one pod
 LEAST_STEPS: Final = 800  # in a large one, the rest of which takes time beside
 MOST_REWRITTEN: Final = 256 * 1024  # bytes of JSON that the pod's own texts take in the answer, beside what is lowered
 
-CHARACTERS_OF_STEP: Final = 32  # that are made
+CHARACTERS_OF_STEP: Final = 32  # that are made, or that patterns look at
+CHARACTERS_OF_COPY: Final = 256  # that are looked at and taken over, but not one by one
 _OF_KUBELET = ("$(", "$$")
 _MOST_PREFIXES = 16  # of envFrom that are looked at
 # Of the pod, which has each of them before a container of it starts.
@@ -49,11 +51,12 @@ class Allowance:
     And how long its shells' texts are read, by what is made of them: commands, words and characters, not time.
     """
 
-    __slots__ = ("_characters", "_references", "_rewritten_bytes", "_settings", "_steps")
+    __slots__ = ("_characters", "_copied", "_references", "_rewritten_bytes", "_settings", "_steps")
 
     def __init__(self, steps_beside: int = 0) -> None:
         """Begin with a pod the rest of which, beside shells' texts, takes as long as so many steps."""
         self._characters = MOST_EXPANDED
+        self._copied = MOST_COPIED
         self._references = MOST_REFERENCES
         self._rewritten_bytes = MOST_REWRITTEN
         self._settings = MOST_SETTINGS
@@ -94,6 +97,12 @@ class Allowance:
         if self._steps < 0:
             raise UnreadableError
 
+    def copy(self, characters: int) -> None:
+        """Count *characters* that are taken over as they are; raises UnreadableError as `work` does."""
+        cheap = min(characters, self._copied)
+        self._copied -= cheap
+        self.work(cheap // CHARACTERS_OF_COPY + (characters - cheap) // CHARACTERS_OF_STEP)
+
     @property
     def is_spent(self) -> bool:
         """Whether shells' texts are left that could not be read for their length."""
@@ -129,12 +138,12 @@ class Allowance:
 class Variables:
     """The variables of one container, as its command line sees them. They are read when first asked for."""
 
-    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_told", "_values", "work")
+    __slots__ = ("_allowance", "_container", "_prefixes", "_texts", "_told", "_values", "copy", "work")
 
     def __init__(self, container: Container, allowance: Allowance) -> None:
         self._container = container
         self._allowance = allowance
-        self.work = allowance.work  # of shells' texts
+        self.work, self.copy = allowance.work, allowance.copy  # of shells' texts
         self._prefixes = {one.prefix or "" for one in container.env_from or ()}
         self._values: dict[str, str] | None = None
         self._texts: list[str] = []

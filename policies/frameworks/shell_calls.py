@@ -14,9 +14,9 @@ from policies.frameworks.shell.patterns import DASHED
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import REST
 from policies.frameworks.shell.script import EVERYWHERE, POSITIONAL, ZERO
-from policies.frameworks.shell.signs import has_positional
+from policies.frameworks.shell.signs import computes, has_positional
 from policies.frameworks.shell.tools import is_python, tool, without_pattern, writes_no_word
-from policies.frameworks.shell_texts import COMPUTED, ShellTexts
+from policies.frameworks.shell_texts import ShellTexts
 
 _STEPS_OF_SHELL: Final = 24  # that a command starts
 _MOST_SHELLS: Final = 4  # that one command may start, by its words
@@ -178,7 +178,7 @@ class ShellCalls(ShellTexts):
         """Look at what a command reads: a tool as data, a shell as a text, and others as they like."""
         program = line[0] if line else ""
         self._say(body, is_certain=not self._tool(program))
-        self._fed.append(body)
+        self._fed[body] = None
         self._has_unread |= UNREAD in body
         if self._tool(program):
             self._keep(body)
@@ -194,7 +194,7 @@ class ShellCalls(ShellTexts):
             self._find("")
         elif UNREAD in program:
             self._run_here(body, EVERYWHERE, is_bash=False)
-        elif COMPUTED.search(body):
+        elif computes(body):
             if has_positional(body):
                 self._values.give(EVERYWHERE, line[1:])
             self._may_run(body)
@@ -209,7 +209,7 @@ class ShellCalls(ShellTexts):
             self._find("")
         elif (match := _PART_UNREAD.match(text)) and not is_begun:
             self._find(match[0])
-        elif (_SPACE.search(text) or is_unknown) and (COMPUTED.search(text) or ANYTHING in text or "{" in text):
+        elif (_SPACE.search(text) or is_unknown) and (computes(text) or ANYTHING in text or "{" in text):
             self._may_run(text)
 
     def _is_function(self, program: str) -> bool:

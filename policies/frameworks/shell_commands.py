@@ -107,7 +107,7 @@ class ShellCommands(ShellTaking):
         self._set_by(line, uncertain)
         for one in chain(line[1:], uncertain):
             self._keep(one)
-        self._fed += words.every()[1:] if self._feeds else []
+        self._fed.update(dict.fromkeys(words.every()[1:] if self._feeds else ()))
         if line[0] == "shift":
             self._values.shift()
         if writes_nothing(line):

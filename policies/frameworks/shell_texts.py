@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from policies.frameworks.expansion import A_VALUE, ANYTHING, CHARACTERS_OF_STEP, UnreadableError, Variables
+from policies.frameworks.expansion import A_VALUE, ANYTHING, UnreadableError, Variables
 from policies.frameworks.settings import SettingIndex
 from policies.frameworks.shell.builtins import CHANGING
 from policies.frameworks.shell.names import RUN_BY_SHELLS
@@ -14,15 +14,13 @@ from policies.frameworks.shell.plain_words import has_braces, has_escapes, in_pl
 from policies.frameworks.shell.reader import script_of
 from policies.frameworks.shell.reading import Reading
 from policies.frameworks.shell.rest import is_made_up
-from policies.frameworks.shell.said import Said
+from policies.frameworks.shell.said import Heard, Said
 from policies.frameworks.shell.script import EVERYWHERE, Script
-from policies.frameworks.shell.signs import assigns_in_index, has_positional, may_refer
+from policies.frameworks.shell.signs import assigns_in_index, computes, has_positional, may_refer
 from policies.frameworks.shell.values import Values
 
-COMPUTED: Final = re.compile(r"[$`]")
 _DEEPEST: Final = 12  # texts in one another
 _STEPS_OF_LOOK: Final = 30  # at a text that may be run
-_STEPS_OF_RUN: Final = 3  # of words that stand behind each other, beside those of their characters
 _STEPS_OF_TEXT: Final = 70  # beside those of what is in it
 _RUN_BY_TOOLS: Final = frozenset({"BROWSER", "EDITOR", "LESSOPEN", "MANPAGER", "PAGER", "VISUAL"})
 _TEXT_SIGNS = re.compile(
@@ -43,6 +41,7 @@ class ShellTexts:
         self._values = Values(variables, index.takes_next, self._substituted, self._changes)
         self._scripts: dict[tuple[str, bool], Script | None] = {}
         self._contexts: dict[str, int] = {}  # of texts that are given words
+        self._heard = Heard()
         self._unread: set[str] = set()  # texts that no shell reads
         self._functions: set[str] = set()
         self._open_functions: set[str] = set()  # whose bodies end nobody knows where
@@ -68,14 +67,14 @@ class ShellTexts:
         """Begin to read a command line, or to read it once more."""
         self._ran: set[tuple[str, bool, str]] = set()  # texts, whether a shell runs them for certain, and contexts
         self._sure: set[str] = set()  # those that a shell runs for certain
-        self._kept: list[str] = []  # texts that a shell may run later, if one runs what it is given elsewhere
+        self._kept: dict[str, None] = {}  # texts that a shell may run later, if one runs what it is given elsewhere
         self._said = Said()
         self._is_new = True  # no command of a text was looked at
         self._runs = 0  # how many texts are read that a shell runs for certain
         self._has_unread = self._reads_input = self._runs_kept = False
         self._bodies: list[str] = []  # here-documents of the command that is looked at
         self._feeds = False  # it writes for another
-        self._fed: list[str] = []  # texts that are written for others
+        self._fed: dict[str, None] = {}  # texts that are written for others
         self._is_of_tools = False  # the script that is looked at starts nothing else
 
     def plain(self, text: str) -> str:
@@ -106,7 +105,7 @@ class ShellTexts:
 
     def _say(self, text: str, *, is_certain: bool = True) -> None:
         """Take note of words behind each other, or one of several that may be; raises UnreadableError for too many."""
-        self._of_container.work(_STEPS_OF_RUN + len(text) // CHARACTERS_OF_STEP)
+        self._of_container.work(self._heard.steps(self._open[-1] if self._open else "", text))
         self._said.add(text, is_certain=is_certain)
 
     def _set_list(self, name: str, value: str) -> None:
@@ -131,27 +130,27 @@ class ShellTexts:
             self._may_run(text)
         elif assigns_in_index(text):  # and so it does here
             self._values.lose()
-        elif "{" in text or "=" in text or COMPUTED.search(text):
-            self._kept.append(text)
+        elif "{" in text or "=" in text or computes(text):
+            self._kept[text] = None
 
     def _run_kept(self) -> None:
         """Look at what is kept, if a shell runs what is not written out."""
         if self._reads_input and (self._has_unread or any(map(_TEXT_SIGNS.search, self._fed))):
             self._find("")
         if self._reads_input or self._runs_kept:
-            kept, self._kept = self._kept, []
+            kept, self._kept = self._kept, {}
             for one in kept:
                 self._may_run(one)
 
     def _may_run(self, text: str) -> None:
         """Look at a word that its program may run."""
-        if text in self._sure:
+        if text in self._sure or text in self._unread:
             return
         self._of_container.work(_STEPS_OF_LOOK)
-        is_read = ANYTHING not in text and COMPUTED.search(text) and self._run(text, is_text=False)
+        is_read = ANYTHING not in text and computes(text) and self._run(text, is_text=False)
         if not is_read and self._names_framework(text) and (_ASSIGNS.search(text) or has_positional(text)):
             self._unreadable(text, reads=True)
-        elif not is_read and text not in self._unread:
+        elif not is_read:
             self._unread.add(text)
             plain = self._plain[text] = self.plain(text)
             for start in unread_options(plain):

@@ -216,8 +216,12 @@ def references(size: int) -> Iterator[Worst]:
         ("a value to which more is appended", 'x; if x; then A="$A x"; fi; x ' + "${A:+x} " * 90, "-a "),
         ("one of many values", one_of_many.format("$A " * 300), "a"),
         ("parts of a value", "x " + "${A%%b*} " * 200, "a"),
+        ("a long value for tools", 'sed "$A"; echo "$A" | x; alias "$A"\n' * 100, "-a "),
     ):
         yield name, pod("0.2", container(command=["sh", "-c", text], env=env(1, f"b{filled(value, size)}")))
+    for count, long in ((40, 3000), (200, size)):
+        text = f"A='{filled('x = 1; ', long)}'\n" + 'x "$A"; f "$A"; echo "$A" > y\n' * count
+        yield f"a literal of {long} characters {count} times", pod("0.2", container(command=["sh", "-c", text]))
     values, patterns = (" ".join(f"{one}{rest}" for one in "abcdefghijklmno") for rest in ("-" * 2000, "["))
     parts = f"for A in {values}\ndo for P in {patterns}\ndo x {'${A#$P} ' * 100}\ndone\ndone"
     yield "parts of many values", pod("0.2", container(command=["sh", "-c", parts]))

@@ -95,9 +95,9 @@ class CommandWords:
                 return []
         return groups
 
-    def joined(self) -> list[str]:
+    def joined(self) -> Iterator[str]:
         """
-        Write all words as one text, in each way.
+        Write all words as one text, in each way, one at a time.
 
         Raises:
             UnreadableError: If there are more ways than in any real command.
@@ -113,7 +113,7 @@ class CommandWords:
             texts = [[*text, *way] for text in texts for way in ways]
             if len(texts) > _MOST_TEXTS:
                 raise UnreadableError
-        return [" ".join(text) for text in texts]
+        return (" ".join(text) for text in texts)
 
     def together(self, opens: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
         """

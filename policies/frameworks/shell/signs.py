@@ -72,6 +72,11 @@ def may_refer(text: str) -> bool:
     return _MAY_REFER.search(text) is not None
 
 
+def computes(text: str) -> bool:
+    """Whether a text has what a shell computes."""
+    return "$" in text or "`" in text
+
+
 def has_positional(text: str) -> bool:
     """Whether a text refers to words that it is given."""
     return _POSITIONAL.search(text) is not None

@@ -1,7 +1,7 @@
 """What a word of a shell's text may become: each way in which variables, commands and splitting make words of it."""
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Final
 
 from policies.frameworks.expansion import (
@@ -106,6 +106,7 @@ class Values(ShellVariables):
         for some in values.values():
             ways *= len(some)
         if ways > MOST_VALUES:
+            self._weigh(chain.from_iterable(values.values()))
             values, ways = {key: one_of(some) for key, some in values.items()}, 1
         self._of_container.work(ways * len(word))
         made = []
@@ -122,12 +123,16 @@ class Values(ShellVariables):
         values = self._of_part(part, is_alone=True, splits=splits)
         self._of_container.work(len(values))
         made = [written_part(part, one, splits=splits) for one in values]
-        self._count(made)
+        self._count(made, is_copy=part.is_quoted or not splits)
         return made
 
-    def _count(self, made: list[str]) -> None:
+    def _count(self, made: list[str], *, is_copy: bool = False) -> None:
+        """Count values that are made; *is_copy*: of what a variable holds, and nothing else."""
         steps = _STEPS_OF_WAY * len(made) + _STEPS_OF_MANY * max(0, len(made) - _FEW_WAYS)
-        self._of_container.work(steps + sum(map(len, made)) // CHARACTERS_OF_STEP)
+        characters = sum(map(len, made))
+        self._of_container.work(steps if is_copy else steps + characters // CHARACTERS_OF_STEP)
+        if is_copy:
+            self._of_container.copy(characters)
 
     def _of_part(self, part: Part, *, is_alone: bool, splits: bool) -> list[str]:
         match part:

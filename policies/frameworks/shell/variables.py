@@ -13,6 +13,7 @@ from policies.frameworks.expansion import (
     A_NAME,
     A_VALUE,
     ANYTHING,
+    CHARACTERS_OF_COPY,
     CHARACTERS_OF_STEP,
     TOLD,
     UNREAD,
@@ -29,8 +30,7 @@ from policies.frameworks.shell.word_groups import WordGroups
 
 _HOST: Final = "HOSTNAME"  # the pod's name, or its `hostname`, in every container
 _STEPS_OF_LOOK: Final = 3  # at what a variable holds
-_CHARACTERS_OF_LOOK: Final = 8  # that each text counts as, beside its own
-_LONGEST_VALUE: Final = 4096  # characters of a variable that a text sets
+_TEXTS_OF_STEP: Final = 4  # beside that of their characters
 
 
 class ShellVariables(WordGroups):
@@ -78,7 +78,7 @@ class ShellVariables(WordGroups):
     def of(self, name: str) -> list[str]:
         """Return what the variable *name* may hold."""
         elements = [one for group in self._groups_of(f"{name}{ALL}") for one in group]
-        return few(dict.fromkeys([*self._scalar(name), *elements]))
+        return self._few(dict.fromkeys([*self._scalar(name), *elements]))
 
     def _scalar(self, name: str) -> list[str]:
         if name == self._now:  # what it is set to then is no news
@@ -89,7 +89,7 @@ class ShellVariables(WordGroups):
         is_set = held or f"{name}{ALL}" in self._groups
         before = () if is_set and name in (ZERO, *self.certain - self._kept) else self._before(name)
         lost = [ANYTHING] if self._is_lost and name != "IFS" else []
-        values = few(self._looked_at(dict.fromkeys([*lost, *before, *held])))
+        values = self._few(self._looked_at(dict.fromkeys([*lost, *before, *held])))
         return [ANYTHING] if any(REST in one for one in values) and any(map(self._leaves_open, values)) else values
 
     def _leaves_open(self, value: str) -> bool:
@@ -99,9 +99,20 @@ class ShellVariables(WordGroups):
     def _looked_at(self, texts: Iterable[str]) -> list[str]:
         """Count texts that are looked at, whatever becomes of them."""
         some = list(texts)
-        characters = _CHARACTERS_OF_LOOK * len(some) + sum(map(len, some))
-        self._of_container.work(_STEPS_OF_LOOK + characters // CHARACTERS_OF_STEP)
+        steps = _STEPS_OF_LOOK + len(some) // _TEXTS_OF_STEP
+        self._of_container.work(steps + sum(map(len, some)) // CHARACTERS_OF_COPY)
         return some
+
+    def _few(self, values: Iterable[str]) -> list[str]:
+        """Tell values apart, unless they are too many."""
+        some = list(values)
+        if len(some) > MOST_VALUES:
+            self._weigh(some)
+        return few(some)
+
+    def _weigh(self, texts: Iterable[str]) -> None:
+        """Count the characters of texts that patterns look at."""
+        self._of_container.work(sum(map(len, texts)) // CHARACTERS_OF_STEP)
 
     def _before(self, name: str) -> list[str]:
         """Return what a variable holds that the text does not set."""
@@ -143,9 +154,9 @@ class ShellVariables(WordGroups):
         Take note of a *value* of the variable *name*.
 
         Raises:
-            UnreadableError: If it is too long, or words would be split elsewhere than at spaces.
+            UnreadableError: If words would be split elsewhere than at spaces.
         """
-        if (name == "IFS" and SPACE.sub("", value)) or len(value) > _LONGEST_VALUE:
+        if name == "IFS" and SPACE.sub("", value):
             raise UnreadableError
         self._set.add(name)
         value = without_joined_rest(value)
@@ -183,7 +194,9 @@ class ShellVariables(WordGroups):
         """Yield the variables that arithmetic sets to numbers, since a value says so that it may come to."""
         if any("[" in value and "$" in value for value in self._of_container.values()):
             self.lose()
-        for value in self._looked_at([*self._of_container.values(), *chain.from_iterable(self._held.values())]):
+        values = self._looked_at([*self._of_container.values(), *chain.from_iterable(self._held.values())])
+        self._weigh(values)
+        for value in values:
             for name in names_of_numbers(value):
                 self.assign(name, A_VALUE)
                 yield name
