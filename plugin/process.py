@@ -26,24 +26,24 @@ from plugin.allocators import (
 )
 from plugin.cluster_changes import changes_since_start, cluster_changes, end_for_a_restart
 from plugin.device_plugin.tenant_watch import TenantWatch
+from plugin.earlier import earlier, restored_inventory
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.grid_checks import AllocationOf, check_of_grids
-from plugin.health.inventory import GpuInventory
 from plugin.health.monitor import Monitor, Periods
 from plugin.health.reconciler import Reconciler, ReconcilerContext
 from plugin.health.recovery_request import RecoveryRequests
 from plugin.health.reports import Probe, Report, first_probe
-from plugin.health.state import NodeHealth, read_node_health
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
 from plugin.presence import PLUGIN, alone, removed
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
-from plugin.shares.strategy import StrategyOf, check_of
+from plugin.shares.strategy import check_of
 from plugin.shares.toolkit import ToolkitConfiguration
 from plugin.state_files import boot_id
 from plugin.telemetry.server import NOBODY_LOOKS, TelemetrySettings, serve
+from policies.contract import DRA
 from policies.errors import PolicyError
 from program.front import FAILED, UNUSABLE, failed
 from program.log import start_logging
@@ -81,7 +81,7 @@ def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
 def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
         with _alone(settings.state_dir) as be_seen:
-            waiting = WaitingNode(settings.state_dir, boot_id=boot_id(), before=_earlier(settings))
+            waiting = WaitingNode(settings.state_dir, boot_id=boot_id(), before=earlier(settings))
             try:
                 waiting.tell("")
                 _run(settings, threads, ending, waiting, be_seen)
@@ -183,13 +183,15 @@ def _reconciler(
     be_seen: Callable[[], None],
 ) -> Reconciler:
     settings, resources = node.settings, node.resources
-    inventory = restored_inventory(settings, node.strategy_of)
+    inventory = restored_inventory(
+        settings, node.strategy_of, held=lambda uuids: node.held.gpus(uuids).union(held()[DRA])
+    )
     held = held_of(lambda: node.held.gpus(one.gpu.uuid for one in inventory.entries), driver, _dra_places(settings))
     allocators = Allocators(
         _allocation_of(node),
         held=held,
         withdraw=withdrawing(resources.withdraw, driver),
-        to_device_plugin=resources.publish,
+        to_device_plugin=lambda gpus: resources.publish(gpus, inventory.faults(node.held.located_on())),
         to_dra=lambda gpus: driver.publish(gpus, driver_version=inventory.driver) if driver is not None else None,
     )
     context = ReconcilerContext(
@@ -213,17 +215,6 @@ def _reconciler(
         restores=(be_seen, resources.restore, *((driver.restore,) if driver is not None else ())),
     )
     return Reconciler(inventory, reports, context)
-
-
-def _earlier(settings: Settings) -> NodeHealth | None:
-    """Read what an earlier plugin knew since the same boot; None if that is nothing, or of simulated GPUs."""
-    before = read_node_health(settings.state_dir)
-    return before if before and before.boot_id == boot_id() and settings.simulate is None else None
-
-
-def restored_inventory(settings: Settings, strategy_of: StrategyOf) -> GpuInventory:
-    """Make the inventory, with what an earlier plugin knew; simulated GPUs are new each time."""
-    return GpuInventory(strategy_of=strategy_of, application_xids=settings.application_xids, before=_earlier(settings))
 
 
 def _dra_places(settings: Settings) -> DraPlaces:

@@ -85,6 +85,11 @@ class HeldVgpus:
         is_known = not holdings.is_blind and all(one.gpu for one in holdings.held().values())
         return frozenset(holdings.by_gpu()).union(() if is_known else among)
 
+    def located_on(self) -> frozenset[str]:
+        """Name the GPUs, by UUID, of which it is known that containers hold something since the machine was started."""
+        held = self._holdings.held().values()
+        return frozenset(gpu for one in held if one.gpu and not one.before_boot for gpu in (one.gpu, *one.also))
+
     @property
     def unwritten(self) -> str:
         """Why nothing can be allocated: it cannot be written what is held. Empty if it can."""

@@ -76,7 +76,9 @@ def _bound(ids: Sequence[str], devices: Devices, policy: AllocationPolicy, left:
     """Choose the GPUs, where they have room those of what is *left* by init containers: it is of as many as it was."""
     pool, reused = devices.pool, [left[text] for text in ids if text in left]
     if not pool.gpus:
-        raise AllocationError(f"{devices.resource} must have a GPU on this node, its last one is allocated by DRA now")
+        raise AllocationError(
+            f"{devices.resource} must have a GPU on this node, its last one is gone or allocated by DRA"
+        )
     numbers = {holder.of for holder in reused} - {0}
     if len(numbers) == 1 and numbers != {pool.vgpus_per_gpu}:
         pool = replace(pool, vgpus_per_gpu=numbers.pop())

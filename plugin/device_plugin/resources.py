@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
@@ -111,14 +112,16 @@ class Resources:
         self._told.clear()
         return self._held.withdraw(gpus)
 
-    def publish(self, gpus: Sequence[SharedGpu]) -> None:
+    def publish(self, gpus: Sequence[SharedGpu], of_held: Mapping[str, str] = MappingProxyType({})) -> None:
         """
         Tell the kubelet the health of the GPUs; those that are new are advertised from now on.
+
+        *of_held* says why, by UUID, other GPUs are unhealthy of which containers hold something.
 
         Raises:
             PluginError: If one that is new cannot be; it is tried again the next time.
         """
-        faults = {one.gpu.uuid: one.why for one in gpus if one.why}
+        faults = {**of_held, **{one.gpu.uuid: one.why for one in gpus if one.why}}
         if faults != self._faults:
             self._faults = faults
             for resource in self._resources.values():

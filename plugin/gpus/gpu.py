@@ -59,7 +59,11 @@ class MigInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One physical GPU, or a MIG instance, which is a GPU to whoever is on it; as it was last reached."""
+    """
+    One physical GPU, or a MIG instance, which is a GPU to whoever is on it; as it was last reached.
+
+    It is written for the next plugin, which may be another version: what is added here has a default.
+    """
 
     uuid: str  # NVML UUID, stable across reboots
     index: int  # NVML's number; like `minor` it can be another GPU's after one has vanished

@@ -1,9 +1,11 @@
 """All GPUs that this node shares and the health of each: what reports and rules come to."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from plugin.gpus.gpu import Gpu
+from plugin.health import missing
+from plugin.health.entry import Entry
 from plugin.health.gpu_state import GpuState, Moment, restored
 from plugin.health.recovery import after_word
 from plugin.health.recovery_request import RecoveryRequest
@@ -21,34 +23,17 @@ from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
 
-_MIB = 1024 * 1024
 # NVML's numbers (nvml.h, nvmlComputeMode_t).
 _COMPUTE_MODES = {0: DEFAULT_MODE, 1: EXCLUSIVE_THREAD, 2: PROHIBITED, 3: EXCLUSIVE_PROCESS}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One GPU."""
-
-    gpu: Gpu
-    strategy: SharingStrategy  # how it is shared
-    state: GpuState
-    since: str  # ISO 8601, UTC: when it became healthy or unhealthy
-    application_fault: ApplicationFault | None
-    recovery: Recovery | None = None  # the last one that was asked for
-    compute_mode: str = ""  # empty where it is not known
-
-    @property
-    def why(self) -> str:
-        """Why it is unhealthy; empty if it is healthy."""
-        return "; ".join(fault.why for fault in self.state.faults)
 
 
 class GpuInventory:
     """
     Takes reports, and knows every GPU that was ever shared: one that is gone has a fault.
 
-    *before* is what the last plugin knew since the same boot of the machine. One thread at a time calls.
+    *before* is what the last plugin knew since the same boot of the machine. What that shared and NVML does not reach
+    now is known as long as it matters: *held* says of which GPUs containers hold something, or may hold some, given
+    these by UUID. One thread at a time calls.
     """
 
     def __init__(
@@ -57,13 +42,18 @@ class GpuInventory:
         strategy_of: StrategyOf,
         application_xids: Collection[int],
         before: NodeHealth | None,
+        held: Callable[[Collection[str]], Collection[str]] = lambda _: (),
         steady_seconds: float = STEADY_SECONDS,
     ) -> None:
         self._strategy_of = strategy_of
         self._application_xids = application_xids
         self._before = before.known if before else {}
+        self._reached_before = before.reached if before else {}
+        self._held = held
         self._steady_seconds = steady_seconds
         self._entries: dict[str, Entry] = {}
+        self._missing: set[str] = set()  # of the entries, those that this plugin has never found
+        self._looks: Mapping[str, Look] = {}  # as last taken
         self._left_to_others: set[str] = set()
         self._heard_seconds: float | None = None  # when NVML last answered, if only by failing
         self._application_faults: dict[tuple[str, int], int] = {}
@@ -86,6 +76,20 @@ class GpuInventory:
     def absent(self) -> tuple[GpuHealth, ...]:
         """Those that were unhealthy when an earlier plugin shared them, and that this one has not found, or may not."""
         return tuple(one for uuid, one in self._before.items() if one.faults and uuid not in self._entries)
+
+    @property
+    def reached(self) -> dict[str, Gpu]:
+        """What each of both was when it was last reached, by UUID, for the next plugin."""
+        before = {one.uuid: self._reached_before[one.uuid] for one in self.absent if one.uuid in self._reached_before}
+        return before | {uuid: replace(entry.gpu, links=()) for uuid, entry in self._entries.items()}
+
+    def faults(self, uuids: Collection[str]) -> dict[str, str]:
+        """Say why those of *uuids* are unhealthy that are; one that is not shared is if NVML does not reach it."""
+        why = {
+            uuid: entry.why if (entry := self._entries.get(uuid)) else missing.why_not_reached(self._looks.get(uuid))
+            for uuid in uuids
+        }
+        return {uuid: one for uuid, one in why.items() if one}
 
     def take(self, report: Report, at: Moment) -> None:
         """Learn from *report*, which came at that moment."""
@@ -131,15 +135,18 @@ class GpuInventory:
         return counted
 
     def remember(self, uuid: str, fault: ApplicationFault) -> None:
-        """Keep a program's fault beside the GPU that it happened on."""
-        self._entries[uuid] = replace(self._entries[uuid], application_fault=fault)
+        """Keep a program's fault beside the GPU that it happened on, if that is still known."""
+        if entry := self._entries.get(uuid):
+            self._entries[uuid] = replace(entry, application_fault=fault)
 
     def recover(self, request: RecoveryRequest, at: Moment) -> Recovery | None:
         """End what an administrator's word can end; None if the GPU is not known."""
         entry = self._entries.get(request.gpu_uuid)
         if entry is None:
             return None
-        recovered = after_word(entry.state, request.faults)
+        # Of one that was never found, that it is gone says no more than its author: it was taken out.
+        seen = entry.state.seen - ({"gone"} if request.gpu_uuid in self._missing else frozenset())
+        recovered = after_word(replace(entry.state, seen=seen), request.faults)
         recovery = Recovery(
             id=request.id,
             at=at.text,
@@ -154,22 +161,7 @@ class GpuInventory:
 
     def health(self, resource_of: Callable[[SharedGpu], str]) -> tuple[GpuHealth, ...]:
         """Write down how the GPUs are; *resource_of* names the resource of each."""
-        return tuple(
-            GpuHealth(
-                uuid=entry.gpu.uuid,
-                index=entry.gpu.index,
-                model=entry.gpu.model,
-                resource=resource_of(entry),
-                since=entry.since,
-                memory_mib=entry.gpu.memory_bytes // _MIB,
-                reserved_mib=None if entry.gpu.reserved_bytes is None else -(-entry.gpu.reserved_bytes // _MIB),
-                faults=entry.state.faults,
-                application_fault=entry.application_fault,
-                recovery=entry.recovery,
-                compute_mode=entry.compute_mode,
-            )
-            for entry in self._entries.values()
-        )
+        return tuple(entry.health(resource_of(entry)) for entry in self._entries.values())
 
     def _take_probe(self, probe: Probe, at: Moment) -> None:
         self.skipped = probe.skipped
@@ -179,6 +171,8 @@ class GpuInventory:
                 self._entries[gpu.uuid] = replace(known, gpu=gpu)
             elif gpu.uuid not in self._left_to_others:
                 self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
+        self._looks = probe.looks
+        self._look_for_missing(frozenset(gpu.uuid for gpu in probe.gpus), at)
         for uuid, entry in self._entries.items():
             look = probe.looks.get(uuid)
             state = after_look(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
@@ -192,6 +186,24 @@ class GpuInventory:
             self._entries[gpu.uuid] = self._found(gpu, strategy, look, at)
         else:
             self._left_to_others.add(gpu.uuid)
+
+    def _look_for_missing(self, found: Collection[str], at: Moment) -> None:
+        """Take up those of before that NVML does not reach, and forget those that matter to nobody any more."""
+        self._missing.difference_update(found)
+        new = [uuid for uuid in self._before if uuid not in self._entries and uuid not in self._left_to_others]
+        new = [uuid for uuid in new if missing.why_not_reached(self._looks.get(uuid))]
+        held = self._held([*new, *self._missing]) if new or self._missing else ()
+        for uuid in [one for one in self._missing if not missing.matters(one, self._entries[one].state.faults, held)]:
+            if not missing.has_failed(self._entries[uuid].state.faults):
+                del self._before[uuid]
+            del self._entries[uuid]
+            self._missing.remove(uuid)
+        for uuid in new:
+            before = self._before[uuid]
+            gpu = missing.as_reached(before, self._reached_before)
+            if gpu and missing.matters(uuid, before.faults, held):
+                self._get_to_know(gpu, self._looks.get(uuid), at)
+                self._missing |= {uuid} & self._entries.keys()
 
     def _take_event(self, event: Event, at: Moment) -> None:
         for uuid, entry in self._entries.items():
@@ -209,7 +221,8 @@ class GpuInventory:
             return Entry(gpu=gpu, strategy=strategy, state=GpuState(), since=at.text, application_fault=None)
         # Where the driver says what the GPU needs, it knows better than we remember.
         driver_tells = look is not None and look.recovery_action is not None
-        state = GpuState() if driver_tells else restored(before.faults)
+        is_missing = bool(missing.why_not_reached(look))
+        state = GpuState() if driver_tells and not is_missing else restored(before.faults, is_missing=is_missing)
         return Entry(
             gpu=gpu,
             strategy=strategy,

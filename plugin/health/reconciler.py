@@ -16,8 +16,9 @@ from typing import Final
 import msgspec
 
 from plugin.errors import PluginError, TenantsError
+from plugin.health.entry import Entry
 from plugin.health.gpu_state import Moment
-from plugin.health.inventory import Entry, GpuInventory
+from plugin.health.inventory import GpuInventory
 from plugin.health.recovery_request import RecoveryRequest
 from plugin.health.reports import Report
 from plugin.health.state import (
@@ -219,6 +220,7 @@ class Reconciler:
             driver=self._inventory.driver,
             gpus=self._inventory.health(self._context.resource_of),
             absent=self._inventory.absent,
+            reached=self._inventory.reached,
             skipped=self._inventory.skipped,
             handover=self._handover,
             slices_not_published=self._context.slices_not_published(),

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from plugin.gpus.gpu import Gpu
 from plugin.state_files import read_json, write_reserved
 from policies.node_state import Toolkit
 
@@ -125,6 +126,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()
     absent: tuple[GpuHealth, ...] = ()  # unhealthy when last shared; not found since, or left to others
+    reached: dict[str, Gpu] = {}  # by UUID, both of these: what it was when it was last reached; its links are left out
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
     slices_not_published: str = ""  # why DRA does not see the GPUs as they are; empty if it does, or is not used

@@ -39,6 +39,7 @@ class WaitingNode:
             driver="",
             gpus=before.gpus if before else (),
             absent=before.absent if before else (),
+            reached=before.reached if before else {},
         )
 
     def tell(self, why: str, *, slices_not_published: str = "") -> None:

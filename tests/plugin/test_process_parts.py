@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from plugin.earlier import restored_inventory
 from plugin.errors import SimulationError
 from plugin.gpu_source import gpu_source
 from plugin.health.gpu_state import Moment
 from plugin.health.reports import Look, Probe
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
-from plugin.process import restored_inventory
 from plugin.settings import Settings
 from plugin.simulated.gpus import simulated_gpus
 from plugin.state_files import boot_id
@@ -56,7 +56,7 @@ def test_the_plugin_goes_on_with_what_was_known_since_this_start_of_the_machine(
     directory.mkdir(parents=True)
     remember(directory, boot_id() if same_start else "an earlier one")
     chosen = settings(state_dir=directory, simulate=simulate)
-    inventory = restored_inventory(chosen, strategies_of(chosen, Cluster()))
+    inventory = restored_inventory(chosen, strategies_of(chosen, Cluster()), held=lambda _: ())
     looks = {gpu.uuid: Look() for gpu in GPUS}
     probe = Probe(seconds=1, generation=1, looks=looks, gpus=GPUS, skipped=(), driver="")
     inventory.take(probe, Moment(1, "now"))

@@ -188,6 +188,20 @@ def test_a_socket_whose_path_is_too_long_is_rejected(directory: Path, resource: 
         servers.add(resource)
 
 
+def test_what_is_held_of_other_gpus_is_unhealthy_as_they_are() -> None:
+    served: list[Resource] = []
+    known = advertising(served)
+    known.publish(seen(*GPUS[:2]))
+    ids = [f"{GPUS[1].uuid}::{number}" for number in range(2)]
+    allocation = served[0].held.allocate(ids, served[0].devices, "pack")
+    (gpu,) = allocation.gpus
+    others = [one for one in GPUS[:2] if one != gpu]
+    known.publish(seen(*others), {gpu.uuid: "NVML does not list it"})
+    assert sum(healthy(served[0])) == 4
+    known.publish(seen(*others))
+    assert sum(healthy(served[0])) == 6
+
+
 def test_a_resource_whose_gpus_have_gone_to_another_allocator_has_none(tmp_path: Path) -> None:
     served: list[Resource] = []
     known = advertising(served, "cdi", cdi_dir=tmp_path)

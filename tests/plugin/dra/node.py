@@ -49,6 +49,7 @@ class DraNode:
         return plugin
 
     def start_unregistered(self, simulate: str = "2xH200", **variables: str) -> Plugin:
+        """Start the plugin; where *simulate* is empty, its GPUs are those of NVML."""
         (self.directory / "kubelet").mkdir(exist_ok=True)
         (self.directory / "policies").mkdir(exist_ok=True)
         (self.directory / "policies" / "_cluster.yaml").write_text(self.policies)
@@ -66,7 +67,7 @@ class DraNode:
         }
         options = [text for option, name in places.items() for text in (option, str(self.directory / name))]
         address = {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self.port)}
-        more = ("--simulate", simulate, "--node-name", NODE, "--allocation", self.allocation)
+        more = ("--node-name", NODE, "--allocation", self.allocation, *(("--simulate", simulate) if simulate else ()))
         plugin = Plugin(*options, *more, before=(), **address | variables)
         self.plugins.callback(plugin.close)
         return plugin
