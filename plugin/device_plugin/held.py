@@ -106,6 +106,11 @@ class HeldVgpus:
             self._followers.append((devices, are_divided))
             self._tell()
 
+    def unfollow(self, devices: Devices) -> None:
+        """Tell *devices* no more: nobody serves them."""
+        with self._lock:
+            self._followers = [one for one in self._followers if one[0] is not devices]
+
     def notice_kubelet(self) -> None:
         """Take up that another kubelet runs, if one does, from any thread."""
         self._holdings.notice_kubelet()

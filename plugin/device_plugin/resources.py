@@ -9,7 +9,7 @@ from plugin.device_plugin.devices import Devices
 from plugin.device_plugin.fit_guard import FitGuard
 from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.service import Resource
-from plugin.errors import HoldingsError
+from plugin.errors import HoldingsError, PluginError
 from plugin.gpus.gpu import Gpu, Pool
 from plugin.health.state import FitGuardState, GpuRoom
 from plugin.shares.cdi import Grid, grids_of
@@ -136,7 +136,11 @@ class Resources:
         resource = self._resources.get((strategy, device))
         if resource is None:
             resource = self._made(strategy, device, gpus)
-            self._serve(resource)
+            try:
+                self._serve(resource)
+            except PluginError:  # the next try makes it anew
+                self._held.unfollow(resource.devices)
+                raise
             self._resources[strategy, device] = resource
         elif gpus != self._told.get((strategy, device)):
             # Before the kubelet hears of those that are new: it may allocate one at once.

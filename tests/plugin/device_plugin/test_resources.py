@@ -1,10 +1,13 @@
 """Which resources a node has, and what of a GPU is followed while it runs."""
 
 from dataclasses import replace
+from gc import collect
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 
+from plugin.device_plugin.held import HeldVgpus
 from plugin.device_plugin.placement import place
 from plugin.device_plugin.servers import Servers
 from plugin.device_plugin.service import Resource
@@ -186,6 +189,22 @@ def test_a_socket_whose_path_is_too_long_is_rejected(directory: Path, resource: 
     servers = Servers(directory / ("x" * 100), Threads(on_death=lambda: None))
     with pytest.raises(SocketError):
         servers.add(resource)
+
+
+def test_a_resource_that_cannot_be_served_leaves_nobody_behind_who_is_told_what_is_held() -> None:
+    made = WeakSet[object]()
+
+    def serve(resource: Resource) -> None:
+        made.add(resource.devices)
+        raise SocketError("too long")
+
+    held = HeldVgpus()
+    known = resources_of(Settings(**SETTINGS), Cluster(vgpus_per_gpu=4), serve=serve, held=held)
+    for _ in range(3):
+        with pytest.raises(SocketError):
+            known.publish(seen(GPUS[0]))
+    collect()
+    assert not made
 
 
 def test_what_is_held_of_other_gpus_is_unhealthy_as_they_are() -> None:
