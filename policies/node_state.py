@@ -32,6 +32,8 @@ Name = Annotated[
     str, msgspec.Meta(max_length=253, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 ]  # of objects
 Word = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[A-Za-z0-9._/-]*\Z")]
+# As long as Kubernetes lets it be: a domain of 253 characters, the slash, and 63. `resourceNames` and a device make it.
+Resource = Annotated[str, msgspec.Meta(max_length=253 + 1 + 63, pattern=r"^[A-Za-z0-9._/-]*\Z")]
 Moment = Annotated[str, msgspec.Meta(max_length=40, pattern=r"^[0-9T:.+Z-]*\Z")]  # ISO 8601, UTC
 Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_INTEGER)]
 Part = Annotated[int, msgspec.Meta(ge=0, le=1000)]  # of `Gpu.parts`
@@ -114,7 +116,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     uuid: Word
     index: Count  # NVML's number
     model: Text = ""
-    resource: Word = ""  # extended resource; empty where DRA allocates it
+    resource: Resource = ""  # extended resource; empty where DRA allocates it
     device: Word = ""  # that shares of it are of, as policies name it: gpu, mig-1g.10gb, ...; empty where nobody says
     strategy: Word = ""  # mps, time-slicing, whole, ...
     allocation: Word = ""  # device-plugin, dra, ...

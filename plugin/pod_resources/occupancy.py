@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 
 from plugin.state_files import read_small_file, write_reserved
-from policies.node_state import MOST_TENANTS, Count, Moment, Name, Part, Seconds, Word
+from policies.node_state import MOST_TENANTS, Count, Moment, Name, Part, Resource, Seconds, Word
 from program.log import WarnOnce
 from program.structs import decoder
 
@@ -51,7 +51,7 @@ class GpuOccupancy(msgspec.Struct, frozen=True, kw_only=True):
 
     strategy: Word
     allocation: Word
-    resource: Word = ""
+    resource: Resource = ""
     device: Word = ""  # that shares of it are of, as policies name it
     vgpus_per_gpu: _Whole | None = None  # that it is divided into now; None by DRA
     parts: _Whole

@@ -17,6 +17,7 @@ from plugin.state_files import boot_id
 from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import node_state, read_facts
 from plugin.usage.record import GpuUse, write_use
+from policies.cluster import Cluster
 from policies.node_state import NodeState, read, write
 from program.metrics import answer
 from tests.plugin.health.published import healthy, node, occupancy, occupant, occupied, taken, use
@@ -61,6 +62,17 @@ def told(directory: Path, content: bytes | None) -> NodeState:
     with alone(directory, PLUGIN):
         assert show(directory, output="text") == show(directory, output="json") == 0
     return read(write(state))
+
+
+@pytest.mark.parametrize("device", ["model-tesla-t4-sixteen-gb", "mig-1g.10gb"])
+def test_the_longest_resource_that_policies_can_name_is_told(tmp_path: Path, device: str) -> None:
+    longest = f"{'.'.join(['a' * 36] * 3)}.abcd/vgpu"
+    cluster = msgspec.convert({"resourceNames": {"mps": longest}}, Cluster)
+    resource = cluster.resource("mps", device)
+    assert (len(longest), len(resource)) == (120, 121 + len(device))
+    content = msgspec.json.encode(occupancy(occupied(A, resource=resource)))
+    (gpu,) = told(tmp_path, content).gpus
+    assert (gpu.resource, [one.pod for one in gpu.tenants]) == (resource, ["a"])
 
 
 @settings(deadline=None)
