@@ -120,7 +120,8 @@ def _why_none(report: Report | None) -> str:
             return why
         case Probe(gpus=()):
             return no_gpus(report.skipped)
-        case Probe(gpus=gpus):
-            return f"no GPU to share: nodes in _cluster.yaml leaves all {len(gpus)} GPUs of this node to others"
+        case Probe(gpus=gpus, skipped=skipped):
+            left = f"{len(gpus)} GPU{'s' if len(gpus) > 1 else ''}" if skipped else f"all {len(gpus)} GPUs"
+            return no_gpus((f"nodes in _cluster.yaml leaves {left} of this node to others", *skipped))
         case _:
             return ""

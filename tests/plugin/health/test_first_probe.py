@@ -50,6 +50,12 @@ def test_a_node_whose_gpus_are_left_to_others_has_nothing_to_share() -> None:
     assert first(FOUND, strategy_of=lambda gpu: MPS if gpu.index == 1 else None) is FOUND
 
 
+def test_the_gpus_that_cannot_be_shared_are_named_beside_those_that_are_left_to_others() -> None:
+    some = Probe(seconds=1, generation=1, looks={}, gpus=GPUS, skipped=("GPU 2 of 3 is older than Volta",), driver="1")
+    with pytest.raises(DiscoveryError, match="leaves 2 GPUs of this node to others; GPU 2 of 3 is older than Volta"):
+        first(some, strategy_of=lambda _: None)
+
+
 def test_waiting_for_gpus_says_why_once_and_again_when_the_reason_changes(caplog: pytest.LogCaptureFixture) -> None:
     assert first(NO_DRIVER, NO_DRIVER, NONE, NONE, NO_DRIVER, FOUND, wait_seconds=inf) is FOUND
     reasons = [vars(record)["reason"][:12] for record in caplog.records]
