@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,8 @@ from policies.frameworks.own_values import OwnValues
 from policies.frameworks.place import Place, detected, places_of
 from policies.frameworks.told_variable import Told, told
 from policies.pod import Container, Variable
+
+T = TypeVar("T", bound=Change)
 
 
 class Advice(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +66,7 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
     judge = Judge(budget, recognised, names, allowance.count_setting)
     found = OwnValues(container, line, catalogue.settings, judge, allowance)
     by_place = [(place, _told(place, found.in_environment, budget, catalogue)) for place in places]
-    set_for_it = tuple(change for _, first in by_place for change in first.changes)
+    set_for_it = _once(change for _, first in by_place for change in first.changes)
     joined = {change.name for change in set_for_it}
     own = [one for one in found.in_environment if one.verdict != "replaced" or one.name not in joined]
     own = _joined(own, set_for_it)
@@ -78,6 +81,14 @@ def advise(container: Container, wish: Wish, budget: Budget, catalogue: Catalogu
         if isinstance(change, ReplaceVariable):  # joined to what the user wrote
             allowance.rewrite(change.value)
     return _with_missed(advice, missed, found.in_environment, container) if missed else advice
+
+
+def _once(changes: Iterable[T]) -> tuple[T, ...]:
+    """Set each variable once: two frameworks of a cluster's own may read the same one, and the image's counts."""
+    made: dict[object, T] = {}
+    for one in changes:
+        made.setdefault(one.name if isinstance(one, AddVariable | ReplaceVariable) else one, one)
+    return tuple(made.values())
 
 
 def _joined(own: Sequence[OwnValue], changes: Iterable[Change]) -> list[OwnValue]:
@@ -121,7 +132,7 @@ def _together(advices: Sequence[Advice]) -> Advice:
         return first
     return msgspec.structs.replace(
         first,
-        changes=tuple(chain.from_iterable(one.changes for one in advices)),
+        changes=_once(chain.from_iterable(one.changes for one in advices)),
         warning="; ".join(dict.fromkeys(one.warning for one in advices if one.warning)),
     )
 

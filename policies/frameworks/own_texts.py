@@ -43,6 +43,7 @@ _DIGITS: Final = r"\d(?:_?\d)*"  # as Python reads them
 _IN_DOCUMENT = re.compile(  # `<arg>--a</arg><arg>0.2</arg>`
     rf"(?<=[:>=])\+?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?"
 )
+_OF_NUMBER = re.compile(r"[\d_.eE+-]*")
 _OPTION = re.compile(r"-+[A-Za-z]")
 # A document does not go on with another option, a URL, a parameter of one (`&quot;` is none) or a file for the output.
 _ENDS_DOCUMENT = re.compile(rf"(?<![\w!-]){_OPTION.pattern}|://|^&(?!#?\w+;)|^>(?![\d.:=+]|.*<)")
@@ -216,8 +217,9 @@ def _is_of_setting(option: Option, value: str) -> bool:
 
 
 def _is_cut(match: re.Match[str], start: int, value: str) -> bool:
-    """Whether a value that begins at *start* goes on behind what is looked at."""
-    return start + len(value) > match.start(2) + LONGEST_VALUE
+    """Whether a value that begins at *start* goes on behind what is looked at, or may."""
+    rest = match[2][start + len(value) - match.start(2) :]
+    return len(match[2]) > LONGEST_VALUE and _OF_NUMBER.fullmatch(rest) is not None
 
 
 def _is_whole_name(text: str, at: int) -> bool:

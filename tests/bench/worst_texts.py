@@ -222,6 +222,8 @@ def references(size: int) -> Iterator[Worst]:
     for count, long in ((40, 3000), (200, size)):
         text = f"A='{filled('x = 1; ', long)}'\n" + 'x "$A"; f "$A"; echo "$A" > y\n' * count
         yield f"a literal of {long} characters {count} times", pod("0.2", container(command=["sh", "-c", text]))
+    grown = container(command=["sh", "-c", f"D=$0; {'I+=$D; ' * 40}", filled("a ", size)])
+    yield "a value that a long one is appended to", pod("0.2", grown)
     values, patterns = (" ".join(f"{one}{rest}" for one in "abcdefghijklmno") for rest in ("-" * 2000, "["))
     parts = f"for A in {values}\ndo for P in {patterns}\ndo x {'${A#$P} ' * 100}\ndone\ndone"
     yield "parts of many values", pod("0.2", container(command=["sh", "-c", parts]))

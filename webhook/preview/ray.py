@@ -12,7 +12,8 @@ class RayTemplate(Template):
     """The template of a group of a cluster, or of what submits a job to it."""
 
     note = (
-        "as KubeRay makes it of this template: a shell runs the command line of the first container, and then ray start"
+        "as KubeRay makes it of this template: where the first container does not start Ray itself, a shell runs its "
+        "command line, and then ray start"
     )
 
     def build(self, document: Fields, holder: Fields) -> Fields | None:

@@ -159,7 +159,9 @@ class ShellVariables(WordGroups):
         if name == "IFS" and SPACE.sub("", value):
             raise UnreadableError
         self._set.add(name)
-        value = without_joined_rest(value)
+        if REST in value:  # it is looked at word by word
+            self._weigh([value])
+            value = without_joined_rest(value)
         if name == "BASH_ARGV0":
             self.assign(ZERO, ANYTHING)
         held = self._held.get(name, [])

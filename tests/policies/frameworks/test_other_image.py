@@ -43,3 +43,21 @@ def test_what_cannot_be_set_for_it_is_warned_of_beside_what_the_image_gets() -> 
     asks = pod("0.2", container(image="nvcr.io/nvidia/jax:25.10-py3", command=["sh", "-c", "exec torchrun a.py"]))
     assert environment(only_container(mutated(asks, SLICED))).keys() == {"XLA_PYTHON_CLIENT_MEM_FRACTION"}
     assert "no memory setting: pytorch" in granted(asks, SLICED).warnings[0]
+
+
+OWN = """
+frameworks:
+- name: team-paddle
+  images: [team/paddle]
+  memory: {spellings: [{variable: FLAGS_fraction_of_gpu_memory_to_use}]}
+  source: https://team.example/paddle
+"""
+
+
+@pytest.mark.parametrize("strategy", ["mps", "time-slicing"])
+def test_a_variable_that_both_read_is_set_once_as_the_image_needs_it(strategy: str) -> None:
+    command = ["sh", "-c", "exec python -m paddle.distributed.launch train.py"]
+    asks = pod("0.2", container(image="team/paddle:1", command=command))
+    after = only_container(mutated(asks, policies(f"strategy: {strategy}", OWN)))
+    name = "FLAGS_fraction_of_gpu_memory_to_use"
+    assert [one["value"] for one in after["env"] if one["name"] == name] == ["0.2"]

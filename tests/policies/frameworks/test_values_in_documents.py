@@ -101,3 +101,16 @@ def test_a_value_of_an_own_spelling_that_is_longer_than_what_is_looked_at_cannot
     for value, expected in (("0.1", Grant), (f"0.1{'0' * 60}e1", Denied)):
         text = f"--acme={prefix}{value}"
         assert isinstance(decided(pod("0.2", container(env=[{"name": "X", "value": text}])), by), expected), value
+
+
+@BOTH
+@pytest.mark.parametrize("number", ["0.1e1", "0.1E+1", "0.01e+2"])
+def test_a_number_whose_exponent_may_be_behind_what_is_looked_at_is_not_read(number: str, by: Any) -> None:
+    for before in range(30, 50):
+        words = ["x", "--run", f"<arg>{V}</arg><arg{'b' * before}>{number}</arg>"]
+        assert not _is_within(words, by), before
+
+
+def _is_within(words: list[str], by: Any) -> bool:
+    decision = decided(pod("0.2", container(command=words)), by)
+    return isinstance(decision, Grant) and not decision.warnings
