@@ -47,6 +47,8 @@ def advertised_beyond(node: SeenNode, rules: Sequence[NodeRule]) -> Iterator[str
             continue
         if name.startswith(_INSTANCES):
             taken += [name] if shares_instances else []
+        elif name in _COUNTED and leaves_instances(node):  # by NVIDIA's strategy `single` these are called so, too
+            continue
         elif left == 0:
             taken.append(name)
         elif left is not None and name in _COUNTED and amount > left * _replicas(node):

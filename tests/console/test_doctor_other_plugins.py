@@ -82,6 +82,11 @@ def test_who_advertises_more_than_is_left_to_it_is_told_of(
     assert found(of(advertised, *rules, labels=labels)) == (told if is_more else ())
 
 
+@pytest.mark.parametrize("rules", [(), ("{indexes: [1], offer: none}",)])
+def test_mig_instances_that_are_left_to_others_may_be_called_gpus(rules: tuple[str, ...]) -> None:
+    assert found(of({"nvidia.com/gpu": "7"}, *rules, skipped=(BESIDE,))) == ()
+
+
 @pytest.mark.parametrize(
     ("gpus", "skipped", "is_taken"),
     [
