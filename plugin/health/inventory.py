@@ -1,6 +1,6 @@
 """All GPUs that this node shares and the health of each: what reports and rules come to."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from plugin.gpus.gpu import Gpu
@@ -18,7 +18,7 @@ from plugin.health.rules import (
     after_report,
     closed_by_mode,
 )
-from plugin.health.state import ApplicationFault, GpuHealth, NodeHealth, Recovery, Source
+from plugin.health.state import ApplicationFault, Fault, GpuHealth, NodeHealth, Recovery, Source
 from plugin.shares.strategy import SharedGpu, StrategyOf
 from policies.contract import MPS, SharingStrategy
 from policies.node_state import DEFAULT_MODE, EXCLUSIVE_PROCESS, EXCLUSIVE_THREAD, PROHIBITED
@@ -144,8 +144,8 @@ class GpuInventory:
         entry = self._entries.get(request.gpu_uuid)
         if entry is None:
             return None
-        # Of one that was never found, that it is gone says no more than its author: it was taken out.
-        seen = entry.state.seen - ({"gone"} if request.gpu_uuid in self._missing else frozenset())
+        # Of one that was never found, that it is not reached says no more than its author: it was taken out or divided.
+        seen = entry.state.seen - ({"gone", "mig"} if request.gpu_uuid in self._missing else frozenset())
         recovered = after_word(replace(entry.state, seen=seen), request.faults)
         recovery = Recovery(
             id=request.id,
@@ -193,7 +193,7 @@ class GpuInventory:
         new = [uuid for uuid in self._before if uuid not in self._entries and uuid not in self._left_to_others]
         new = [uuid for uuid in new if missing.why_not_reached(self._looks.get(uuid))]
         held = self._held([*new, *self._missing]) if new or self._missing else ()
-        for uuid in [one for one in self._missing if not missing.matters(one, self._entries[one].state.faults, held)]:
+        for uuid in [one for one in self._missing if not self._matters(one, self._entries[one].state.faults, held)]:
             if not missing.has_failed(self._entries[uuid].state.faults):
                 del self._before[uuid]
             del self._entries[uuid]
@@ -201,9 +201,12 @@ class GpuInventory:
         for uuid in new:
             before = self._before[uuid]
             gpu = missing.as_reached(before, self._reached_before)
-            if gpu and missing.matters(uuid, before.faults, held):
+            if gpu and self._matters(uuid, before.faults, held):
                 self._get_to_know(gpu, self._looks.get(uuid), at)
                 self._missing |= {uuid} & self._entries.keys()
+
+    def _matters(self, uuid: str, faults: Iterable[Fault], held: Collection[str]) -> bool:
+        return missing.matters(uuid, faults, look=self._looks.get(uuid), held=held)
 
     def _take_event(self, event: Event, at: Moment) -> None:
         for uuid, entry in self._entries.items():

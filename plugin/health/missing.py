@@ -20,14 +20,15 @@ def why_not_reached(look: Look | None) -> str:
     return "it is in MIG mode" if look.in_mig_mode else ""
 
 
-def matters(uuid: str, faults: Iterable[Fault], held: Collection[str]) -> bool:
+def matters(uuid: str, faults: Iterable[Fault], *, look: Look | None, held: Collection[str]) -> bool:
     """
     Whether a GPU that is missing is still to be shown.
 
-    It is while containers hold something of it, and where it had failed: nobody has repaired it. A MIG instance is not
-    for a fault alone: instances are destroyed on purpose, and a GPU is often reset for that.
+    It is while containers hold something of it, and where it had failed: nobody has repaired it. A MIG instance, or a
+    GPU in MIG mode, is not for a fault alone: instances are destroyed, and the mode is set, on purpose.
     """
-    return uuid in held or (has_failed(faults) and not uuid.startswith(_INSTANCE))
+    is_on_purpose = uuid.startswith(_INSTANCE) or (look is not None and look.in_mig_mode)
+    return uuid in held or (has_failed(faults) and not is_on_purpose)
 
 
 def has_failed(faults: Iterable[Fault]) -> bool:

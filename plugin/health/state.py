@@ -125,7 +125,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     driver: str  # version; empty if unknown
     gpus: tuple[GpuHealth, ...] = ()
-    absent: tuple[GpuHealth, ...] = ()  # unhealthy when last shared; not found since, or left to others
+    absent: tuple[GpuHealth, ...] = ()  # unhealthy when last shared; not found since, in MIG mode, or left to others
     reached: dict[str, Gpu] = {}  # by UUID, both of these: what it was when it was last reached; its links are left out
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words

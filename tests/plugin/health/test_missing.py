@@ -111,6 +111,32 @@ def test_a_mig_instance_stays_while_it_is_held_and_no_longer_whatever_its_faults
     assert shown(known) == {"MIG-1": ["xid"]}
 
 
+def test_one_that_failed_and_is_in_mig_mode_by_now_is_not_shown_and_its_fault_is_there_again_once_that_is_off() -> None:
+    known = inventory(of_before(GPUS[1], xid=79))
+    in_mig_mode = {FIRST: Look(), SECOND: Look(in_mig_mode=True), "MIG-1": Look()}
+    look(known, 50, in_mig_mode, GPUS[0], INSTANCE)
+    assert shown(known) == {"MIG-1": []}
+    following = inventory(written_by(known))
+    look(following, 60, in_mig_mode, GPUS[0], INSTANCE)
+    assert shown(following) == {"MIG-1": []}
+    look(following, 70, {FIRST: Look(), SECOND: Look()}, *GPUS)
+    assert shown(following) == {"MIG-1": ["gone"], SECOND: ["xid"]}
+
+
+def test_one_that_was_shown_is_not_any_more_once_it_is_in_mig_mode_and_nobody_holds_it() -> None:
+    known = inventory(of_before(GPUS[1], None, xid=79), held=(held := {SECOND}))
+    one_listed(known, 50)
+    assert shown(known) == {SECOND: ["xid", "gone"]}
+    in_mig_mode = {FIRST: Look(), SECOND: Look(in_mig_mode=True)}
+    look(known, 55, in_mig_mode, GPUS[0])
+    assert shown(known) == {SECOND: ["xid", "gone", "mig"]}
+    held.clear()
+    look(known, 60, in_mig_mode, GPUS[0])
+    assert shown(known) == {}
+    one_listed(known, 65)
+    assert "xid" in shown(known)[SECOND]
+
+
 def test_one_that_is_left_to_others_by_now_is_not_shown() -> None:
     known = inventory(of_before(GPUS[1], LOST), strategy_of=lambda gpu: None if gpu.index else TIME_SLICING)
     one_listed(known, 50)
@@ -154,6 +180,14 @@ def test_an_administrator_who_took_it_out_ends_what_is_remembered_of_it() -> Non
     assert shown(known) == {}
     one_listed(following := inventory(written_by(known)), 60)
     assert shown(following) == {}
+
+
+def test_an_administrators_word_ends_what_is_remembered_of_one_in_mig_mode_that_is_held() -> None:
+    known = inventory(of_before(GPUS[1], xid=79), held={SECOND})
+    look(known, 50, {FIRST: Look(), SECOND: Look(in_mig_mode=True)}, GPUS[0])
+    assert shown(known) == {SECOND: ["xid", "mig"]}
+    assert cleared(known) == ("the driver reported XID 79",)
+    assert shown(known) == {SECOND: ["mig"]}
 
 
 @pytest.mark.parametrize("looks", [{SECOND: LOST}, {}])
