@@ -50,7 +50,7 @@ class Resources:
         self._resources: dict[tuple[SharingStrategy, str], Resource] = {}  # by strategy and device
         self._told: dict[tuple[SharingStrategy, str], tuple[Gpu, ...]] = {}  # likewise, until some are withdrawn
         self._specifications = Specifications(handover, self._held.grids, serving_in)
-        self._seen: tuple[Sequence[Gpu], str] = ((), "")  # all GPUs, and the version of the driver
+        self._seen: tuple[Sequence[Gpu], str, Collection[str]] = ((), "", ())  # all GPUs, the driver, those missing
         self._is_unsafe = False
         self._faults: Mapping[str, str] = {}
 
@@ -95,8 +95,9 @@ class Resources:
     def look_for_devices(self, gpus: Sequence[SharedGpu], driver: str) -> str:
         """Take up what container runtimes could bring for the GPUs, and say how containers get theirs."""
         self._specifications.see({one.gpu.uuid: (one.gpu, sharing_of(one.strategy, self._cluster)) for one in gpus})
-        self._seen = [one.gpu for one in gpus], driver
-        return look_for_devices(self._handover, self._seen[0], driver=driver)
+        missing = {one.gpu.uuid for one in gpus if not one.is_reached}
+        self._seen = [one.gpu for one in gpus], driver, missing
+        return look_for_devices(self._handover, self._seen[0], driver=driver, missing=missing)
 
     def restore(self) -> None:
         """
@@ -175,8 +176,8 @@ class Resources:
         """
         wanted, before = frozenset(ways), self._handover.ways
         if "cdi" in wanted - before:
-            gpus, driver = self._seen
-            self._handover.nvidia.look(gpus, driver=driver)
+            gpus, driver, missing = self._seen
+            self._handover.nvidia.look(gpus, driver=driver, missing=missing)
             self._specifications.begin(
                 {one.name: self._grids(key[0], one.devices.pool) for key, one in self._resources.items()}
             )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from plugin.gpus.gpu import Gpu
-from plugin.health.gpu_state import GpuState
+from plugin.health.gpu_state import NOT_REACHED, GpuState
 from plugin.health.state import ApplicationFault, GpuHealth, Recovery
 from policies.contract import SharingStrategy
 
@@ -26,6 +26,11 @@ class Entry:
     def why(self) -> str:
         """Why it is unhealthy; empty if it is healthy."""
         return "; ".join(fault.why for fault in self.state.faults)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether NVML reaches it as what is shared."""
+        return not any(fault.source in NOT_REACHED for fault in self.state.faults)
 
     def health(self, resource: str) -> GpuHealth:
         """Write down how it is; *resource* is what its vGPUs are advertised as."""

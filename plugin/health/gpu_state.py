@@ -8,7 +8,7 @@ import msgspec
 from plugin.health.state import Fault, Source
 
 NEED_RESET: frozenset[Source] = frozenset({"xid", "recovery", "lost"})  # outlive the plugin: its end repairs nothing
-_NOT_REACHED: frozenset[Source] = frozenset({"gone", "mig"})  # the next look shows whether it is still so
+NOT_REACHED: frozenset[Source] = frozenset({"gone", "lost", "mig"})  # the next look shows whether it is still so
 _BEFORE_US = 0  # the generation of NVML in which an earlier plugin saw the GPU
 
 
@@ -48,7 +48,7 @@ class GpuState:
 
 def restored(faults: Iterable[Fault], *, is_missing: bool = False) -> GpuState:
     """Go on with what an earlier plugin knew since the same start of the machine, also of a GPU that *is_missing*."""
-    outlive = NEED_RESET | _NOT_REACHED if is_missing else NEED_RESET
+    outlive = NEED_RESET | NOT_REACHED if is_missing else NEED_RESET
     kept = [fault for fault in faults if fault.source in outlive]
     return GpuState(
         open=tuple(OpenFault(fault=fault) for fault in kept),

@@ -16,7 +16,7 @@ GPU_SHARE_FRACTION and GPU_SHARE_MEMORY_MIB are always in the answer itself, sin
 a container's arguments from there alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,17 +94,19 @@ def delivery(settings: HandoverSettings, resource: str, *, dev: Path = _DEV) -> 
     )
 
 
-def look_for_devices(settings: HandoverSettings, gpus: Sequence[Gpu], *, driver: str) -> str:
+def look_for_devices(
+    settings: HandoverSettings, gpus: Sequence[Gpu], *, driver: str, missing: Collection[str] = ()
+) -> str:
     """
     Take up which CDI devices NVIDIA's toolkit has made since the last time, and say how containers get their GPU.
 
-    *driver* is the version that runs, empty if it is not known. Call it before GPUs are advertised, and now
-    and then.
+    *driver* is the version that runs, empty if it is not known; NVML does not reach those *missing*, by UUID. Call it
+    before GPUs are advertised, and now and then.
     """
     ways = " and ".join(sorted(settings.ways))
     if "cdi" not in settings.ways:
         return ways
-    settings.nvidia.look(gpus, driver=driver)
+    settings.nvidia.look(gpus, driver=driver, missing=missing)
     return f"{ways}, {settings.nvidia.told}" if settings.nvidia.told else ways
 
 

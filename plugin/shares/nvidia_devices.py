@@ -9,7 +9,7 @@ that two files of one directory have is a device of neither.
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -46,20 +46,25 @@ class NvidiaDevices:
         self._troubles: tuple[str, ...] = ()
         self._files: tuple[tuple[_File, ...], ...] = ()  # by directory
         self.names: Mapping[str, str] = {}  # fully qualified, by UUID of the GPU; replaced as a whole
-        self.complete = False  # there is one of each GPU
+        self.complete = False  # there is one of each GPU that is not missing
         self.told = ""  # which are there, in a sentence
 
-    def look(self, gpus: Sequence[Gpu], *, driver: str) -> None:
-        """Take up what has changed; *driver* is the version that runs, empty if it is not known."""
+    def look(self, gpus: Sequence[Gpu], *, driver: str, missing: Collection[str] = ()) -> None:
+        """
+        Take up what has changed; *driver* is the version that runs, empty if it is not known.
+
+        No container gets those *missing*, by UUID, and NVIDIA's toolkit leaves them out: they need no device.
+        """
         state = tuple(_state(directory) for directory in self._directories)
         if state != self._state:
             self._read()
             self._state = state  # of before: what was changed meanwhile is read by the next look
         names, troubles = self._resolved(gpus, driver)
         self.names = names
-        self.complete = all(gpu.uuid in names for gpu in gpus)
-        if gpus:
-            self._tell(gpus, [*self._troubles, *troubles])
+        needed = [gpu for gpu in gpus if gpu.uuid not in missing]
+        self.complete = all(gpu.uuid in names for gpu in needed)
+        if needed:
+            self._tell(needed, [*self._troubles, *troubles])
 
     def _read(self) -> None:
         troubles: list[str] = []

@@ -21,6 +21,8 @@ class SharedGpu(Protocol):
     def strategy(self) -> SharingStrategy: ...  # noqa: D102 - likewise
     @property
     def why(self) -> str: ...  # noqa: D102 - it is unhealthy; empty if it is healthy
+    @property
+    def is_reached(self) -> bool: ...  # noqa: D102 - by NVML, as what is shared: not gone, lost or in MIG mode
 
 
 _MOST_NAMED = 2  # of GPUs or instances of one kind

@@ -19,6 +19,7 @@ class Seen:
     gpu: Gpu
     strategy: SharingStrategy
     why: str = ""
+    is_reached: bool = True
 
 
 def advertising(served: list[Resource], *ways: Handover, **changed: object) -> Resources:

@@ -15,6 +15,7 @@ class Shared:
     gpu: Gpu
     strategy: SharingStrategy = "mps"
     why: str = ""
+    is_reached: bool = True
 
 
 def divided(vgpus_per_gpu: int = 10, *nodes: NodeRule) -> Division:

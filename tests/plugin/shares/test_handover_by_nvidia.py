@@ -70,6 +70,17 @@ def test_a_device_that_appears_is_named_from_then_on_without_another_preparation
     assert answer(FIFTH, MPS, made).cdi_devices == (f"{NAME}={A.uuid}-2of10",)
 
 
+def test_a_gpu_that_is_missing_makes_no_variable_needed_and_has_its_device_where_there_is_one(tmp_path: Path) -> None:
+    chosen = with_nvidia(tmp_path, frozenset({"cdi"}), A)
+    for missing, needed, there in (
+        ({B.uuid}, False, "of each GPU"),
+        ((), True, "for 1 of 2 GPUs"),
+        ({A.uuid}, True, ""),
+    ):
+        assert there in look_for_devices(chosen, (A, B), driver="", missing=missing)
+        assert (chosen.needs_variable, [*chosen.nvidia.names]) == (needed, [A.uuid])
+
+
 @pytest.mark.parametrize(
     "ways", [one for one in EVERY_SET if "cdi" not in one], ids=lambda ways: "+".join(sorted(ways))
 )
