@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 
 from plugin.health.inventory import GpuInventory
+from plugin.health.missing import as_reached
 from plugin.health.state import NodeHealth, read_node_health
 from plugin.settings import Settings
 from plugin.shares.strategy import StrategyOf
@@ -13,6 +14,13 @@ def earlier(settings: Settings) -> NodeHealth | None:
     """Read what an earlier plugin knew since the same boot; None if that is nothing, or of simulated GPUs."""
     before = read_node_health(settings.state_dir)
     return before if before and before.boot_id == boot_id() and settings.simulate is None else None
+
+
+def expected_gpus(settings: Settings) -> frozenset[str]:
+    """Name the physical GPUs, by UUID, that an earlier plugin knew, itself or by their MIG instances."""
+    before = earlier(settings)
+    known = [as_reached(health, before.reached) for health in before.known.values()] if before else []
+    return frozenset(gpu.physical_uuid for gpu in known if gpu)
 
 
 def restored_inventory(

@@ -26,7 +26,7 @@ from plugin.allocators import (
 )
 from plugin.cluster_changes import changes_since_start, cluster_changes, end_for_a_restart
 from plugin.device_plugin.tenant_watch import TenantWatch
-from plugin.earlier import earlier, restored_inventory
+from plugin.earlier import earlier, expected_gpus, restored_inventory
 from plugin.errors import PluginError, SimulationError, StateDirectoryError
 from plugin.grid_checks import AllocationOf, check_of_grids
 from plugin.health.monitor import Monitor, Periods
@@ -167,7 +167,14 @@ def _start_monitor(node: SharedNode, reports: "SimpleQueue[Report | None]", thre
     check = check_of_grids(
         check_of(node.strategy_of, node.division.parts), _allocation_of(node), node.strategy_of, node.division.parts
     )
-    monitor = Monitor(node.source.nvml, reports.put, periods=Periods(), sysfs=node.source.sysfs, check=check)
+    monitor = Monitor(
+        node.source.nvml,
+        reports.put,
+        periods=Periods(),
+        sysfs=node.source.sysfs,
+        check=check,
+        expected=expected_gpus(node.settings),
+    )
     threads.start("nvml", monitor.run, stop=monitor.stop, may_hang=True)
 
 

@@ -6,7 +6,7 @@ tells of nothing: so it is started anew where that can help, and not more often 
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Signal
@@ -48,7 +48,11 @@ class Periods:
 
 
 class Monitor:
-    """Gives each of its reports to *report*. *sysfs* is None where the GPUs are not of this machine."""
+    """
+    Gives each of its reports to *report*. *sysfs* is None where the GPUs are not of this machine.
+
+    While NVML does not list those *expected*, by UUID, it is started anew as for one that this has found itself.
+    """
 
     def __init__(  # noqa: PLR0913 - what it watches, by what, and for whom
         self,
@@ -58,6 +62,7 @@ class Monitor:
         periods: Periods,
         sysfs: Path | None = SYSFS,
         check: Check = any_gpu,
+        expected: Collection[str] = (),
         ended: Signal | None = None,
     ) -> None:
         self._nvml = nvml
@@ -68,7 +73,7 @@ class Monitor:
         self._ended = ended or Signal()
         self._bus = PciBus(sysfs)
         self._bus_seen: Mapping[str, str] = self._bus.gpus()
-        self._known = KnownGpus(check=check)
+        self._known = KnownGpus(check=check, expected=frozenset(expected))
         self._generation = 0
         self._retry_seconds = periods.first_retry_seconds
         self._wait_failures = 0  # in a row

@@ -40,6 +40,9 @@ class KnownGpus:
     addresses: dict[str, str | None] = field(default_factory=dict)  # by UUID: on the PCI bus
     uuids: dict[int, str] = field(default_factory=dict)  # by NVML's number, when it last said
     check: Check = any_gpu  # of those that are new
+    expected: frozenset[str] = (
+        frozenset()
+    )  # by UUID: physical GPUs that were here before, whether or not NVML lists them
 
 
 class NvmlConnection:
@@ -57,7 +60,7 @@ class NvmlConnection:
         self._driver = ""  # its version, once it is known
         self.events = NvmlEvents(nvml, clock=clock)
         self._away: set[str] = set()  # the GPUs that a probe of this run has found lost, or not at all
-        self.misses_some = False  # the last probe did not reach all GPUs that are listed or known, or none
+        self.misses_some = False  # the last probe did not reach all GPUs that are listed, known or expected, or none
 
     @property
     def reached(self) -> frozenset[str]:
@@ -87,7 +90,7 @@ class NvmlConnection:
         instances = self._look_at_instances(uuids, handles, looks)
         errors |= self._get_to_know(uuids, handles, instances, looks)
         self._handles = {uuid: handles[index] for index, uuid in uuids.items() if not looks[uuid].problem}
-        physical = {gpu.physical_uuid for gpu in self._known.gpus.values()}
+        physical = {gpu.physical_uuid for gpu in self._known.gpus.values()} | self._known.expected
         self._away |= {uuid for uuid in {*physical, *uuids.values()} if uuid not in looks or looks[uuid].away}
         failed = any(number_of(error) is not None for error in errors.values())
         self.misses_some = failed or not self._handles or not physical <= self._handles.keys()
@@ -199,8 +202,8 @@ class NvmlConnection:
             NotShareableError: If it cannot be shared.
         """
         gpu = read_whole(self._nvml, index, handle, problem=problem, sysfs=self._sysfs)
+        self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)  # first: one not shared is not missing either
         self._known.check(gpu)
-        self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)
         return gpu
 
     def _get_to_know_instances(self, index: int, handle: Any, instances: Instances) -> None:

@@ -1,13 +1,15 @@
 """What the plugin's process is put together from: where its GPUs come from, and what its reconciler begins with."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plugin.earlier import restored_inventory
+from plugin.earlier import expected_gpus, restored_inventory
 from plugin.errors import SimulationError
 from plugin.gpu_source import gpu_source
+from plugin.gpus.gpu import MigInstance
 from plugin.health.gpu_state import Moment
 from plugin.health.reports import Look, Probe
 from plugin.health.state import Fault, GpuHealth, NodeHealth, write_node_health
@@ -61,3 +63,13 @@ def test_the_plugin_goes_on_with_what_was_known_since_this_start_of_the_machine(
     probe = Probe(seconds=1, generation=1, looks=looks, gpus=GPUS, skipped=(), driver="")
     inventory.take(probe, Moment(1, "now"))
     assert inventory.entries[0].why == why
+    assert expected_gpus(chosen) == ({GPUS[0].uuid} if why else frozenset())
+
+
+def test_the_gpu_of_a_mig_instance_is_expected_where_a_plugin_of_this_start_knew_the_instance(tmp_path: Path) -> None:
+    parted = MigInstance(profile="1g.10gb", parent_uuid="GPU-cut", gpu_instance=3, compute_instance=0)
+    known = GpuHealth(uuid="MIG-1", index=0, model="H200", resource="r", since="then")
+    for reached in ({}, {"MIG-1": replace(GPUS[0], uuid="MIG-1", instance=parted)}):
+        health = NodeHealth(boot_id=boot_id(), heartbeat_seconds=0, pid=1, driver="", gpus=(known,), reached=reached)
+        write_node_health(tmp_path, health)
+        assert expected_gpus(settings(state_dir=tmp_path)) == ({"GPU-cut"} if reached else frozenset())
