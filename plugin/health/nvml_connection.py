@@ -40,9 +40,7 @@ class KnownGpus:
     addresses: dict[str, str | None] = field(default_factory=dict)  # by UUID: on the PCI bus
     uuids: dict[int, str] = field(default_factory=dict)  # by NVML's number, when it last said
     check: Check = any_gpu  # of those that are new
-    expected: frozenset[str] = (
-        frozenset()
-    )  # by UUID: physical GPUs that were here before, whether or not NVML lists them
+    expected: frozenset[str] = frozenset()  # by UUID: physical GPUs of before, whether or not NVML lists them
 
 
 class NvmlConnection:
