@@ -182,7 +182,7 @@ class NvmlConnection:
                 if index in instances:
                     self._get_to_know_instances(index, handles[index], instances[index])
                 elif known is None:
-                    self._known.gpus[uuid] = self._read_new(index, handles[index], problem=looks[uuid].problem)
+                    self._known.gpus[uuid] = self._read_new(uuid, index, handles[index], problem=looks[uuid].problem)
                     new.append(uuid)
             except errors_of_one(self._nvml) as error:
                 errors[index] = raise_if_nvml_failed(error)
@@ -192,15 +192,15 @@ class NvmlConnection:
             self._known.gpus[uuid] = replace(self._known.gpus[uuid], links=links)
         return errors
 
-    def _read_new(self, index: int, handle: Any, *, problem: str) -> Gpu:
+    def _read_new(self, uuid: str, index: int, handle: Any, *, problem: str) -> Gpu:
         """
         Read a GPU that is shared itself.
 
         Raises:
             NotShareableError: If it cannot be shared.
         """
+        self._known.addresses[uuid] = pci_address(self._nvml, handle)  # first: one not shared is not missing either
         gpu = read_whole(self._nvml, index, handle, problem=problem, sysfs=self._sysfs)
-        self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)  # first: one not shared is not missing either
         self._known.check(gpu)
         return gpu
 

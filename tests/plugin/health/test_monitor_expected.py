@@ -32,10 +32,20 @@ class NvmlOfItsStart(CountedNvml):
         return SimpleNamespace(busId=f"00000000:0{handle.index + 1}:00.0")
 
 
-def watched(sysfs: Path, *, expected: Collection[str], check: Check = any_gpu) -> tuple[int, list[Probe]]:
+class NvmlOfNoNames(NvmlOfItsStart):
+    """Lists GPUs that cannot be read."""
+
+    def nvmlDeviceGetName(self, handle: Gpu, /) -> str:  # noqa: N802
+        del handle
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no name")
+
+
+def watched(
+    sysfs: Path, *, expected: Collection[str], check: Check = any_gpu, of: type[NvmlOfItsStart] = NvmlOfItsStart
+) -> tuple[int, list[Probe]]:
     """Watch a node with two GPUs on its bus, and count the starts of NVML."""
     time = SimulatedTime(END_SECONDS)
-    nvml, reports = NvmlOfItsStart(SimulatedNode(gpus=GPUS), time), list[Report]()
+    nvml, reports = of(SimulatedNode(gpus=GPUS), time), list[Report]()
     periods = Periods(clock=lambda: time.seconds)
     Monitor(nvml, reports.append, periods=periods, sysfs=sysfs, check=check, expected=expected, ended=time).run()
     return nvml.calls["init"], [report for report in reports if isinstance(report, Probe)]
@@ -70,3 +80,9 @@ def test_one_that_nvml_lists_and_that_cannot_be_shared_is_not_taken_for_the_one_
     pci_device(tmp_path, "0000:01:00.0")
     assert watched(tmp_path, expected={SECOND}, check=check)[0] == 1
     assert watched(tmp_path, expected=())[0] == 1
+
+
+def test_nor_is_one_that_cannot_be_read(tmp_path: Path) -> None:
+    pci_device(tmp_path, "0000:01:00.0")
+    starts, probes = watched(tmp_path, expected={SECOND}, of=NvmlOfNoNames)
+    assert (starts, probes[-1].gpus) == (1, ())
