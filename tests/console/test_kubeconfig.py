@@ -1,15 +1,9 @@
 """A kubeconfig leads where it leads kubectl."""
 
 import json
-import socket
-import socketserver
-import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -19,21 +13,12 @@ import certs.cluster
 from console.kubeconfig import NoClusterError, connect
 from gpu_share import main
 from tests.console.conftest import Served
+from tests.console.kubeconfigs import changed
 from tests.console.objects import cluster, gpu, state
 
 CONNECTORS = [lambda: connect().address, lambda: certs.cluster.connect().configuration.host]
 A = state(gpu(), on="gpu-a")
 TOKEN = "secret-token"  # noqa: S105 - of nobody
-
-
-def changed(file: Path, *, user: object = None, name: str = "", **cluster_fields: object) -> Path:
-    """Write a kubeconfig of one cluster beside *file*, with other fields."""
-    known = yaml.safe_load(file.read_text())
-    known["users"][0]["user"] = known["users"][0]["user"] if user is None else user
-    known["clusters"][0]["cluster"] |= cluster_fields
-    copy = file.with_name(name or "changed")
-    copy.write_text(json.dumps(known))
-    return copy
 
 
 def own(directory: Path, name: str, *, current: str | None) -> Path:
@@ -120,73 +105,52 @@ def test_groups_of_nobody_are_no_user(served: Served) -> None:
         connect(kubeconfig=changed(served(cluster(A)), user={"as-groups": ["system:masters"]}))
 
 
-def test_a_proxy_of_the_kubeconfig_is_asked_whatever_the_environment_says(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = cluster(A)
-    file = served(known)
-    proxy = connect(kubeconfig=file).address
-    monkeypatch.setenv("NO_PROXY", "elsewhere.example")
-    through = changed(file, **{"server": "http://elsewhere.example", "proxy-url": proxy})
-    assert connect(kubeconfig=through).get("/version")
-    assert known.asked == ["/version"]
+NO_CONTEXT = "no context is current, and none was named: correct the kubeconfig, or name another context by --context"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_no_proxy_of_the_environment_is_asked_for_this_machine(
-    served: Served, monkeypatch: pytest.MonkeyPatch, host: str
-) -> None:
-    known = cluster(A)
-    file = served(known)
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    port = urlsplit(connect(kubeconfig=file).address).port
-    assert connect(kubeconfig=changed(file, server=f"http://{host}:{port}")).get("/version")
-    assert known.asked == ["/version"]
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "FILE does not exist: set KUBECONFIG, or name a file by --kubeconfig"),
+        ("hello", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
+        ("- a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
+        ("contexts: [5]\ncurrent-context: a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
+        ("", NO_CONTEXT),
+        ("contexts: []", NO_CONTEXT),
+    ],
+)
+def test_no_cluster_is_one_sentence_with_the_file(text: str | None, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(NoClusterError) as raised:
+        connect(kubeconfig=file)
+    assert str(raised.value) == f"no cluster: {said.replace('FILE', str(file))}"
 
 
-def test_a_proxy_by_socks_looks_up_the_name_of_the_api_server(served: Served) -> None:
-    known = cluster(A)
-    file = served(known)
-    port = urlsplit(connect(kubeconfig=file).address).port
-    with socks(asked := list[bytes]()) as proxy:
-        through = changed(file, **{"server": f"http://elsewhere.example:{port}", "proxy-url": f"socks5://{proxy}"})
-        assert connect(kubeconfig=through).get("/version")
-    assert asked == [b"elsewhere.example"]
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [(5, "FILE is not a valid kubeconfig"), (["a"], "FILE is not a valid kubeconfig"), (None, ""), ("", ""), ("b", "")],
+)
+def test_a_namespace_of_a_context_is_a_string_or_the_default(served: Served, written: object, said: str) -> None:
+    file = _with_context(served(cluster(A)), namespace=written)
+    if said:
+        with pytest.raises(NoClusterError, match=said.replace("FILE", str(file))):
+            connect(kubeconfig=file)
+    else:
+        assert connect(kubeconfig=file).namespace == (written or "default")
 
 
-@contextmanager
-def socks(asked: list[bytes]) -> Iterator[str]:
-    """Serve as a proxy by SOCKS 5 (RFC 1928) that knows every name, as one of this machine."""
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            _, methods = self.rfile.read(2)
-            self.rfile.read(methods)
-            self.wfile.write(b"\x05\x00")
-            *_, kind, length = self.rfile.read(5)
-            assert kind == 3  # a name
-            asked.append(self.rfile.read(length))
-            (port,) = struct.unpack("!H", self.rfile.read(2))
-            with socket.create_connection(("127.0.0.1", port)) as server:
-                self.wfile.write(b"\x05\x00\x00\x01" + bytes(6))
-                answers = Thread(target=_copied, args=[server, self.connection])
-                answers.start()
-                _copied(self.connection, server)
-                answers.join()
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+def _with_context(file: Path, **fields: object) -> Path:
+    known = yaml.safe_load(file.read_text())
+    for one in known["contexts"]:
+        one["context"] |= fields
+    file.write_text(json.dumps(known))
+    return file
 
 
-def _copied(source: socket.socket, target: socket.socket) -> None:
-    while data := source.recv(65536):
-        target.sendall(data)
-    target.shutdown(socket.SHUT_WR)
+def test_a_context_is_chosen_by_name(served: Served) -> None:
+    kubeconfig = served(cluster(A))
+    assert connect(kubeconfig=kubeconfig, context="nowhere").address == "http://127.0.0.1:1"
+    with pytest.raises(NoClusterError, match="missing"):
+        connect(kubeconfig=kubeconfig, context="missing")

@@ -4,15 +4,12 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-import yaml
-from kubernetes import client
 
 import console.api_server
 from console.api_server import ApiServer
-from console.kubeconfig import NoClusterError, connect
+from console.kubeconfig import connect
 from console.look import look
 from tests.console.objects import ago, cluster, denial, gpu, node, part, pod, state, tell, tenant
 from tests.console.stand_in import StandIn
@@ -172,78 +169,6 @@ def test_a_grant_that_cannot_be_read_leaves_its_pod(connected: Connected) -> Non
     odd["metadata"]["annotations"]["gpu-share.dev/grant"] = "{" * 5000
     (seen,) = look(connected(cluster(A, pods=(odd,)))).pods
     assert seen.grant is None
-
-
-NO_CONTEXT = "no context is current, and none was named: correct the kubeconfig, or name another context by --context"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "FILE does not exist: set KUBECONFIG, or name a file by --kubeconfig"),
-        ("hello", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
-        ("- a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
-        ("contexts: [5]\ncurrent-context: a", "FILE is not a valid kubeconfig: compare it with kubectl config view"),
-        ("", NO_CONTEXT),
-        ("contexts: []", NO_CONTEXT),
-    ],
-)
-def test_no_cluster_is_one_sentence_with_the_file(text: str | None, said: str, tmp_path: Path) -> None:
-    file = tmp_path / "config"
-    if text is not None:
-        file.write_text(text)
-    with pytest.raises(NoClusterError) as raised:
-        connect(kubeconfig=file)
-    assert str(raised.value) == f"no cluster: {said.replace('FILE', str(file))}"
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [(5, "FILE is not a valid kubeconfig"), (["a"], "FILE is not a valid kubeconfig"), (None, ""), ("", ""), ("b", "")],
-)
-def test_a_namespace_of_a_context_is_a_string_or_the_default(
-    served: Callable[[StandIn], Path], written: object, said: str
-) -> None:
-    file = _with_context(served(cluster(A)), namespace=written)
-    if said:
-        with pytest.raises(NoClusterError, match=said.replace("FILE", str(file))):
-            connect(kubeconfig=file)
-    else:
-        assert connect(kubeconfig=file).namespace == (written or "default")
-
-
-def _with_context(file: Path, **fields: object) -> Path:
-    known = yaml.safe_load(file.read_text())
-    for one in known["contexts"]:
-        one["context"] |= fields
-    file.write_text(json.dumps(known))
-    return file
-
-
-def test_a_proxy_needs_no_scheme(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
-    proxy = urlsplit(connected(cluster(B)).address)  # it answers itself, which a proxy may
-    monkeypatch.setenv("HTTP_PROXY", proxy.netloc)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    api = ApiServer(client.Configuration(host="http://elsewhere.example"))
-    assert [one.state for one in look(api).nodes] == [B]
-
-
-@pytest.mark.parametrize("proxy", ["http://[", "://x", "ftp://x:1"])
-def test_an_invalid_proxy_is_one_sentence_without_its_password(
-    served: Callable[[StandIn], Path], monkeypatch: pytest.MonkeyPatch, proxy: str
-) -> None:
-    kubeconfig = served(cluster(A))
-    kubeconfig.write_text(kubeconfig.read_text().replace("127.0.0.1", "elsewhere.example"))
-    monkeypatch.setenv("HTTP_PROXY", proxy)
-    with pytest.raises(NoClusterError, match=r"the proxy is invalid: expected an address such as http://proxy"):
-        connect(kubeconfig=kubeconfig)
-
-
-def test_a_context_is_chosen_by_name(served: Callable[[StandIn], Path]) -> None:
-    kubeconfig = served(cluster(A))
-    assert connect(kubeconfig=kubeconfig, context="nowhere").address == "http://127.0.0.1:1"
-    with pytest.raises(NoClusterError, match="missing"):
-        connect(kubeconfig=kubeconfig, context="missing")
 
 
 def test_an_api_server_that_is_not_there_is_no_silence(served: Callable[[StandIn], Path]) -> None:
