@@ -25,6 +25,11 @@ ProfileName = Annotated[
 ]
 
 
+def names_instance(uuid: str) -> bool:
+    """Whether NVML's UUID is a MIG instance's, and not a GPU's."""
+    return uuid.startswith("MIG-")
+
+
 def profile_of(written: str) -> str | None:
     """Read a profile, with a dot for each plus sign; None if it is none."""
     profile = written.replace("+", ".")

@@ -15,6 +15,7 @@ import msgspec
 
 from policies.contract import MILLI_PER_GPU
 from policies.errors import GpuShareError
+from policies.mig import names_instance
 
 VERSION: Final = 1
 LARGEST_BYTES: Final = 8 * 1024 * 1024  # 64 GPUs with 100 tenants each are 3 MiB
@@ -140,7 +141,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_instance(self) -> bool:
         """Whether it is a MIG instance."""
-        return self.uuid.startswith("MIG-")
+        return names_instance(self.uuid)
 
     @property
     def called(self) -> str:

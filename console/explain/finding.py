@@ -11,7 +11,7 @@ from console.explain.beside import Beside
 from console.explain.maker import NotFoundError, find_maker
 from console.explain.room import together
 from console.explain.subject import Answer, Subject
-from console.explain.workload import is_of, own_words
+from console.explain.workload import makes, own_words
 from console.look import look, seen_pod, unseen
 from console.objects import Object, Pod
 from console.owners import KINDS, MORE_KINDS
@@ -65,7 +65,7 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         made, workload, failures = find_maker(api, kind, plain, beside=beside, pods=[one for one, _ in pods])
         title = f"{made.title()} {namespace}/{plain}"
         trouble = (*failures, *own_words(workload, failures))
-        chosen = [one for one in pods if any(is_of(by, made, plain) for by in one[0].metadata.owner_references)]
+        chosen = [one for one in pods if makes(made, plain, one[0])]
     seen = seen or look(api, namespace=namespace)
     subjects = tuple(_subject(api, pod, content, seen, beside) for pod, content in chosen)
     quotas = beside.quotas() if not subjects else ()

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from console.api_server import ApiServer, UnseenError
 from console.explain.beside import Beside
-from console.explain.workload import Workload, is_of
+from console.explain.workload import Workload, makes
 from console.look import unseen
 from console.objects import Pod
 from console.owners import KINDS, MORE_KINDS, NOT_FOUND, owner
@@ -44,7 +44,7 @@ def find_maker(api: ApiServer, kind: str, name: str, *, beside: Beside, pods: Se
                 continue
             unread[one], found = error, Workload()
         failures = beside.failures(one, name, pods)
-        if one not in unread or failures or any(_made(pod, one, name) for pod in pods):
+        if one not in unread or failures or any(makes(one, name, pod) for pod in pods):
             if unread:
                 beside.note(_hidden(unread, beside.namespace, name))
             return Maker(one, found, failures)
@@ -55,10 +55,6 @@ def find_maker(api: ApiServer, kind: str, name: str, *, beside: Beside, pods: Se
     what = f"there is no {kind.title() or 'pod, nor a workload,'} {place}"
     denied = "one that was denied left nothing behind, and whoever created it was told why"
     raise NotFoundError("; ".join((what, denied, *beside.quotas())))
-
-
-def _made(pod: Pod, kind: str, name: str) -> bool:
-    return any(is_of(by, kind, name) for by in pod.metadata.owner_references)
 
 
 def _hidden(unread: Mapping[str, UnseenError], namespace: str, name: str) -> Unseen:

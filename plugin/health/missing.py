@@ -7,9 +7,9 @@ from plugin.gpus.gpu import Gpu
 from plugin.health.gpu_state import NEED_RESET
 from plugin.health.reports import Look
 from plugin.health.state import Fault, GpuHealth
+from policies.mig import names_instance
 
 _MIB = 1024 * 1024
-_INSTANCE = "MIG-"  # begins the UUID of each MIG instance
 
 
 def why_not_reached(look: Look | None) -> str:
@@ -38,7 +38,7 @@ def matters(uuid: str, faults: Iterable[Fault], *, look: Look | None, held: Coll
     It is while containers hold something of it, and where it had failed: nobody has repaired it. A MIG instance, or a
     GPU in MIG mode, is not for a fault alone: instances are destroyed, and the mode is set, on purpose.
     """
-    is_on_purpose = uuid.startswith(_INSTANCE) or (look is not None and look.in_mig_mode)
+    is_on_purpose = names_instance(uuid) or (look is not None and look.in_mig_mode)
     return uuid in held or (has_failed(faults) and not is_on_purpose)
 
 
@@ -51,7 +51,7 @@ def as_reached(health: GpuHealth, reached: Mapping[str, Gpu]) -> Gpu | None:
     """Say what a GPU was when it was last reached; None for a MIG instance of which an older plugin wrote nothing."""
     if health.uuid in reached:
         return reached[health.uuid]
-    if health.uuid.startswith(_INSTANCE):
+    if names_instance(health.uuid):
         return None
     return Gpu(
         uuid=health.uuid,

@@ -15,12 +15,12 @@ import msgspec
 
 from plugin.gpus.nvml import NvmlModes, explained, initialised, number_of
 from plugin.state_files import read_json, write_atomically
+from policies.mig import names_instance
 
 _log = logging.getLogger(__name__)
 
 EXCLUSIVE_PROCESS = 3
 # Older drivers have no compute modes of MIG instances; docs/decisions/0026-mig-instances-shared-by-mps.md.
-_INSTANCE = "MIG-"
 _NO_SUCH_MODE = frozenset({2, 3, 13})  # NVML's numbers: invalid argument, not supported, function not found
 
 
@@ -91,7 +91,7 @@ class ComputeModes:
         try:
             self._hold_mode(nvml, uuid, handle)
         except nvml.NVMLError as error:
-            if not uuid.startswith(_INSTANCE) or number_of(error) not in _NO_SUCH_MODE:
+            if not names_instance(uuid) or number_of(error) not in _NO_SUCH_MODE:
                 raise
             self._forget(uuid)
             self._warn_of_none(uuid)
@@ -99,7 +99,7 @@ class ComputeModes:
     def _warn_of_none(self, uuid: str) -> None:
         if uuid not in self._without:
             self._without.add(uuid)
-            of = "the instance" if uuid.startswith(_INSTANCE) else "the GPU"
+            of = "the instance" if names_instance(uuid) else "the GPU"
             _log.warning(f"no EXCLUSIVE_PROCESS: programs can bypass MPS on {of}", extra={"gpu": uuid})
 
     def _hold_mode(self, nvml: NvmlModes, uuid: str, handle: Any) -> None:
@@ -116,7 +116,7 @@ class ComputeModes:
         nvml.nvmlDeviceSetComputeMode(handle, EXCLUSIVE_PROCESS)
         if nvml.nvmlDeviceGetComputeMode(handle) == EXCLUSIVE_PROCESS:
             _log.info("compute mode set to EXCLUSIVE_PROCESS", extra={"gpu": uuid, "found": found})
-        elif uuid.startswith(_INSTANCE):
+        elif names_instance(uuid):
             self._warn_of_none(uuid)
         else:
             raise ModeNotKeptError
