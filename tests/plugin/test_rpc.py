@@ -204,3 +204,13 @@ def test_a_process_for_which_grpc_gets_too_few_threads_at_first_is_told(threads:
             assert begins.stdout.read() == b"gRPC has too few threads: the node has none left, or this pod\n"
         finally:
             begins.kill()
+
+
+@pytest.mark.parametrize("left", [1, 2, 4, 6, 12])
+def test_a_plugin_for_which_some_threads_are_left_says_that_they_are_too_few(
+    start: Start, threads: Threads, left: int
+) -> None:
+    plugin = start("--simulate", "2xH200", **threads.environment, THREADS_LEFT=str(left))
+    code, written = plugin.ends()
+    assert code == 1
+    assert "too few threads: the node has none left, or this pod" in written
