@@ -1,9 +1,10 @@
 """What the inventory knows of one GPU."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
 from plugin.health.gpu_state import NOT_REACHED, GpuState
+from plugin.health.reports import Look
 from plugin.health.state import ApplicationFault, GpuHealth, Recovery
 from policies.contract import SharingStrategy
 
@@ -31,6 +32,16 @@ class Entry:
     def is_reached(self) -> bool:
         """Whether NVML reaches it as what is shared."""
         return not any(fault.source in NOT_REACHED for fault in self.state.faults)
+
+    def is_another(self, gpu: Gpu) -> bool:
+        """Whether *gpu*, which has its UUID now, is a MIG instance of another profile: this one was destroyed."""
+        return gpu.profile != self.gpu.profile
+
+    def looked_at(self, look: Look | None) -> Look | None:
+        """Judge what a probe saw at its UUID, which may be another MIG instance; None where it saw nothing."""
+        if look is None or look.profile in ("", self.gpu.profile):
+            return look
+        return replace(look, remade_as=look.profile)
 
     def health(self, resource: str) -> GpuHealth:
         """Write down how it is; *resource* is what its vGPUs are advertised as."""

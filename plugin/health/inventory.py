@@ -166,18 +166,17 @@ class GpuInventory:
     def _take_probe(self, probe: Probe, at: Moment) -> None:
         self.skipped = probe.skipped
         self.driver = probe.driver
-        missing_before = {uuid: self._entries[uuid].gpu for uuid in self._missing}
-        remade = missing.remade(missing_before, probe.gpus)
-        found = [gpu for gpu in probe.gpus if gpu.uuid not in remade]
+        self._looks = probe.looks
+        others = {gpu.uuid for gpu in probe.gpus if (entry := self._entries.get(gpu.uuid)) and entry.is_another(gpu)}
+        found = [gpu for gpu in probe.gpus if gpu.uuid not in others]
         for gpu in found:
             if known := self._entries.get(gpu.uuid):
                 self._entries[gpu.uuid] = replace(known, gpu=gpu)
             elif gpu.uuid not in self._left_to_others:
                 self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
-        self._looks = {uuid: missing.as_remade(look, remade.get(uuid)) for uuid, look in probe.looks.items()}
         self._look_for_missing(frozenset(gpu.uuid for gpu in found), at)
         for uuid, entry in self._entries.items():
-            look = self._looks.get(uuid)
+            look = entry.looked_at(self._looks.get(uuid))
             state = after_look(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
             self._entries[uuid] = replace(self._entries[uuid], compute_mode=_compute_mode(look))

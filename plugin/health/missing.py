@@ -1,7 +1,6 @@
 """GPUs that an earlier plugin shared since the machine was started, and that NVML does not reach any more."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 
 from plugin.gpus.gpu import Gpu
 from plugin.health.gpu_state import NEED_RESET
@@ -19,16 +18,6 @@ def why_not_reached(look: Look | None) -> str:
     if look.problem:
         return f"NVML does not reach it: {look.problem}"
     return "it is in MIG mode" if look.in_mig_mode else ""
-
-
-def remade(known: Mapping[str, Gpu], found: Iterable[Gpu]) -> dict[str, str]:
-    """Name the profiles of the MIG instances found that have UUIDs of others, which are *known* and missing."""
-    return {gpu.uuid: gpu.profile for gpu in found if gpu.uuid in known and known[gpu.uuid].profile != gpu.profile}
-
-
-def as_remade(look: Look, profile: str | None) -> Look:
-    """Look at an instance that is missing, and whose UUID one of that *profile* has; None: none has."""
-    return replace(look, remade_as=profile) if profile else look
 
 
 def matters(uuid: str, faults: Iterable[Fault], *, look: Look | None, held: Collection[str]) -> bool:

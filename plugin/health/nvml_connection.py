@@ -12,7 +12,7 @@ from typing import Any
 
 from plugin.gpus.discovery import driver_version, listed, not_shared
 from plugin.gpus.gpu import Gpu
-from plugin.gpus.mig import Instances, ListedInstance, list_instances, placed, shareable_instances
+from plugin.gpus.mig import Instances, list_instances, placed, shareable_instances
 from plugin.gpus.nvml import AWAY, NvmlHealth, if_answered, number_of, raise_if_nvml_failed
 from plugin.gpus.reading import (
     Check,
@@ -96,7 +96,11 @@ class NvmlConnection:
             seconds=self._clock(),
             generation=self._generation,
             looks=looks,
-            gpus=tuple(self._known.gpus[uuid] for uuid in looks if uuid in self._known.gpus),
+            gpus=tuple(
+                gpu
+                for uuid, look in looks.items()
+                if (gpu := self._known.gpus.get(uuid)) and look.profile in ("", gpu.profile)
+            ),
             skipped=tuple(not_shared(index, found.count, errors[index]) for index in sorted(errors)),
             driver=self._driver_version(),
         )
@@ -155,14 +159,8 @@ class NvmlConnection:
         for index, instances in listed_of.items():
             look = looks[uuids[index]]
             for one in instances.listed:
-                remade_as = self._remade_as(one)
-                looks[one.uuid] = replace(look, in_mig_mode=False, remade_as=remade_as, compute_mode=None)
+                looks[one.uuid] = replace(look, in_mig_mode=False, profile=one.profile, compute_mode=None)
         return listed_of
-
-    def _remade_as(self, one: ListedInstance) -> str:
-        """Name the profile of an instance that has the UUID of another one, which is gone; empty if it is the same."""
-        known = self._known.gpus.get(one.uuid)
-        return one.profile if known is not None and known.profile != one.profile else ""
 
     def _get_to_know(
         self,
@@ -179,10 +177,12 @@ class NvmlConnection:
             if known is not None:
                 self._known.gpus[uuid] = self._renewed(known, index, handles[index])
             try:
+                if uuid not in self._known.addresses:  # first: one that is not shared is not missing either
+                    self._known.addresses[uuid] = pci_address(self._nvml, handles[index])
                 if index in instances:
                     self._get_to_know_instances(index, handles[index], instances[index])
                 elif known is None:
-                    self._known.gpus[uuid] = self._read_new(uuid, index, handles[index], problem=looks[uuid].problem)
+                    self._known.gpus[uuid] = self._read_new(index, handles[index], problem=looks[uuid].problem)
                     new.append(uuid)
             except errors_of_one(self._nvml) as error:
                 errors[index] = raise_if_nvml_failed(error)
@@ -192,14 +192,13 @@ class NvmlConnection:
             self._known.gpus[uuid] = replace(self._known.gpus[uuid], links=links)
         return errors
 
-    def _read_new(self, uuid: str, index: int, handle: Any, *, problem: str) -> Gpu:
+    def _read_new(self, index: int, handle: Any, *, problem: str) -> Gpu:
         """
         Read a GPU that is shared itself.
 
         Raises:
             NotShareableError: If it cannot be shared.
         """
-        self._known.addresses[uuid] = pci_address(self._nvml, handle)  # first: one not shared is not missing either
         gpu = read_whole(self._nvml, index, handle, problem=problem, sysfs=self._sysfs)
         self._known.check(gpu)
         return gpu
@@ -211,19 +210,18 @@ class NvmlConnection:
         Raises:
             NotShareableError: If some cannot be shared; the others are known then.
         """
+        known_before: set[str] = set()
         for one in instances.listed:
             known = self._known.gpus.get(one.uuid)
-            if known is not None and known.instance is not None and known.profile == one.profile:
+            if known is not None and known.profile == one.profile:
                 self._known.gpus[one.uuid] = placed(self._renewed(known, index, handle), one, before=known)
-        if all(one.uuid in self._known.gpus for one in instances.listed) and instances.listed:
+                known_before.add(one.uuid)
+        if all(one.uuid in known_before for one in instances.listed) and instances.listed:
             if instances.problems:
                 raise NotShareableError("; ".join(instances.problems))
             return
         gpu = read_gpu(self._nvml, index, handle, is_cut=True, sysfs=self._sysfs)
-        self._known.addresses[gpu.uuid] = pci_address(self._nvml, handle)
-        found, why = shareable_instances(
-            self._nvml, gpu, handle, instances, check=self._known.check, but=self._known.gpus
-        )
+        found, why = shareable_instances(self._nvml, gpu, handle, instances, check=self._known.check, but=known_before)
         self._known.gpus.update({one.uuid: one for one in found})
         if why:
             raise NotShareableError(why)

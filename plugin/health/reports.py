@@ -18,7 +18,8 @@ class Look:
     problem: str = ""  # why NVML does not reach it; empty if it does
     away: bool = False  # lost, or useless until a reset: once it is reached again, it was reset
     in_mig_mode: bool = False
-    remade_as: str = ""  # the profile of another MIG instance that has its UUID now
+    profile: str = ""  # of the MIG instance that has this UUID now
+    remade_as: str = ""  # that profile, where the instance of whom it is the UUID had another one
     recovery_action: int | None = None  # NVML's number, 0 for none; None if the driver does not say
     events_failure: str = ""  # why nothing would tell of a critical error: no events come, and the driver does not say
     compute_mode: int | None = None  # NVML's number; None if the driver does not say

@@ -236,7 +236,7 @@ def test_an_instance_of_another_profile_with_its_uuid_is_another_one() -> None:
     known = inventory(of_before(INSTANCE), held=held)
     one_listed(known, 50)
     another = replace(INSTANCE, instance=replace(PARTED, profile="2g.20gb"))
-    looks = {FIRST: Look(), INSTANCE.uuid: Look()}
+    looks = {FIRST: Look(), INSTANCE.uuid: Look(profile="2g.20gb")}
     look(known, 51, looks, GPUS[0], another)
     (entry,) = known.entries[1:]
     assert entry.gpu.profile == "1g.10gb"

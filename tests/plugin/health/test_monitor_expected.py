@@ -40,6 +40,18 @@ class NvmlOfNoNames(NvmlOfItsStart):
         raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no name")
 
 
+class NvmlOfMigWithoutNames(NvmlOfNoNames):
+    """Lists GPUs that cannot be read, with a MIG instance each."""
+
+    def nvmlDeviceGetMigMode(self, handle: Gpu, /) -> list[int]:  # noqa: N802
+        del handle
+        return [1, 1]
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Gpu, index: int, /) -> Gpu:  # noqa: N802
+        del handle, index
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no UUID")
+
+
 def watched(
     sysfs: Path, *, expected: Collection[str], check: Check = any_gpu, of: type[NvmlOfItsStart] = NvmlOfItsStart
 ) -> tuple[int, list[Probe]]:
@@ -82,7 +94,8 @@ def test_one_that_nvml_lists_and_that_cannot_be_shared_is_not_taken_for_the_one_
     assert watched(tmp_path, expected=())[0] == 1
 
 
-def test_nor_is_one_that_cannot_be_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of", [NvmlOfNoNames, NvmlOfMigWithoutNames])
+def test_nor_is_one_that_cannot_be_read(tmp_path: Path, of: type[NvmlOfItsStart]) -> None:
     pci_device(tmp_path, "0000:01:00.0")
-    starts, probes = watched(tmp_path, expected={SECOND}, of=NvmlOfNoNames)
+    starts, probes = watched(tmp_path, expected={SECOND}, of=of)
     assert (starts, probes[-1].gpus) == (1, ())

@@ -1,16 +1,24 @@
 """A GPU in MIG mode whose instances, memory or number a driver tells in parts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plugin.gpus import mig
+from plugin.health.gpu_state import Moment
+from plugin.health.inventory import GpuInventory
 from plugin.health.nvml_connection import KnownGpus, NvmlConnection
+from plugin.health.state import NodeHealth
 from plugin.simulated.gpus import simulated_node
 from plugin.simulated.nvml import SimulatedNvml
+from policies.contract import TIME_SLICING
+from tests.plugin.health.test_missing import written_by
 from tests.plugin.health.test_nvml_connection import error
+
+INSTANCE = "MIG-00000000-0000-0000-0000-000000000001"
 
 
 def cut(**replaced: Callable[..., Any]) -> NvmlConnection:
@@ -53,3 +61,34 @@ def test_a_gpu_that_is_renumbered_hands_over_the_nodes_of_its_new_number(monkeyp
     assert [gpu.instance and gpu.instance.capabilities for gpu in known.probe().gpus] == [(101, 102)]
     vars(known._nvml).update(nvmlDeviceGetMinorNumber=lambda _handle: 0)
     assert [gpu.instance and gpu.instance.capabilities for gpu in known.probe().gpus] == [(1, 2)]
+
+
+def inventory(before: NodeHealth | None = None) -> GpuInventory:
+    """Know GPUs of each of which containers hold something."""
+    return GpuInventory(
+        strategy_of=lambda _: TIME_SLICING, application_xids=(), before=before, held=set, steady_seconds=0.0
+    )
+
+
+def why_with(known: GpuInventory, connection: NvmlConnection, *profiles: str) -> dict[str, str]:
+    """Have the GPU one MIG instance of that profile, always of the same UUID, or none; why each known is unhealthy."""
+    made = [replace(simulated_node(f"1xH100:1x{one}").instances[0], uuid=INSTANCE) for one in profiles]
+    vars(connection._nvml).update(_node=replace(simulated_node("1xH100:1x1g.10gb"), instances=tuple(made)))
+    known.take(connection.probe(), Moment(7.0, "now"))
+    return {entry.gpu.profile: entry.why for entry in known.entries}
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_an_instance_that_is_back_with_its_own_profile_is_healthy_whatever_had_its_uuid_meanwhile(
+    restarts: int,
+) -> None:
+    known, connection = inventory(), cut()
+    assert why_with(known, connection, "1g.10gb") == {"1g.10gb": ""}
+    if restarts:
+        known, connection = inventory(written_by(known)), cut()
+    assert "NVML no longer lists it" in why_with(known, connection)["1g.10gb"]
+    for _ in range(2):
+        why = why_with(known, connection, "2g.20gb")["1g.10gb"]
+        assert why == "it was destroyed, and a MIG instance of the profile 2g.20gb has its UUID now"
+    assert "NVML no longer lists it" in why_with(known, connection)["1g.10gb"]
+    assert why_with(known, connection, "1g.10gb") == {"1g.10gb": ""}
