@@ -40,6 +40,7 @@ class Wanted:
     def __init__(self, memory: Memory, budget: Budget) -> None:
         """Do the arithmetic once."""
         self.memory = memory
+        self._budget = budget
         follows_limit = memory.of == "free" and budget.strategy == MPS
         part = MILLI_PER_GPU if memory.of == "total" else _milli_of_free(memory)
         # Under MPS the free memory is the share itself: taking the share of it would take it twice.
@@ -79,6 +80,27 @@ class Wanted:
         if not self._least:
             return "within"
         return "bytes" if number.strip("0") else "boundless"
+
+    def takes_all(self, spelling: Spelling, number: str | None) -> bool:
+        """
+        Whether a user's *number* leaves nothing of the share to a framework that does not start with all of it.
+
+        None is what the device plugin tells the container, which is all of it.
+        """
+        if not (self.memory.needs_headroom and self._budget.is_held):
+            return False
+        milli = self._budget.granted if number is None else _milli(spelling, number)
+        return milli is not None and milli >= self._budget.granted
+
+    @property
+    def lacks_headroom(self) -> bool:
+        """Whether what is set leaves nothing of the share to a framework that does not start with all of it."""
+        return self.is_needed and self.memory.needs_headroom and self._budget.strategy == MPS and not self.has_headroom
+
+    @property
+    def has_headroom(self) -> bool:
+        """Whether what is set leaves something of what the node holds the container to."""
+        return self._budget.target < self._budget.granted
 
     def may_be_told(self, spelling: Spelling) -> bool:
         """Whether the setting may be what the device plugin tells the container: the granted part of the GPU."""

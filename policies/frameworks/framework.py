@@ -169,7 +169,7 @@ class Memory(Section, frozen=True, kw_only=True):
         bool,
         Meta(
             description="The program does not start unless all of its fraction is free, and under MPS a CUDA context "
-            "takes some of it first: warn where the policy leaves no headroom."
+            "takes some of it first: warn where neither the policy's headroom nor the program's own setting leaves any."
         ),
     ] = False
     overridden_by: Annotated[

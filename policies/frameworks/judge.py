@@ -35,6 +35,7 @@ class OwnValue(msgspec.Struct, frozen=True, gc=False):
     is_certain: bool = True  # and not one of several values that it may have, or a tool's word
     is_read: bool = True  # by the program that runs, as far as admission can tell
     fix: str = ""  # what to do about it, where that is nothing usual
+    takes_all: bool = False  # it leaves nothing of the share to a framework that does not start with all of it
 
 
 _MARK = re.compile(f"{UNREAD}[\1-\x08]?")
@@ -136,6 +137,10 @@ class Judge:
         if number is not None:
             return self.verdict(framework, spelling, number)
         return "unread" if UNREAD in value else self.wanted(framework).verdict_of_other(spelling, value)
+
+    def takes_all(self, framework: Framework, spelling: Spelling, number: str) -> bool:
+        """Whether the *number* in a value is all of the share, and the framework does not start with that."""
+        return self.wanted(framework).takes_all(spelling, None if number == TOLD else number)
 
     def keeps(self, verdict: Verdict) -> bool:
         """Whether a value stays as it is: bytes do where something else holds the container to its share."""

@@ -12,7 +12,7 @@ from policies.frameworks.budget import Budget, Wanted
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.detection import Catalogue
 from policies.frameworks.expansion import Allowance
-from policies.frameworks.framework import Framework, Memory
+from policies.frameworks.framework import Framework
 from policies.frameworks.judge import MISSED, Judge, OwnValue
 from policies.frameworks.own_settings import is_argument, is_setting, lists_of, sets
 from policies.frameworks.own_values import OwnValues
@@ -167,16 +167,22 @@ def _advised(place: Place, first: Told, own: Sequence[OwnValue], budget: Budget,
         changes, warning = ((), "") if is_set else _argument(place, wanted, catalogue, is_written=bool(of_framework))
     elif any(is_argument(one, framework.memory) for one in settings):
         changes, warning = (), ""
-    is_within = any(one.verdict == "within" for one in settings)
-    if not warning and not is_within and wanted.is_needed and _lacks_headroom(framework.memory, budget):
-        warning = (
-            f"{framework.name} does not start with all of its share: give the policy memory.headroom for about 0.5 GiB"
-        )
+    if without := _headroom_warning(framework, wanted, of_framework):
+        warning = "; ".join(filter(None, (warning, without)))
     return Advice(framework=framework, changes=(*constants, *changes), own=own, warning=warning)
 
 
-def _lacks_headroom(memory: Memory, budget: Budget) -> bool:
-    return memory.needs_headroom and budget.strategy == MPS and budget.target >= budget.granted
+def _headroom_warning(framework: Framework, wanted: Wanted, own: Sequence[OwnValue]) -> str:
+    """Say that the framework does not start, and what to do; empty if something of its share is left to it."""
+    full = next((one for one in own if one.takes_all), None)
+    if full is None and (not wanted.lacks_headroom or any(one.verdict == "within" for one in own)):
+        return ""
+    starts_not = f"{framework.name} does not start with all of its share"
+    if full is None or not wanted.has_headroom:  # one sentence: a second call finds what the first one has set
+        return f"{starts_not}: leave about 0.5 GiB of it, by memory.headroom of the policy or by its own setting"
+    spellings = wanted.memory.spellings
+    spelling = next((one for one in spellings if one.name == full.name), spellings[0])
+    return f"{starts_not}: {full.name} is to be {wanted.text(spelling)}, by memory.headroom of the policy"
 
 
 def _constants(place: Place, strategy: GrantStrategy) -> tuple[Change, ...]:

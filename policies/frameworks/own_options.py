@@ -42,7 +42,8 @@ def judged(option: Option, written: str, value: str, judge: Judge) -> OwnValue |
     if not (option.is_in_full or option.setting.is_specific or judge.may_start_with(option, value)):
         return None  # the framework does not start with it, and it may be another program's
     if judge.is_certain(option):
-        return OwnValue(verdict, setting.name, shown(value), framework)
+        takes_all = verdict == "within" and judge.takes_all(framework, setting, value if number is None else number)
+        return OwnValue(verdict, setting.name, shown(value), framework, takes_all=takes_all)
     if verdict == "within" or not (judge.may_be(option, value) or judge.has_name_of(framework)):
         return None
     fix = f"Lower it to the share, write {setting.name} where that is meant, or call another option otherwise"

@@ -83,7 +83,9 @@ def _alone(setting: Setting, value: str, judge: Judge) -> Assigned:
     framework, written = setting
     assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
     verdict = judge.verdict_of_all(framework, written, value)
-    found = OwnValue(verdict, written.name, shown(value), framework)
+    number = number_in(written, value)
+    takes_all = verdict == "within" and number is not None and judge.takes_all(framework, written, number)
+    found = OwnValue(verdict, written.name, shown(value), framework, takes_all=takes_all)
     return Assigned(found, None if judge.keeps(verdict) else judge.text(setting))
 
 
