@@ -101,7 +101,7 @@ class KubeletRecord:
 
     def _with_note(self, text: str, holder: Holder, kept: Kept) -> Holder:
         has = text in kept.ids
-        told = holder.is_told or (kept.latest >= holder.call if holder.call else has)
+        told = holder.is_told or holder.is_kept or (kept.latest >= holder.call if holder.call else has)
         counts = told or self._written_seconds >= holder.since_seconds + _NEVER_SECONDS
         return replace(
             holder,

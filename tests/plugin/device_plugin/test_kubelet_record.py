@@ -102,6 +102,17 @@ def test_files_from_before_an_allocation_free_nothing_of_it_though_the_plugin_ha
         assert node.after(1) == left
 
 
+def test_what_ends_while_the_plugin_is_replaced_is_free_like_what_ends_at_other_times(tmp_path: Path) -> None:
+    node = Kubelet(tmp_path, keeps=True)
+    node.holdings.allocated({A: "GPU-1"}, resource=EARLIER)
+    write(node, A)
+    node.after(1)
+    node.start_plugin()
+    for left in ({A: None}, {}):
+        write(node)
+        assert node.after(60) == left
+
+
 def test_no_answer_has_a_number_that_the_kubelet_has_of_an_earlier_plugin(tmp_path: Path) -> None:
     node = Kubelet(tmp_path, keeps=True)
     write(node, B, number=9)
