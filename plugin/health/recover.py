@@ -94,8 +94,8 @@ def _ask(state_dir: Path, gpu: str, *, reason: str) -> RecoveryRequest:
         asked_seconds=boot_seconds(),
         gpu_uuid=health.uuid,
         faults=tuple(FaultName.of(fault) for fault in health.faults),
-        reason=reason,
-        by=_who(),
+        reason=_written(reason),
+        by=_written(_who()),
     )
     try:
         recovery_request.submit(state_dir, request)
@@ -125,6 +125,11 @@ def _who() -> str:
         name = pwd.getpwuid(os.getuid()).pw_name
     behind = os.environ.get("SUDO_USER", "")
     return f"{name} (sudo by {behind})" if behind else name
+
+
+def _written(text: str) -> str:
+    """Put a question mark where a terminal or a variable has something else than UTF-8."""
+    return text.encode(errors="replace").decode()
 
 
 def _fail(message: str, code: int) -> int:

@@ -104,6 +104,20 @@ def test_a_sticky_fault_is_cleared_in_the_plugin_that_runs_with_who_and_why(
     assert "nothing was cleared: it is healthy" in capsys.readouterr().err
 
 
+def test_a_reason_and_a_user_that_are_no_utf_8_are_written_as_far_as_they_are(
+    start: StartNode, nvml: Nvml, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.say("tells_nothing")
+    watched = start(nvml=nvml, boot_id=boot_id())
+    script.say("xid 1 63")
+    wait_until(lambda: watched.sources(1) == ["xid"])
+    monkeypatch.setenv("SUDO_USER", "ren\udce9")
+    assert recover(watched.state_dir, "1", reason="caf\udcff closed") == 0
+    told = watched.health.gpus[1].recovery
+    assert told is not None
+    assert (told.reason, told.by.endswith("(sudo by ren?)")) == ("caf? closed", True)
+
+
 def test_what_is_still_seen_is_rejected(
     start: StartNode, nvml: Nvml, script: Script, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
