@@ -1,5 +1,6 @@
 """What the inventory knows of one GPU."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plugin.gpus.gpu import Gpu
@@ -37,11 +38,13 @@ class Entry:
         """Whether *gpu*, which has its UUID now, is a MIG instance of another profile: this one was destroyed."""
         return gpu.profile != self.gpu.profile
 
-    def looked_at(self, look: Look | None) -> Look | None:
-        """Judge what a probe saw at its UUID, which may be another MIG instance; None where it saw nothing."""
-        if look is None or look.profile in ("", self.gpu.profile):
-            return look
-        return replace(look, remade_as=look.profile)
+    def seen_in(self, looks: Mapping[str, Look]) -> Look | None:
+        """Find what a probe saw of it, by UUID, which may be another MIG instance's now; None if NVML lists no GPU."""
+        look = looks.get(self.gpu.uuid)
+        if look is None:
+            of_gpu = looks.get(self.gpu.physical_uuid)
+            return of_gpu if of_gpu is None or of_gpu.problem else Look(destroyed=True)
+        return look if look.profile in ("", self.gpu.profile) else replace(look, remade_as=look.profile)
 
     def health(self, resource: str) -> GpuHealth:
         """Write down how it is; *resource* is what its vGPUs are advertised as."""

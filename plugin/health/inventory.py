@@ -176,7 +176,7 @@ class GpuInventory:
                 self._get_to_know(gpu, probe.looks.get(gpu.uuid), at)
         self._look_for_missing(frozenset(gpu.uuid for gpu in found), at)
         for uuid, entry in self._entries.items():
-            look = entry.looked_at(self._looks.get(uuid))
+            look = entry.seen_in(self._looks)
             state = after_look(entry.state, look, at, generation=probe.generation, steady_seconds=self._steady_seconds)
             self._set(uuid, state, at)
             self._entries[uuid] = replace(self._entries[uuid], compute_mode=_compute_mode(look))

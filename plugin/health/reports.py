@@ -18,6 +18,7 @@ class Look:
     problem: str = ""  # why NVML does not reach it; empty if it does
     away: bool = False  # lost, or useless until a reset: once it is reached again, it was reset
     in_mig_mode: bool = False
+    destroyed: bool = False  # a MIG instance that is not there, of a GPU that is
     profile: str = ""  # of the MIG instance that has this UUID now
     remade_as: str = ""  # that profile, where the instance of whom it is the UUID had another one
     recovery_action: int | None = None  # NVML's number, 0 for none; None if the driver does not say

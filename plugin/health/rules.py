@@ -66,7 +66,9 @@ def after_look(
     state: GpuState, look: Look | None, at: Moment, *, generation: int, steady_seconds: float = STEADY_SECONDS
 ) -> GpuState:
     """Apply what a probe of NVML's *generation* saw; None if NVML does not list the GPU."""
-    if look is None:
+    is_away = look is None or look.away  # an instance that was destroyed says nothing of its GPU
+    if look is None or look.destroyed:
+        look = None
         gone = _Opened(source="gone", why="NVML no longer lists it", comes_back="once NVML lists it again")
         state = _with(state, gone, at)
     elif look.problem:
@@ -75,7 +77,7 @@ def after_look(
         state = _with(state, lost, at)
     else:
         state = _with_seen_faults(_learned(state, look, generation), look, at)
-    if look is None or look.away:
+    if is_away:
         state = replace(state, away_in=generation)
     state = replace(state, seen=_seen(look))
     return _without_those_over(state, look, at, steady_seconds)

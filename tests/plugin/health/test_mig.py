@@ -48,6 +48,24 @@ def test_a_critical_error_of_the_gpu_is_one_of_all_its_instances(node: WatchedNo
     wait_until(lambda: healthy(node) == ALL)
 
 
+def test_an_instance_that_is_made_again_after_an_error_is_not_repaired_by_that(
+    node: WatchedNode, script: Script
+) -> None:
+    script.say("tells_nothing", "xid_on 1 95 2")
+    failed = ALL | {"vgpu-mig-1g.18gb": [6, 0]}
+    wait_until(lambda: healthy(node) == failed)
+    script.take_back("instance 1 2 1", "xid_on 1 95 2")
+    wait_until(lambda: {fault.source for gpu in node.health.gpus for fault in gpu.faults} == {"xid", "gone"})
+    script.say("lost 0")  # so NVML is started anew, again and again
+    starts = script.calls["init"]
+    wait_until(lambda: script.calls["init"] > starts + 2)
+    script.say("instance 1 2 1")
+    script.take_back("lost 0")
+    wait_until(lambda: {fault.source for gpu in node.health.gpus for fault in gpu.faults} == {"xid"})
+    looks_often(script)
+    assert healthy(node) == failed
+
+
 def test_what_the_driver_asks_for_with_the_gpu_concerns_all_its_instances(node: WatchedNode, script: Script) -> None:
     script.say("recovery 1 1")
     wait_until(lambda: healthy(node) == NONE)

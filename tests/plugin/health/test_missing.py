@@ -229,19 +229,3 @@ def test_what_gpus_were_is_read_as_it_was_written_and_outlives_a_plugin_that_wai
     assert found.reached == before.reached == {FIRST: replace(GPUS[0], links=()), "MIG-1": replace(INSTANCE, links=())}
     write_node_health(tmp_path, before)
     assert read_node_health(tmp_path) == before
-
-
-def test_an_instance_of_another_profile_with_its_uuid_is_another_one() -> None:
-    held = {INSTANCE.uuid}
-    known = inventory(of_before(INSTANCE), held=held)
-    one_listed(known, 50)
-    another = replace(INSTANCE, instance=replace(PARTED, profile="2g.20gb"))
-    looks = {FIRST: Look(), INSTANCE.uuid: Look(profile="2g.20gb")}
-    look(known, 51, looks, GPUS[0], another)
-    (entry,) = known.entries[1:]
-    assert entry.gpu.profile == "1g.10gb"
-    assert "it was destroyed, and a MIG instance of the profile 2g.20gb has its UUID now" in entry.why
-    held.clear()
-    for seconds in (52, 53):
-        look(known, seconds, looks, GPUS[0], another)
-    assert [(one.gpu.profile, one.why) for one in known.entries[1:]] == [("2g.20gb", "")]
