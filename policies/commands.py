@@ -92,8 +92,8 @@ def show(*, namespace: str, policies: Path) -> None:
     if policy.broken is not None:
         problem = policy.broken.below(str(policies))
         end(f"{problem}: the policy of the namespace {namespace} is broken: correct the file", UNUSABLE)
-    if made.is_exempt(namespace):
-        click.echo(f"# {namespace} is exempt (_cluster.yaml: exemptNamespaces): its pods are admitted unchanged")
+    if exemption := made.exemption(namespace):
+        click.echo(f"# {exemption}: its pods are admitted unchanged")
     for line in lines(namespace, policy):
         click.echo(line)
 

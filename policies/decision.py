@@ -29,7 +29,7 @@ from policies.policy_set import PolicySet
 from policies.request import Ask, asks_for_share, read_asks
 from policies.share import milli_text
 from policies.size import check_shares, check_size
-from policies.trial import denied_or_warned
+from policies.trial import denied_or_warned, kept_limits
 from policies.volumes import Volumes
 
 
@@ -44,8 +44,8 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
         return Untouched(
             "it says that it mirrors a static pod, and the API server denies that to everybody but kubelets"
         )
-    if policies.is_exempt(namespace):
-        return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
+    if exemption := policies.exemption(namespace):
+        return Untouched(exemption, tuple(kept_limits(containers, policies.cluster)))
     policy = policies.of(namespace)
     found = Findings()
     try:
@@ -59,8 +59,8 @@ def decide(pod: Pod, namespace: str, policies: PolicySet, *, restricted: bool = 
 
 def decide_on_unread(reason: DeniedError, namespace: str, policies: PolicySet) -> Denied | Untouched:
     """Decide on a pod that is not read at all, for *reason*."""
-    if policies.is_exempt(namespace):
-        return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
+    if exemption := policies.exemption(namespace):
+        return Untouched(exemption)
     return denied_or_warned(Denied(policies.of(namespace), (reason.deny(),)), (), policies.cluster)
 
 

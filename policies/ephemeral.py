@@ -22,8 +22,8 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
     """
     if not (_has_share(pod) or _has_share(before)):
         return Untouched("the pod has no share")
-    if policies.is_exempt(namespace):
-        return Untouched(f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)")
+    if exemption := policies.exemption(namespace):
+        return Untouched(exemption)
     added = _added(pod, before)
     policy = policies.of(namespace)
     found = Findings()

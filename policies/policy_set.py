@@ -3,6 +3,7 @@
 import msgspec
 
 from policies.cluster import Cluster
+from policies.contract import NAMESPACE
 from policies.device_names import is_instance
 from policies.frameworks.detection import Catalogue
 from policies.policy import EffectivePolicy, Source
@@ -27,6 +28,16 @@ class PolicySet(msgspec.Struct, frozen=True):
         every = (self.default, *self.namespaces.values())
         return frozenset(device for one in every for device in one.policy.shared_devices if is_instance(device))
 
+    def exemption(self, namespace: str) -> str:
+        """Say why pods of *namespace* are admitted unchanged, whatever they ask for; empty if they are not."""
+        if namespace == NAMESPACE:
+            return (
+                f"the namespace {namespace} is gpu-share's own, and the API server never asks gpu-share about its pods"
+            )
+        if namespace in self.cluster.exempt_namespaces:
+            return f"the namespace {namespace} is exempt (_cluster.yaml: exemptNamespaces)"
+        return ""
+
     def is_exempt(self, namespace: str) -> bool:
         """Whether pods of *namespace* are admitted unchanged."""
-        return namespace in self.cluster.exempt_namespaces
+        return bool(self.exemption(namespace))

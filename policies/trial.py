@@ -17,11 +17,11 @@ def denied_or_warned(denied: Denied, containers: Sequence[Slot], cluster: Cluste
     if policy.policy.mode == "enforce":
         return denied
     reason = f"mode is warn ({policy.source('mode')})"
-    warnings = [f"would be denied with {denied.deny.code}: {denied.message}", *_kept(containers, cluster)]
+    warnings = [f"would be denied with {denied.deny.code}: {denied.message}", *kept_limits(containers, cluster)]
     return Untouched(reason, tuple(warnings), denied)
 
 
-def _kept(containers: Sequence[Slot], cluster: Cluster) -> Iterator[str]:
+def kept_limits(containers: Sequence[Slot], cluster: Cluster) -> Iterator[str]:
     """Yield a sentence about the first container whose limit gets it a share, since the node decides on nothing."""
     for slot in containers:
         resources = device_resources(slot)

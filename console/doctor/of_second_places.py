@@ -81,7 +81,7 @@ def host_paths(on: Installation) -> Verdict:
         return policies
     found = []
     for name, namespace in sorted((on.namespaces or {}).items()):
-        if policies.is_exempt(name) or name == NAMESPACE:
+        if policies.is_exempt(name):
             continue
         wanted, text = _listed(policies.of(name)), namespace.annotations.get(HOST_PATHS_ANNOTATION, "")
         listed = {Shown(one) for one in text.replace(" ", "").split(",") if one}
@@ -102,7 +102,7 @@ def warn_mode(on: Installation) -> Verdict:
     for name, namespace in sorted((on.namespaces or {}).items()):
         says = policies.of(name).policy.mode == "warn"
         is_labelled = namespace.labels.get(MODE_LABEL) == "warn"
-        if policies.is_exempt(name) or name == NAMESPACE or says == is_labelled:
+        if policies.is_exempt(name) or says == is_labelled:
             continue
         found.append(
             f"{name} is in mode: warn, and lacks the label {MODE_LABEL}=warn"

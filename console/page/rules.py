@@ -33,7 +33,7 @@ class RulesView(msgspec.Struct, frozen=True, kw_only=True):
     policy: str  # how grants call it
     layers: str
     broken: str  # why nothing is granted; empty if it can be used
-    is_exempt: bool
+    exemption: str  # why its pods are admitted unchanged; empty if they are not
     fields: tuple[FieldView, ...]
     others: tuple[str, ...]  # namespaces with a file of their own
     vgpus_per_gpu: int
@@ -49,7 +49,7 @@ def rules_view(policies: PolicySet, namespace: str) -> RulesView:
         policy=policy.name,
         layers=_listed(files),
         broken=str(policy.broken) if policy.broken else "",
-        is_exempt=bool(namespace) and policies.is_exempt(namespace),
+        exemption=policies.exemption(namespace),
         fields=tuple(
             FieldView(name=name, value=value, place=str(source), is_written=bool(source.file))
             for name, value, source in fields(policy)

@@ -134,13 +134,29 @@ def test_shares_can_be_switched_off() -> None:
     untouched(pod(None), by)
 
 
-@pytest.mark.parametrize("namespace", ["kube-system", "system"])
-def test_an_exempt_namespace_is_never_looked_at(namespace: str) -> None:
+@pytest.mark.parametrize(
+    ("namespace", "why"),
+    [
+        ("kube-system", "the namespace kube-system is exempt (_cluster.yaml: exemptNamespaces)"),
+        ("system", "the namespace system is exempt (_cluster.yaml: exemptNamespaces)"),
+        (
+            "gpu-share",
+            "the namespace gpu-share is gpu-share's own, and the API server never asks gpu-share about its pods",
+        ),
+    ],
+)
+def test_an_exempt_namespace_is_never_looked_at(namespace: str, why: str) -> None:
     by = policies("enabled: false", "exemptNamespaces: [kube-system, system]")
     decision = untouched(pod("nonsense"), by, namespace)
-    assert "exempt" in decision.reason
+    assert decision.reason == why
     assert (decision.warnings, decision.denied) == ((), None)
     assert denied(pod("0.2"), by, "kube-public").code == "SharingDisabled"
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "gpu-share"])
+def test_a_limit_in_an_exempt_namespace_gets_its_share_unchecked_and_the_decision_says_so(namespace: str) -> None:
+    (warning,) = untouched(pod(None, limited("main", 20)), namespace=namespace).warnings
+    assert warning.startswith('Container "main" keeps its limit gpu-share.dev/vgpu, and gets that share unchecked')
 
 
 HOSTILE = ["x" * 10_000, "a\nb", "\x00\x1b[31m", "\U0001f600" * 300, 'say "hi"', "\u202e", "a/b~c", "\ud7ff\ue000", " "]

@@ -162,6 +162,7 @@ def test_built_in_defaults_and_exempt_namespaces_are_said_so(tmp_path: Path) -> 
     shown = run("policy", "show", "anything", "--policies", tmp_path).stdout
     assert "# built-in default" in shown
     assert "is exempt" in run("policy", "show", "kube-system", "--policies", tmp_path).stdout
+    assert "is gpu-share's own" in run("policy", "show", "gpu-share", "--policies", tmp_path).stdout
 
 
 def test_show_of_broken_policies_ends_with_2(tmp_path: Path) -> None:
