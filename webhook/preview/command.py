@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import click
 
-from policies.grant import Denied
 from policies.policy_set import PolicySet
 from webhook.preview.objects import UnreadableError
 from webhook.preview.output import Output, write
@@ -52,7 +51,7 @@ def run(  # noqa: PLR0913 - what the command line says
         click.echo(f"gpu-share: {sentence}", err=True)
     if unclear:
         return 2
-    return 1 if any(isinstance(one.decision, Denied) for one in pods) else 0
+    return 1 if any(one.is_denied for one in pods) else 0
 
 
 def _together(read: Sequence[Input]) -> Input:

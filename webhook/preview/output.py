@@ -8,6 +8,7 @@ import click
 import msgspec
 import yaml
 
+from policies.api_server_check import API_SERVER_POLICY
 from policies.grant import Denied, Grant
 from program.terminal import for_output
 from webhook.preview.explain import explain
@@ -16,6 +17,7 @@ from webhook.preview.workloads import Input
 
 Output = Literal["explain", "diff", "yaml", "patch", "translated"]
 
+_BY_API_SERVER = f"The pod is denied by the ValidatingAdmissionPolicy {API_SERVER_POLICY} of the API server: "
 _DUMPER: type = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -24,22 +26,28 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
     for index, one in enumerate(pods):
         if index:
             yield ""
-        match one.decision:
-            case Grant():
-                verdict = "granted"
-            case Denied(_, denials):
-                verdict = ", ".join(["denied", *dict.fromkeys(deny.code for deny in denials)])
-            case _:
-                verdict = "untouched"
-        yield f"{one.title}: {verdict}"
+        yield f"{one.title}: {_verdict(one)}"
         if one.workload.shape.note:
             yield f"  The pod is previewed {one.workload.shape.note}."
         yield from (f"  {sentence}" for sentence in one.workload.became)
         yield from (f"  Warning: {sentence}." for sentence in one.earlier)
-        yield from (f"  {line}" for line in explain(one.decision, one.made))
+        if one.denied_after:
+            yield f"  {_BY_API_SERVER}{one.denied_after}"
+        else:
+            yield from (f"  {line}" for line in explain(one.decision, one.made))
         yield from (
             f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.workload.oversights
         )
+
+
+def _verdict(one: Previewed) -> str:
+    match one.decision:
+        case Grant():
+            return "granted"
+        case Denied(_, denials):
+            return ", ".join(["denied", *dict.fromkeys(deny.code for deny in denials)])
+        case _:
+            return "denied by the API server" if one.denied_after else "untouched"
 
 
 def _diff(pods: list[Previewed]) -> Iterator[str]:
@@ -102,7 +110,7 @@ def write(given: Input, pods: list[Previewed], output: Output, source: str) -> N
     elif output in ("yaml", "translated"):
         lines = _yaml(given, pods, admitted=output == "yaml")
     else:
-        lines = () if isinstance(pods[0].decision, Denied) else _patch(pods)
+        lines = () if pods[0].is_denied else _patch(pods)
     for line in lines:
         click.echo(line)
 
@@ -117,6 +125,8 @@ def _warn(pods: list[Previewed]) -> None:
         if isinstance(one.decision, Denied):
             for deny in one.decision.reasons:
                 click.echo(f"gpu-share: {one.title}: denied with {deny.code}: {deny.message}", err=True)
+        if one.denied_after:
+            click.echo(f"gpu-share: {one.title}: {_BY_API_SERVER}{one.denied_after}", err=True)
         warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
         for warning in (*warnings, *one.workload.oversights):
             click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)

@@ -7,9 +7,11 @@ from typing import Any
 import jsonpatch
 import msgspec
 
+from policies.api_server_check import denied_by_api_server
 from policies.as_written import as_written
+from policies.contract import MIRROR_ANNOTATION, MODE_LABEL
 from policies.decision import decide
-from policies.grant import Decision, Denied, Grant
+from policies.grant import Decision, Denied, Grant, Untouched
 from policies.pod import Pod, unbound
 from policies.policy_set import PolicySet
 from policies.reasons import reasons
@@ -23,10 +25,16 @@ class Previewed(msgspec.Struct):
 
     workload: Workload
     namespace: str
-    decision: Decision
+    decision: Decision  # the webhook's
     made: list[Operation]
     patched: dict[str, Any]
     earlier: tuple[str, ...] = ()  # what it was granted before vgpusPerGpu was changed
+    denied_after: str = ""  # by the API server's own check, with this message, though the webhook admits it
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether there will be no such pod."""
+        return bool(self.denied_after) or isinstance(self.decision, Denied)
 
     @property
     def pod(self) -> dict[str, Any]:
@@ -61,18 +69,32 @@ def patch_pod(pod: dict[str, Any], made: list[Operation]) -> dict[str, Any]:
 
 def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
     sent, parsed = workload.sent, workload.parsed
-    if (workload.pod.get("metadata") or {}).get("uid"):  # it is one of a cluster
+    is_of_cluster = bool((workload.pod.get("metadata") or {}).get("uid"))
+    if is_of_cluster:
         sent = as_written(sent, parsed, place, policies)
         parsed = unbound(msgspec.convert(sent, Pod))
-    decision = decide(parsed, place, policies)
+    decision, denied_after = _decided(parsed, place, policies, is_of_cluster=is_of_cluster)
     made = operations(parsed, decision) if isinstance(decision, Grant) else []
-    before = workload.pod if isinstance(decision, Denied) else sent
+    before = workload.pod if denied_after or isinstance(decision, Denied) else sent
     patched = patch_pod(before, made)
     if sent is not workload.sent:
         patched = _in_order_of(workload.pod, patched)
         made = made if patched != workload.pod else []
     earlier = tuple(earlier_grants(workload.pod, policies.cluster))
-    return Previewed(workload, place, decision, made, patched, earlier)
+    return Previewed(workload, place, decision, made, patched, earlier, denied_after)
+
+
+def _decided(pod: Pod, place: str, policies: PolicySet, *, is_of_cluster: bool) -> tuple[Decision, str]:
+    """Decide as the webhook does; return as well why the API server denies what the webhook leaves as it is."""
+    decision = decide(pod, place, policies)
+    is_kubelets = is_of_cluster and MIRROR_ANNOTATION in (pod.metadata.annotations or ())
+    if not isinstance(decision, Untouched) or is_kubelets:
+        return decision, ""
+    message = denied_by_api_server(pod, place, policies)
+    if not message or policies.of(place).policy.mode == "enforce":
+        return decision, message
+    label = f"the API server denies it without the namespace's label {MODE_LABEL}=warn"
+    return msgspec.structs.replace(decision, warnings=(*decision.warnings, f"{label}: {message}")), ""
 
 
 def _in_order_of(before: Any, after: Any) -> Any:
