@@ -48,15 +48,23 @@ def meant(key: str) -> str | None:
     prefix, slash, name = plain.partition("/")
     if not slash:
         return contract.SHARE_ANNOTATION if _likeness(plain, contract.SHARE_ANNOTATION) >= _LIKE_A_KEY else None
-    near = difflib.get_close_matches(prefix, _PREFIXES, n=1, cutoff=_LIKE_A_PREFIX)
-    if not near and contract.SHARE_ANNOTATION not in prefix.split("."):  # gpu-share.com, x.gpu-share.dev
+    near = near_prefix(prefix)
+    if near is None:
         return None
-    if near and near[0] != _DOMAIN:
-        return f"{near[0]}/{name}"
+    if near != _DOMAIN:
+        return f"{near}/{name}"
     if name in _SYNONYMS:
         return contract.SHARE_ANNOTATION
     close = difflib.get_close_matches(name, _NAMES, n=1, cutoff=_LIKE_A_NAME)
     return _NAMES[close[0]] if close else " or ".join(_NAMES.values())
+
+
+def near_prefix(prefix: str) -> str | None:
+    """Return the prefix of our keys that *prefix* is, or almost; None if it is somebody else's."""
+    near = difflib.get_close_matches(prefix, _PREFIXES, n=1, cutoff=_LIKE_A_PREFIX)
+    if near:
+        return near[0]
+    return _DOMAIN if contract.SHARE_ANNOTATION in prefix.split(".") else None  # gpu-share.com, x.gpu-share.dev
 
 
 def _likeness(one: str, other: str) -> float:

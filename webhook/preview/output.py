@@ -35,9 +35,7 @@ def show_explained(pods: list[Previewed]) -> Iterator[str]:
             yield f"  {_BY_API_SERVER}{one.denied_after}"
         else:
             yield from (f"  {line}" for line in explain(one.decision, one.made))
-        yield from (
-            f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.workload.oversights
-        )
+        yield from (f"  Warning: {sentence}{'' if sentence.endswith('?') else '.'}" for sentence in one.oversights)
 
 
 def _verdict(one: Previewed) -> str:
@@ -128,5 +126,5 @@ def _warn(pods: list[Previewed]) -> None:
         if one.denied_after:
             click.echo(f"gpu-share: {one.title}: {_BY_API_SERVER}{one.denied_after}", err=True)
         warnings = () if isinstance(one.decision, Denied) else one.decision.warnings
-        for warning in (*warnings, *one.workload.oversights):
+        for warning in (*warnings, *one.oversights):
             click.echo(f"gpu-share: {one.title}: warning: {warning}", err=True)

@@ -17,6 +17,7 @@ from policies.policy_set import PolicySet
 from policies.reasons import reasons
 from webhook.patch import Operation, operations
 from webhook.preview.earlier import earlier_grants
+from webhook.preview.near_resources import near_resources
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
 
@@ -29,6 +30,7 @@ class Previewed(msgspec.Struct):
     made: list[Operation]
     patched: dict[str, Any]
     earlier: tuple[str, ...] = ()  # what it was granted before vgpusPerGpu was changed
+    oversights: tuple[str, ...] = ()  # in the object and in its resources, as sentences
     denied_after: str = ""  # by the API server's own check, with this message, though the webhook admits it
 
     @property
@@ -81,7 +83,8 @@ def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
         patched = _in_order_of(workload.pod, patched)
         made = made if patched != workload.pod else []
     earlier = tuple(earlier_grants(workload.pod, policies.cluster))
-    return Previewed(workload, place, decision, made, patched, earlier, denied_after)
+    oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
+    return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after)
 
 
 def _decided(pod: Pod, place: str, policies: PolicySet, *, is_of_cluster: bool) -> tuple[Decision, str]:
