@@ -127,7 +127,7 @@ def _grant(  # noqa: PLR0913 - all that decides
         containers=granted,
         hidden=_hidden(request, found),
         recursive=recursive(of_node, containers, found),
-        warnings=tuple(found.warnings),
+        warnings=found.told(),
     )
 
 

@@ -126,6 +126,10 @@ class Findings:
         """Build the denials, none of them twice."""
         return tuple(dict.fromkeys(self.denials))
 
+    def told(self) -> tuple[str, ...]:
+        """Return the warnings, none of them twice: a text may say the same in several places."""
+        return tuple(dict.fromkeys(self.warnings))
+
 
 def shorten(text: str, longest: int) -> str:
     """Cut *text* to at most *longest* characters, and show that it was cut."""

@@ -50,7 +50,7 @@ def decide_on_added(pod: Pod, before: Pod, namespace: str, policies: PolicySet) 
         found.end(error)
     if found.denials:
         return Denied(policy, found.reasons())
-    return Added(policy, hidden, read_only, tuple(found.warnings))
+    return Added(policy, hidden, read_only, found.told())
 
 
 def _added(pod: Pod, before: Pod) -> list[Slot]:

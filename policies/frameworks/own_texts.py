@@ -168,9 +168,13 @@ class Texts:
         match = _FIRST_OF_LIST[sign].match(behind.text, behind.begin, min(behind.end, behind.begin + _LONGEST_FIRST))
         first = "".join(match[0].split()) if match else ""
         is_longer = match is not None and len(match[0]) == _LONGEST_FIRST
-        if UNREAD in first or (is_longer and UNREAD in behind.text[behind.begin : behind.end]):
-            yield from () if first == REST else self._judged(name, first if UNREAD in first else UNREAD)
+        if first == REST:
             return
+        if UNREAD in first or (is_longer and UNREAD in behind.text[behind.begin : behind.end]):
+            found = list(self._judged(name, UNREAD if is_longer else first))
+            if any(one.verdict == "unread" for one in found):
+                yield from found
+                return
         for member in chain.from_iterable(one.finditer(*behind) for one in members):
             yield from self._judged(name, whole("".join(member[0].split())))
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from policies.changes import ReplaceVariable
+from policies.contract import SHARE_FRACTION
 from policies.frameworks.expansion import UNREAD, Variables
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue, Verdict, number_in, shown
@@ -14,6 +15,7 @@ from policies.frameworks.settings import Setting, SettingIndex
 from policies.pod import Variable
 
 LONGEST_LOWERED: Final = 4096  # characters of a variable that is looked through, and written anew
+_FIX: Final = f"Write all of it out, or its fraction as ${SHARE_FRACTION}"
 
 
 class Assigned(NamedTuple):
@@ -42,7 +44,7 @@ def replaced(name: str, value: str, index: SettingIndex, judge: Judge) -> OwnVal
     """Say that *value* puts other settings in the place of the share, in a variable of several; None if it does not."""
     spelled = [one for one in index.variables[name] if isinstance(one.written, Spelling)]
     is_without = name in index.lists and spelled and UNREAD not in value
-    packed = "".join(value.split())
+    packed = _packed(value)
     likely = judge.running(spelled) or spelled
     if not is_without or any(one.begin in packed for one in likely):
         return None
@@ -70,6 +72,9 @@ def assigned(name: str, value: str, index: SettingIndex, judge: Judge) -> Iterat
 
 def _in_lists(settings: list[Setting], value: str, judge: Judge) -> list[Assigned]:
     """Judge a variable of several settings by all that may stand in it; each is lowered in what the others leave."""
+    if not _is_read(settings, value, judge):  # it may hold whatever stands between them, and another of them
+        of_all = ((one.framework, one.written.name) for one in settings)
+        return [Assigned(OwnValue("unread", name, shown(value), one, fix=_FIX)) for one, name in of_all]
     found: list[Assigned] = []
     for setting in settings:
         more = list(_in_list(setting, value, judge))
@@ -78,10 +83,22 @@ def _in_lists(settings: list[Setting], value: str, judge: Judge) -> list[Assigne
     return [one if one.lowered is None else Assigned(one.found, value) for one in found]
 
 
+def _is_read(settings: list[Setting], value: str, judge: Judge) -> bool:
+    """Whether each item of a list is written out, or is one of *settings* that is the told share."""
+    if UNREAD not in value:
+        return True
+    items = {item for sign in {_spelling(one).separator for one in settings} for item in _packed(value).split(sign)}
+    return all(any(_is_told(one, item, judge) for one in settings) for item in items if UNREAD in item)
+
+
+def _is_told(setting: Setting, item: str, judge: Judge) -> bool:
+    number = number_in(_spelling(setting), item)
+    return number is not None and judge.verdict(setting.framework, _spelling(setting), number) == "within"
+
+
 def _alone(setting: Setting, value: str, judge: Judge) -> Assigned:
     """Judge a variable of one setting."""
-    framework, written = setting
-    assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
+    framework, written = setting.framework, _spelling(setting)
     verdict = judge.verdict_of_all(framework, written, value)
     number = number_in(written, value)
     takes_all = verdict == "within" and number is not None and judge.takes_all(framework, written, number)
@@ -91,13 +108,9 @@ def _alone(setting: Setting, value: str, judge: Judge) -> Assigned:
 
 def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
     """Judge a variable of several settings, most of which are others'. Spaces in it mean nothing."""
-    framework, written = setting
-    assert isinstance(written, Spelling)  # noqa: S101 - for the type checker
-    packed = "".join(value.split())
+    framework, written = setting.framework, _spelling(setting)
+    packed = _packed(value)
     before, _ = written.around
-    if UNREAD in packed:
-        yield Assigned(OwnValue("unread", written.name, shown(value), framework))
-        return
     if before not in packed:
         return
     items = packed.split(written.separator)
@@ -107,11 +120,13 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
             judge.count()
             verdicts[place] = judge.verdict(framework, written, number)
     too_much = {place: verdict for place, verdict in verdicts.items() if verdict != "within"}
-    for place in too_much:
-        items[place] = judge.text(setting)
     if too_much:
+        for place in verdicts:
+            if place in too_much or UNREAD in items[place]:  # the told share has no value to write
+                items[place] = judge.text(setting)
         rewritten = written.separator.join(items)
-        is_kept = "$" in rewritten or len(rewritten) > LONGEST_LOWERED  # it would be expanded once more, or not read
+        # It would be expanded once more, has what is another setting's, or would not be read.
+        is_kept = "$" in rewritten or UNREAD in rewritten or len(rewritten) > LONGEST_LOWERED
         lowered = None if is_kept else rewritten
         first = next(iter(too_much.values()))
         yield Assigned(OwnValue(first, written.name, shown(value), framework), lowered)
@@ -120,9 +135,19 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
 
 
 def _overrides(written: Override, value: str) -> bool:
-    packed = "".join(value.split())
+    packed = _packed(value)
     items = packed.split(written.separator) if written.separator and written.begins in packed else [packed]
     harmless = [one.lower() for one in written.harmless]
     return any(
         item.startswith(written.begins) and item[len(written.begins) :].lower() not in harmless for item in items
     )
+
+
+def _packed(value: str) -> str:
+    """Write a variable of several settings without its spaces, which mean nothing."""
+    return "".join(value.split())
+
+
+def _spelling(setting: Setting) -> Spelling:
+    assert isinstance(setting.written, Spelling)  # noqa: S101 - for the type checker
+    return setting.written

@@ -1,7 +1,7 @@
 """A user's own memory settings in the words of a command line, and in the texts among them that a shell may run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import msgspec
@@ -80,6 +80,7 @@ class Words:
         if unread.taking:
             yield from self._taken(unread)
         self._lists.update(unread.lists)
+        yield from self._with_spaces(unread.lists)
 
     def _in_words(self, words: list[str], texts: list[str]) -> Iterator[OwnValue]:
         """Yield what the words set, which are expanded in *words*; those that may be texts come to *texts*."""
@@ -116,6 +117,13 @@ class Words:
         """Yield the variables of several settings that are set to others alone, each once."""
         without = (replaced(name, value, self._index, self._judge) for name, value in self._lists)
         yield from {one.name: one for one in without if one is not None}.values()
+
+    def _with_spaces(self, lists: Iterable[tuple[str, str]]) -> Iterator[OwnValue]:
+        """Yield what lists are set to whose spaces end their value in the text, and mean nothing to a framework."""
+        for name, value in lists:
+            if _SPACE.search(value):
+                for found, _ in assigned(name, value, self._index, self._judge):
+                    yield msgspec.structs.replace(found, is_certain=False)
 
     def _in_variable(self, position: int, variable: Variable, unread: UnreadWords) -> Iterator[OwnValue]:
         """Yield what is written in a variable that a script may put on a command line, or a shell runs."""

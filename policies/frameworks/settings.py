@@ -17,6 +17,7 @@ _LONGEST_KEPT = 128  # characters
 # What the kubelet or a shell would make something else of, or what ends a word in a text.
 # Programs that take words from a file or their input, or variables from a program: no inert words.
 _TAKING = ("xargs", "doas", "env", "runuser", "su", "sudo")
+_GOES_ON = r"(?:\.?\d++|[eE][+-]?(?:\d++|\s))(?![<>])"  # of a number in which there are spaces; `2>` is none
 _UNREAD = re.compile(r"\A(?:\0[\1-\x08] ?)++")  # what a word begins with
 _SPECIAL = re.compile(r"[\0\s\x7f\"'\\$`(){}\[\];&|<>]")
 
@@ -201,7 +202,8 @@ def _member(begin: str) -> re.Pattern[str]:
     """Match a setting in a list that begins so, with spaces beside its signs, and its value."""
     first, *rest = (re.escape(one) for one in re.split("([:,;])", begin) if one)
     tolerant = "".join(rf"[^\S\n]*+{one}[^\S\n]*+" if one in ":,;" else one for one in rest)
-    return re.compile(rf"{first}(?<![\w-]{first}){tolerant}[^\s,;]{{0,{LONGEST_VALUE + 1}}}")
+    value = rf"[^\s,;]{{0,{LONGEST_VALUE + 1}}}"
+    return re.compile(rf"{first}(?<![\w-]{first}){tolerant}{value}(?:[^\S\n]++(?={_GOES_ON}){value})?")
 
 
 def whole(value: str) -> str:

@@ -83,7 +83,7 @@ def test_several_mounts_at_the_path_are_all_taken_out_and_others_stay() -> None:
     mounts = [mount(), mount("/data", "data"), mount("/dev/shm/"), mount("/cache"), mount("//dev/shm", "data")]
     on = mounting(*mounts, initContainers=None)
     assert own_mounts(mutated(on)) == [("data", "/data"), ("dshm", "/cache")]
-    assert len(granted(on).warnings) == 3
+    assert len(granted(on).warnings) == 2  # each volume once
 
 
 @pytest.mark.parametrize("path", ["/dev/shm/cache", "/dev/shm//x/", "dev/./shm/x"])

@@ -26,6 +26,11 @@ INSTEAD: list[tuple[str, str, dict[str, Any]]] = [
         {"env": [{"name": "U", "value": "0.2"}]},
     ),
     (f"F=$(cat /x)\nvllm serve m {U} $F", f"vllm serve m {U} $GPU_SHARE_FRACTION", {}),
+    (
+        f"export {C}=$F\ntorchrun t.py",
+        f"export {C}=per_process_memory_fraction:$GPU_SHARE_FRACTION\ntorchrun t.py",
+        TORCH,
+    ),
     (f"vllm serve m {U} $F", f"vllm serve m {U} ${{F:-0.2}}", {}),
     (f"echo 'see {U}'\nvllm serve m", "echo 'see gpu-memory-utilization'\nvllm serve m", {}),
     (f"export {C}=a:b; torchrun t.py", f"export {C}=${C},a:b; torchrun t.py", TORCH),

@@ -1,0 +1,99 @@
+"""A memory setting among others in one variable: the told share may stand there, and spaces mean nothing."""
+
+from typing import Any
+
+import pytest
+
+from tests.policies.pods import container, denied, granted, mutated, only_container, pod, policies
+
+TORCH, JAX = "pytorch/pytorch:2.10.0-cuda13.0-runtime", "nvcr.io/nvidia/jax:25.01-py3"
+C, OPTIONS = "PYTORCH_CUDA_ALLOC_CONF", "JAX_PJRT_CLIENT_CREATE_OPTIONS"
+M, TOLD = "per_process_memory_fraction:", "$GPU_SHARE_FRACTION"
+MPS, SLICED = policies(), policies("strategy: time-slicing")
+BOTH = pytest.mark.parametrize("by", [MPS, SLICED], ids=["mps", "time-slicing"])
+OF_A_MAP = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}]
+
+
+def sets(value: str, name: str = C, *, by: str = "bash", image: str = TORCH) -> dict[str, Any]:
+    text = f'export {name}="{value}"; python t.py'
+    return pod("0.2", container(image=image, command=[by, "-c", text], env=OF_A_MAP))
+
+
+def by_env(value: str) -> dict[str, Any]:
+    return pod("0.2", container(image=TORCH, command=["env", f"{C}={value}", "python", "t.py"], env=OF_A_MAP))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "on",
+    [
+        sets(f"{M}{TOLD}"),
+        sets(f"{M}${{GPU_SHARE_FRACTION}}", by="zsh"),
+        sets(f"{M}$(GPU_SHARE_FRACTION)"),
+        sets(f"expandable_segments:True, {M}{TOLD}"),
+        sets(f"{M}{TOLD},{M}0.1,expandable_segments:True"),
+        sets(f"memory_fraction:{TOLD}", OPTIONS, image=JAX),
+        sets(f"allocator:bfc;memory_fraction:{TOLD}", OPTIONS, image=JAX),
+        sets(f"{M}{TOLD}", image="team/train:1"),
+        by_env(f"expandable_segments:True,{M}$(GPU_SHARE_FRACTION)"),
+        pod("0.2", container(image=TORCH, command=["sh", "-c", f"{C}={M}{TOLD} exec python t.py"])),
+        pod("0.2", container(image=TORCH, command=["sh", "-c", f"{C}={M}{TOLD} 2>/x python t.py"])),
+    ],
+    ids=str,
+)
+def test_the_told_share_is_granted_without_a_word_among_other_settings(on: dict[str, Any], by: Any) -> None:
+    assert granted(on, by).warnings == ()
+
+
+UNREAD = [
+    f"garbage$X,{M}{TOLD}",
+    f"{M}{TOLD},a:$X",
+    f"{M}{TOLD}$X",
+    f"{M}$X{TOLD}",
+    f"{M}{TOLD} $X",
+    f"{M}{TOLD} e1",
+    f"{M}{TOLD} 5",
+    f"{M}0{TOLD}",
+    f"a:{TOLD}",
+    f"{M}0.1 $X",
+    f"{M}{TOLD},{'a:1,' * 200}b:$X",
+]
+ABOVE = [
+    f"{M}{TOLD},{M}1",
+    f"{M}1,{M}{TOLD}",
+    f"{M}{TOLD} x,{M}1",
+    f"{M}{TOLD},{'a:1,' * 200}{M}1",
+    f"{M}0.1 e1",
+    f"{M}0.1 e 1",
+    f"{M}0.2 99",
+    "per_process_memory_ fraction:1",
+]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("value", [*UNREAD, *ABOVE])
+def test_what_may_be_more_than_the_told_share_is_denied_under_time_slicing(value: str, shell: str) -> None:
+    assert denied(sets(value, by=shell), SLICED).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize("value", [f"garbage$(X),{M}0.1", f"{M}$(GPU_SHARE_FRACTION)5", f"{M}0.1 e1", f"{M}0.1 $(X)"])
+def test_it_is_in_a_word_of_env_as_well(value: str) -> None:
+    assert denied(by_env(value), SLICED).code == "MemoryArgumentAboveShare"
+
+
+def test_a_setting_above_the_share_is_lowered_together_with_the_told_one_beside_it() -> None:
+    after = only_container(mutated(by_env(f"{M}1,a:1,{M}$(GPU_SHARE_FRACTION)"), SLICED))
+    assert after["command"][1] == f"{C}={M}0.2,a:1,{M}0.2"
+    assert denied(by_env(f"{M}1,a:$(GPU_SHARE_FRACTION)"), SLICED).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize("on", [sets(f"{M}$X"), sets("$X", "XLA_PYTHON_CLIENT_MEM_FRACTION", image=JAX)], ids=str)
+def test_what_a_text_says_twice_is_one_warning(on: dict[str, Any]) -> None:
+    (warning,) = granted(on, MPS).warnings
+    assert "which cannot be read; MPS limits it" in warning
+
+
+def test_the_denial_says_what_may_stand_there() -> None:
+    assert denied(sets(f"{M}$X"), SLICED).message.endswith(
+        "Write all of it out, or its fraction as $GPU_SHARE_FRACTION."
+    )
