@@ -39,7 +39,7 @@ from policies.nodes import NodeRule, fault_of_numbers
 from policies.partitions import MOST_PARTITIONS, Partition, PartitionName, fault_of
 from policies.sizes import is_sized, is_too_fine, too_fine
 
-_MOST_FRAMEWORKS = 64  # each is looked for in every pod with a share: 50 make the dearest pods cost twice as much
+_MOST_FRAMEWORKS = 64  # each is looked for in every pod with a share: they make the dearest pods cost half as much more
 
 NAMESPACE_PATTERN = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 Namespace = Annotated[str, form("the name of a namespace", "kube-system", pattern=NAMESPACE_PATTERN)]

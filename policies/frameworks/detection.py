@@ -1,7 +1,7 @@
 """Which framework runs in a container: by annotation, by the image's repository, or by the program it starts."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import translate
 from functools import cache
 from itertools import chain, dropwhile
@@ -52,7 +52,6 @@ class Catalogue:
                 self._programs.setdefault(program.partition(" ")[0], []).append((program, framework))
         programs = chain.from_iterable(self._programs.values())
         self._by_last_word = [(program.rpartition(" ")[2], program, framework) for program, framework in programs]
-
         self._by_image: dict[str, Framework | None] = {}
         self._most_steps = max((image.count("/") + 1 for image in self._images), default=0)
 
@@ -91,8 +90,11 @@ class Catalogue:
         """Recognise the framework that a command line starts by a launcher or in a shell's text."""
         texts = dict.fromkeys(_texts(line))
         together = "\n".join(texts)
+        mentions: dict[str, list[str]] = {}  # many programs of a cluster may end in the same word, such as `serve`
         for last, program, framework in self._by_last_word:
-            if last in together and any(_starts(program, text) for text in _naming(last, texts)):
+            if last not in mentions:
+                mentions[last] = _mentions(last, texts) if last in together else []
+            if mentions[last] and _starts(program, mentions[last]):
                 return framework
         return None
 
@@ -102,7 +104,7 @@ class Catalogue:
         ways = (
             one
             for one in framework.other_programs
-            if line.starts(one) or any(_starts(one, text) for text in _naming(one.rpartition(" ")[2], texts))
+            if line.starts(one) or _starts(one, _mentions(one.rpartition(" ")[2], texts))
         )
         return next(ways, "")
 
@@ -124,30 +126,37 @@ def _texts(line: CommandLine) -> list[str]:
     return [one.replace("\\\n", " ") for one in words] if has_shell else [_in_one(words)]
 
 
-def _naming(word: str, texts: Iterable[str]) -> list[str]:
-    """List the texts that have a word in them, those that are for a shell before others; no more than are looked at."""
-    found = sorted((text for text in texts if word in text), key=lambda text: " " not in text)
-    return found[:_MOST_TEXTS]
-
-
 def _in_one(words: Sequence[str]) -> str:
     """Write the words of a command line that are no texts as one."""
     return " ".join([one for one in words if " " not in one])
 
 
-def _starts(program: str, text: str) -> bool:
-    """Whether a command of *text* starts *program*, itself or by what is no tool: `uv run`, `exec nohup`."""
-    last = program.rpartition(" ")[2]
-    at = text.find(last)
+def _mentions(word: str, texts: Iterable[str]) -> list[str]:
+    """List what stands before a word in texts, those that are for a shell before others; no more than is looked at."""
+    naming = sorted((text for text in texts if word in text), key=lambda text: " " not in text)
+    return [before for text in naming[:_MOST_TEXTS] for before in _mentions_in(text, word)]
+
+
+def _mentions_in(text: str, word: str) -> Iterator[str]:
+    at = text.find(word)
     for _ in range(_MOST_MENTIONS):
         if at < 0:
-            return False
-        end, before = at + len(last), text[max(0, at - _LONGEST_BEFORE) : at]
-        match = _leading(program).search(before)
-        if match and (end == len(text) or text[end] in _ENDS_WORD) and not _is_named(before[: match.start()]):
-            return True
-        at = text.find(last, end)
-    return False
+            return
+        end = at + len(word)
+        if end == len(text) or text[end] in _ENDS_WORD:
+            yield text[max(0, at - _LONGEST_BEFORE) : at]
+        at = text.find(word, end)
+
+
+def _starts(program: str, mentions: Iterable[str]) -> bool:
+    """
+    Whether a command starts *program*, itself or by what is no tool: `uv run`, `exec nohup`.
+
+    *mentions* are what stands before its last word.
+    """
+    in_front = program.rpartition(" ")[0].rpartition(" ")[2]
+    matches = (_leading(program).search(before) for before in mentions if in_front in before)
+    return any(match and not _is_named(match.string[: match.start()]) for match in matches)
 
 
 def _is_named(before: str) -> bool:

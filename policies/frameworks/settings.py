@@ -1,12 +1,13 @@
 """Every memory setting of every framework, by the words and the variables in which it can stand."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from policies.frameworks.command_line import CommandLine
 from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Framework, Override, Spelling
+from policies.frameworks.option_pattern import in_text, naming
 from policies.frameworks.written_form import canonical
 from policies.pod import Container, Variable
 
@@ -76,9 +77,10 @@ class SettingIndex:
         self._option_prefixes = tuple(prefix for one in frameworks for prefix in one.option_prefixes)
         self._in_all_names = "_" if all("_" in name for name in self.variables) else ""
         self.framework_names = [one.name for one in frameworks if one.memory and one.memory.spellings[0].argument]
+        self.names_framework = naming(self.framework_names)
         self.inert: set[str] = set()  # words that set nothing, whatever stands beside them
         self.begun = frozenset(name[:end] for name in self.options for end in range(len(name) + 1))
-        self.in_text = _pattern(self._lengths)
+        self.in_text = in_text(self._lengths, LONGEST_VALUE + 1)
         self.numbers = {name for name, settings in self.variables.items() if _is_number(settings)}
         self.lists = {name: found for name, settings in self.variables.items() if (found := _members(settings))}
 
@@ -162,28 +164,6 @@ class SettingIndex:
     def may_become_one(self, start: str) -> bool:
         """Whether an option that starts so, and goes on unread, may be one of the settings."""
         return canonical(start) in self.begun
-
-
-def _pattern(lengths: Mapping[str, int]) -> re.Pattern[str]:
-    """
-    Match one of the options in a text, and what stands behind it: as much of it as is looked at, and a character more.
-
-    *lengths* says by option how short it can be.
-    """
-    choice = "|".join(_abbreviated(full, shortest) for full, shortest in sorted(lengths.items())) or "(?!)"
-    # The dash comes first, because the engine skips to it; that it begins a word is seen behind it.
-    return re.compile(
-        rf"-(?<![\w-]-)-*+({choice})(?!=?\*|[\w\0.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,{LONGEST_VALUE + 1}}}))"
-    )
-
-
-def _abbreviated(full: str, shortest: int) -> str:
-    """Match *full* or any abbreviation of at least *shortest* characters."""
-    characters = ["[-_]" if one == "-" else re.escape(one) for one in full]
-    rest = ""
-    for one in reversed(characters[shortest:]):
-        rest = f"(?:{one}{rest})?+"  # possessive: an abbreviation of an abbreviation ends in the middle of a word
-    return "".join(characters[:shortest]) + rest
 
 
 def _is_number(settings: list[Setting]) -> bool:

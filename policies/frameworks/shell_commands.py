@@ -141,7 +141,7 @@ class ShellCommands(ShellTaking):
                 self._set_list(name, value)
 
     def _is_in_text(self, words: list[str]) -> bool:
-        return self._runs > 0 or (self._depth > 0 and self._names_framework(" ".join(words)))
+        return self._runs > 0 or (self._depth > 0 and self._index.names_framework(" ".join(words)))
 
     def _may_begin_later(self, command: Command) -> bool:
         """Whether its program may be a later one of the words that it seems to begin with."""

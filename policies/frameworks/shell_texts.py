@@ -113,9 +113,6 @@ class ShellTexts:
         if name in self._index.lists:
             self.lists[name, value] = None
 
-    def _names_framework(self, text: str) -> bool:
-        return any(map(text.__contains__, self._index.framework_names))
-
     def _hold(self, name: str, text: str) -> None:
         """Take note of what a variable may be set to."""
         self._values.assign(name, text)
@@ -148,7 +145,7 @@ class ShellTexts:
             return
         self._of_container.work(_STEPS_OF_LOOK)
         is_read = ANYTHING not in text and computes(text) and self._run(text, is_text=False)
-        if not is_read and self._names_framework(text) and (_ASSIGNS.search(text) or has_positional(text)):
+        if not is_read and self._index.names_framework(text) and (_ASSIGNS.search(text) or has_positional(text)):
             self._unreadable(text, reads=True)
         elif not is_read:
             self._unread.add(text)
@@ -178,7 +175,7 @@ class ShellTexts:
         self._runs_kept |= is_text and may_refer(text)
         is_told = script is not None and all(command.is_written for command in script.commands)
         with self._inside(text, how, context, is_text=is_text):
-            if not is_text and is_told and not self._names_framework(text):
+            if not is_text and is_told and not self._index.names_framework(text):
                 self._computed = A_VALUE  # or it would be said of every text with backquotes
             try:
                 self._look_through(text, script, is_text=is_text)

@@ -4,9 +4,12 @@ import json
 import time
 import tracemalloc
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
+import msgspec
+
+from policies.frameworks.framework import Framework, Memory, Override, Spelling
 from policies.policy_set import PolicySet
 from tests.bench.worst_pods import at_the_limits, widest, worst_pods
 from tests.policies.pods import policies
@@ -18,11 +21,34 @@ BOUND_MILLISECONDS = 10  # per 100 KiB or part of it
 _PIECE = 100 * 1024
 _SIZES = (3_000, 6_000, _PIECE, 4 * _PIECE)  # of small ones more is read, as long as they can be a start script
 _SHOWN = 12
+_LETTERS = ["".join(pair) for pair in product("abcdefgh", repeat=2)]  # of names, so that each letter begins several
 _OFTEN = 15  # times, of the dearest
 _WIDE = "environment: {reserved: strip}\nshare: {podMaximum: '8', maximum: '8'}\nhostPaths: [{path: /data}]"
+_MOST_OWN = 64  # entries of frameworks, as many as a cluster may have
+
+
+def _own(number: int) -> Framework:
+    """Make an entry of a cluster's own, whose names begin and end as those of others do."""
+    return Framework(
+        name=f"team{number}",
+        images=(f"team{number}/*/srv-*",),
+        programs=(f"team{number} serve", f"python -m team{number}.server"),
+        memory=Memory(
+            spellings=(
+                Spelling(argument=f"--gpu-{_LETTERS[number]}-fraction"),
+                Spelling(variable=f"TEAM{number}_GPU_FRACTION"),
+            ),
+            overridden_by=(Override(argument=f"--{_LETTERS[number]}-bytes", source="a bench"),),
+        ),
+        source="a bench",
+    )
+
+
+_OWN = msgspec.json.encode({"vgpusPerGpu": 60, "frameworks": [_own(number) for number in range(_MOST_OWN)]}).decode()
 POLICIES = {
     "": policies(_WIDE, "vgpusPerGpu: 60"),
     "under time-slicing, ": policies("strategy: time-slicing"),
+    f"with {_MOST_OWN} own entries, ": policies(_WIDE, _OWN),
 }
 
 

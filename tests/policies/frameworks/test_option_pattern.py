@@ -1,0 +1,59 @@
+"""Options with a common beginning are matched as each of them alone is."""
+
+import re
+from collections.abc import Mapping
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from policies.frameworks.option_pattern import in_text, naming
+from policies.frameworks.settings import SettingIndex
+from tests.policies.pods import policies
+
+INDEX: SettingIndex = policies("").catalogue.settings
+BUILT_IN = {name: min(map(len, (one for one in INDEX.options if name.startswith(one)))) for name in INDEX.options}
+LONGEST = 6
+
+
+def one_by_one(lengths: Mapping[str, int]) -> re.Pattern[str]:
+    """Match the same by one alternative for each option, and each of its abbreviations."""
+    ends = {option[:end] for option, shortest in lengths.items() for end in range(shortest, len(option) + 1)}
+    choice = "|".join(re.escape(one).replace(r"\-", "[-_]") for one in sorted(ends)) or "(?!)"
+    return re.compile(rf"-(?<![\w-]-)-*+({choice})(?!=?\*|[\w\0.-])(?=[=:,\s]*(?:-\s+)?([^\s\x7f]{{0,{LONGEST}}}))")
+
+
+NAMES = st.from_regex(r"[ab][ab1-]{0,5}", fullmatch=True)
+LENGTHS = st.dictionaries(NAMES, st.integers(1, 6), max_size=6).map(
+    lambda lengths: {name: min(shortest, len(name)) for name, shortest in lengths.items()}
+)
+ENDS = ["-", "--", "_", "=", " ", ":", ",", "*", "\0", "\x7f", ".", "0.9", "é", "A"]
+
+
+@st.composite
+def options_and_text(draw: st.DrawFn) -> tuple[dict[str, int], str]:
+    lengths = draw(LENGTHS | st.just(BUILT_IN))
+    starts = [name[:end] for name in lengths for end in range(1, len(name) + 1)]
+    pieces = st.sampled_from([*starts, *ENDS, "a", "b"])
+    return lengths, "".join(draw(st.lists(st.just("-") | st.just(" --") | pieces, max_size=12)))
+
+
+@given(options_and_text())
+@example(({"ab": 1, "a-b": 3, "a": 1}, "-a --a_b=1 -ab -a-"))
+@example(({"a-b": 3, "a": 1}, "-a- -a-b --a"))
+@example(({}, "-a --b"))
+def test_the_same_is_found_as_by_one_alternative_for_each(of: tuple[dict[str, int], str]) -> None:
+    lengths, text = of
+    found = [(one.span(), one.groups()) for one in in_text(lengths, LONGEST).finditer(text)]
+    assert found == [(one.span(), one.groups()) for one in one_by_one(lengths).finditer(text)]
+
+
+def test_each_character_of_options_that_begin_alike_is_looked_at_once() -> None:
+    lengths = {f"gpu-{number}-fraction": len(f"gpu-{number}-fraction") for number in range(100, 200)}
+    assert in_text(lengths, LONGEST).pattern.count("u[-_]1") == 1
+
+
+@given(st.lists(NAMES | st.text(min_size=1, max_size=3), max_size=40), st.text(alphabet="ab1-.", max_size=12))
+@example([*map(str, range(40)), "a", "ab-1"], "x.ab-")
+@example([*map(str, range(40)), "a.b"], "a-b")
+def test_a_text_names_one_of_many_if_one_of_them_stands_in_it(names: list[str], text: str) -> None:
+    assert naming(names)(text) == any(name in text for name in names)
