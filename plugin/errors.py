@@ -12,6 +12,7 @@ What can go wrong on the node, each with one sentence that names the cause and t
     ├── HoldingsError       what containers hold cannot be kept for the next plugin
     ├── MpsError            an MPS daemon cannot be run, or not as it must be
     │   └── ControlError    one does not answer, or not as documented
+    ├── RemovedError        a directory of the node was removed behind its mount in this container
     ├── SimulationError     `--simulate` names no GPUs
     ├── StateDirectoryError the directory of this node's state cannot be written to
     ├── SocketError         no socket can be served in the kubelet's directory
@@ -65,6 +66,10 @@ class SimulationError(PluginError):
 
 class StateDirectoryError(PluginError):
     """A directory of state that cannot be written to."""
+
+
+class RemovedError(PluginError):
+    """A directory of the node, removed there, of which this container has a mount that leads to nothing."""
 
 
 class SocketError(PluginError):

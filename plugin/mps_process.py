@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
 
-from plugin.errors import PluginError, StateDirectoryError
+from plugin.errors import PluginError, RemovedError
 from plugin.gpus.discovery import Discovered, discover, wait_for_gpus
 from plugin.gpus.gpu import Gpu
 from plugin.gpus.numbers import GpuNumbers, NumberOf
@@ -26,7 +26,8 @@ from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.pod_resources.tenants import OurResources
-from plugin.presence import Presence, alone, removed
+from plugin.presence import Presence, alone
+from plugin.removal import end_if_removed, removed
 from plugin.restart import RestartNeeded
 from plugin.rpc import keep_running
 from plugin.shares.division import Division
@@ -96,6 +97,8 @@ class _Process:
         self._settings = settings
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it
+        own = {"--state-dir": settings.state_dir, "--log-dir": settings.log_dir}
+        self.directories = {**own, "mps.pipeDirectory": Path(self._cluster.mps.pipe_directory)}
         name, cluster = settings.node_name, self._cluster
         number_of = GpuNumbers(settings.lib_dir, cluster.nodes_of(name)).of
         self._strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
@@ -144,17 +147,16 @@ class _Process:
 
     def _end_if_removed(self) -> None:
         """
-        See that the state directory is there, by which the plugin knows that containers may start.
+        See that there are the directories by which others know the daemons; RemovedError if not, and all are free.
 
         With this process the MPS daemons end, and the CUDA contexts of all who hold a share. So it waits for them.
-
-        Raises:
-            StateDirectoryError: If the node's directory is gone, and nobody holds a share.
         """
-        if why := removed(self._settings.state_dir):
+        if why := removed(self.directories):
             if not self._supervisor.is_held():
-                raise StateDirectoryError(why)
-            self._warn("the plugin sees no MPS daemon: this ends as soon as no container holds a share", why)
+                raise RemovedError(why)
+            self._warn("a directory was removed: this ends as soon as no container holds a share", why)
+        if why := removed({"--pod-resources": self._settings.pod_resources.parent}):
+            self._warn("nobody says any more who holds a share: once no container does, delete this pod", why)
 
     def _look_at_gpus(self) -> None:
         try:
@@ -239,8 +241,7 @@ def _discovered(settings: MpsSettings, process: _Process, ending: Ending, presen
             given_up.set()
             return None
         presence.look()
-        if why := removed(settings.state_dir):
-            raise StateDirectoryError(why)
+        end_if_removed(process.directories)
     return found.result()
 
 

@@ -7,8 +7,8 @@ which could keep a new program from starting. There is one for each program in t
 What a killed program has published stays, and would look like news once the next one lives. So a program takes two
 locks: one by which it is the only one and, when what was published before is invalid, one by which others see it.
 
-A file that somebody removes keeps its locks, where nobody sees them: so the program looks now and then. In a container
-the directory is a mount, which stays what it was when the node's directory is removed: then nothing can be made there.
+A file that somebody removes keeps its locks, where nobody sees them: so the program looks now and then. Where a
+container has the directory by a mount, and it is removed on the node, nothing can be made there any more (`removal`).
 """
 
 import fcntl
@@ -16,7 +16,7 @@ import logging
 import os
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -35,19 +35,6 @@ _ONLY, _SEEN = 0, 1  # the bytes of the file that are locked
 def lock_file(state_dir: Path, program: str) -> Path:
     """Name the file that *program*, such as mps, holds a lock on while it lives."""
     return state_dir / f"{program}.lock"
-
-
-def removed(state_dir: Path) -> str:
-    """Say that the node's directory behind a mount was removed, which nothing in this container brings back."""
-    for directory in (state_dir, *state_dir.parents):
-        with suppress(OSError):
-            if directory.stat().st_nlink:
-                return ""
-            return (
-                f"--state-dir {state_dir}: somebody removed the directory on the node, and nothing can be written to "
-                "what is mounted here: a new container has the directory of the node again"
-            )
-    return ""
 
 
 def _nothing() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from math import inf
-from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,8 @@ from plugin.health.reports import Probe, Report, first_probe
 from plugin.health.waiting import WaitingNode
 from plugin.lifecycle import Ending, Threads
 from plugin.occupancy_watch import watch_occupancy
-from plugin.presence import PLUGIN, alone, removed
+from plugin.presence import PLUGIN, alone
+from plugin.removal import end_if_removed
 from plugin.settings import Settings
 from plugin.shared_node import SharedNode, shared_node
 from plugin.shares.strategy import check_of
@@ -80,7 +80,7 @@ def run(settings: Settings, telemetry: TelemetrySettings = NOBODY_LOOKS) -> int:
 
 def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
     try:
-        with _alone(settings.state_dir) as be_seen:
+        with _alone(settings) as be_seen:
             waiting = WaitingNode(settings.state_dir, boot_id=boot_id(), before=earlier(settings))
             try:
                 waiting.tell("")
@@ -96,12 +96,12 @@ def _exit_code(settings: Settings, threads: Threads, ending: Ending) -> int:
 
 
 @contextmanager
-def _alone(state_dir: Path) -> Iterator[Callable[[], None]]:
+def _alone(settings: Settings) -> Iterator[Callable[[], None]]:
     """
     Be the only plugin of the node: of two, each would be disconnected when the kubelet hears of the other.
 
-    Give what is to be called every second or so, for others to see that there is one. It raises StateDirectoryError
-    where no other one ever could, since the node's directory is gone: what is held can be written nowhere.
+    Give what is to be called every second or so, for others to see that there is one. It raises RemovedError where a
+    directory of the node is gone behind its mount: by that nobody sees it any more, or it sees no kubelet.
 
     Raises:
         AlreadyRunsError: If there is one already.
@@ -109,13 +109,12 @@ def _alone(state_dir: Path) -> Iterator[Callable[[], None]]:
     with ExitStack() as stack:
         presence = None
         try:
-            presence = stack.enter_context(alone(state_dir, PLUGIN))
+            presence = stack.enter_context(alone(settings.state_dir, PLUGIN))
         except StateDirectoryError as error:  # it shares GPUs all the same; that nobody can read how, it says later
             _log.warning("no lock: another plugin on this node would not be noticed", extra={"reason": str(error)})
 
         def be_seen() -> None:
-            if why := removed(state_dir):
-                raise StateDirectoryError(why)
+            end_if_removed(settings.directories)
             if presence is not None:
                 presence.look()
 

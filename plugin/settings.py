@@ -32,3 +32,14 @@ class Settings:
     kubelet_registrar_dir: Path  # directory in which the kubelet looks for them
     service_account: Path  # directory of the token for the API server
     fit_guard: Literal["on", "off"]  # hide free vGPUs that the scheduler would allocate in vain
+
+    @property
+    def directories(self) -> dict[str, Path]:
+        """Name the directories of the node by which the plugin shares GPUs, by their options; those of DRA serve it."""
+        return {
+            "--state-dir": self.state_dir,
+            "--kubelet-dir": self.kubelet_dir,
+            "--pod-resources": self.pod_resources.parent,
+            "--cdi-dir": self.cdi_dir,
+            "--cdi-static-dir": self.cdi_static_dir,
+        }

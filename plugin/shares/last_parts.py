@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plugin.gpus.gpu import VGpuId
-from plugin.presence import PLUGIN, lives, removed
+from plugin.presence import PLUGIN, lives
+from plugin.removal import removed
 from plugin.shares.parts_file import Checkpoint, CheckpointError, read_parts
 
 
@@ -24,7 +25,7 @@ class LastParts:
         """
         found = read_parts(self._directory)
         if found is None:
-            return self._last if removed(self._directory) else None
+            return self._last if removed({"--state-dir": self._directory}) else None
         self._last = found
         return found
 

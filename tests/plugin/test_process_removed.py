@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from tests.plugin.waiting import wait_until
 
 NAME = "gpu-share.dev/vgpu"
 FILE = "gpu-share_gpu-share.dev_vgpu.json"
+TWO_LOOKS_SECONDS = 2.5
 
 
 @pytest.fixture
@@ -108,6 +110,11 @@ def test_a_state_directory_that_was_removed_is_made_again_with_all_that_others_r
     wait_until(lambda: held(state) == before and read_node_health(state) is not None)
 
 
+def failures(written: str) -> list[str]:
+    lines = [json.loads(line) for line in written.splitlines() if '"the plugin failed"' in line]
+    return [line["reason"] for line in lines]
+
+
 @needs_mounts
 def test_where_the_nodes_directory_is_removed_under_its_mount_the_plugin_ends_to_be_started_with_the_new_one(
     start: Start, kubelet: SimulatedKubelet, tmp_path: Path
@@ -123,8 +130,58 @@ def test_where_the_nodes_directory_is_removed_under_its_mount_the_plugin_ends_to
     shutil.rmtree(tmp_path / "before")
     host.mkdir()
     code, written = plugin.ends()
-    failures = [json.loads(line) for line in written.splitlines() if '"the plugin failed"' in line]
     assert code == 1
-    assert "somebody removed the directory on the node" in failures[0]["reason"]
+    assert "somebody removed the directory on the node" in failures(written)[0]
     start(*arguments, before=mounted(host, mount))
     wait_until(lambda: len(held(host)) == 2)
+
+
+@needs_mounts
+def test_where_the_kubelets_directory_is_made_anew_the_plugin_ends_and_the_next_one_is_registered_there(
+    start: Start, directory: Path
+) -> None:
+    host, mount = directory / "host", directory / "mount"
+    mount.mkdir()
+    host.mkdir()
+    arguments = ("--simulate", "2xH200", "--kubelet-dir", str(mount))
+    with SimulatedKubelet(host, pod_resources=directory / "pod-resources.sock") as kubelet:
+        plugin = start(*arguments, before=mounted(host, mount))
+        kubelet.wait_for(NAME)
+    shutil.rmtree(host)
+    host.mkdir()
+    with SimulatedKubelet(host, pod_resources=directory / "pod-resources.sock") as kubelet:
+        code, written = plugin.ends()
+        assert code == 1
+        assert f"--kubelet-dir {mount}: somebody removed the directory on the node" in failures(written)[0]
+        start(*arguments, before=mounted(host, mount))
+        kubelet.wait_for(NAME)
+
+
+@needs_mounts
+@pytest.mark.parametrize("option", ["--pod-resources", "--cdi-dir", "--cdi-static-dir"])
+def test_where_another_directory_of_the_node_is_removed_under_its_mount_the_plugin_ends_too(
+    start: Start, kubelet: SimulatedKubelet, tmp_path: Path, option: str
+) -> None:
+    host, mount = tmp_path / "host", tmp_path / "mount"
+    host.mkdir()
+    mount.mkdir()
+    place = mount / "kubelet.sock" if option == "--pod-resources" else mount
+    plugin = start("--simulate", "2xH200", option, str(place), before=mounted(host, mount))
+    kubelet.wait_for(NAME)
+    shutil.rmtree(host)
+    code, written = plugin.ends()
+    assert code == 1
+    assert f"{option} {mount}: somebody removed the directory on the node" in failures(written)[0]
+
+
+def test_a_kubelets_directory_that_is_removed_and_made_anew_without_a_mount_is_served_in(
+    plugin: Plugin, kubelet: SimulatedKubelet, directory: Path
+) -> None:
+    kubelet.stop()
+    directory.rename(directory.with_suffix(".before"))
+    shutil.rmtree(directory.with_suffix(".before"))
+    plugin.logged("cannot serve, trying again")
+    time.sleep(TWO_LOOKS_SECONDS)
+    directory.mkdir()
+    with SimulatedKubelet(directory, pod_resources=directory / "pod-resources.sock") as another:
+        another.wait_for(NAME)

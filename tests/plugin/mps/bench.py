@@ -50,9 +50,11 @@ class Bench:
     policies: Path = field(init=False)
     nvml: Path = field(init=False)
     state_dir: Path = field(init=False)
+    tenants: Path = field(init=False)  # the kubelet's socket
 
     def __post_init__(self) -> None:
         self.policies, self.nvml, self.state_dir = self.root / "policies", self.root / "nvml", self.root / "state"
+        self.tenants = self.root / "kubelet"
         self.policies.mkdir()
         self.nvml.mkdir()
         self.has(A, B)

@@ -133,7 +133,7 @@ def start(bench: Bench) -> Iterator[Start]:
     with ExitStack() as stack:
 
         def start(*flags: str, strategy: str = "mps", before: tuple[str, ...] = ISOLATED) -> Running:
-            where = (bench.policies, bench.state_dir, bench.root / "kubelet", bench.standin.program)
+            where = (bench.policies, bench.state_dir, bench.tenants, bench.standin.program)
             started = Running(bench, "-c", QUICK_COMMAND, *map(str, where), strategy, *flags, before=before)
             stack.callback(started.close)
             return started
