@@ -19,6 +19,7 @@ from plugin.dra.service import DraService, HealthService, v1beta1_handler
 from plugin.dra.v1 import api_pb2_grpc as dra_grpc
 from plugin.dra.v1alpha1 import api_pb2_grpc as health_grpc
 from plugin.errors import SocketError
+from plugin.removal import end_if_removed
 from plugin.rpc import serving
 from plugin.sockets import SocketIdentity, check_length, identify
 from policies.contract import DRIVER
@@ -68,7 +69,8 @@ class DraServer:
     """
     Serves the driver on `<driver>/dra.sock` in *plugins_dir*, and its registration in *registrar_dir*.
 
-    *on_registered* is called whenever a kubelet knows the driver, with nothing, and with its reason where it does not.
+    *on_registered* is called whenever a kubelet knows the driver, with nothing, and with the reason where it does not,
+    or cannot, since the sockets are not served.
 
     Raises:
         SocketError: If the path of a socket is too long.
@@ -89,26 +91,42 @@ class DraServer:
         self._registrar = registrar_dir / f"{DRIVER}-reg.sock"
         self._on_registered = on_registered
         self._stopping = Event()
+        self._said = ""  # why it cannot serve now
         for path in (self._socket, self._registrar):
             check_length(path)
 
     def run(self) -> None:
-        """Serve until `stop`; sockets that are removed are made anew."""
+        """
+        Serve until `stop`; sockets that are removed are made anew.
+
+        Raises:
+            RemovedError: If a directory of theirs was removed on the node, behind its mount in this container.
+        """
         while not self._stopping.is_set():
             try:
                 with self._served() as sockets:
+                    self._said = ""
                     while not self._stopping.is_set() and all(identify(path) == one for path, one in sockets.items()):
                         self._stopping.wait(_LOOK_SECONDS)
                 if not self._stopping.is_set():
                     _log.warning("serving again", extra={"reason": "a socket of ours was removed or replaced"})
             except SocketError as error:
-                _log.warning("cannot serve, trying again", extra={"reason": str(error)})
+                self._fail(str(error))
                 self._stopping.wait(_AGAIN_SECONDS)
 
     def stop(self) -> None:
         """Let `run` return, from any thread."""
         self._stopping.set()
         self._health.close()
+
+    def _fail(self, why: str) -> None:
+        end_if_removed(
+            {"--kubelet-plugins-dir": self._socket.parent, "--kubelet-registrar-dir": self._registrar.parent}
+        )
+        if why != self._said:
+            self._said = why
+            self._on_registered(why)
+            _log.warning("cannot serve, trying again", extra={"reason": why})
 
     @contextmanager
     def _served(self) -> Iterator[dict[Path, SocketIdentity | None]]:

@@ -31,6 +31,8 @@ class DraNode:
     kubelets: ExitStack
     policies: str = ""  # of _cluster.yaml
     allocation: str = "dra"  # of GPUs for which they say nothing
+    before: tuple[str, ...] = ()  # what the plugin is run by
+    mounts: Mapping[str, str] = field(default_factory=dict)  # by option, where the plugin has a directory
     kubelet: SimulatedDraKubelet = field(init=False)
 
     @property
@@ -64,11 +66,12 @@ class DraNode:
             "--service-account": "account",
             "--policies": "policies",
             "--pod-resources": "kubelet/pod-resources.sock",
+            **self.mounts,
         }
         options = [text for option, name in places.items() for text in (option, str(self.directory / name))]
         address = {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self.port)}
         more = ("--node-name", NODE, "--allocation", self.allocation, *(("--simulate", simulate) if simulate else ()))
-        plugin = Plugin(*options, *more, before=(), **address | variables)
+        plugin = Plugin(*options, *more, before=self.before, **address | variables)
         self.plugins.callback(plugin.close)
         return plugin
 
