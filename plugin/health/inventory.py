@@ -196,8 +196,8 @@ class GpuInventory:
         new = [uuid for uuid in new if missing.why_not_reached(self._looks.get(uuid))]
         held = self._held([*new, *self._missing]) if new or self._missing else ()
         for uuid in [one for one in self._missing if not self._matters(one, self._entries[one].state.faults, held)]:
-            if not missing.has_failed(self._entries[uuid].state.faults):
-                del self._before[uuid]
+            kept = missing.remembered(self._before.pop(uuid), self._entries[uuid].state.faults)
+            self._before |= {uuid: kept} if kept else {}
             del self._entries[uuid]
             self._missing.remove(uuid)
         for uuid in new:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+import msgspec
+
 from plugin.gpus.gpu import Gpu
 from plugin.health.gpu_state import NEED_RESET
 from plugin.health.reports import Look
@@ -29,6 +31,11 @@ def matters(uuid: str, faults: Iterable[Fault], *, look: Look | None, held: Coll
     """
     is_on_purpose = names_instance(uuid) or (look is not None and look.in_mig_mode)
     return uuid in held or (has_failed(faults) and not is_on_purpose)
+
+
+def remembered(before: GpuHealth, faults: tuple[Fault, ...]) -> GpuHealth | None:
+    """Say what is remembered of a GPU that is missing and no longer shown: that it has failed; None for nothing."""
+    return msgspec.structs.replace(before, faults=faults) if has_failed(faults) else None
 
 
 def has_failed(faults: Iterable[Fault]) -> bool:

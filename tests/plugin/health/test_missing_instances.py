@@ -68,6 +68,19 @@ def test_it_is_where_its_gpu_was_away_with_it(absent: dict[str, Look], restarts:
     assert why_at_last(absent, restarts=restarts) == ""
 
 
+def test_an_error_that_comes_while_an_instance_is_missing_outlives_its_absence() -> None:
+    held = {INSTANCE.uuid}
+    known = inventory(of_before(INSTANCE), held=held)
+    look(known, 50, PRESENT, GPUS[0])
+    known.take(Event(seconds=51, gpu_uuid=CUT, what="XID 95", xid=95), at(51))
+    held.clear()
+    look(known, 52, PRESENT, GPUS[0])
+    assert shown(known) == {}
+    for seconds in (53, 90):
+        look(known, seconds, {**PRESENT, INSTANCE.uuid: Look()}, GPUS[0], INSTANCE)
+    assert known.entries[1].why == "the driver reported XID 95"
+
+
 def test_an_instance_that_is_missing_on_a_gpu_that_is_lost_is_lost_with_it() -> None:
     known = inventory(of_before(INSTANCE), held={INSTANCE.uuid})
     look(known, 50, NOT_REACHED, GPUS[0])
