@@ -87,8 +87,8 @@ class Wanted:
 
         None is what the device plugin tells the container, which is all of it.
         """
-        if not (self.memory.needs_headroom and self._budget.is_held):
-            return False
+        if not (self.memory.needs_headroom and self.memory.of == "total" and self._budget.is_held):
+            return False  # a part of what is free is compared with nothing here
         milli = self._budget.granted if number is None else _milli(spelling, number)
         return milli is not None and milli >= self._budget.granted
 

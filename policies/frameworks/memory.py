@@ -178,11 +178,14 @@ def _headroom_warning(framework: Framework, wanted: Wanted, own: Sequence[OwnVal
     if full is None and (not wanted.lacks_headroom or any(one.verdict == "within" for one in own)):
         return ""
     starts_not = f"{framework.name} does not start with all of its share"
-    if full is None or not wanted.has_headroom:  # one sentence: a second call finds what the first one has set
-        return f"{starts_not}: leave about 0.5 GiB of it, by memory.headroom of the policy or by its own setting"
-    spellings = wanted.memory.spellings
-    spelling = next((one for one in spellings if one.name == full.name), spellings[0])
-    return f"{starts_not}: {full.name} is to be {wanted.text(spelling)}, by memory.headroom of the policy"
+    if full is not None and wanted.has_headroom:
+        spellings = wanted.memory.spellings
+        spelling = next((one for one in spellings if one.name == full.name), spellings[0])
+        return f"{starts_not}: {full.name} is to be {wanted.text(spelling)} at most"
+    if full is not None and not wanted.is_needed:
+        return f"{starts_not}: let {full.name} leave about 0.5 GiB of it"
+    # One sentence: a second call finds what the first one has set.
+    return f"{starts_not}: leave about 0.5 GiB of it, by memory.headroom of the policy or by its own setting"
 
 
 def _constants(place: Place, strategy: GrantStrategy) -> tuple[Change, ...]:
