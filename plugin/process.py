@@ -211,6 +211,7 @@ def _reconciler(
         recovery_request=RecoveryRequests(settings.state_dir, boot_id=boot_id()).take,
         handover=told_with_dra(resources.look_for_devices, driver),
         slices_not_published=lambda: slices_not_published(driver),
+        not_registered=node.servers.not_registered,
         toolkit=ToolkitConfiguration(settings.toolkit_config, needing_variable(node.handover, node.held, driver)).look,
         pending=cluster_changes(node, _dra_places(settings), allocators, inventory).look,
         fit_guard=resources.fit_guard,

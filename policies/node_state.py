@@ -173,6 +173,13 @@ class Toolkit(msgspec.Struct, frozen=True, kw_only=True):
     variable_needed: bool | None = None  # without it some containers with a share have no GPU
 
 
+class NotRegistered(msgspec.Struct, frozen=True, kw_only=True):
+    """An extended resource that the kubelet has not known for a while: no pod gets any of it."""
+
+    resource: Resource
+    why: Text  # with what to do
+
+
 class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     """All that a part of a node knows of the node."""
 
@@ -188,6 +195,7 @@ class NodeState(msgspec.Struct, frozen=True, kw_only=True):
     skipped: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # GPUs that cannot be shared
     handover: Text = ""  # how containers get their GPU
     slices_not_published: Text = ""  # why DRA does not see its GPUs as they are; empty if it does, or is not used
+    not_registered: Annotated[tuple[NotRegistered, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()
     toolkit: Toolkit | None = None
     restart_needed: Annotated[tuple[Text, ...], msgspec.Meta(max_length=_MOST_TEXTS)] = ()  # changes of _cluster.yaml
     not_taken: Text = ""  # a change of it that this node cannot take up, and why, or why all of it is broken

@@ -15,10 +15,13 @@ from time import monotonic
 
 import grpc
 
+from plugin.device_plugin.pace import Pace
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
+from plugin.device_plugin.standing import Standing
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc
 from plugin.errors import SocketError, ThreadsError
+from plugin.health.state import NotRegistered
 from plugin.lifecycle import started
 from plugin.rpc import channel
 from plugin.sockets import KUBELET_SOCKET, SocketIdentity, answers, identify, socket_path
@@ -27,46 +30,6 @@ _log = logging.getLogger(__name__)
 
 _VERSION = "v1beta1"
 _TIMEOUT_SECONDS = 15.0  # the kubelet dials us back meanwhile, for up to 10
-_FIRST_RETRY_SECONDS = 0.5
-_LONGEST_RETRY_SECONDS = 5.0
-_BETWEEN_REGISTRATIONS_SECONDS = 0.3  # should something end every stream as soon as it starts
-# When a stream ends, the kubelet disconnects whoever is registered then (it looks us up by name), so
-# it must have seen the end of the old stream before it hears of the new one.
-_SETTLE_SECONDS = 0.2
-
-
-class Pace:
-    """When to call the kubelet: at once where it is new, ever slower where it rejects."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._kubelet: SocketIdentity | None = None
-        self._not_before_seconds = 0.0
-        self._retry_seconds = _FIRST_RETRY_SECONDS
-
-    def allows(self, kubelet: SocketIdentity) -> bool:
-        """Whether *kubelet* may be called now."""
-        return kubelet != self._kubelet or self._clock() >= self._not_before_seconds
-
-    def rejected_by(self, kubelet: SocketIdentity) -> None:
-        """Leave *kubelet* alone for a while, for longer each time."""
-        if kubelet != self._kubelet:
-            self._retry_seconds = _FIRST_RETRY_SECONDS
-        self._leave_alone(kubelet, seconds=self._retry_seconds)
-        self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
-
-    def registered_with(self, kubelet: SocketIdentity) -> None:
-        """Remember that *kubelet* knows us."""
-        self._leave_alone(kubelet, seconds=_BETWEEN_REGISTRATIONS_SECONDS)
-        self._retry_seconds = _FIRST_RETRY_SECONDS
-
-    def ended_stream(self) -> None:
-        """Give the kubelet time to see that we ended its stream."""
-        self._not_before_seconds = max(self._not_before_seconds, self._clock() + _SETTLE_SECONDS)
-
-    def _leave_alone(self, kubelet: SocketIdentity, *, seconds: float) -> None:
-        self._kubelet = kubelet
-        self._not_before_seconds = self._clock() + seconds
 
 
 def register(
@@ -123,6 +86,9 @@ def _reason(failure: BaseException) -> str:
 
 _LOOK_EVERY_SECONDS = 0.2  # two calls of stat: a new socket is seen well within a second
 _SERVE_AGAIN_SECONDS = 0.25  # a kubelet that starts may remove our socket while we make it
+_NOT_FOLLOWED = "the kubelet has registered it, and does not ask for its devices"
+_AWAY = "see whether the kubelet runs on this node, and whether this is its directory"
+_LOOK = "see the kubelet's log, and whether SELinux or AppArmor keeps it from connecting to the plugin's socket {}"
 
 
 class ResourceServer:
@@ -133,14 +99,23 @@ class ResourceServer:
         SocketError: If the path of our socket in *kubelet_dir* is too long.
     """
 
-    def __init__(self, resource: Resource, kubelet_dir: Path) -> None:
+    def __init__(self, resource: Resource, kubelet_dir: Path, *, clock: Callable[[], float] = monotonic) -> None:
         self._resource = resource
         self._kubelet = kubelet_dir / KUBELET_SOCKET
         self._socket = socket_path(kubelet_dir, resource.name)
+        self._look = _LOOK.format(self._socket)
         self._pace = Pace()
         self._wake = Event()
         self._stopping = False
         self._said = ""
+        self._standing = Standing(clock)
+        self._has_warned = False
+
+    @property
+    def not_registered(self) -> NotRegistered | None:
+        """Say why the kubelet has not known the resource for half a minute; None if it does. From any thread."""
+        why = self._standing.lasting
+        return NotRegistered(resource=self._resource.name, why=why) if why else None
 
     def run(self) -> None:
         """Serve and stay registered until `stop`; our socket is gone then."""
@@ -153,6 +128,7 @@ class ResourceServer:
                     self._pace.ended_stream()
             except SocketError as error:
                 self._say("cannot serve, trying again", reason=str(error))
+                self._see(f"the plugin cannot serve: {error}")
                 self._pause(_SERVE_AGAIN_SECONDS)
 
     def stop(self) -> None:
@@ -170,20 +146,23 @@ class ResourceServer:
             cause = _cause(session, kubelet=kubelet, known_to=known_to)
             if cause:
                 self._say("registering again", reason=cause)
+                self._see(f"{cause}, again and again: {self._look}")
                 return
             if known_to is None:
                 known_to = self._register(session, kubelet)
+            else:
+                self._see("" if session.is_watched else f"{_NOT_FOLLOWED}: {self._look}")
             self._pause(_LOOK_EVERY_SECONDS)
 
     def _register(self, session: Session, kubelet: SocketIdentity | None) -> SocketIdentity | None:
         """Register if it is time to; the kubelet that knows us then, None if none does."""
         if kubelet is None:
-            self._say("waiting for the kubelet", reason=f"{self._kubelet} does not exist")
+            self._wait_for_kubelet(f"{self._kubelet} does not exist")
             return None
         if not self._pace.allows(kubelet):
             return None
         if not answers(self._kubelet):
-            self._say("waiting for the kubelet", reason=f"{self._kubelet} does not answer")
+            self._wait_for_kubelet(f"{self._kubelet} does not answer")
             return None
         self._resource.held.notice_kubelet()  # before it hears of our devices, and writes what it has
         rejection = register(
@@ -197,10 +176,24 @@ class ResourceServer:
         if rejection and not session.is_watched:
             self._pace.rejected_by(kubelet)
             self._say("not registered, trying again", reason=rejection)
+            self._see(f"the call to the kubelet failed: {rejection}: {self._look}")
             return None
         self._pace.registered_with(kubelet)
         self._say("registered with the kubelet", socket=str(self._socket))
         return kubelet
+
+    def _wait_for_kubelet(self, reason: str) -> None:
+        self._say("waiting for the kubelet", reason=reason)
+        self._see(f"waiting for the kubelet: {reason}: {_AWAY}")
+
+    def _see(self, why: str) -> None:
+        """Take down why the kubelet does not know the resource, empty if it does; warn once that has lasted."""
+        self._standing.see(why)
+        lasting = self._standing.lasting
+        if lasting and not self._has_warned and not self._stopping:
+            fields = {"resource": self._resource.name, "reason": lasting}
+            _log.warning("not registered for half a minute", extra=fields)
+        self._has_warned = bool(lasting)
 
     def _pause(self, seconds: float) -> None:
         """Wait that long, or until there is something to look at."""

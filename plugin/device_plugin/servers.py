@@ -4,6 +4,7 @@ from pathlib import Path
 
 from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
+from plugin.health.state import NotRegistered
 from plugin.lifecycle import Threads
 
 
@@ -14,6 +15,7 @@ class Servers:
         self._kubelet_dir = kubelet_dir
         self._threads = threads
         self._waiting: list[ResourceServer] | None = []
+        self._serving: list[ResourceServer] = []
 
     def add(self, resource: Resource) -> None:
         """
@@ -34,5 +36,10 @@ class Servers:
         for server in waiting:
             self._serve(server)
 
+    def not_registered(self) -> tuple[NotRegistered, ...]:
+        """Say which resources the kubelet has not known for half a minute, and why; from any thread."""
+        return tuple(one for server in tuple(self._serving) if (one := server.not_registered) is not None)
+
     def _serve(self, server: ResourceServer) -> None:
+        self._serving.append(server)
         self._threads.start("kubelet", server.run, stop=server.stop)

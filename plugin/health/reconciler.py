@@ -26,6 +26,7 @@ from plugin.health.state import (
     ApplicationFault,
     FitGuardState,
     NodeHealth,
+    NotRegistered,
     Pending,
     write_node_health,
 )
@@ -58,6 +59,7 @@ class ReconcilerContext:
     recovery_request: Callable[[], RecoveryRequest | None] = lambda: None  # what an administrator has asked for
     handover: Callable[[Sequence[Entry], str], str] = lambda _gpus, _driver: ""  # how containers get their GPU
     slices_not_published: Callable[[], str] = str  # why the scheduler does not see those of DRA as they are
+    not_registered: Callable[[], tuple[NotRegistered, ...]] = tuple  # resources that the kubelet does not know
     toolkit: Callable[[], Toolkit | None] = lambda: None  # how NVIDIA's is set up
     pending: Callable[[], Pending] = Pending  # what of _cluster.yaml has changed and is not taken up
     fit_guard: Callable[[], FitGuardState | None] = lambda: None
@@ -224,6 +226,7 @@ class Reconciler:
             skipped=self._inventory.skipped,
             handover=self._handover,
             slices_not_published=self._context.slices_not_published(),
+            not_registered=self._context.not_registered(),
             toolkit=self._context.toolkit(),
             restart_needed=pending.needs_restart,
             not_taken=pending.not_taken,

@@ -117,6 +117,13 @@ class Pending(NamedTuple):
     not_taken: str = ""  # what this node cannot take up, and why: `vgpusPerGpu 10 -> 50: ...`, or a broken file
 
 
+class NotRegistered(msgspec.Struct, frozen=True, kw_only=True):
+    """An extended resource that the kubelet has not known for a while: no pod gets any of it."""
+
+    resource: str
+    why: str  # with what to do
+
+
 class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     """All GPUs of a node, and when and by whom this was written."""
 
@@ -130,6 +137,7 @@ class NodeHealth(msgspec.Struct, frozen=True, kw_only=True):
     skipped: tuple[str, ...] = ()  # one sentence for each GPU that cannot be shared
     handover: str = ""  # how containers get their GPU, in words
     slices_not_published: str = ""  # why DRA does not see the GPUs as they are; empty if it does, or is not used
+    not_registered: tuple[NotRegistered, ...] = ()
     toolkit: Toolkit | None = None
     restart_needed: tuple[str, ...] = ()  # changes of _cluster.yaml since it was read: `nodes`
     not_taken: str = ""  # a change of it that this node cannot take up, and why: `vgpusPerGpu 10 -> 50: ...`

@@ -44,8 +44,8 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     Print how each GPU is, as text or JSON.
 
     Returns:
-        0 if all are healthy, 1 if some are not or none is shared yet, 2 if no plugin runs here or none says how they
-        are, which standard error then says in one line.
+        0 if all are healthy, 1 if some are not, none is shared yet or the kubelet does not know a resource, 2 if no
+        plugin runs here or none says how they are, which standard error then says in one line.
     """
     try:
         node, age_seconds = running(state_dir)
@@ -63,7 +63,8 @@ def show(state_dir: Path, *, output: Literal["text", "json"]) -> int:
     else:
         sys.stdout.writelines(f"{line}\n" for line in _lines(node, gpus, age_seconds, unknown))
     sys.stdout.flush()
-    return _ALL_HEALTHY if not node.waiting and all(gpu.health.healthy for gpu in gpus) else _SOME_UNHEALTHY
+    can_be_had = not (node.waiting or node.not_registered) and all(gpu.health.healthy for gpu in gpus)
+    return _ALL_HEALTHY if can_be_had else _SOME_UNHEALTHY
 
 
 def _known(node: NodeHealth, state: mps.MpsState | None, occupancy: NodeOccupancy | None) -> list[_Gpu]:
@@ -114,6 +115,7 @@ def _data(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: s
         "tenants_unknown": unknown,
         "handover": node.handover,
         "slices_not_published": node.slices_not_published,
+        "not_registered": node.not_registered,
         "restart_needed": node.restart_needed,
         "not_taken": node.not_taken,
         "fit_guard": node.fit_guard,
@@ -141,6 +143,8 @@ def _lines(node: NodeHealth, gpus: Sequence[_Gpu], age_seconds: float, unknown: 
     for gpu, row in zip(gpus, rows, strict=True):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from (f"  {line}" for line in _more(gpu, now))
+    for one in node.not_registered:
+        yield f"not registered: no pod gets any {safe(one.resource)}: {safe(one.why)}"
     yield from _fit_guard(node.fit_guard)
     if unknown:
         yield f"tenants unknown: {safe(unknown)}"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from plugin.health.state import FRESH_SECONDS
-from policies.contract import DRA, MPS
+from policies.contract import DEVICE_PLUGIN, DRA, MPS
 from policies.node_state import Gpu, NodeState, Tenant, left_out
 from program.metrics import Metric, Sample
 
@@ -139,6 +139,13 @@ SLICES_PUBLISHED: Final = Metric(
     source="`gpu-share plugin`",
     labels=_NODE,
 )
+REGISTERED: Final = Metric(
+    name="gpu_share_resources_registered",
+    meaning="Whether the kubelet of a node knows all extended resources of its plugin: 1, or 0 once it has not known "
+    "one for half a minute. Missing where DRA allocates all GPUs.",
+    source="`gpu-share plugin`",
+    labels=_NODE,
+)
 LEFT_OUT: Final = Metric(
     name="gpu_share_gpus_left_out",
     meaning="Number of GPUs of a node that should be shared, and cannot be, whole or some of their MIG instances; "
@@ -155,7 +162,19 @@ BUILD: Final = Metric(
 
 PLUGIN_METRICS: Final = (
     *(INFO, HEALTHY, FAULT, DAEMON_READY, MEMORY, VGPUS, GRANTED, FREE, HIDDEN, LARGEST),
-    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN, POLICY_TAKEN, SLICES_PUBLISHED, LEFT_OUT, AGE, BUILD),
+    *(
+        SHARE,
+        MEMORY_LIMIT,
+        THREAD_LIMIT,
+        SINCE,
+        TENANTS_KNOWN,
+        POLICY_TAKEN,
+        SLICES_PUBLISHED,
+        REGISTERED,
+        LEFT_OUT,
+        AGE,
+        BUILD,
+    ),
 )
 MPS_METRICS: Final = (MEMORY_USED, SM_USED, PROCESSES, AGE, BUILD)
 
@@ -170,6 +189,8 @@ def plugin_samples(state: NodeState) -> Iterator[Sample]:
     yield Sample(POLICY_TAKEN, (state.node,), float(not state.not_taken))
     if state.slices_not_published or any(gpu.allocation == DRA for gpu in state.gpus):
         yield Sample(SLICES_PUBLISHED, (state.node,), float(not state.slices_not_published))
+    if state.not_registered or any(gpu.allocation == DEVICE_PLUGIN for gpu in state.gpus):
+        yield Sample(REGISTERED, (state.node,), float(not state.not_registered))
     yield Sample(LEFT_OUT, (state.node,), len(left_out(state.skipped)))
     for gpu in state.gpus:
         yield from _of_gpu(gpu, (state.node, str(gpu.index), gpu.uuid))

@@ -27,6 +27,7 @@ from policies.node_state import (
     Gpu,
     MpsDaemon,
     NodeState,
+    NotRegistered,
     Tenant,
     Use,
     printable,
@@ -81,10 +82,15 @@ def node_state(facts: Facts, *, part: str, node: str) -> NodeState:
         skipped=tuple(map(printable, known.skipped)) if known else (),
         handover=printable(known.handover) if known else "",
         slices_not_published=printable(known.slices_not_published) if known else "",
+        not_registered=_not_registered(known.not_registered) if known else (),
         toolkit=known.toolkit if known else None,
         restart_needed=tuple(map(printable, known.restart_needed)) if known else (),
         not_taken=printable(known.not_taken) if known else "",
     )
+
+
+def _not_registered(known: tuple[health.NotRegistered, ...]) -> tuple[NotRegistered, ...]:
+    return tuple(NotRegistered(resource=one.resource, why=printable(one.why)) for one in known)
 
 
 @cache

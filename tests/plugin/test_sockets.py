@@ -6,7 +6,8 @@ from threading import Event
 import grpc
 import pytest
 
-from plugin.device_plugin.registration import Pace, register
+from plugin.device_plugin.pace import Pace
+from plugin.device_plugin.registration import register
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.session import Session
 from plugin.device_plugin.v1beta1 import api_pb2, api_pb2_grpc

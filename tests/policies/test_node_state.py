@@ -103,6 +103,7 @@ def test_another_version_says_which_program_is_too_old(version: int, what: str) 
         ("driver", "580\x9b2J"),
         ("waiting", "\u202eevil"),
         ("handover", "x" * 2049),
+        ("not_registered", [{"resource": "gpu-share.dev/vgpu", "why": "\x1b[2J"}]),
         ("ages.health", -1),
         ("gpus.0.uuid", 'GPU-1" onmouseover="'),
         ("gpus.0.parts", 0),

@@ -12,6 +12,7 @@ from plugin.health.state import (
     FitGuardState,
     GpuHealth,
     GpuRoom,
+    NotRegistered,
     Recovery,
     Waiting,
     write_node_health,
@@ -98,6 +99,7 @@ def test_json_holds_the_same_as_data(tmp_path: Path) -> None:
         "tenants_unknown": "",
         "handover": "envvar",
         "slices_not_published": "",
+        "not_registered": [],
         "restart_needed": [],
         "not_taken": "",
         "fit_guard": None,
@@ -118,6 +120,17 @@ def test_a_changed_cluster_file_is_told_with_what_needs_a_restart(tmp_path: Path
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines()[-1] == "restart needed: _cluster.yaml changed: vgpusPerInstance, nodes"
     assert json.loads(status(tmp_path, "-o", "json").stdout)["restart_needed"] == list(changes)
+
+
+def test_a_resource_that_the_kubelet_does_not_know_is_told_with_what_to_do_and_1(tmp_path: Path) -> None:
+    one = NotRegistered(resource="gpu-share.dev/vgpu", why="UNKNOWN: failed to dial\x1b: see its log")
+    write_node_health(tmp_path, node(healthy(0), not_registered=(one,)))
+    ran = status(tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    said = "not registered: no pod gets any gpu-share.dev/vgpu: UNKNOWN: failed to dial\\x1b: see its log"
+    assert ran.stdout.splitlines()[-1] == said
+    ran = status(tmp_path, "-o", "json")
+    assert (ran.returncode, json.loads(ran.stdout)["not_registered"]) == (1, [msgspec.to_builtins(one)])
 
 
 def test_a_number_that_cannot_be_taken_is_told_with_the_reason(tmp_path: Path) -> None:

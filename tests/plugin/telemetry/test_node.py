@@ -10,7 +10,7 @@ import pytest
 from plugin.gpus.discovery import not_shared
 from plugin.gpus.gpu import MigInstance
 from plugin.gpus.reading import NotShareableError
-from plugin.health.state import ApplicationFault, Fault, Waiting, write_node_health
+from plugin.health.state import ApplicationFault, Fault, NotRegistered, Waiting, write_node_health
 from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.pod_resources.occupancy import write_occupancy
 from plugin.shares.strategy import check_of
@@ -153,6 +153,37 @@ def test_whether_slices_are_published_is_a_metric_where_there_are_some(
         occupancy=msgspec.structs.replace(OCCUPANCY, gpus={GPU.uuid: allocated}),
     )
     found = [one.value for one in plugin_samples(state) if one.metric.name == "gpu_share_slices_published"]
+    assert found == values
+
+
+def test_a_resource_that_the_kubelet_does_not_know_is_told_in_words_that_can_be_read() -> None:
+    assert told().not_registered == ()
+    one = NotRegistered(resource="gpu-share.dev/vgpu", why="\x1b is away")
+    (known,) = told(health=msgspec.structs.replace(HEALTH, not_registered=(one,))).not_registered
+    assert (known.resource, known.why) == ("gpu-share.dev/vgpu", "? is away")
+
+
+@pytest.mark.parametrize(
+    ("allocation", "whys", "values"),
+    [
+        ("device-plugin", [], [1]),
+        ("device-plugin", ["away"], [0]),
+        ("device-plugin", ["away", "rejected"], [0]),
+        ("dra", [], []),
+        ("dra", ["away"], [0]),
+    ],
+)
+def test_whether_the_kubelet_knows_all_resources_is_a_metric_where_there_are_some(
+    allocation: str, whys: list[str], values: list[int]
+) -> None:
+    (gpu,) = OCCUPANCY.gpus.values()
+    allocated = msgspec.structs.replace(gpu, allocation=allocation)
+    unknown = tuple(NotRegistered(resource=f"r/{index}", why=why) for index, why in enumerate(whys))
+    state = told(
+        health=msgspec.structs.replace(HEALTH, not_registered=unknown),
+        occupancy=msgspec.structs.replace(OCCUPANCY, gpus={GPU.uuid: allocated}),
+    )
+    found = [one.value for one in plugin_samples(state) if one.metric.name == "gpu_share_resources_registered"]
     assert found == values
 
 
