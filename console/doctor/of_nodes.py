@@ -64,6 +64,14 @@ def daemons(on: Installation) -> Verdict:
 
 def registered(on: Installation) -> Verdict:
     """See that each node advertises to Kubernetes what its plugin has."""
+    unknown_to_kubelets = [
+        f"{node.name}: its kubelet does not know {one.resource}, of which no pod gets any: {one.why}"
+        for node in on.seen.nodes
+        if node.is_fresh and node.state
+        for one in node.state.not_registered
+    ]
+    if unknown_to_kubelets:
+        return fail(*unknown_to_kubelets, hint="see the log of that node's kubelet, and of gpu-share-plugin there")
     found = []
     for node in on.seen.nodes:
         if not node.capacity or not node.state or node.state.waiting:

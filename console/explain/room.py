@@ -9,7 +9,7 @@ from policies.contract import DEVICE_PLUGIN, DRA, MILLI_PER_GPU, MPS, PARTITION
 from policies.device_names import device_name
 from policies.errors import ShareError
 from policies.kind import Kind
-from policies.node_state import Gpu
+from policies.node_state import Gpu, NodeState
 from policies.peak import peak
 from policies.pod import Slot
 from policies.quantity import whole
@@ -42,10 +42,9 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
         return
     if node.trouble:
         yield node.trouble
-    if node.state.slices_not_published and grant is not None and grant.allocation == DRA:
-        yield f"it does not publish its GPUs for the scheduler: {node.state.slices_not_published}"
     if grant is None:
         return
+    yield from _not_seen_by_the_scheduler(node.state, grant)
     kind, offered = _offered(node, grant)
     if not offered:
         yield f"none of its GPUs is shared as {kind}"
@@ -57,6 +56,14 @@ def of_gpus(node: SeenNode, subject: Subject) -> Iterator[str]:
             yield f"no GPU has {milli_text(needed)} free: {', '.join(map(_told, offered))}"
         elif subject.together is not None:
             yield from _too_little(node, offered, subject.together)
+
+
+def _not_seen_by_the_scheduler(state: NodeState, grant: Grant) -> Iterator[str]:
+    if state.slices_not_published and grant.allocation == DRA:
+        yield f"it does not publish its GPUs for the scheduler: {state.slices_not_published}"
+    for one in state.not_registered:
+        if one.resource == grant.resource:
+            yield f"its kubelet does not know {one.resource}: {one.why}"
 
 
 def _without_gpus(node: SeenNode) -> str:

@@ -121,7 +121,8 @@ def _node_row(node: SeenNode) -> NodeRow:
 def _notes(state: NodeState) -> tuple[str, ...]:
     restart = (f"restart needed: {one}" for one in state.restart_needed)
     others = (("not taken", state.not_taken), ("slices not published", state.slices_not_published))
-    return (*state.skipped, *restart, *(f"{what}: {why}" for what, why in others if why))
+    unknown = (f"not registered: {one.resource}: {one.why}" for one in state.not_registered)
+    return (*state.skipped, *restart, *unknown, *(f"{what}: {why}" for what, why in others if why))
 
 
 def _pod_rows(seen: Seen) -> Iterator[PodRow]:

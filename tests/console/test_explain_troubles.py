@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from console.explain.remedies import REMEDIES, remedies
-from policies.node_state import Ages
+from policies.node_state import Ages, NotRegistered
 from tests.console.explained import OURS, Asked, explain, known
 from tests.console.objects import ago, gpu, pending, pod, state, tenant
 from tests.console.stand_in import Object, StandIn, status_of
@@ -175,6 +175,14 @@ def test_a_node_whose_gpus_the_scheduler_does_not_see_is_told_of_a_pod_by_dra(as
     said = "it does not publish its GPUs for the scheduler: forbidden"
     assert said in explain(asked, known(by_dra(), state=hidden), "late")
     assert said not in explain(asked, known(pending("late", "0.2", "no"), state=hidden), "late")
+
+
+def test_a_node_whose_kubelet_does_not_know_what_a_pod_asks_for_is_told_of(asked: Asked) -> None:
+    unknown = NotRegistered(resource="gpu-share.dev/vgpu", why="it cannot dial")
+    cut_off = state(gpu(), not_registered=(unknown,))
+    said = "its kubelet does not know gpu-share.dev/vgpu: it cannot dial"
+    assert said in explain(asked, known(pending("late", "0.2", "no"), state=cut_off), "late")
+    assert said not in explain(asked, known(by_dra(), state=cut_off), "late")
 
 
 @pytest.mark.parametrize(

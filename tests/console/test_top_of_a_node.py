@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from policies.node_state import Ages, NodeState
+from policies.node_state import Ages, NodeState, NotRegistered
 from tests.console.objects import cluster, gpu, node, pod, state, tenant
 from tests.console.stand_in import StandIn
 
@@ -88,3 +88,14 @@ def test_a_node_that_cannot_publish_its_slices_is_told_of_beside_its_gpus(
     assert "! slices not published: forbidden" in asked(known, "top", "--once").stdout
     (row,) = shown(known, "top")["nodes"]
     assert (row["notes"], row["trouble"]) == (["slices not published: forbidden"], "")
+
+
+def test_a_node_whose_kubelet_does_not_know_its_plugin_is_told_of_beside_its_gpus(
+    asked: Callable[..., Result], shown: Callable[..., Any]
+) -> None:
+    unknown = NotRegistered(resource="gpu-share.dev/vgpu", why="it cannot dial")
+    known = cluster(state(gpu(), on="gpu-a", not_registered=(unknown,)))
+    said = "not registered: gpu-share.dev/vgpu: it cannot dial"
+    assert f"! {said}" in asked(known, "top", "--once").stdout
+    (row,) = shown(known, "top")["nodes"]
+    assert (row["notes"], row["trouble"]) == ([said], "")

@@ -6,7 +6,7 @@ import msgspec
 
 from console.doctor.installation import Installation
 from console.seen import Unseen
-from policies.node_state import Ages, Gpu, MpsDaemon
+from policies.node_state import Ages, Gpu, MpsDaemon, NotRegistered
 from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
 from tests.console.objects import failed_gpu, gpu, state
 
@@ -48,6 +48,12 @@ WRONG: list[Wrong] = [
         "warning",
         "advertises 20 gpu-share.dev/vgpu, and its plugin has 10",
         lambda: with_node(gpu()),
+    ),
+    (
+        "registered",
+        "failure",
+        "gpu-0: its kubelet does not know gpu-share.dev/vgpu, of which no pod gets any: it cannot dial",
+        lambda: with_node(gpu(), not_registered=(NotRegistered(resource="gpu-share.dev/vgpu", why="it cannot dial"),)),
     ),
     ("gpus-shared", "warning", "GPU 3 is in MIG mode", lambda: with_node(gpu(), skipped=("GPU 3 is in MIG mode",))),
     ("tenants-known", "warning", "no socket", lambda: with_node(gpu(), tenants_unknown="no socket")),
