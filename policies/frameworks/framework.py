@@ -21,7 +21,12 @@ ImageName = Annotated[
     form("a glob for the end of an image's name, without its tag", "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+"),
 ]
 OptionName = Annotated[  # of one letter, such as `-m` and `-c`, everybody has them
-    str, form("an option of two letters or more", "--gpu-fraction", pattern=r"--?[A-Za-z][A-Za-z0-9_-]+")
+    str,
+    form(
+        "an option of two letters or more, 128 at most",
+        "--gpu-fraction",
+        pattern=r"--?[A-Za-z][A-Za-z0-9_-]{1,127}",
+    ),
 ]
 Shortest = Annotated[
     str | None, Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it.")

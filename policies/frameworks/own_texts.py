@@ -6,7 +6,6 @@ The texts are those of `shell.plain_words`, without quotes and brackets, with th
 
 import re
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,7 +14,7 @@ from policies.frameworks.expansion import UNREAD
 from policies.frameworks.framework import Override, Spelling
 from policies.frameworks.judge import Judge, OwnValue
 from policies.frameworks.own_options import judged, options_of, strictest
-from policies.frameworks.own_variables import assigned
+from policies.frameworks.own_variables import assigned, packed
 from policies.frameworks.settings import LONGEST_VALUE, Option, SettingIndex, whole
 from policies.frameworks.shell.plain_words import POSSIBLE
 from policies.frameworks.shell.rest import REST
@@ -27,6 +26,10 @@ _EMPTY: Final = "nothing, as far as the text says"
 _FIX_OF_EMPTY: Final = (
     "Give what it is set to a default, ${NAME:-0.1}, since a framework takes an empty one for its own"
 )
+_JOINED: Final = "what may go on a setting before it"
+_FIX_OF_JOINED: Final = (
+    "Begin what `+=` adds with the sign between settings and the name of one, or write all of it with `=`"
+)
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
 _ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
@@ -35,6 +38,7 @@ _FIRST_OF_LIST = {  # with the spaces beside its signs
     sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}{ends}\x7f]++)*+")
     for sign, ends in _END_LIST.items()
 }
+_ITEM_OF_LIST: Final = {sign: re.compile(rf"{sign}\s*[A-Za-z_]\w*\s*:", re.ASCII) for sign in _END_LIST}
 _LONGEST_FIRST: Final = 512  # characters of it
 _DIGIT = re.compile(r"\d")
 # What else stands behind an option or a variable is another command, a pattern, or a sentence that goes on.
@@ -151,6 +155,8 @@ class Texts:
         if "=" not in how and not self._is_value(name, value, is_told=is_set or ":" in how):
             return
         if name in self._index.lists:
+            if how.startswith("+") and not self._begins_an_item(name, match.start() + len("+="), behind):
+                yield OwnValue("unread", name, _JOINED, fix=_FIX_OF_JOINED)
             yield from self._in_list(name, behind._replace(begin=match.start(2)))
             return
         value = _ENDS_VALUE.split(value if is_run else value.rstrip(_ENDS_SENTENCE), maxsplit=1)[0] or value
@@ -160,13 +166,18 @@ class Texts:
         elif is_run:
             yield OwnValue("unread", name, _ELSEWHERE if value else _EMPTY, fix=_FIX if value else _FIX_OF_EMPTY)
 
+    def _begins_an_item(self, name: str, at: int, behind: _Region) -> bool:
+        """Whether what is joined to a list is settings of their own, and goes on no name and no number before it."""
+        sign, _ = self._index.lists[name]
+        return _ITEM_OF_LIST[sign].match(behind.text, at, behind.end) is not None
+
     def _in_list(self, name: str, behind: _Region) -> Iterator[OwnValue]:
         """Judge the settings of a list, in which spaces beside a sign mean nothing."""
         sign, members = self._index.lists[name]
         ends = (behind.text.find(one, behind.begin, behind.end) for one in (*_END_LIST[sign], "\n", "\x7f"))
         behind = behind._replace(end=min((at for at in ends if at >= 0), default=behind.end))
         match = _FIRST_OF_LIST[sign].match(behind.text, behind.begin, min(behind.end, behind.begin + _LONGEST_FIRST))
-        first = "".join(match[0].split()) if match else ""
+        first = packed(match[0]) if match else ""
         is_longer = match is not None and len(match[0]) == _LONGEST_FIRST
         if first == REST:
             return
@@ -175,8 +186,9 @@ class Texts:
             if any(one.verdict == "unread" for one in found):
                 yield from found
                 return
-        for member in chain.from_iterable(one.finditer(*behind) for one in members):
-            yield from self._judged(name, whole("".join(member[0].split())))
+        for begin, pattern in members.items():
+            for member in pattern.finditer(*behind):
+                yield from self._judged(name, whole(begin + packed(member[1])))
 
     def _is_value(self, name: str, value: str, *, is_told: bool) -> bool:
         """Whether *value* is one of the variable *name*, and does not go on a sentence; *is_told*: a sign says so."""

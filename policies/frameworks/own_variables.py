@@ -1,6 +1,8 @@
 """A user's own memory settings in variables: in the environment of a container, or wherever else one is assigned."""
 
+import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -15,6 +17,8 @@ from policies.frameworks.settings import Setting, SettingIndex
 from policies.pod import Variable
 
 LONGEST_LOWERED: Final = 4096  # characters of a variable that is looked through, and written anew
+_SPACES: Final = dict.fromkeys(map(ord, " \t\n\v\f\r"))
+_SIGNS: Final = r",:;\[\]"  # between the names and the values of a list
 _FIX: Final = f"Write all of it out, or its fraction as ${SHARE_FRACTION}"
 
 
@@ -44,9 +48,8 @@ def replaced(name: str, value: str, index: SettingIndex, judge: Judge) -> OwnVal
     """Say that *value* puts other settings in the place of the share, in a variable of several; None if it does not."""
     spelled = [one for one in index.variables[name] if isinstance(one.written, Spelling)]
     is_without = name in index.lists and spelled and UNREAD not in value
-    packed = _packed(value)
     likely = judge.running(spelled) or spelled
-    if not is_without or any(one.begin in packed for one in likely):
+    if not is_without or any(one.begin in _as_items(one.begin, _spelling(one).separator, value) for one in likely):
         return None
     setting = likely[0]
     return OwnValue("replaced", name, shown(value), setting.framework, fix=f"Add {judge.text(setting)} to it")
@@ -87,7 +90,7 @@ def _is_read(settings: list[Setting], value: str, judge: Judge) -> bool:
     """Whether each item of a list is written out, or is one of *settings* that is the told share."""
     if UNREAD not in value:
         return True
-    items = {item for sign in {_spelling(one).separator for one in settings} for item in _packed(value).split(sign)}
+    items = {item for sign in {_spelling(one).separator for one in settings} for item in packed(value).split(sign)}
     return all(any(_is_told(one, item, judge) for one in settings) for item in items if UNREAD in item)
 
 
@@ -109,11 +112,11 @@ def _alone(setting: Setting, value: str, judge: Judge) -> Assigned:
 def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
     """Judge a variable of several settings, most of which are others'. Spaces in it mean nothing."""
     framework, written = setting.framework, _spelling(setting)
-    packed = _packed(value)
     before, _ = written.around
-    if before not in packed:
+    listed = _as_items(before, written.separator, value)
+    if before not in listed:
         return
-    items = packed.split(written.separator)
+    items = listed.split(written.separator)
     verdicts: dict[int, Verdict] = {}
     for place, item in enumerate(items):
         if item.startswith(before) and (number := number_in(written, item)) is not None:
@@ -135,17 +138,35 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
 
 
 def _overrides(written: Override, value: str) -> bool:
-    packed = _packed(value)
-    items = packed.split(written.separator) if written.separator and written.begins in packed else [packed]
+    listed = _as_items(written.begins, written.separator, value)
+    items = listed.split(written.separator) if written.separator and written.begins in listed else [listed]
     harmless = [one.lower() for one in written.harmless]
     return any(
         item.startswith(written.begins) and item[len(written.begins) :].lower() not in harmless for item in items
     )
 
 
-def _packed(value: str) -> str:
-    """Write a variable of several settings without its spaces, which mean nothing."""
-    return "".join(value.split())
+def packed(value: str) -> str:
+    """Write a variable of several settings without its spaces, which mean nothing: those of C's `isspace`."""
+    return value.translate(_SPACES)
+
+
+def _as_items(begin: str, separator: str, value: str) -> str:
+    """
+    Write a setting that begins so as an item of its own, wherever it stands in a list.
+
+    PyTorch cuts the list at all of its signs, and looks at none of them: `a:b:NAME:1` and `NAME,1` set NAME to 1
+    (c10/core/AllocatorConfig.h, ConfigTokenizer).
+    """
+    listed = packed(value)
+    if not (separator and begin.endswith(":") and begin[:-1] in listed):
+        return listed
+    return _name(begin).sub(lambda match: f"{separator if match[1] else ''}{begin}", listed)
+
+
+@cache
+def _name(begin: str) -> re.Pattern[str]:
+    return re.compile(rf"(^|[{_SIGNS}]+){re.escape(begin[:-1])}[{_SIGNS}]+")
 
 
 def _spelling(setting: Setting) -> Spelling:

@@ -171,19 +171,25 @@ def _is_number(settings: list[Setting]) -> bool:
     return all(isinstance(one.written, Spelling) and not one.written.separator for one in settings)
 
 
-def _members(settings: list[Setting]) -> tuple[str, list[re.Pattern[str]]] | None:
-    """Return what is between the settings in a variable, and what matches each of ours; None if it holds one alone."""
+def _members(settings: list[Setting]) -> tuple[str, dict[str, re.Pattern[str]]] | None:
+    """
+    Return what is between the settings in a variable, and what matches each of ours, by what it begins with.
+
+    None if the variable holds one alone.
+    """
     separators = {one.written.separator for one in settings} - {""}
-    members = [_member(one) for one in sorted({one.begin for one in settings} - {""})]
+    members = {one: _member(one) for one in sorted({one.begin for one in settings} - {""})}
     return (separators.pop(), members) if separators and members else None
 
 
 def _member(begin: str) -> re.Pattern[str]:
     """Match a setting in a list that begins so, with spaces beside its signs, and its value."""
     first, *rest = (re.escape(one) for one in re.split("([:,;])", begin) if one)
-    tolerant = "".join(rf"[^\S\n]*+{one}[^\S\n]*+" if one in ":,;" else one for one in rest)
+    # PyTorch takes one sign for another, and brackets, which are spaces in a text.
+    signs = {":": r"(?:[:,]|[^\S\n])++", ",": r"[^\S\n]*+,[^\S\n]*+", ";": r"[^\S\n]*+;[^\S\n]*+"}
+    tolerant = "".join(signs.get(one, one) for one in rest)
     value = rf"[^\s,;]{{0,{LONGEST_VALUE + 1}}}"
-    return re.compile(rf"{first}(?<![\w-]{first}){tolerant}{value}(?:[^\S\n]++(?={_GOES_ON}){value})?")
+    return re.compile(rf"{first}(?<![\w-]{first}){tolerant}({value}(?:[^\S\n]++(?={_GOES_ON}){value})?)")
 
 
 def whole(value: str) -> str:

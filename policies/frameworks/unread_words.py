@@ -205,7 +205,7 @@ class UnreadWords(ShellCommands):
 
         texts = self._values.setting(one.name, make, is_certain=is_certain)
         for text in texts:
-            self._say(f"{one.name}={text}", is_certain=len(texts) == 1 and not is_tool)
+            self._say(f"{one.name}{'+' if one.appends else ''}={text}", is_certain=len(texts) == 1 and not is_tool)
             self._hold(one.name, f"{REST}{text}" if one.appends else text)
         return any(REST in text for text in texts)
 

@@ -97,3 +97,60 @@ def test_the_denial_says_what_may_stand_there() -> None:
     assert denied(sets(f"{M}$X"), SLICED).message.endswith(
         "Write all of it out, or its fraction as $GPU_SHARE_FRACTION."
     )
+
+
+def in_env(value: str, image: str = TORCH) -> dict[str, Any]:
+    return pod("0.2", container(image=image, env=[{"name": C, "value": value}]))
+
+
+SIGNS = [  # for PyTorch, which looks at none of them, each sets the fraction to 1
+    f"{M}0.1,per_process_memory_fraction,1",
+    f"{M}0.1,max_split_size_mb:100:{M}1",
+    f"{M}0.1,roundup_power2_divisions:[256:1]:{M}1",
+    "per_process_memory_fraction,1",
+    "per_process_memory_fraction[1",
+    "expandable_segments:True]per_process_memory_fraction]1",
+]
+
+
+@pytest.mark.parametrize("value", SIGNS)
+@pytest.mark.parametrize("image", [TORCH, "team/train:1"])
+def test_a_setting_is_found_whatever_sign_stands_around_it(value: str, image: str) -> None:
+    after = only_container(mutated(in_env(value, image), SLICED))
+    (written,) = (one["value"] for one in after["env"] if one["name"] == C)
+    assert written.count(f"{M}0.2") == 1
+    assert "fraction,1" not in written
+    assert "fraction:1" not in written
+    assert denied(sets(value, image=image), SLICED).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize("value", ["backend,cudaMallocAsync", f"{M}0.1,a:backend:cudaMallocAsync"])
+def test_another_backend_is_found_whatever_sign_stands_around_it(value: str) -> None:
+    for on in (in_env(value), by_env(value), sets(value)):
+        assert "takes memory whatever its share is" in denied(on, SLICED).message
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\x1c", "\x85"])
+def test_a_space_that_c_knows_as_none_ends_the_number(space: str) -> None:
+    value = f"{M}1{space}e-1"
+    after = only_container(mutated(in_env(value), SLICED))
+    assert [one["value"] for one in after["env"] if one["name"] == C] == [f"{M}0.2"]
+    assert denied(sets(value), SLICED).code == "MemoryArgumentAboveShare"
+
+
+JOINED = ["e1", "9", ",1", "ory_fraction:1", "$X"]
+
+
+@pytest.mark.parametrize("joined", JOINED)
+@pytest.mark.parametrize("first", [f"{M}{TOLD}", f"{M}0.1", "per_process_memory_fraction"])
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_what_is_joined_to_a_list_and_may_go_on_a_setting_is_denied(first: str, joined: str, shell: str) -> None:
+    text = f'export {C}="{first}"; {C}+="{joined}"; python t.py'
+    on = pod("0.2", container(image=TORCH, command=[shell, "-c", text], env=OF_A_MAP))
+    assert denied(on, SLICED).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_settings_that_are_joined_to_a_list_are_granted(shell: str) -> None:
+    text = f'export {C}="{M}{TOLD}"; {C}+=",expandable_segments:True"; python t.py'
+    assert granted(pod("0.2", container(image=TORCH, command=[shell, "-c", text])), SLICED).warnings == ()

@@ -2,12 +2,16 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from policies.errors import PolicyError
 from policies.frameworks.option_pattern import in_text, naming
 from policies.frameworks.settings import SettingIndex
+from policies.reading.store import load
 from tests.policies.pods import policies
 
 INDEX: SettingIndex = policies("").catalogue.settings
@@ -57,3 +61,19 @@ def test_each_character_of_options_that_begin_alike_is_looked_at_once() -> None:
 @example([*map(str, range(40)), "a.b"], "a-b")
 def test_a_text_names_one_of_many_if_one_of_them_stands_in_it(names: list[str], text: str) -> None:
     assert naming(names)(text) == any(name in text for name in names)
+
+
+def written(directory: Path, letters: int) -> Path:
+    entry = f"{{name: own, source: s, memory: {{spellings: [{{argument: --{'a' * letters}}}]}}}}"
+    (directory / "_cluster.yaml").write_text(f"frameworks: [{entry}]\n")
+    return directory
+
+
+def test_an_option_is_as_long_as_any_program_has_one(tmp_path: Path) -> None:
+    load(written(tmp_path, 128))
+
+
+@pytest.mark.parametrize("letters", [129, 3000])
+def test_a_longer_one_is_a_fault_of_the_file(tmp_path: Path, letters: int) -> None:
+    with pytest.raises(PolicyError, match="two letters or more, 128 at most"):
+        load(written(tmp_path, letters))
