@@ -117,8 +117,10 @@ def _variables(size: int) -> Iterator[Worst]:
     ):
         value = filled(unit, size)
         yield f"{_CONF} of {unit!a}", pod("0.2", container(env=[{"name": _CONF, "value": value}]))
-    conf = {"name": _CONF, "value": "per_process_memory_fraction:1," * 130}
-    yield f"{_CONF} again and again", pod("0.2", container(env=[conf] * (size // 4000)))
+    signs = f"{':' * 3900}xbackendxper_process_memory_fraction"
+    for what, value in (("", "per_process_memory_fraction:1," * 130), (" with signs", signs)):
+        conf = {"name": _CONF, "value": value}
+        yield f"{_CONF} again and again{what}", pod("0.2", container(env=[conf] * (size // 4000)))
     for unit in ("--gpu ", "$A ", "`a`", "[", "{,", "a[b]=1;", "XLA_PYTHON_CLIENT_MEM_FRACTIO"):
         for name in ("A", "PS4"):
             on = container(env=[{"name": name, "value": filled(unit, size)}])

@@ -154,3 +154,21 @@ def test_what_is_joined_to_a_list_and_may_go_on_a_setting_is_denied(first: str, 
 def test_settings_that_are_joined_to_a_list_are_granted(shell: str) -> None:
     text = f'export {C}="{M}{TOLD}"; {C}+=",expandable_segments:True"; python t.py'
     assert granted(pod("0.2", container(image=TORCH, command=[shell, "-c", text])), SLICED).warnings == ()
+
+
+LIST = "roundup_power2_divisions:[256:1,512:2,>:8]"
+
+
+@pytest.mark.parametrize(
+    ("value", "lowered"),
+    [
+        (f"{LIST},{M}0.9", f"{LIST},{M}0.2"),
+        (f"{LIST},{M}0.9,expandable_segments:True", f"{LIST},{M}0.2,expandable_segments:True"),
+        (f"{M}0.9,{LIST}", f"{M}0.2,{LIST}"),
+        (f"a:b:{M}1,{LIST}", f"a:b,{M}0.2,{LIST}"),
+        ("per_process_memory_fraction,1," + LIST, f"{M}0.2,{LIST}"),
+    ],
+)
+def test_what_stands_beside_a_setting_that_is_lowered_stays_as_it_is(value: str, lowered: str) -> None:
+    after = only_container(mutated(in_env(value), SLICED))
+    assert [one["value"] for one in after["env"] if one["name"] == C] == [lowered]
