@@ -1,13 +1,8 @@
-"""The metrics of a node, from the document that its parts publish."""
+"""Which metrics a node has: their names, labels and meanings, and which of its parts says them."""
 
-from collections.abc import Iterator
-from datetime import datetime
 from typing import Final
 
-from plugin.health.state import FRESH_SECONDS
-from policies.contract import DEVICE_PLUGIN, DRA, MPS
-from policies.node_state import Gpu, NodeState, Tenant, left_out
-from program.metrics import Metric, Sample
+from program.metrics import Metric
 
 _NODE = ("node",)
 _GPU = ("node", "gpu", "gpu_uuid")
@@ -162,94 +157,7 @@ BUILD: Final = Metric(
 
 PLUGIN_METRICS: Final = (
     *(INFO, HEALTHY, FAULT, DAEMON_READY, MEMORY, VGPUS, GRANTED, FREE, HIDDEN, LARGEST),
-    *(
-        SHARE,
-        MEMORY_LIMIT,
-        THREAD_LIMIT,
-        SINCE,
-        TENANTS_KNOWN,
-        POLICY_TAKEN,
-        SLICES_PUBLISHED,
-        REGISTERED,
-        LEFT_OUT,
-        AGE,
-        BUILD,
-    ),
+    *(SHARE, MEMORY_LIMIT, THREAD_LIMIT, SINCE, TENANTS_KNOWN),
+    *(POLICY_TAKEN, SLICES_PUBLISHED, REGISTERED, LEFT_OUT, AGE, BUILD),
 )
 MPS_METRICS: Final = (MEMORY_USED, SM_USED, PROCESSES, AGE, BUILD)
-
-
-def plugin_samples(state: NodeState) -> Iterator[Sample]:
-    """Say how GPUs are and who holds what of them: what `gpu-share plugin` knows."""
-    yield from _of_part(state, ("health", "tenants", "mps"))
-    yield Sample(TENANTS_KNOWN, (state.node,), float(not state.tenants_unknown))
-    age_seconds = state.ages.health
-    if age_seconds is None or age_seconds > FRESH_SECONDS:  # whatever it was, it may be otherwise by now
-        return
-    yield Sample(POLICY_TAKEN, (state.node,), float(not state.not_taken))
-    if state.slices_not_published or any(gpu.allocation == DRA for gpu in state.gpus):
-        yield Sample(SLICES_PUBLISHED, (state.node,), float(not state.slices_not_published))
-    if state.not_registered or any(gpu.allocation == DEVICE_PLUGIN for gpu in state.gpus):
-        yield Sample(REGISTERED, (state.node,), float(not state.not_registered))
-    yield Sample(LEFT_OUT, (state.node,), len(left_out(state.skipped)))
-    for gpu in state.gpus:
-        yield from _of_gpu(gpu, (state.node, str(gpu.index), gpu.uuid))
-
-
-def mps_samples(state: NodeState) -> Iterator[Sample]:
-    """Say what containers take of the GPUs: what `gpu-share mps` measures."""
-    yield from _of_part(state, ("use",))
-    for gpu in state.gpus:
-        for tenant in gpu.tenants:
-            yield from _of_use(tenant, _labels((state.node, str(gpu.index), gpu.uuid), tenant))
-
-
-def _of_part(state: NodeState, facts: tuple[str, ...]) -> Iterator[Sample]:
-    yield Sample(BUILD, (state.node, state.part, state.program), 1)
-    for kind in facts:
-        age_seconds: float | None = getattr(state.ages, kind)
-        if age_seconds is not None:
-            yield Sample(AGE, (state.node, state.part, kind), age_seconds)
-
-
-def _of_gpu(gpu: Gpu, labels: tuple[str, str, str]) -> Iterator[Sample]:
-    yield Sample(INFO, (*labels, gpu.model, gpu.strategy, gpu.allocation, gpu.resource), 1)
-    yield Sample(HEALTHY, labels, float(gpu.healthy))
-    for source in {fault.source: None for fault in gpu.faults}:
-        yield Sample(FAULT, (*labels, source), 1)
-    if gpu.strategy == MPS:
-        is_ready = not any(fault.source == MPS for fault in gpu.faults)
-        yield Sample(DAEMON_READY, labels, float(is_ready))
-    if gpu.memory_bytes is not None:
-        yield Sample(MEMORY, labels, gpu.memory_bytes)
-    if gpu.vgpus_per_gpu is not None:
-        yield Sample(VGPUS, labels, gpu.vgpus_per_gpu)
-    counted = ((GRANTED, gpu.granted), (FREE, gpu.free), (HIDDEN, gpu.hidden), (LARGEST, gpu.largest_free))
-    for metric, parts in counted:
-        if parts is not None:
-            yield Sample(metric, labels, gpu.ratio(parts))
-    for tenant in gpu.tenants:
-        yield from _of_tenant(gpu, tenant, _labels(labels, tenant))
-
-
-def _of_tenant(gpu: Gpu, tenant: Tenant, labels: tuple[str, ...]) -> Iterator[Sample]:
-    yield Sample(SHARE, labels, gpu.ratio(tenant.parts))
-    if tenant.memory_limit_bytes is not None:
-        yield Sample(MEMORY_LIMIT, labels, tenant.memory_limit_bytes)
-    if tenant.thread_limit_ratio is not None:
-        yield Sample(THREAD_LIMIT, labels, tenant.thread_limit_ratio)
-    if tenant.since is not None:
-        yield Sample(SINCE, labels, datetime.fromisoformat(tenant.since).timestamp())
-
-
-def _of_use(tenant: Tenant, labels: tuple[str, ...]) -> Iterator[Sample]:
-    use = tenant.use
-    if use is None:
-        return
-    for metric, value in ((MEMORY_USED, use.memory_bytes), (SM_USED, use.sm_ratio), (PROCESSES, use.processes)):
-        if value is not None:
-            yield Sample(metric, labels, value)
-
-
-def _labels(gpu: tuple[str, str, str], tenant: Tenant) -> tuple[str, ...]:
-    return (*gpu, tenant.namespace, tenant.pod, tenant.container)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from plugin.state_files import boot_id
-from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import node_state, read_facts
+from plugin.telemetry.samples import mps_samples, plugin_samples
 from policies import node_state as schema
 from policies.node_state import NodeState
 from program import metrics

@@ -14,27 +14,16 @@ from policies.contract import (
     is_reserved,
 )
 from policies.form import Section, form
-from policies.frameworks.written_form import check_name, check_texts, check_value
-
-ImageName = Annotated[
-    str,
-    form("a glob for the end of an image's name, without its tag", "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+"),
-]
-OptionName = Annotated[  # of one letter, such as `-m` and `-c`, everybody has them
-    str,
-    form(
-        "an option of two letters or more, 128 at most",
-        "--gpu-fraction",
-        pattern=r"--?[A-Za-z][A-Za-z0-9_-]{1,127}",
-    ),
-]
-Shortest = Annotated[
-    str | None, Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it.")
-]
-Separator = Annotated[
-    str, form("a comma or a semicolon", ",", pattern="[,;]?"), Meta(description="Between the settings of a variable.")
-]
-VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
+from policies.frameworks.written_form import (
+    ImageName,
+    OptionName,
+    Separator,
+    Shortest,
+    VariableName,
+    check_name,
+    check_texts,
+    check_value,
+)
 
 
 class Spelling(Section, frozen=True, kw_only=True):

@@ -1,6 +1,31 @@
 """How a memory setting is written, and why it would be found nowhere, or in what is another's."""
 
 from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta
+
+from policies.form import form
+
+ImageName = Annotated[
+    str,
+    form("a glob for the end of an image's name, without its tag", "vllm-openai", pattern=r"([^\s/]+/)*[^\s/:@]+"),
+]
+OptionName = Annotated[  # of one letter, such as `-m` and `-c`, everybody has them
+    str,
+    form(
+        "an option of two letters or more, 128 at most",
+        "--gpu-fraction",
+        pattern=r"--?[A-Za-z][A-Za-z0-9_-]{1,127}",
+    ),
+]
+Shortest = Annotated[
+    str | None, Meta(description="The shortest abbreviation of `argument` that the program's parser takes for it.")
+]
+Separator = Annotated[
+    str, form("a comma or a semicolon", ",", pattern="[,;]?"), Meta(description="Between the settings of a variable.")
+]
+VariableName = Annotated[str, form("the name of a variable", "GPU_MEMORY", pattern=r"[A-Za-z_][A-Za-z0-9_]*")]
 
 
 def canonical(option: str) -> str:

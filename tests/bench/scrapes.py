@@ -7,8 +7,8 @@ from pathlib import Path
 from plugin.health.state import write_node_health
 from plugin.pod_resources.occupancy import write_occupancy
 from plugin.state_files import boot_id, boot_seconds
-from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import node_state, read_facts
+from plugin.telemetry.samples import mps_samples, plugin_samples
 from plugin.usage.record import GpuUse, write_use
 from policies import node_state as schema
 from program import metrics

@@ -57,8 +57,8 @@ def _memory_mib(*arguments: str) -> float:
 def _of_node(part: str) -> Callable[[Path], "Answer"]:
     def answer(state_dir: Path) -> "Answer":
         from plugin.state_files import boot_id  # noqa: PLC0415 - only in the process that is measured
-        from plugin.telemetry.metrics import mps_samples, plugin_samples  # noqa: PLC0415
         from plugin.telemetry.node import node_state, read_facts  # noqa: PLC0415
+        from plugin.telemetry.samples import mps_samples, plugin_samples  # noqa: PLC0415
         from program import metrics  # noqa: PLC0415
 
         samples = {"plugin": plugin_samples, "mps": mps_samples}[part]

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from threading import Thread
+from time import monotonic
 
 import pytest
 
@@ -19,7 +20,7 @@ from plugin.simulated.gpus import simulated_gpus
 from plugin.simulated.kubelet import SimulatedKubelet
 from tests.plugin.plugin_process import Plugin, Start
 
-StartPlugin = Callable[[Resource], ResourceServer]
+StartPlugin = Callable[..., ResourceServer]
 
 
 @pytest.fixture
@@ -60,8 +61,8 @@ def start_plugin(directory: Path, caplog: pytest.LogCaptureFixture) -> Iterator[
     caplog.set_level(logging.INFO)
     with ExitStack() as stack:
 
-        def start(resource: Resource) -> ResourceServer:
-            server = ResourceServer(resource, directory)
+        def start(resource: Resource, clock: Callable[[], float] = monotonic) -> ResourceServer:
+            server = ResourceServer(resource, directory, clock=clock)
             thread = Thread(target=server.run)
             thread.start()
             stack.callback(thread.join)

@@ -10,8 +10,9 @@ from plugin.health.state import NODE_FILE
 from plugin.simulated.device_manager import Request
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.state_files import boot_id
-from plugin.telemetry.metrics import HEALTHY, plugin_samples
+from plugin.telemetry.metrics import HEALTHY
 from plugin.telemetry.node import node_state, read_facts
+from plugin.telemetry.samples import plugin_samples
 from policies.node_state import NodeState, read, write
 from tests.plugin.health.published import status
 from tests.plugin.nvml_library import Script, build

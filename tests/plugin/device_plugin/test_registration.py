@@ -2,7 +2,6 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -11,14 +10,14 @@ from time import monotonic
 import grpc
 import pytest
 
-from plugin.device_plugin.registration import ResourceServer
 from plugin.device_plugin.service import Resource
 from plugin.device_plugin.v1beta1 import api_pb2
 from plugin.simulated.kubelet import SimulatedKubelet
 from plugin.sockets import answers
+from tests.plugin.conftest import StartPlugin
+from tests.plugin.device_plugin.hanging_kubelet import HangingKubelet
 from tests.plugin.waiting import wait_until
 
-StartPlugin = Callable[[Resource], ResourceServer]
 NAME = "gpu-share.dev/vgpu"
 SOCKET = "gpu-share.dev_vgpu.sock"
 
@@ -171,22 +170,14 @@ def test_a_kubelet_that_rejects_is_quoted_once_and_asked_again_ever_slower(
 def test_a_call_to_a_kubelet_that_never_answers_does_not_delay_the_end(
     directory: Path, start_plugin: StartPlugin, resource: Resource
 ) -> None:
-    called, release = Event(), Event()
-
-    class Hanging(SimulatedKubelet):
-        def Register(self, request: api_pb2.RegisterRequest, context: grpc.ServicerContext) -> api_pb2.Empty:  # noqa: ARG002, N802
-            called.set()
-            release.wait(20)
-            return api_pb2.Empty()
-
-    with Hanging(directory):
+    with HangingKubelet(directory) as kubelet:
         server = start_plugin(resource)
-        assert called.wait(5)
+        assert kubelet.called.wait(5)
         started = monotonic()
         server.stop()
         wait_until(lambda: not (directory / SOCKET).exists())
         assert monotonic() - started < 2
-        release.set()
+        kubelet.release.set()
 
 
 def test_the_end_removes_its_own_socket_and_nothing_else(

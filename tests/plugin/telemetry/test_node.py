@@ -15,8 +15,8 @@ from plugin.mps.state import MpsGpu, MpsState, write_state
 from plugin.pod_resources.occupancy import write_occupancy
 from plugin.shares.strategy import check_of
 from plugin.simulated.gpus import simulated_gpus
-from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import Facts, node_state, read_facts
+from plugin.telemetry.samples import mps_samples, plugin_samples
 from plugin.usage.record import GpuUse, NodeUse, write_use
 from policies.node_state import NodeState, Use, read, write
 from tests.plugin.health.published import healthy, node, occupancy, occupant, occupied, taken, use

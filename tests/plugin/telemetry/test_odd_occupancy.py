@@ -14,8 +14,8 @@ from plugin.health.status import show
 from plugin.pod_resources.occupancy import FILE
 from plugin.presence import PLUGIN, alone
 from plugin.state_files import boot_id
-from plugin.telemetry.metrics import mps_samples, plugin_samples
 from plugin.telemetry.node import node_state, read_facts
+from plugin.telemetry.samples import mps_samples, plugin_samples
 from plugin.usage.record import GpuUse, write_use
 from policies.cluster import Cluster
 from policies.node_state import NodeState, read, write
