@@ -104,6 +104,22 @@ def test_a_plugin_registers_again_after_the_kubelet_restarted(
     new_pods_get_shares(place)
 
 
+def test_a_plugin_serves_again_after_the_kubelets_directory_was_removed(
+    installed: Installation, kubelet: Kubelet, place: Place, tenant: Object, node: Node
+) -> None:
+    node.run("rm -rf /host/var/lib/kubelet/device-plugins")
+    kubelet.stop()
+    kubelet.run()
+    eventually(lambda: any(_restarts(one) for one in installed.pods("plugin")), what="the plugin was started again")
+    eventually(
+        lambda: "gpu-share.dev_vgpu.sock" in node.run("ls /host/var/lib/kubelet/device-plugins"),
+        what="the plugin serves in the kubelet's new directory",
+    )
+    installed.wait_until_ready(seconds=90)
+    assert is_unharmed(place, tenant)
+    new_pods_get_shares(place)
+
+
 def test_a_deployment_has_its_share_again_after_the_node_was_rebooted(
     installed: Installation, kubelet: Kubelet, place: Place, tenant: Object, node: Node
 ) -> None:
