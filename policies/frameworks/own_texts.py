@@ -33,11 +33,12 @@ _FIX_OF_JOINED: Final = (
 _ENDS_VALUE = re.compile("[,;|&<>]")  # no number has such a sign in it
 _ENDS_SENTENCE: Final = ".!?"
 _SPECIFIC = re.compile(r"[^,;|&<>]*(?:,[\w.-]+=[^,;|&<>]*)?")  # `tensorflow,gpu-memory-fraction=0.2`
-_END_LIST: Final = {",": ";|&<>", ";": "|&<>"}
-_FIRST_OF_LIST = {  # with the spaces beside its signs
-    sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}{ends}\x7f]++)*+")
-    for sign, ends in _END_LIST.items()
+# A sign of the list follows none of these that ends a command: PyTorch's own are `[512:2,>:8]`.
+_END_LIST: Final = {
+    sign: re.compile(rf"[\n\x7f]|[{ends}](?![^\S\n]*[:,{sign}])") for sign, ends in {",": ";|&<>", ";": "|&<>"}.items()
 }
+# With the spaces beside its signs.
+_FIRST_OF_LIST = {sign: re.compile(rf"(?:[^\S\n]*+[:,{sign}][^\S\n]*+|[^\s:,{sign}]++)*+") for sign in _END_LIST}
 _ITEM_OF_LIST: Final = {sign: re.compile(rf"{sign}\s*[A-Za-z_]\w*\s*:", re.ASCII) for sign in _END_LIST}
 _LONGEST_FIRST: Final = 512  # characters of it
 _DIGIT = re.compile(r"\d")
@@ -174,8 +175,8 @@ class Texts:
     def _in_list(self, name: str, behind: _Region) -> Iterator[OwnValue]:
         """Judge the settings of a list, in which spaces beside a sign mean nothing."""
         sign, members = self._index.lists[name]
-        ends = (behind.text.find(one, behind.begin, behind.end) for one in (*_END_LIST[sign], "\n", "\x7f"))
-        behind = behind._replace(end=min((at for at in ends if at >= 0), default=behind.end))
+        if end := _END_LIST[sign].search(*behind):
+            behind = behind._replace(end=end.start())
         match = _FIRST_OF_LIST[sign].match(behind.text, behind.begin, min(behind.end, behind.begin + _LONGEST_FIRST))
         first = packed(match[0]) if match else ""
         is_longer = match is not None and len(match[0]) == _LONGEST_FIRST

@@ -19,6 +19,7 @@ from policies.pod import Variable
 LONGEST_LOWERED: Final = 4096  # characters of a variable that is looked through, and written anew
 _SPACES: Final = dict.fromkeys(map(ord, " \t\n\v\f\r"))
 _SIGNS: Final = r",:;\[\]"  # between the names and the values of a list
+_SIGN: Final = re.compile(f"[{_SIGNS}]")
 _FIX: Final = f"Write all of it out, or its fraction as ${SHARE_FRACTION}"
 
 
@@ -124,12 +125,14 @@ def _in_list(setting: Setting, value: str, judge: Judge) -> Iterator[Assigned]:
             verdicts[place] = judge.verdict(framework, written, number)
     too_much = {place: verdict for place, verdict in verdicts.items() if verdict != "within"}
     if too_much:
+        others = False
         for place in verdicts:
             if place in too_much or UNREAD in items[place]:  # the told share has no value to write
+                others |= _SIGN.search(items[place], len(before)) is not None
                 items[place] = judge.text(setting)
         rewritten = written.separator.join(items)
-        # It would be expanded once more, has what is another setting's, or would not be read.
-        is_kept = "$" in rewritten or UNREAD in rewritten or len(rewritten) > LONGEST_LOWERED
+        # It would be expanded once more, lose or have what is another setting's, or would not be read.
+        is_kept = others or "$" in rewritten or UNREAD in rewritten or len(rewritten) > LONGEST_LOWERED
         lowered = None if is_kept else rewritten
         first = next(iter(too_much.values()))
         yield Assigned(OwnValue(first, written.name, shown(value), framework), lowered)

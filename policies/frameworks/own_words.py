@@ -29,6 +29,7 @@ _NUMBER = re.compile(  # and nothing else, since another program's word may begi
     r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?"
 )
 _SPACE = re.compile(r"\s")
+_ENDS_IN_TEXT = re.compile(r"[\s;|&<>\x7f]")
 _REST_OF_VALUE = re.compile(r"[^\s,;|&<>]*")
 _REFERENCES = re.compile(r"(?:\$\([^()]*\)|\s)*")
 
@@ -80,7 +81,7 @@ class Words:
         if unread.taking:
             yield from self._taken(unread)
         self._lists.update(unread.lists)
-        yield from self._with_spaces(unread.lists)
+        yield from self._whole(unread.lists)
 
     def _in_words(self, words: list[str], texts: list[str]) -> Iterator[OwnValue]:
         """Yield what the words set, which are expanded in *words*; those that may be texts come to *texts*."""
@@ -118,10 +119,10 @@ class Words:
         without = (replaced(name, value, self._index, self._judge) for name, value in self._lists)
         yield from {one.name: one for one in without if one is not None}.values()
 
-    def _with_spaces(self, lists: Iterable[tuple[str, str]]) -> Iterator[OwnValue]:
-        """Yield what lists are set to whose spaces end their value in the text, and mean nothing to a framework."""
+    def _whole(self, lists: Iterable[tuple[str, str]]) -> Iterator[OwnValue]:
+        """Yield what lists are set to in which signs stand that end their value in the text, and not in quotes."""
         for name, value in lists:
-            if _SPACE.search(value):
+            if _ENDS_IN_TEXT.search(value):
                 for found, _ in assigned(name, value, self._index, self._judge):
                     yield msgspec.structs.replace(found, is_certain=False)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from policies.changes import AddVariable, ReplaceVariable
 from policies.frameworks.budget import Wanted
 from policies.frameworks.framework import Spelling
-from policies.frameworks.own_variables import LONGEST_LOWERED
+from policies.frameworks.own_variables import LONGEST_LOWERED, packed
 from policies.frameworks.taken_variables import UNSETTING
 from policies.pod import Variable
 
@@ -59,7 +59,7 @@ def _setting(name: str) -> re.Pattern[str]:
 
 
 def _joined(index: int, held: Variable, spelling: Spelling, wanted: Wanted) -> Told:
-    kept = [part for part in (held.value or "").split(spelling.separator) if part]
+    kept = [part for part in (held.value or "").split(spelling.separator) if packed(part)]
     value = spelling.separator.join([*kept, wanted.text(spelling)])
     if len(value) > LONGEST_LOWERED:  # the next review would not read it
         return Told(warning=f"{spelling.name} is too long, so {wanted.text(spelling)} could not be added to it")

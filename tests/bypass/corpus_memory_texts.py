@@ -18,6 +18,8 @@ _DENIED = (
     f'set -- {USE} 0.95; vllm serve m "$@"',
     f"{JAX}=0.95 python train.py",
     f"export {CONF}={FRACTION}:0.95; python train.py",
+    f"export {CONF}='roundup_power2_divisions:[256:1,>:8],{FRACTION}:0.95'; python train.py",
+    f"export {CONF}='max_split_size_mb:128;,{FRACTION}:0.95'; python train.py",
     f"python -c \"import os; os.environ['{JAX}'] = '0.95'\"",
     f"setenv {JAX} 0.95; python train.py",
     f"set -x {JAX} 0.95; python train.py",

@@ -172,3 +172,58 @@ LIST = "roundup_power2_divisions:[256:1,512:2,>:8]"
 def test_what_stands_beside_a_setting_that_is_lowered_stays_as_it_is(value: str, lowered: str) -> None:
     after = only_container(mutated(in_env(value), SLICED))
     assert [one["value"] for one in after["env"] if one["name"] == C] == [lowered]
+
+
+@pytest.mark.parametrize("value", [f"a:b:{M}1:{LIST}", f"{M}1]{LIST}", f"{M}1:b:2,a:c"])
+def test_a_setting_behind_which_another_stands_in_the_same_item_is_denied(value: str) -> None:
+    """Whoever wrote the share in its place would write it over the other one, too."""
+    assert denied(in_env(value), SLICED).code == "MemoryArgumentAboveShare"
+
+
+BEHIND = [f"{LIST},{M}0.9", f"{LIST}, {M}0.9", f"{M}0.1,{LIST},{M}0.9", f"{LIST},{M}$X", f"[1:2, > : 8],{M}0.9"]
+BEHIND += [f"a:128{sign},{M}0.9" for sign in ";|&<>\x7f"]
+
+
+@pytest.mark.parametrize("value", BEHIND)
+@pytest.mark.parametrize("quote", "'\"")
+def test_what_ends_a_command_ends_no_list_in_quotes(value: str, quote: str) -> None:
+    value = value.replace("$X", "$X" if quote == '"' else "0.9")
+    for text in (f"export {C}={quote}{value}{quote}; python t.py", f"{C}+={quote},{value}{quote} python t.py"):
+        on = pod("0.2", container(image=TORCH, command=["bash", "-c", text], env=OF_A_MAP))
+        assert denied(on, SLICED).code == "MemoryArgumentAboveShare"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"import os; os.environ['{C}'] = '{LIST},{M}0.9'; import train",
+        f'{{"env": [{{"name": "{C}", "value": "{LIST},{M}0.9"}}]}}',
+    ],
+)
+def test_nor_does_it_in_a_text_that_no_shell_runs(text: str) -> None:
+    by_word = pod("0.2", container(image=TORCH, command=["python", "-c", text]))
+    by_variable = pod("0.2", container(image=TORCH, env=[{"name": "SPEC", "value": text}]))
+    assert denied(by_word, SLICED).code == denied(by_variable, SLICED).code == "MemoryArgumentAboveShare"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "value", [f"{M}{TOLD},{LIST}", f"{LIST}, {M}{TOLD}", f"expandable_segments:True,{LIST},{M}0.1"]
+)
+def test_a_list_of_divisions_is_granted_without_a_word(value: str, by: Any) -> None:
+    assert granted(sets(value), by).warnings == ()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("value", "joined"),
+    [
+        (" ", f"{M}0.2"),
+        ("a:1, ", f"a:1,{M}0.2"),
+        ("a:1,\n", f"a:1,{M}0.2"),
+        ("a:1,\nb:2,\n", f"a:1,\nb:2,{M}0.2"),
+    ],
+)
+def test_the_share_stands_behind_no_item_of_spaces_alone(value: str, joined: str, by: Any) -> None:
+    after = only_container(mutated(in_env(value), by))
+    assert [one["value"] for one in after["env"] if one["name"] == C] == [joined]
