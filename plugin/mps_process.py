@@ -24,6 +24,7 @@ from plugin.mps.daemon import TIMING, Place, Timing
 from plugin.mps.daemon_supervisor import SupervisorContext
 from plugin.mps.state import PROGRAM, forget_state
 from plugin.mps.supervisor import Supervisor, every
+from plugin.mps.unreachable import PIPE_DIRECTORY
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.pod_resources.tenants import OurResources
 from plugin.presence import Presence, alone
@@ -97,9 +98,9 @@ class _Process:
         self._settings = settings
         self._store = store
         self._cluster = store.current.cluster  # of the start, as the plugin has it
-        own = {"--state-dir": settings.state_dir, "--log-dir": settings.log_dir}
-        self.directories = {**own, "mps.pipeDirectory": Path(self._cluster.mps.pipe_directory)}
         name, cluster = settings.node_name, self._cluster
+        own = {"--state-dir": settings.state_dir, "--log-dir": settings.log_dir}
+        self.directories = {**own, PIPE_DIRECTORY: Path(cluster.mps.pipe_directory)}
         number_of = GpuNumbers(settings.lib_dir, cluster.nodes_of(name)).of
         self._strategy_of = strategies(cluster, node_name=name, number_of=number_of, default=settings.strategy)
         # Whether MPS serves a client in each vGPU is the plugin's to say: the number can change while this runs.
@@ -107,7 +108,7 @@ class _Process:
         self._timing = timing
         self._warn = WarnOnce(_log)
         self._troubles = TroubleLog(_log, effect=_IN_CEILINGS)
-        self._restart = RestartNeeded(self._cluster, node_name=settings.node_name)
+        self._restart = RestartNeeded(cluster, node_name=name)
         self._measurement = Measurement(settings.state_dir, load_nvml, boot_id=boot_id(), logs=settings.container_logs)
         self._supervisor = Supervisor(_context(settings, cluster, number_of, timing))
 
@@ -147,14 +148,14 @@ class _Process:
 
     def _end_if_removed(self) -> None:
         """
-        See that there are the directories by which others know the daemons; RemovedError if not, and all are free.
+        See that there are the directories by which others know the daemons; RemovedError if not, and none is awaited.
 
         With this process the MPS daemons end, and the CUDA contexts of all who hold a share. So it waits for them.
         """
         if why := removed(self.directories):
-            if not self._supervisor.is_held():
+            if not (awaited := self._supervisor.awaited()):
                 raise RemovedError(why)
-            self._warn("a directory was removed: this ends as soon as no container holds a share", why)
+            self._warn("a directory was removed: this ends as soon as no container holds a share", f"{why}; {awaited}")
         if why := removed({"--pod-resources": self._settings.pod_resources.parent}):
             self._warn("nobody says any more who holds a share: once no container does, delete this pod", why)
 

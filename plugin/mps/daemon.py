@@ -14,8 +14,9 @@ from plugin.errors import ControlError, MpsError, NotAskedError
 from plugin.mps.answers import ServerState, server_pids, server_state
 from plugin.mps.control import SOCKET, Control
 from plugin.mps.pipe_directories import clear, prepare
-from plugin.mps.processes import Holder, holder, holders, reap, send, watched
-from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer
+from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
+from plugin.mps.restart_policy import Answered, Blocked, Gone, NoAnswer, Unreachable
+from plugin.mps.unreachable import has_socket, why_unreachable
 from policies.contract import CUDA_VISIBLE_DEVICES, MPS_PIPE_DIRECTORY
 
 _log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ class Daemon:
         """
         self.control.ask("start_server -uid 0", timeout_seconds=self._timing.start)
 
-    def look(self) -> Gone | NoAnswer | Blocked | Answered:
+    def look(self) -> Gone | NoAnswer | Unreachable | Blocked | Answered:
         """See how the daemon and its servers are."""
         self._trim_logs()
         with suppress(MpsError):  # a tenant can have closed the directory to its neighbours
@@ -128,7 +129,11 @@ class Daemon:
         except NotAskedError as error:
             return Blocked(str(error)) if self._is_alive() else Gone()
         except ControlError as error:
-            return NoAnswer(str(error)) if self._is_alive() else Gone()
+            if not self._is_alive():
+                return Gone()
+            if has_socket(self._directory):
+                return NoAnswer(str(error))
+            return Unreachable(why_unreachable(self._directory, str(error)), in_use=self._has_server())
         # A daemon that dies meanwhile answers with nothing, and that means no server.
         return Answered(servers) if self._is_alive() else Gone()
 
@@ -152,7 +157,7 @@ class Daemon:
         found = self._holders()
         if found:
             _log.info("ending MPS processes", extra={"gpu": self._gpu_uuid, "pids": [one.pid for one in found]})
-        if any(one.role == "daemon" for one in found):
+        if any(one.role == "daemon" for one in found) and has_socket(self._directory):
             with suppress(ControlError):
                 self.control.ask("quit")
             self._gone_within(self._timing.quit if quit_seconds is None else quit_seconds)
@@ -174,6 +179,9 @@ class Daemon:
         deadline = time.monotonic() + seconds
         while not (self._directory / SOCKET).exists() and self._is_alive() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
+
+    def _has_server(self) -> bool:
+        return any(map(runs, self._serving)) or any(one.role == "server" for one in self._holders())
 
     def _servers(self) -> dict[int, ServerState]:
         states = {}

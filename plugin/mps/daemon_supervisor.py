@@ -14,6 +14,7 @@ from plugin.gpus.gpu import Gpu
 from plugin.mps.client_limits import ClientLimits, ceiling_of
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon import Daemon, Place, Timing
+from plugin.mps.in_use import GpusInUse
 from plugin.mps.restart_policy import (
     Action,
     Answered,
@@ -23,10 +24,12 @@ from plugin.mps.restart_policy import (
     NoAnswer,
     NotStarted,
     Seen,
+    Unreachable,
     step,
 )
 from plugin.mps.silent_callers import SilentCallers
 from plugin.mps.state import MpsGpu, StateName
+from plugin.mps.unreachable import is_removed
 from plugin.pod_resources.tenancy import Tenancy
 from plugin.shares.last_parts import LastParts
 from plugin.state_files import boot_seconds
@@ -71,10 +74,16 @@ class DaemonSupervisor:
         self._context = context
         self._daemon = Daemon(gpu.uuid, context.place, context.timing)
         self._limits = ClientLimits(gpu.uuid, self._daemon.control, context.timing)
+        self._in_use = GpusInUse(context.tenancy, context.parts)
         self._callers = SilentCallers(context.container_logs)
         self._status = DaemonStatus()
         self._active: tuple[int, ...] = ()
         self.report = MpsGpu(state="starting", since=_now(), why=self._status.why, checked_seconds=boot_seconds())
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a daemon, good or not, as far as the last look said."""
+        return self._status.running
 
     def hang_up(self) -> None:
         """Hang up on clients that keep the daemon from all others; for a thread of its own."""
@@ -115,11 +124,19 @@ class DaemonSupervisor:
         kept_seconds = self._callers.kept_seconds - kept_seconds
         if isinstance(seen, NoAnswer) and kept_seconds >= _KEPT_RATIO * (time.monotonic() - began_seconds):
             return Blocked(_KEPT_WAITING)  # it answers others in its time, and ended it would take their work along
+        if isinstance(seen, Unreachable):
+            seen = replace(seen, in_use=seen.in_use and self._is_left())
         if isinstance(seen, Answered) and seen.servers:
             self._active = tuple(pid for pid, state in seen.servers.items() if state == "ACTIVE")
             seen = replace(seen, fault=self._hold_limits(at_most_seconds=self._context.timing.answer))
         # A daemon that is gone needs a start, which looks at the compute mode itself.
         return Blocked(self.blocked) if self.blocked and not isinstance(seen, Gone) else seen
+
+    def _is_left(self) -> bool:
+        """Whether a daemon that nobody reaches is left alone: ended, it would take contexts along, or for nothing."""
+        if is_removed(self._context.place.pipe_directory):  # none can be started here
+            return True
+        return bool(self._in_use.held(frozenset({self.gpu.uuid})))
 
     def _started(self, ending: Event) -> Seen:
         """Start the daemon and its first server, and look at them."""

@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Iterable
 
-from plugin.mps.daemon_supervisor import SupervisorContext
+from plugin.pod_resources.tenancy import Tenancy
 from plugin.pod_resources.tenants import Tenant
+from plugin.shares.last_parts import LastParts
 from plugin.shares.parts_file import Checkpoint, CheckpointError
 
 _log = logging.getLogger(__name__)
@@ -13,16 +14,19 @@ _log = logging.getLogger(__name__)
 class GpusInUse:
     """What the kubelet says and what the plugin has written, together; for any thread."""
 
-    def __init__(self, context: SupervisorContext) -> None:
-        self._context = context
+    def __init__(self, tenancy: Tenancy, parts: LastParts) -> None:
+        self._tenancy = tenancy
+        self._parts = parts
 
-    def any_of(self, uuids: frozenset[str]) -> bool:
-        """Whether a container has a share by MPS, or may: the kubelet does not say, and names no init container."""
-        tenants = self._context.tenancy.read()
-        if tenants is None or any(one.has_share_by_mps for one in tenants):
-            return True
-        known = self._known(())
-        return known is None or not known.isdisjoint(uuids)
+    def held(self, uuids: frozenset[str]) -> frozenset[str]:
+        """Name those of which a container has a share by MPS, or may: the kubelet does not say, or nobody where."""
+        tenants = self._tenancy.read()
+        known = self._known(tenants or ())
+        if tenants is None or known is None:
+            return uuids
+        return frozenset(
+            uuid for uuid in uuids if uuid in known or any(one.has_share_by_mps_of(uuid) for one in tenants)
+        )
 
     def of(self, uuids: frozenset[str], *, told: bool = False) -> frozenset[str]:
         """
@@ -35,7 +39,7 @@ class GpusInUse:
         level = logging.DEBUG if told else logging.WARNING
         if not uuids:
             return uuids
-        tenants = self._context.tenancy.read_or_known()
+        tenants = self._tenancy.read_or_known()
         known = self._known(tenants or ())
         if tenants is None or known is None:  # which is not nobody: the record of the modes stays for a later end
             reason = "the kubelet has not said who holds shares" if tenants is None else "nobody knows where shares are"
@@ -58,8 +62,8 @@ class GpusInUse:
         The kubelet names no init containers, and for minutes after its start not all others.
         """
         try:
-            last, kept = self._context.parts.read() or Checkpoint(1, {}), self._context.parts.kept()
+            last, kept = self._parts.read() or Checkpoint(1, {}), self._parts.kept()
         except CheckpointError:
             return None
         unnamed = last.unnamed_on(vgpu for one in tenants for vgpu in one.vgpus)
-        return None if unnamed is None else unnamed | kept.on(self._context.tenancy.resources())
+        return None if unnamed is None else unnamed | kept.on(self._tenancy.resources())

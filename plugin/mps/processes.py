@@ -118,6 +118,18 @@ def watched(pids: Iterable[int]) -> Iterator[Callable[[], bool]]:
         yield lambda: bool(waiting.poll(0))
 
 
+def runs(pid: int) -> bool:
+    """Whether there is such a process that has not ended."""
+    try:
+        process = os.pidfd_open(pid)
+    except (OSError, OverflowError):  # the number may be a tenant's
+        return False
+    try:
+        return not select.select([process], [], [], 0)[0]
+    finally:
+        os.close(process)
+
+
 def reap(pid: int) -> None:
     """Take note of a child's end; nothing happens if it is not ours, or lives."""
     with suppress(ChildProcessError):

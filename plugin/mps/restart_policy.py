@@ -46,6 +46,14 @@ class NoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreachable:
+    """The daemon runs, and its socket is gone from its place: nobody can ask it, which is no sign that it hangs."""
+
+    why: str
+    in_use: bool  # its server lives, and containers may have contexts by it
+
+
+@dataclass(frozen=True, slots=True)
 class Blocked:
     """No container may start on the GPU, whatever the daemon says."""
 
@@ -60,7 +68,7 @@ class Answered:
     fault: str = ""  # why no container may start with it all the same
 
 
-Seen = Gone | NotStarted | NoAnswer | Blocked | Answered
+Seen = Gone | NotStarted | NoAnswer | Unreachable | Blocked | Answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +101,9 @@ def step(status: DaemonStatus, seen: Seen, now_seconds: float) -> tuple[DaemonSt
             return _not_running(status, now_seconds)
         case NotStarted(why):
             return _failed(status, why, now_seconds), "wait"
-        case NoAnswer(why):
+        case NoAnswer(why) | Unreachable(why, in_use=False):
             return _unanswered(status, why, now_seconds)
-        case Blocked(why):
+        case Unreachable(why) | Blocked(why):
             return replace(_not_good(status, "failed", why), unanswered=0), "wait"
         case Answered(servers, fault):
             status = replace(status, running=True, unanswered=0)

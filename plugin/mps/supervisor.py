@@ -36,7 +36,7 @@ class Supervisor:
 
     def __init__(self, context: SupervisorContext) -> None:
         self._context = context
-        self._in_use = GpusInUse(context)
+        self._in_use = GpusInUse(context.tenancy, context.parts)
         self._supervisors: dict[str, DaemonSupervisor] = {}
         self._threads: list[Thread] = []
         self._lock = Lock()  # of the two above
@@ -147,9 +147,11 @@ class Supervisor:
             self._unpublished = ""
             self._published = (state, boot_seconds())
 
-    def is_held(self) -> bool:
-        """Whether a container has a share by MPS, or may."""
-        return self._in_use.any_of(frozenset(one.gpu.uuid for one in self._now()))
+    def awaited(self) -> str:
+        """Say on which GPUs contexts would end now: a container has a share, or may, and a daemon; empty if on none."""
+        running = frozenset(one.gpu.uuid for one in self._now() if one.runs)
+        held = self._in_use.held(running) if running else running
+        return f"held, and served by a daemon: {', '.join(sorted(held))}" if held else ""
 
     def end(self) -> None:
         """Stop all daemons at once, put everything back, and publish that."""

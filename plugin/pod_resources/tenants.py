@@ -42,11 +42,6 @@ class Tenant:
         """How logs call it: namespace/pod/container."""
         return f"{self.namespace}/{self.pod}/{self.container}"
 
-    @property
-    def has_share_by_mps(self) -> bool:
-        """Whether it holds vGPUs, or a device of DRA by MPS."""
-        return bool(self.vgpus) or any(_NOT_BY_MPS.search(one) is None for one in self.devices)
-
     def gpu_of(self, vgpu: VGpuId) -> str:
         """Name the GPU that one of its vGPUs is on, by its UUID."""
         return self.elsewhere.get(vgpu, vgpu.gpu_uuid)

@@ -6,7 +6,7 @@ import pytest
 
 from plugin.errors import ControlError
 from plugin.mps.daemon import Daemon, Place
-from plugin.mps.restart_policy import Answered, NoAnswer
+from plugin.mps.restart_policy import Answered, Unreachable
 from tests.plugin.mps.bench import A, B, Bench, Start, ready_in_a_container
 from tests.plugin.mps.conftest import QUICK, UUID
 from tests.plugin.mps.isolated import needs_mounts
@@ -35,10 +35,8 @@ def test_it_is_a_fault_of_its_gpu_alone_and_a_start_ends_it(
     link(pipes / UUID / name, f"{where.format(pipes=pipes)}/{name}")
     standin.forget()
     seen = daemon.look()
-    assert isinstance(seen, NoAnswer)
-    assert seen.why.endswith(
-        f"{UUID}/{name}: expected a socket of this GPU's MPS daemon, got a link that a tenant made"
-    )
+    assert isinstance(seen, Unreachable)
+    assert f"{UUID}/{name}: expected a socket of this GPU's MPS daemon, got a link that a tenant made" in seen.why
     with pytest.raises(ControlError, match="got a link"):
         daemon.control.ask("set_default_active_thread_percentage 100")
     daemon.start()

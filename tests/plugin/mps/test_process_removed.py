@@ -1,5 +1,6 @@
 """What `gpu-share mps` does where a directory of the node is removed behind its mount."""
 
+import os
 import shutil
 import signal
 import time
@@ -23,6 +24,11 @@ from tests.plugin.waiting import wait_until
 def is_removed(directory: Path) -> bool:
     shutil.rmtree(directory, ignore_errors=True)  # the program writes there all the time
     return not directory.exists()
+
+
+def pids(bench: Bench) -> dict[str, int]:
+    """Name the daemons that live, by the GPU of each."""
+    return {Path(one.directory).name: one.pid for one in alive(bench.pipes) if one.role == "daemon"}
 
 
 @needs_mounts
@@ -111,15 +117,64 @@ def test_where_the_pipe_directory_was_removed_it_ends_once_nobody_holds_a_share(
     with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as listed:
         running = start(before=mounted(host, bench.pipes))
         bench.is_now("ready", A, B)
+        served = pids(bench)
         wait_until(lambda: is_removed(host))
         host.mkdir()
-        time.sleep(0.5)
-        assert running.process.poll() is None
+        bench.is_now("failed", A, B, why=f"mps.pipeDirectory {bench.pipes}: somebody removed the directory on the node")
+        time.sleep(3)  # of thirty looks
+        bench.is_now("failed", A, B, why="programs that run go on, and new ones do not find MPS until it is started")
+        assert (running.process.poll(), pids(bench)) == (None, served)
+        listed.clear()
+        code, log, other = running.ends()
+        assert code == 1
+        assert f"mps.pipeDirectory {bench.pipes}: somebody removed the directory on the node" in other
+        assert (bench.mode(A), bench.mode(B), pids(bench)) == (0, 0, {})
+        start(before=mounted(host, bench.pipes))  # as the next container
+        bench.is_now("ready", A, B)
+    assert "in a row" not in str(log)
+
+
+@needs_mounts
+def test_where_the_pipe_directory_was_removed_it_ends_once_no_daemon_of_what_is_held_is_left(
+    bench: Bench, start: Start
+) -> None:
+    host, bench.pipes = bench.root / "host", bench.root / "mount"
+    for one in (host, bench.pipes):
+        one.mkdir()
+    bench.cluster()
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5), held("team/b", B, vgpus=1)):
+        running = start(before=mounted(host, bench.pipes))
+        bench.is_now("ready", A, B)
+        wait_until(lambda: is_removed(host))
+        bench.is_now("failed", A, B, why="somebody removed the directory on the node")
+        os.kill(pids(bench)[A], signal.SIGKILL)
+        bench.is_now("failed", A, why="; the next start is after a pause of")
+        time.sleep(1)
+        assert (running.process.poll(), list(pids(bench))) == (None, [B])
+        os.kill(pids(bench)[B], signal.SIGKILL)
+        code, log, _ = running.ends()
+    said = [one["reason"] for one in log if one["message"].startswith("a directory was removed: this ends")]
+    assert code == 1
+    assert [one.partition("served by a daemon: ")[2] for one in said] == [f"{A}, {B}", B]
+
+
+@needs_mounts
+def test_where_the_directory_of_logs_was_removed_daemons_that_are_in_use_live_on(bench: Bench, start: Start) -> None:
+    host = bench.root / "host"
+    for one in (host, bench.logs):
+        one.mkdir()
+    with kubelet(bench.root / "kubelet", held("team/a", A, vgpus=5)) as listed:
+        running = start(before=mounted(host, bench.logs))
+        bench.is_now("ready", A, B)
+        served = pids(bench)
+        wait_until(lambda: is_removed(host))
+        time.sleep(2)
+        assert (running.process.poll(), pids(bench)) == (None, served)
+        bench.is_now("ready", A, B)
         listed.clear()
         code, _, other = running.ends()
     assert code == 1
-    assert f"mps.pipeDirectory {bench.pipes}: somebody removed the directory on the node" in other
-    assert (bench.mode(A), bench.mode(B)) == (0, 0)
+    assert f"--log-dir {bench.logs}: somebody removed the directory on the node" in other
 
 
 @needs_mounts

@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugin.mps.answers import ServerState
-from plugin.mps.restart_policy import Action, Answered, Blocked, DaemonStatus, Gone, NoAnswer, NotStarted, Seen, step
+from plugin.mps.restart_policy import (
+    Action,
+    Answered,
+    Blocked,
+    DaemonStatus,
+    Gone,
+    NoAnswer,
+    NotStarted,
+    Seen,
+    Unreachable,
+    step,
+)
 
 Looks = list[tuple[float, Seen]]
 
@@ -15,6 +26,8 @@ ACTIVE = Answered({1: "ACTIVE"})
 FAULT = Answered({1: "FAULT"})
 INITIALIZING = Answered({1: "INITIALIZING"})
 SILENT = NoAnswer("no answer")
+LEFT = Unreachable("its socket is gone", in_use=True)
+USELESS = Unreachable("its socket is gone", in_use=False)
 
 
 def watched(*looks: tuple[float, Seen]) -> tuple[DaemonStatus, list[Action]]:
@@ -37,7 +50,7 @@ def test_a_daemon_that_was_never_started_is_started_at_once_and_ready_once_it_an
     assert after((0, Gone())).state == "starting"
 
 
-@pytest.mark.parametrize("bad", [SILENT, Gone(), Blocked("the GPU is lost"), FAULT])
+@pytest.mark.parametrize("bad", [SILENT, Gone(), Blocked("the GPU is lost"), LEFT, USELESS, FAULT])
 def test_one_bad_look_is_enough_to_be_no_longer_ready_and_the_reason_is_said(bad: Seen) -> None:
     watch, actions = watched((0, Gone()), (1, ACTIVE), (4, bad))
     assert watch.state == ("fault" if bad == FAULT else "failed")
@@ -172,6 +185,8 @@ looks_of_any_kind: st.SearchStrategy[Looks] = st.lists(
             st.just(Gone()),
             st.just(NotStarted("no driver")),
             st.just(SILENT),
+            st.just(LEFT),
+            st.just(USELESS),
             st.just(Blocked("lost")),
             st.builds(
                 Answered,
@@ -198,7 +213,7 @@ def test_a_daemon_is_never_killed_but_after_five_looks_without_an_answer_in_a_ro
 ) -> None:
     unanswered = 0  # in a row
     for _, seen, _, action in states(looks):
-        if isinstance(seen, NoAnswer):
+        if isinstance(seen, NoAnswer) or seen == USELESS:
             unanswered += 1
         elif not isinstance(seen, Blocked):  # which says nothing about the daemon
             unanswered = 0
@@ -233,11 +248,3 @@ def test_no_start_comes_before_its_pause_is_over_and_no_pause_is_longer_than_a_m
         if isinstance(seen, NotStarted) or action == "kill":
             assert watch.due_seconds - now_seconds >= 1
         due_seconds = watch.due_seconds
-
-
-def test_questions_without_an_answer_count_in_a_row_alone() -> None:
-    looks: Looks = [(0, Gone()), (1, FINE), *((now, SILENT) for now in range(2, 6))]
-    looks += [(6, Blocked("clients keep it waiting")), *((now, SILENT) for now in range(7, 11))]
-    _, actions = watched(*looks)
-    assert "kill" not in actions
-    assert watched(*looks, (11, SILENT))[1][-1] == "kill"

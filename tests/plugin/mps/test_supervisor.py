@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from plugin.errors import ThreadsError
-from plugin.gpus.gpu import Gpu, VGpuId
+from plugin.gpus.gpu import Gpu, VGpuId, label_of
 from plugin.mps.compute_mode import ComputeModes
 from plugin.mps.daemon_supervisor import DaemonSupervisor, SupervisorContext
 from plugin.mps.supervisor import Supervisor
@@ -54,6 +54,10 @@ def node(root: Path, context: SupervisorContext, supervisor: DaemonSupervisor) -
     node = Supervisor(replace(context, tenancy=tenancy))
     node._supervisors[UUID] = supervisor
     return node
+
+
+def is_held(node: Supervisor) -> bool:
+    return bool(node._in_use.held(frozenset({UUID})))
 
 
 def test_while_tenants_are_unknown_the_ceiling_rises_with_the_policies_and_does_not_fall(
@@ -169,8 +173,8 @@ def test_a_process_that_names_the_directory_above_leads_nobody_out_of_that_of_th
 def test_a_share_by_dra_holds_mps_where_it_is_one_by_mps(
     node: Supervisor, root: Path, device: str, *, holds: bool
 ) -> None:
-    with kubelet(root / "kubelet", Claimed("t/p", f"gpu-11111111-{device}")):
-        assert node.is_held() == holds
+    with kubelet(root / "kubelet", Claimed("t/p", f"{label_of(UUID)}-{device}")):
+        assert is_held(node) == holds
 
 
 @pytest.mark.parametrize(
@@ -178,15 +182,15 @@ def test_a_share_by_dra_holds_mps_where_it_is_one_by_mps(
 )
 def test_several_gpus_by_dra_are_none_of_mps(node: Supervisor, root: Path, device: str) -> None:
     with kubelet(root / "kubelet", Claimed("t/p", device)):
-        assert not node.is_held()
+        assert not is_held(node)
 
 
 def test_vgpus_and_a_kubelet_that_does_not_answer_hold_mps(node: Supervisor, root: Path) -> None:
-    assert node.is_held()
+    assert is_held(node)
     with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)) as listed:
-        assert node.is_held()
+        assert is_held(node)
         listed.clear()
-        assert not node.is_held()
+        assert not is_held(node)
 
 
 def test_a_gpu_stays_exclusive_where_a_kubelet_that_has_just_started_does_not_name_its_tenants_yet(
@@ -197,15 +201,15 @@ def test_a_gpu_stays_exclusive_where_a_kubelet_that_has_just_started_does_not_na
     with kubelet(root / "kubelet", held("t/p", UUID, vgpus=1)):
         assert node._in_use.of(frozenset({UUID})) == {UUID}
     with kubelet(root / "kubelet"):
-        assert node.is_held()
+        assert is_held(node)
         assert node._in_use.of(frozenset({UUID})) == {UUID}
 
 
 @pytest.mark.parametrize(
-    ("resource", "runs", "is_held"), [(RESOURCE, True, True), (RESOURCE, False, False), ("a.b/c", True, False)]
+    ("resource", "runs", "holds"), [(RESOURCE, True, True), (RESOURCE, False, False), ("a.b/c", True, False)]
 )
 def test_a_gpu_stays_exclusive_of_which_a_plugin_that_runs_knows_a_tenant(
-    node: Supervisor, root: Path, context: SupervisorContext, resource: str, *, runs: bool, is_held: bool
+    node: Supervisor, root: Path, context: SupervisorContext, resource: str, *, runs: bool, holds: bool
 ) -> None:
     one = (VGpuId(UUID, 0), Held(resource=resource, of=10, named=True, pod=1))
     write_parts(context.state_dir, parts([one], vgpus_per_gpu=10))
@@ -215,8 +219,8 @@ def test_a_gpu_stays_exclusive_of_which_a_plugin_that_runs_knows_a_tenant(
     ):
         if runs:
             stack.enter_context(alone(context.state_dir, "plugin"))
-        assert node.is_held() == is_held
-        assert bool(node._in_use.of(frozenset({UUID}))) == is_held
+        assert is_held(node) == holds
+        assert bool(node._in_use.of(frozenset({UUID}))) == holds
 
 
 @pytest.mark.parametrize("failing", [0, 1])
