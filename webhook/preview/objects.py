@@ -11,7 +11,7 @@ import yaml
 from policies.errors import GpuShareError, quoted
 from policies.reading.document import DocumentError, events
 from policies.reading.syntax import syntax_fault
-from webhook.preview.plain_values import FLOAT, INTEGER, MERGE, key_text, plain_value
+from webhook.preview.plain_values import MERGE, key_text, plain_tag, plain_value
 
 LARGEST_BYTES = 8 * 1024 * 1024
 MOST_NODES = 500_000
@@ -42,17 +42,9 @@ class UnreadableError(GpuShareError):
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # which one depends on the machine
     """YAML as the API machinery reads it: a date is a string, and 12:30:45 no number."""
 
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        if tag.rpartition(":")[2] not in ("timestamp", "value", "int", "float")
-    ]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(f"(?:{INTEGER.pattern})$"), list("-+0123456789"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"(?:{FLOAT.pattern})$"), list("-+.0123456789"))
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        is_plain = kind is yaml.ScalarNode and implicit[0]
+        return plain_tag(value) if is_plain else str(super().resolve(kind, value, implicit))
 
 
 def read_objects(text: str, file: str) -> Iterator[tuple[Any, yaml.Node]]:

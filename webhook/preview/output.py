@@ -12,13 +12,21 @@ from policies.api_server_check import API_SERVER_POLICY
 from policies.grant import Denied, Grant
 from program.terminal import for_output
 from webhook.preview.explain import explain
+from webhook.preview.plain_values import STRING, plain_tag
 from webhook.preview.previewed import Previewed
 from webhook.preview.workloads import Input
 
 Output = Literal["explain", "diff", "yaml", "patch", "translated"]
 
 _BY_API_SERVER = f"The pod is denied by the ValidatingAdmissionPolicy {API_SERVER_POLICY} of the API server: "
-_DUMPER: type = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # which one depends on the machine
+    """Puts in quotes what any reader takes for no string: others read 1e-4 and y in their own ways."""
+
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        tag = str(super().resolve(kind, value, implicit))
+        return plain_tag(value) if tag == STRING and implicit[0] else tag
 
 
 def show_explained(pods: list[Previewed]) -> Iterator[str]:
@@ -81,7 +89,7 @@ def _patch(pods: list[Previewed]) -> Iterator[str]:
 
 def _dump(value: object) -> str:
     """Write YAML in the order of the object."""
-    text: str = yaml.dump(value, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text
 
 

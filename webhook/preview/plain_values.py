@@ -10,12 +10,31 @@ import yaml
 from policies.errors import quoted
 from policies.reading.document import DEEPEST, DocumentError
 
-INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*|0[0-7]+|0x[0-9a-fA-F]+)")
-FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"[-+]?(?:[1-9][0-9]*|0[xX][0-9a-fA-F]+|0[bB][-+]?[01]+|0[oO]?[0-7]+|0)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_BASES = {"0x": 16, "0b": 2, "0o": 8}
 
 _YAML = "tag:yaml.org,2002:"
 MERGE = f"{_YAML}merge"
+STRING = f"{_YAML}str"
+_INT, _FLOATING = f"{_YAML}int", f"{_YAML}float"
+_BOOLEANS = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
+_WORDS = {
+    **{form: f"{_YAML}bool" for word in _BOOLEANS for form in (word, word.capitalize(), word.upper())},
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), f"{_YAML}null"),
+    **{f"{sign}.{word}": _FLOATING for sign in ("", "-", "+") for word in ("inf", "Inf", "INF")},
+    **{f".{word}": _FLOATING for word in ("nan", "NaN", "NAN")},
+    "<<": MERGE,
+}
 _LARGEST_INTEGER = 2**63 - 1  # the API machinery takes a larger one for a float
+
+
+def plain_tag(text: str) -> str:
+    """Say by its tag what the API machinery takes a scalar without quotes for (go.yaml.in/yaml/v2, resolve.go)."""
+    if text in _WORDS:
+        return _WORDS[text]
+    digits = text.replace("_", "") if text[0] in "-+.0123456789" else ""
+    return _INT if _INTEGER.fullmatch(digits) else _FLOATING if _FLOAT.fullmatch(digits) else STRING
 
 
 def plain_value(node: yaml.Node, *, most: int) -> Any:
@@ -104,28 +123,29 @@ def _text(node: yaml.ScalarNode) -> str:
 
 
 def _integer(node: yaml.ScalarNode) -> int | float:
-    if not INTEGER.fullmatch(node.value):
+    text = node.value.replace("_", "")
+    if not _INTEGER.fullmatch(text):
         raise ValueError
-    sign = -1 if node.value[0] == "-" else 1
-    digits = node.value.lstrip("+-")
-    base = 16 if digits[:2] == "0x" else 8 if digits[0] == "0" else 10
-    number = sign * int(digits, base)
+    sign = -1 if text[0] == "-" else 1
+    digits = text.lstrip("+-").lower()
+    number = sign * int(digits, _BASES.get(digits[:2], 8 if digits[0] == "0" else 10))
     return number if abs(number) <= _LARGEST_INTEGER else float(number)
 
 
 def _float(node: yaml.ScalarNode) -> float:
-    if not FLOAT.fullmatch(node.value) or not math.isfinite(float(node.value)):
+    text = node.value.replace("_", "")
+    if not _FLOAT.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError
-    return float(node.value)
+    return float(text)
 
 
 # By its tag: what reads a scalar, and what that expects.
 _SCALARS: dict[str, tuple[Callable[[yaml.ScalarNode], Any], str]] = {
     f"{_YAML}null": (lambda _: None, "nothing"),
-    f"{_YAML}bool": (lambda node: yaml.SafeLoader.bool_values[node.value.lower()], "true or false"),
-    f"{_YAML}int": (_integer, "a number"),
-    f"{_YAML}float": (_float, "a number that is finite"),
-    f"{_YAML}str": (_text, "a string"),
+    f"{_YAML}bool": (lambda node: _BOOLEANS[node.value.lower()], "true or false"),
+    _INT: (_integer, "a number"),
+    _FLOATING: (_float, "a number that is finite"),
+    STRING: (_text, "a string"),
 }
 
 

@@ -18,6 +18,7 @@ from policies.reasons import reasons
 from webhook.patch import Operation, operations
 from webhook.preview.earlier import earlier_grants
 from webhook.preview.near_resources import near_resources
+from webhook.preview.ray import without_gpus
 from webhook.preview.workloads import Input, Workload, read_input, shown_name
 
 
@@ -84,6 +85,8 @@ def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
         made = made if patched != workload.pod else []
     earlier = tuple(earlier_grants(workload.pod, policies.cluster))
     oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
+    if isinstance(decision, Grant):
+        oversights += tuple(without_gpus(workload.document, workload.holder))
     return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after)
 
 

@@ -1,11 +1,14 @@
 """The pods of a Ray cluster, as KubeRay makes them of templates: it starts Ray by a shell, whatever the image runs."""
 
+from collections.abc import Iterator
+
 from webhook.preview.shapes import Fields, Template, mapping
 
 _LINE = ("command", "args")
 _SHELL = ["/bin/bash", "-c", "--"]
 _START = "ulimit -n 65536; ray start --block"  # without `rayStartParams`
 _OVERWRITES = "ray.io/overwrite-container-cmd"
+_CLUSTERS = ("rayClusterSpec", "rayClusterConfig")  # of a RayJob and of a RayService; a RayCluster's is its own spec
 
 
 class RayTemplate(Template):
@@ -35,6 +38,20 @@ class RayTemplate(Template):
                     first = {key: value for key, value in written.items() if key in _LINE or key in first}
                 after = {**after, "spec": {**after["spec"], "containers": [first, *others]}}
         return super().put_back(document, holder, before, after)
+
+
+def without_gpus(document: Fields, holder: Fields) -> Iterator[str]:
+    """Say that Ray will know of no GPU in the group whose template is *holder*, which has a share."""
+    spec = mapping(document, "spec")
+    for cluster in (spec, *(mapping(spec, name) for name in _CLUSTERS)):
+        workers = cluster.get("workerGroupSpecs")
+        for group in (mapping(cluster, "headGroupSpec"), *(workers if isinstance(workers, list) else ())):
+            is_it = isinstance(group, dict) and group.get("template") is holder
+            if is_it and "num-gpus" not in mapping(group, "rayStartParams"):
+                yield (
+                    "Ray starts without a GPU, since KubeRay counts the limits of the template, and the share is not "
+                    'among them yet: write num-gpus: "1" below rayStartParams'
+                )
 
 
 def _text(document: Fields, holder: Fields, first: Fields) -> str:

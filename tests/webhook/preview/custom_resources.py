@@ -39,7 +39,7 @@ RAY_GROUPS = """\
             volumeMounts: [{name: shm, mountPath: /dev/shm}]
           volumes: [{name: shm, emptyDir: {medium: Memory}}]
 """
-HEAD = "metadata: {name: it, namespace: n}\n"
+HEAD = "metadata: {name: it, namespace: ns}\n"
 
 
 def _ray(kind: str, prefix: str) -> Custom:
@@ -95,7 +95,7 @@ def _plain(api_version: str, kind: str) -> Custom:
 INFERENCE_SERVICE = """\
 apiVersion: serving.kserve.io/v1beta1
 kind: InferenceService
-metadata: {name: it, namespace: n}
+metadata: {name: it, namespace: ns}
 spec:
   predictor:
     annotations: {gpu-share: "0.2"}
@@ -111,7 +111,7 @@ spec:
 NOTEBOOK = """\
 apiVersion: kubeflow.org/v1
 kind: Notebook
-metadata: {name: it, namespace: n, annotations: {gpu-share: "0.2", notebooks.kubeflow.org/x: y}}
+metadata: {name: it, namespace: ns, annotations: {gpu-share: "0.2", notebooks.kubeflow.org/x: v}}
 spec:
   template:
     spec:
@@ -120,7 +120,7 @@ spec:
       volumes: [{name: dshm, emptyDir: {medium: Memory, sizeLimit: 2Gi}}]
 """
 _RUNTIME = (
-    'metadata: {name: it, namespace: n}\nspec: {annotations: {gpu-share: "0.2"}, containers: [{name: k, image: i}]}\n'
+    'metadata: {name: it, namespace: ns}\nspec: {annotations: {gpu-share: "0.2"}, containers: [{name: k, image: i}]}\n'
 )
 _JOBS = (
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"

@@ -14,7 +14,7 @@ VISIBLE = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
 
 
 def workflow(template: dict[str, Any], **spec: Any) -> str:
-    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "it", "namespace": "n"}}
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "it", "namespace": "ns"}}
     return yaml.safe_dump({**head, "spec": {**spec, "templates": [template]}})
 
 
@@ -39,7 +39,7 @@ def test_the_defaults_of_a_workflow_are_the_templates_too(
     own: dict[str, Any], defaults: dict[str, Any], expected: str
 ) -> None:
     text = workflow({**container(), **own}, templateDefaults=defaults)
-    assert titles(text, code=0 if expected == "granted" else 1) == {"Workflow n/it, spec.templates[0]": expected}
+    assert titles(text, code=0 if expected == "granted" else 1) == {"Workflow ns/it, spec.templates[0]": expected}
 
 
 def test_a_template_comes_before_the_defaults_and_its_variables_are_merged_by_name() -> None:
@@ -120,7 +120,7 @@ def test_no_patch_is_said_where_there_is_none() -> None:
 def test_a_container_is_called_main_whatever_it_is_called() -> None:
     template = container(name="mine")
     text = workflow({**template, "metadata": {"annotations": {"container.gpu-share.dev/main": "0.2"}}})
-    assert titles(text) == {"Workflow n/it, spec.templates[0]": "granted"}
+    assert titles(text) == {"Workflow ns/it, spec.templates[0]": "granted"}
     assert made(text)["spec"]["templates"][0]["container"]["name"] == "mine"
     other = workflow({**template, "metadata": {"annotations": {"container.gpu-share.dev/mine": "0.2"}}})
     assert "denied" in preview(other, code=1).stdout

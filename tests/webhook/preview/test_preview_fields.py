@@ -19,7 +19,7 @@ HEAD = "kind: Pod\nspec:\n  containers:\n  - name: x\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (HEAD + "    args: y", '5: C.args: expected a list, got "y": begin each of its items with a dash'),
+        (HEAD + "    args: v", '5: C.args: expected a list, got "v": begin each of its items with a dash'),
         (HEAD + "    env: [{name: A, value: 5}]", "5: C.env[0].value: expected a string, got 5: put it in"),
         (HEAD + "    env: [{name: A, value: yes}]", "5: C.env[0].value: expected a string, got true: put"),
         (HEAD + "    resources:\n      limits:\n        a: '1'\n        b: [1]", "8: C.resources.limits.b: exp"),
@@ -32,7 +32,7 @@ HEAD = "kind: Pod\nspec:\n  containers:\n  - name: x\n"
             "5: spec.nodeSelector.c.d: expected a string, got 1: put it in quotes",
         ),
         (HEAD + "  - name:", "5: spec.containers[1].name: expected a string, got nothing: give it a value"),
-        (HEAD + "  - image: y", "5: spec.containers[1]: name is missing: add it"),
+        (HEAD + "  - image: v", "5: spec.containers[1]: name is missing: add it"),
         ("kind: Pod\nspec: []", "2: spec: expected a mapping, got an empty list: write its fields below it"),
     ],
 )

@@ -24,7 +24,7 @@ spec:
 @EVERY
 def test_every_pod_of_a_kind_is_found_and_named_by_its_path(kind: str) -> None:
     text, expected = CUSTOM[kind]
-    assert titles(text) == {f"{kind} n/it{f', {path}' if path else ''}": verdict for path, verdict in expected.items()}
+    assert titles(text) == {f"{kind} ns/it{f', {path}' if path else ''}": verdict for path, verdict in expected.items()}
 
 
 @EVERY
@@ -43,7 +43,7 @@ def test_a_diff_shows_each_pod_under_its_path(kind: str) -> None:
     text, expected = CUSTOM[kind]
     diff = preview(text, "-o", "diff").stdout
     for path, verdict in expected.items():
-        assert (f"+++ {kind} n/it{f', {path}' if path else ''} as admitted" in diff) is (verdict == "granted")
+        assert (f"+++ {kind} ns/it{f', {path}' if path else ''} as admitted" in diff) is (verdict == "granted")
 
 
 def test_every_kind_of_the_table_is_tried_here_and_has_a_source() -> None:
@@ -68,7 +68,7 @@ def test_a_model_of_kserve_is_the_container_that_its_controller_makes() -> None:
 
 def test_annotations_of_an_inference_service_reach_every_component() -> None:
     text = INFERENCE_SERVICE.replace('    annotations: {gpu-share: "0.2"}\n', "").replace(
-        "namespace: n}", 'namespace: n, annotations: {gpu-share: "0.2"}}'
+        "namespace: ns}", 'namespace: ns, annotations: {gpu-share: "0.2"}}'
     )
     assert set(titles(text).values()) == {"granted"}
 
@@ -76,7 +76,7 @@ def test_annotations_of_an_inference_service_reach_every_component() -> None:
 def test_the_workers_of_a_predictor_get_its_annotations() -> None:
     worker = "    workerSpec: {containers: [{name: worker-container, image: app}]}\n"
     text = INFERENCE_SERVICE.replace("    minReplicas: 1\n", worker)
-    assert titles(text)["InferenceService n/it, spec.predictor.workerSpec"] == "granted"
+    assert titles(text)["InferenceService ns/it, spec.predictor.workerSpec"] == "granted"
     assert "gpu-share.dev/grant" in made(text)["spec"]["predictor"]["workerSpec"]["annotations"]
 
 
@@ -116,7 +116,7 @@ def test_what_has_no_place_in_a_workflow_template_is_said() -> None:
 
 def test_a_share_on_a_workflow_reaches_no_pod_and_pod_metadata_does() -> None:
     text, _ = CUSTOM["Workflow"]
-    lost = text.replace("namespace: n}", 'namespace: n, annotations: {gpu-share: "0.1"}}')
+    lost = text.replace("namespace: ns}", 'namespace: ns, annotations: {gpu-share: "0.1"}}')
     assert "gpu-share is on the Workflow; move it to the metadata of the template, or spec.podMetadata" in (
         preview(lost).stdout
     )
@@ -128,7 +128,7 @@ def test_a_share_on_a_workflow_reaches_no_pod_and_pod_metadata_does() -> None:
 
 @pytest.mark.parametrize("kind", ["RayCluster", "JobSet", "Rollout"])
 def test_a_share_on_the_object_is_said_to_reach_no_pod(kind: str) -> None:
-    text = CUSTOM[kind].text.replace("namespace: n}", 'namespace: n, annotations: {gpu-share: "0.2"}}')
+    text = CUSTOM[kind].text.replace("namespace: ns}", 'namespace: ns, annotations: {gpu-share: "0.2"}}')
     assert f"Warning: gpu-share is on the {kind}; move it to its pod template's metadata." in preview(text).stdout
 
 

@@ -11,7 +11,7 @@ from webhook.preview.ray import RayTemplate
 
 REQUEST = {"annotations": {"gpu-share": "0.2"}}
 OVERWRITES = {"ray.io/overwrite-container-cmd": "true"}
-TITLE = "RayCluster n/it, spec.headGroupSpec.template"
+TITLE = "RayCluster ns/it, spec.headGroupSpec.template"
 ADDED = "--gpu-memory-utilization=0.2 cannot be added to this command line, add it yourself"
 LOWERED = ["vllm", "serve", "m", "--gpu-memory-utilization=0.9"]
 
@@ -22,7 +22,7 @@ def template(**fields: Any) -> dict[str, Any]:
 
 
 def ray(kind: str, spec: dict[str, Any], **annotations: str) -> str:
-    metadata = {"name": "it", "namespace": "n", "annotations": annotations}
+    metadata = {"name": "it", "namespace": "ns", "annotations": annotations}
     return yaml.safe_dump(
         {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": spec}, sort_keys=False
     )
@@ -80,3 +80,28 @@ def test_a_template_of_no_containers_is_written_as_it_is(containers: list[Any] |
 )
 def test_a_mistake_in_a_command_line_is_said_as_it_is_written(fields: dict[str, Any], words: str) -> None:
     assert words in preview(cluster(template(**fields)), code=2).stderr
+
+
+@pytest.mark.parametrize("at", ["", "rayClusterSpec", "rayClusterConfig"])
+@pytest.mark.parametrize(("params", "told"), [({}, 1), (None, 1), ({"num-gpus": "1"}, 0)])
+def test_a_group_with_a_share_of_which_ray_will_not_know_is_told_of(at: str, params: Any, told: int) -> None:
+    group = {"groupName": "w", "rayStartParams": params, "template": template()}
+    spec: dict[str, Any] = {"headGroupSpec": {"template": {"spec": {"containers": []}}}, "workerGroupSpecs": [group]}
+    kind = {"": "RayCluster", "rayClusterSpec": "RayJob", "rayClusterConfig": "RayService"}[at]
+    explained = preview(ray(kind, {at: spec} if at else spec)).stdout
+    assert explained.count('write num-gpus: "1" below rayStartParams') == told
+
+
+def test_a_group_without_a_share_needs_no_gpu() -> None:
+    plain = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.53.0"}]}}
+    assert "num-gpus" not in preview(cluster(plain)).stdout
+
+
+def test_what_is_translated_from_hami_is_told_of_as_well() -> None:
+    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50}
+    worker = {
+        "spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.53.0", "resources": {"limits": limits}}]}
+    }
+    spec = {"headGroupSpec": {"template": {"spec": {"containers": []}}}, "workerGroupSpecs": [{"template": worker}]}
+    result = preview(ray("RayCluster", spec), "--from", "hami", "--gpu-memory", "81559Mi", "-o", "translated")
+    assert 'write num-gpus: "1" below rayStartParams' in result.stderr

@@ -43,7 +43,7 @@ def test_documents_are_never_wrapped() -> None:
 
 HOSTILE = '"x\\u009b2J\\u0007\\n\\u202e"'  # as YAML and JSON write it
 SPEC = "spec: {containers: [{name: HOSTILE, image: a}, {name: b, image: a}]}"
-OWN = "apiVersion: x.io/v1\nkind: Own\nmetadata: {name: n, annotations: {gpu-share: '0.2'}}\n"
+OWN = "apiVersion: x.io/v1\nkind: Own\nmetadata: {name: own, annotations: {gpu-share: '0.2'}}\n"
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_text_needs_no_quotes(value: str) -> None:
         ("kind: Pod\nmetadata: x\nspec: {}", ":2", "metadata: expected a mapping"),
         ("kind: Pod\nmetadata:\n  name: {a: b}\nspec: {}", ":3", "metadata.name: expected a string"),
         ("kind: Pod\nspec:\n  containers:\n  - image: x", ":4", "name"),
-        ("kind: Pod\nspec:\n  containers:\n  - name: x\n    args: y", ":5", "args"),
+        ("kind: Pod\nspec:\n  containers:\n  - name: x\n    args: v", ":5", "args"),
         ("kind: Pod\nspec:\n  containers:\n  - name: x\n    env: [{name: A, value: 5}]", ":5", "value"),
         ("kind: Pod\nspec:\n  containers:\n  - name: x\n    args: [1]", ":5", "args[0]"),
         ("kind: Deployment\nspec: {}", ":2", "spec.template"),
@@ -105,8 +105,8 @@ def test_a_large_number_is_a_float_as_the_api_machinery_has_it(number: str) -> N
 
 
 def test_merged_fields_give_way_to_those_beside_them_and_to_earlier_ones() -> None:
-    text = POD + "  base: &a {x: 1, y: 1}\n  merged: {y: 2, <<: [*a, {x: 3, z: 3}]}\n"
-    assert made(text)["spec"]["merged"] == {"x": 1, "y": 2, "z": 3}
+    text = POD + "  base: &a {x: 1, w: 1}\n  merged: {w: 2, <<: [*a, {x: 3, z: 3}]}\n"
+    assert made(text)["spec"]["merged"] == {"x": 1, "w": 2, "z": 3}
 
 
 def test_merges_that_multiply_cost_little() -> None:
