@@ -10,7 +10,7 @@ from plugin.state_files import boot_seconds
 from plugin.usage.cgroups import ContainerId, container_of
 from plugin.usage.containers import Container, Containers, containers
 from plugin.usage.nvml_processes import OnGpu, ProcessUse, read_processes
-from plugin.usage.record import MEASURE_SECONDS, ContainerUse, GpuUse, NodeUse, write_use
+from plugin.usage.record import ContainerUse, GpuUse, NodeUse, write_use
 from program.log import WarnOnce
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Measurement:
         nvml = self._load()
         try:
             with initialised(nvml):
-                on_gpus = read_processes(nvml, since_seconds=time.time() - 1.5 * MEASURE_SECONDS)
+                on_gpus = read_processes(nvml, now_seconds=time.time())
         except nvml.NVMLError as error:
             self._warn("what containers take of the GPUs is not known", explained(error))
             return

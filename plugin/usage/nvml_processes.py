@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from plugin.gpus.nvml import NvmlProcesses, count_of, raise_if_nvml_failed, text_of
+from plugin.usage.record import MEASURE_SECONDS
 
 _MOST_PERCENT: Final = 100
 _MICROSECONDS: Final = 1_000_000
@@ -35,9 +36,9 @@ class OnGpu:
     lists_all: bool  # clients of MPS, too: who is not listed takes nothing
 
 
-def read_processes(nvml: NvmlProcesses, *, since_seconds: float) -> dict[str, OnGpu]:
+def read_processes(nvml: NvmlProcesses, *, now_seconds: float) -> dict[str, OnGpu]:
     """
-    List the processes on each GPU that answers, by its UUID; *since_seconds* is the time of the last look.
+    List the processes on each GPU that answers, by its UUID; *now_seconds* is the time of the clock.
 
     Raises:
         nvml.NVMLError: If NVML as a whole fails.
@@ -46,13 +47,13 @@ def read_processes(nvml: NvmlProcesses, *, since_seconds: float) -> dict[str, On
     for index in range(count_of(nvml)):
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
-            found[text_of(nvml.nvmlDeviceGetUUID(handle))] = _on_gpu(nvml, handle, since_seconds)
+            found[text_of(nvml.nvmlDeviceGetUUID(handle))] = _on_gpu(nvml, handle, now_seconds)
         except (nvml.NVMLError, UnicodeDecodeError) as error:  # the latter by a UUID that is no text
             raise_if_nvml_failed(error)
     return found
 
 
-def _on_gpu(nvml: NvmlProcesses, handle: Any, since_seconds: float) -> OnGpu:
+def _on_gpu(nvml: NvmlProcesses, handle: Any, now_seconds: float) -> OnGpu:
     computing = nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle)  # without it nothing is known of the GPU
     clients = _if_told(nvml, lambda: nvml.nvmlDeviceGetMPSComputeRunningProcesses_v3(handle))
     drawing = _if_told(nvml, lambda: nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(handle))
@@ -60,7 +61,7 @@ def _on_gpu(nvml: NvmlProcesses, handle: Any, since_seconds: float) -> OnGpu:
     for one in (*computing, *(clients or ()), *(drawing or ())):
         known = memory.get(one.pid)
         memory[one.pid] = one.usedGpuMemory if known is None else max(known, one.usedGpuMemory or 0)
-    busy = _busy(nvml, handle, since_seconds)
+    busy = _busy(nvml, handle, now_seconds)
     served = {one.pid for one in clients or ()}
     if not busy.keys() <= served:
         busy = {pid: ratio for pid, ratio in busy.items() if pid not in served}
@@ -68,12 +69,13 @@ def _on_gpu(nvml: NvmlProcesses, handle: Any, since_seconds: float) -> OnGpu:
     return OnGpu(processes, lists_all=clients is not None)
 
 
-def _busy(nvml: NvmlProcesses, handle: Any, since_seconds: float) -> dict[int, float]:
+def _busy(nvml: NvmlProcesses, handle: Any, now_seconds: float) -> dict[int, float]:
     """Say which part of the time each process kept the GPU busy, by its PID, in its newest sample."""
-    since = int(since_seconds * _MICROSECONDS)
+    since = int((now_seconds - 1.5 * MEASURE_SECONDS) * _MICROSECONDS)
+    until = int((now_seconds + MEASURE_SECONDS) * _MICROSECONDS)  # later ones are of before the clock was set back
     samples = _if_told(nvml, lambda: nvml.nvmlDeviceGetProcessUtilization(handle, since)) or ()
     # Values of other processes and times stand in the list as well: samples that the driver has kept.
-    good = [one for one in samples if one.pid and one.timeStamp > since and one.smUtil <= _MOST_PERCENT]
+    good = [one for one in samples if one.pid and since < one.timeStamp < until and one.smUtil <= _MOST_PERCENT]
     return {one.pid: one.smUtil / _MOST_PERCENT for one in sorted(good, key=lambda one: one.timeStamp)}
 
 

@@ -198,7 +198,7 @@ def test_nvml_lists_each_client_with_its_memory_and_its_time_as_the_servers(node
     nvml = load_nvml()
     nvml.nvmlInit()
     try:
-        on_gpu = read_processes(nvml, since_seconds=time.time() - 10)[node.gpu.uuid]
+        on_gpu = read_processes(nvml, now_seconds=time.time())[node.gpu.uuid]
     finally:
         nvml.nvmlShutdown()
     found = {one.pid: one for one in on_gpu.processes}

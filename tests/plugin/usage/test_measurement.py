@@ -137,6 +137,13 @@ def test_a_sample_that_says_nothing_of_now_is_no_utilisation(
     assert node.measured(library)[A].containers == (used("resnet", MIB),)
 
 
+def test_a_sample_of_before_the_clock_was_set_back_is_no_utilisation(node: Node, library: Path) -> None:
+    node.has("resnet", 11)
+    node.says("compute", A, f"11 {MIB}")
+    node.says("busy", A, f"11 95 {now(-3600)}", f"11 3 {now(1)}")
+    assert node.measured(library)[A].containers == (used("resnet", MIB, busy=0.03),)
+
+
 def test_several_processes_never_keep_a_gpu_busy_for_more_than_all_the_time(node: Node, library: Path) -> None:
     node.has("resnet", 11, 12)
     node.says("compute", A, f"11 {MIB}", f"12 {MIB}")
