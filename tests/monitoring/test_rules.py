@@ -1,5 +1,6 @@
 """The alerts of the component for Prometheus, by its own tool."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from webhook import metrics as webhook_metrics
 
 COMPONENT = MANIFESTS / "components" / "monitoring"
 TESTS = Path(__file__).with_name("rules_test.yaml")
+FREE = (0.4, 0.8, 1)  # of nodes of which the second is cordoned, and the third not Ready
 PROMTOOL = shutil.which("promtool")
 
 
@@ -40,6 +42,31 @@ def test_prometheus_accepts_the_rules(rules: Path) -> None:
 
 def test_each_alert_comes_when_it_should_and_not_otherwise(rules: Path) -> None:
     tested = promtool("test", "rules", str(rules.with_name(TESTS.name)))
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_the_dashboard_leaves_nodes_out_to_which_no_new_pod_comes(rules: Path) -> None:
+    panels = json.loads((COMPONENT / "gpu-share.json").read_text())["panels"]
+    (query,) = (one["targets"][0]["expr"] for one in panels if one["title"] == "Largest share that fits")
+    free = {
+        f'gpu_share_gpu_largest_free_ratio{{node="{node}"}}': value for node, value in zip("abc", FREE, strict=True)
+    }
+    of_nodes = {'kube_node_spec_unschedulable{node="b"}': 1} | {
+        f'kube_node_status_condition{{node="{node}", condition="Ready", status="true"}}': int(node != "c")
+        for node in "abc"
+    }
+    tests = [
+        {
+            "input_series": [{"series": name, "values": str(value)} for name, value in series.items()],
+            "promql_expr_test": [
+                {"expr": query.replace("$node", ".*"), "eval_time": "0m", "exp_samples": [{"value": fits}]}
+            ],
+        }
+        for series, fits in ((free, max(FREE)), (free | of_nodes, FREE[0]))
+    ]
+    written = rules.with_name("dashboard_test.yaml")
+    written.write_text(yaml.safe_dump({"rule_files": [], "tests": tests}))
+    tested = promtool("test", "rules", str(written))
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
