@@ -11,6 +11,7 @@ import msgspec
 
 from console.grant import Grant
 from console.objects import Condition, Pod, Taint
+from console.taints import CORDONED, NOT_READY, conditions
 from console.words import Shown
 from policies.node_state import Gpu, NodeState, Tenant
 
@@ -66,6 +67,13 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     def gpus(self) -> tuple[Gpu, ...]:
         """Its GPUs, as far as it tells of them."""
         return self.state.gpus if self.state else ()
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """Why no new pod comes to it, whatever is free; empty if pods do, or nobody knows."""
+        told = (("not Ready", self.ready is False), ("cordoned", self.unschedulable))
+        others = (one for one in conditions(self.taints) if one not in (CORDONED, *NOT_READY))
+        return (*(word for word, is_so in told if is_so), *others)
 
     @property
     def has_driver(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from console.doctor.installation import Installation
-from console.doctor.verdict import Check, Verdict, fail, not_applicable, not_listed, unknown, warn
+from console.doctor.verdict import Check, Verdict, cut, fail, not_applicable, not_listed, unknown, warn
 from console.seen import ALL_NODES, OUR_PODS, STATES, SeenNode, Unasked
 from policies.contract import DEVICE_PLUGIN
 from policies.node_state import Gpu, left_out
@@ -12,6 +12,21 @@ from policies.quantity import whole
 
 _PAGE: Final = "troubleshooting.md#a-gpu-is-unhealthy"
 _PENDING: Final = "troubleshooting.md#a-pod-is-pending"
+
+
+def ready(on: Installation) -> Verdict:
+    """See that the kubelet of every node that is to share GPUs serves."""
+    found = [
+        f"{node.name} is not Ready: {_why(node).rstrip('.')}; no new pod comes to it"
+        for node in on.seen.nodes
+        if node.ready is False
+    ]
+    return fail(*cut(found), hint="kubectl describe node NODE, and the log of the kubelet there")
+
+
+def _why(node: SeenNode) -> str:
+    told = (": ".join(filter(None, (one.reason, one.message))) for one in node.conditions if one.type == "Ready")
+    return next(filter(None, told), "nothing says why")
 
 
 def speak(on: Installation) -> Verdict:
@@ -120,6 +135,13 @@ def _gpus(on: Installation) -> Iterator[tuple[SeenNode, Gpu]]:
 
 
 NODES: Final = (
+    Check(
+        name="nodes-ready",
+        says="nodes are Ready",
+        page="troubleshooting.md#a-node-takes-no-new-pods",
+        judge=ready,
+        rests_on=(ALL_NODES,),
+    ),
     Check(
         name="nodes-speak", says="every node says how its GPUs are", page=_PENDING, judge=speak, rests_on=(ALL_NODES,)
     ),

@@ -1,6 +1,7 @@
 """Checks of the pods with a share: which wait or failed."""
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -8,11 +9,12 @@ from typing import Final, NamedTuple
 from console.doctor.installation import Installation
 from console.doctor.verdict import OK, Check, Verdict, cut, not_listed, not_seen, warn
 from console.grant import Grant
-from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenPod
+from console.seen import DENIED_PODS, SHARED_PODS, STATES, Seen, SeenNode, SeenPod
 from console.words import moment
 from policies.contract import DRA, MILLI_PER_GPU, WHOLE
 from policies.device_names import device_name
 from policies.errors import ShareError
+from policies.node_state import Gpu
 from policies.share import Share, milli_text
 from policies.sizes import read_size
 
@@ -44,7 +46,9 @@ def fits(on: Installation) -> Verdict:
     room = "or delete a pod to make room"
     if any(kind.resource for kind in told):
         room = "delete a pod to make room, or let DRA choose the GPU"
-    return warn(*told.values(), hint=f"ask for a share that fits, {room}")
+    is_some_closed = any(node.closed for node in on.seen.nodes)
+    back = "bring back nodes that take no pods (kubectl uncordon NODE), or " if is_some_closed else ""
+    return warn(*told.values(), hint=f"{back}ask for a share that fits, {room}")
 
 
 class _Kind(NamedTuple):
@@ -69,24 +73,28 @@ def _needed(grant: Grant) -> dict[_Kind, int]:
 
 def _does_not_fit(on: Installation, kind: _Kind, smallest: int) -> str:
     """Say why no GPU has room for the *smallest* share of a kind."""
-    gpus = [
-        gpu
-        for node in on.seen.nodes
-        for gpu in node.gpus
-        if (gpu.strategy, gpu.resource) == kind[:2] and (not kind.device or gpu.device in ("", kind.device))
-    ]
-    free = [(gpu, gpu.free) for gpu in gpus if gpu.free is not None]
-    if not free:
+    free = [(node, gpu, gpu.free) for node in on.seen.nodes for gpu in _of_kind(node, kind) if gpu.free is not None]
+    taking = [(gpu, parts) for node, gpu, parts in free if not node.closed]
+    largest = max((gpu.milli(gpu.largest_free or 0) for gpu, _ in taking), default=0)
+    if not free or largest >= smallest:
         return ""
-    largest = max(gpu.milli(gpu.largest_free or 0) for gpu, _ in free)
     # What is hidden is free as well: it is hidden because no one GPU has room.
-    together = sum(gpu.milli(parts + (gpu.hidden or 0)) for gpu, parts in free)
-    if not largest < smallest <= together:
-        return ""
-    return (
-        f"{milli_text(together)} of GPUs is free, the largest share that fits is {milli_text(largest)}, and the "
-        f"smallest that waits is {milli_text(smallest)}: no one GPU has room for it"
-    )
+    together = sum(gpu.milli(parts + (gpu.hidden or 0)) for gpu, parts in taking)
+    having = {node.name: node for node, gpu, _ in free if node.closed and gpu.milli(gpu.largest_free or 0) >= smallest}
+    names = ", ".join(cut([f"{node.name} ({', '.join(node.closed)})" for node in having.values()]))
+    kept = f"{names}, to which no new pod comes" if having else ""
+    if smallest <= together:
+        return (
+            f"{milli_text(together)} of GPUs is free, the largest share that fits is {milli_text(largest)}, and the "
+            f"smallest that waits is {milli_text(smallest)}: no one GPU has room for it{f' but on {kept}' * bool(kept)}"
+        )
+    return f"the smallest share that waits is {milli_text(smallest)}, and has room only on {kept}" if kept else ""
+
+
+def _of_kind(node: SeenNode, kind: _Kind) -> Iterator[Gpu]:
+    for gpu in node.gpus:
+        if (gpu.strategy, gpu.resource) == kind[:2] and (not kind.device or gpu.device in ("", kind.device)):
+            yield gpu
 
 
 def priorities(on: Installation) -> Verdict:

@@ -6,9 +6,8 @@ from typing import Final
 from console.explain.room import of_gpus
 from console.explain.subject import Subject
 from console.seen import SeenNode
+from console.taints import CORDONED, KEEPS_OFF, NOT_READY, condition
 
-_CORDONED: Final = "node.kubernetes.io/unschedulable"
-_KEEPS_OFF: Final = ("NoSchedule", "NoExecute")
 _UNCOMPARED: Final = "its GPUs are not compared with a pod without a grant: see the scheduler's words above, or its log"
 _NOTHING: Final = "nothing seen of its GPUs keeps the pod off: the scheduler's own words are above, or in its log"
 
@@ -32,6 +31,13 @@ def _of_node(node: SeenNode, subject: Subject) -> Iterator[str]:
         if node.labels and node.labels.get(key) != value:
             yield f"it lacks the label {key}={value}"
     for taint in node.taints:
-        is_told = taint.key == _CORDONED
-        if taint.effect in _KEEPS_OFF and not {"", taint.key} & subject.tolerates and not is_told:
-            yield f"the pod does not tolerate its taint {taint.key}"
+        if taint.effect in KEEPS_OFF and not {"", taint.key} & subject.tolerates:
+            yield from _of_taint(node, taint.key)
+
+
+def _of_taint(node: SeenNode, key: str) -> Iterator[str]:
+    why = condition(key)
+    if not why:
+        yield f"the pod does not tolerate its taint {key}"
+    elif why != CORDONED and not (node.ready is False and why in NOT_READY):
+        yield f"Kubernetes keeps pods off it: {why}"

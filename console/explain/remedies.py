@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from console.taints import CORDONED, NOT_READY, node_condition, told_apart
+
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """What to do."""
@@ -18,7 +20,12 @@ _PAGE = "troubleshooting.md"
 _PENDING = f"{_PAGE}#a-pod-is-pending"
 _FAILED = f"{_PAGE}#unexpectedadmissionerror"
 _DENIED = f"{_PAGE}#a-pod-is-denied"
+_CLOSED = f"{_PAGE}#a-node-takes-no-new-pods"
 _MEMORY = f"{_PAGE}#cuda-is-out-of-memory-or-the-device-is-busy"
+_LACKING: Final = (
+    *("memory-pressure", "disk-pressure", "pid-pressure", "network-unavailable", "out-of-service"),
+    *("uninitialized", "shutdown"),
+)
 REMEDIES: Final = (
     Remedy(
         says="more than a GPU of this node has",
@@ -129,8 +136,33 @@ REMEDIES: Final = (
     Remedy(says="Insufficient", what="wait, ask for less, or add a node", page=_PENDING),
     Remedy(
         says="untolerated taint",
-        what="where a node with such GPUs has the taint, add placement.tolerations to the policy",
+        what="where a node with such GPUs has the taint, and it is none of node.kubernetes.io, add "
+        "placement.tolerations to the policy",
         page=_PENDING,
+    ),
+    *(
+        Remedy(
+            says=says,
+            what="a node is cordoned: if it has such GPUs, kubectl uncordon it once what it was cordoned for is done",
+            page=_CLOSED,
+        )
+        for says in ("node(s) were unschedulable", node_condition(CORDONED))
+    ),
+    *(
+        Remedy(
+            says=says,
+            what="a node is not Ready: if it has such GPUs, look at the node and its kubelet; no toleration helps",
+            page=_CLOSED,
+        )
+        for says in map(node_condition, (*NOT_READY, "not Ready"))
+    ),
+    *(
+        Remedy(
+            says=says,
+            what="Kubernetes itself keeps pods off a node: if it has such GPUs, kubectl describe node says why",
+            page=_CLOSED,
+        )
+        for says in map(node_condition, _LACKING)
     ),
     Remedy(
         says="node affinity/selector",
@@ -156,7 +188,7 @@ _ANY_REJECTION: Final = Remedy(
 
 def remedies(texts: Iterable[str]) -> tuple[Remedy, ...]:
     """List what to do about what is said, each thing once; none if nothing is known of it."""
-    said = "\n".join(texts)
+    said = told_apart("\n".join(texts))
     found = {one.what: one for one in REMEDIES if one.says in said}
     if not found and _ANY_REJECTION.says in said:
         return (_ANY_REJECTION,)

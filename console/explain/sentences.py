@@ -8,6 +8,7 @@ from console.explain.placement import placement
 from console.explain.remedies import remedies
 from console.explain.subject import EVENTS, Answer, Subject
 from console.objects import Pod
+from console.taints import UNNAMED, node_condition
 from console.words import ABSENT, age, gib, moment, percent, several
 from policies.contract import DRA
 from policies.grant import Denied, Grant
@@ -138,10 +139,16 @@ def _state(subject: Subject) -> Iterator[str]:
     if otherwise := _granted_otherwise(subject):
         yield f"what to do: {otherwise}"
     else:
-        yield from _what_to_do((pod.why, *ended, *_events_of_now(subject)))
+        yield from _what_to_do((pod.why, *ended, *_events_of_now(subject), *_not_named(subject)))
     if pod.waits:
         yield from subject.claims
         yield from placement(subject)
+
+
+def _not_named(subject: Subject) -> Iterator[str]:
+    """Yield what nodes have of the taints that newer schedulers do not name."""
+    if UNNAMED in subject.pod.why:
+        yield from (node_condition(why) for node in subject.seen.nodes for why in node.closed)
 
 
 def _granted_otherwise(subject: Subject) -> str:

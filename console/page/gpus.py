@@ -79,7 +79,7 @@ def _node(node: NodeRow, numbers: Owners, filters: Filters, now: datetime) -> No
     models = {gpu.model for gpu in node.gpus}
     about = [f"{len(node.gpus)} x {models.pop()}" if len(models) == 1 else f"{len(node.gpus)} GPUs"] if models else []
     about += [f"driver {node.driver}"] if node.driver else []
-    badges = ["not Ready"] if node.ready is False else []
+    badges = [*node.closed]
     badges += [f"without the label {NODE_LABEL}=true"] if node.labelled is False else []
     return NodeView(
         name=node.name,

@@ -37,6 +37,8 @@ def _of_nodes(shown: Top, filters: Filters, now: datetime) -> Iterator[Trouble]:
                 yield Trouble(sign="✗", says=f"{node.name}: {fault(gpu, one, now)}")
         if node.trouble:
             yield Trouble(sign="!", says=f"{node.name}: {node.trouble}")
+        if node.ready is False:
+            yield Trouble(sign="✗", says=f"{node.name} is not Ready")
 
 
 def _of_pods(shown: Top, filters: Filters, now: datetime) -> Iterator[Trouble]:

@@ -137,7 +137,8 @@ def _gpu_table(*, wide: bool) -> Table:
 def _node_title(node: NodeRow) -> Text:
     title = Text.assemble(("── ", "dim"), (node.name, "bold"))
     title.append(f"  driver {node.driver}" if node.driver else "")
-    title.append("  not Ready" if node.ready is False else "", "red")
+    for why in node.closed:
+        title.append(f"  {why}", "yellow" if why == "cordoned" else "red")
     title.append(f"  without the label {NODE_LABEL}=true" if node.labelled is False else "", "yellow")
     return title
 

@@ -18,6 +18,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     labelled: bool | None
     ready: bool | None
+    closed: tuple[str, ...]  # why no new pod comes to it, such as cordoned; empty if pods do, or nobody knows
     driver: str | None  # None if the node does not say
     program: str | None  # version of gpu-share
     ages: Ages | None
@@ -107,6 +108,7 @@ def _node_row(node: SeenNode) -> NodeRow:
         name=node.name,
         labelled=node.labelled,
         ready=node.ready,
+        closed=node.closed,
         driver=state.driver or None if state else None,
         program=state.program if state else None,
         ages=state.ages if state else None,

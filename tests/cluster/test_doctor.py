@@ -43,7 +43,8 @@ def test_an_installation_is_in_order(installed: Installation) -> None:
         *("policies-valid", "policies-in-force", "admission-policies", "admission-asked"),
         "admission-shipped",
         *("exempt-namespaces", "resource-names"),
-        *("pipe-directory", "host-paths", "warn-mode", "nodes-speak", "registered", "drivers", "cdi", "feature-gates"),
+        *("pipe-directory", "host-paths", "warn-mode", "nodes-ready", "nodes-speak", "registered"),
+        *("drivers", "cdi", "feature-gates"),
     )
 
     def look() -> bool:  # a node's status may be ten seconds old

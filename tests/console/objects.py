@@ -30,6 +30,22 @@ def node(name: str = "gpu-a", *, labelled: bool = True, **status: Any) -> Object
     }
 
 
+def taint(key: str, effect: str = "NoSchedule") -> Object:
+    return {"key": key, "effect": effect}
+
+
+def closed(why: str, name: str = "gpu-b") -> Object:
+    """A node that is cordoned, not Ready or short of something, as Kubernetes has it then."""
+    if why == "cordoned":
+        spec = {"unschedulable": True, "taints": [taint("node.kubernetes.io/unschedulable")]}
+        return {**node(name), "spec": spec}
+    if why == "not Ready":
+        ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "it stopped."}
+        keys = [taint("node.kubernetes.io/unreachable", effect) for effect in ("NoSchedule", "NoExecute")]
+        return {**node(name, conditions=[ready]), "spec": {"taints": keys}}
+    return {**node(name), "spec": {"taints": [taint(f"node.kubernetes.io/{why}")]}}
+
+
 def part(on: str = "gpu-a", component: str = "plugin", *, port: int = 9407) -> Object:
     """A pod of gpu-share on a node."""
     name = f"gpu-share-{component}-{on}"

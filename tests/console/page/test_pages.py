@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.console.objects import cluster, gpu, pod, state, tell, tenant
+from tests.console.objects import closed, cluster, gpu, pod, state, tell, tenant
 from tests.console.page.clusters import GRANTED, HOSTILE, lively, with_policies
 from tests.console.page.conftest import Visited
 from tests.console.page.visitor import words
@@ -49,6 +49,16 @@ def test_a_node_shows_its_gpus_in_detail_and_its_pods(visited: Visited) -> None:
     assert "driver 580.65" in text
     assert "resnet-train-0" not in text
     assert "sweep-17" in text
+
+
+def test_a_node_to_which_no_new_pod_comes_says_why_and_has_no_room(visited: Visited) -> None:
+    for why in ("cordoned", "not Ready"):
+        known = cluster(state(gpu(tenant("a", 6))), state(gpu(), on="gpu-b"))
+        known.lists["/api/v1/nodes"][1] = closed(why)
+        text = visited(known).text("/")
+        assert "largest share that fits: 0.4" in words(text)
+        assert f'<span class="badge">{why}</span>' in text
+        assert ("gpu-b is not Ready" in words(text)) is (why == "not Ready")
 
 
 def test_pods_come_a_hundred_at_a_time_and_are_found_by_name(visited: Visited) -> None:

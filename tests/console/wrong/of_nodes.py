@@ -10,6 +10,8 @@ from policies.node_state import Ages, Gpu, MpsDaemon, NotRegistered
 from tests.console.installations import Wrong, dra, installation, nodes, policies, seen, with_node
 from tests.console.objects import failed_gpu, gpu, state
 
+NOT_READY = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "no network"}
+
 
 def late_daemon() -> Gpu:
     return gpu(mps_daemon=MpsDaemon(state="starting", since="2026-01-01T00:00:00Z", why="it has not answered yet"))
@@ -32,6 +34,12 @@ def left() -> Installation:
 
 
 WRONG: list[Wrong] = [
+    (
+        "nodes-ready",
+        "failure",
+        "gpu-0 is not Ready: KubeletNotReady: no network; no new pod comes to it",
+        lambda: installation(seen(**nodes(state(gpu(), on="gpu-0"), conditions=[NOT_READY]))),
+    ),
     ("nodes-speak", "failure", "no part of gpu-share runs", lambda: installation(seen(**nodes(None)))),
     ("nodes-speak", "failure", "says nothing any more", lambda: with_node(gpu(), ages=Ages(health=99))),
     ("gpus-healthy", "failure", "XID 79; recovers by a reset", lambda: with_node(gpu(), failed_gpu())),

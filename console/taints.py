@@ -1,0 +1,38 @@
+"""Taints by which Kubernetes itself keeps pods off a node: what is wrong with it, and nothing for pods to tolerate."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from console.objects import Taint
+
+KEEPS_OFF: Final = ("NoSchedule", "NoExecute")
+CORDONED: Final = "unschedulable"
+NOT_READY: Final = ("not-ready", "unreachable")
+# The API server has pods tolerate it that ask for CPU or memory.
+_SEEN_BY_FEW: Final = "memory-pressure"
+UNNAMED: Final = "untolerated taint(s)"  # as newer schedulers say it, and do not name them
+_OWN: Final = re.compile(r"node(?:\.cloudprovider)?\.kubernetes\.io/([a-z-]+)")
+_SAID: Final = re.compile(r"untolerated taint \{" + _OWN.pattern + r"[^}]*\}")
+
+
+def condition(key: str) -> str:
+    """Give what a taint of Kubernetes' own says of its node, such as disk-pressure; empty for one of somebody else."""
+    found = _OWN.fullmatch(key)
+    return found[1] if found else ""
+
+
+def conditions(taints: Iterable[Taint]) -> tuple[str, ...]:
+    """List what keeps pods off a node by its taints, whatever they ask for."""
+    told = (condition(one.key) for one in taints if one.effect in KEEPS_OFF)
+    return tuple(dict.fromkeys(one for one in told if one not in ("", _SEEN_BY_FEW)))
+
+
+def told_apart(said: str) -> str:
+    """Write what a scheduler says without the word untolerated, where a taint is of Kubernetes' own."""
+    return _SAID.sub(lambda found: node_condition(found[1]), said)
+
+
+def node_condition(name: str) -> str:
+    """Write what keeps pods off a node as remedies have it."""
+    return f"node condition {name}"
