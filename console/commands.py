@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     of="top",
     type=click.FloatRange(0.5, 3600),
     default=2.0,
-    help="Seconds between two looks.",
+    help="Seconds between two looks; more where a look takes long.",
 )
 @option("--output", "-o", of="top", type=click.Choice(["text", "wide", "json"]), default="text", help="Output format.")
 def top(

@@ -11,14 +11,13 @@ import msgspec
 
 from console.page.change import Change
 from console.page.differences import differences
+from console.rest import rest_seconds
 from console.seen import Seen, Unseen
 from console.top.rows import Top, top
 from console.words import Shown
 
 EVERY_SECONDS: Final = 2.0  # between two looks, or longer where a look takes long
 IDLE_SECONDS: Final = 15.0  # without a question, after which it rests; a page asks every 2 seconds
-_REST_FACTOR: Final = 4  # so that looking takes a fifth of the time at most, but for
-_MOST_REST_SECONDS: Final = 10.0  # after which an API server that was away is tried again
 _OLD_SECONDS: Final = 10.0  # a question waits for a new look where the last one is older
 _WAIT_SECONDS: Final = 3.0  # that it waits at most
 _MOST_CHANGES: Final = 1000
@@ -87,8 +86,7 @@ class Watch:
             now = time.monotonic()
             with self._condition:
                 self._publish(seen, now)
-                rest_seconds = min(_MOST_REST_SECONDS, _REST_FACTOR * (now - began))
-                self._condition.wait_for(lambda: self._is_over, max(EVERY_SECONDS, rest_seconds))
+                self._condition.wait_for(lambda: self._is_over, rest_seconds(now - began, every_seconds=EVERY_SECONDS))
 
     @property
     def _is_asked(self) -> bool:

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from console.api_server import ApiServer
 from console.look import look
+from console.rest import rest_seconds
 from console.seen import ALL_NODES, DENIED_PODS, OUR_PODS, Seen, Unseen
 from console.top.drawing import draw
 from console.top.rows import Top, top
@@ -25,13 +26,14 @@ Output = Literal["text", "wide", "json"]
 
 def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seconds: float | None) -> int:
     """
-    Show the cluster: once, or anew *every_seconds* until it is interrupted.
+    Show the cluster: once, or anew *every_seconds*, less often where a look takes long, until it is interrupted.
 
     Returns:
         0, or 1 if nothing at all could be seen, or of *node*, where it is named, nobody knows who holds what.
     """
     wide, is_terminal, see = output == "wide", sys.stdout.isatty(), partial(look, api, namespace=namespace)
     live_seconds = every_seconds if is_terminal and output != "json" else None
+    began = time.monotonic()
     seen = see()
     # What is asked anew may be seen the next time, and JSON says itself what is unseen.
     nothing = "" if live_seconds is not None or output == "json" else _why_nothing(seen)
@@ -41,7 +43,8 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     console = Console(highlight=False, width=None if is_terminal else 4096)
     if live_seconds is not None:
         looks = chain([seen], (see() for _ in count()))
-        _live(console, (draw(top(one, node=node), wide=wide) for one in looks), every_seconds=live_seconds)
+        pictures = (draw(top(one, node=node), wide=wide) for one in looks)
+        _live(console, pictures, began=began, every_seconds=live_seconds)
         return 0
     shown = top(seen, node=node)
     if output == "json":
@@ -51,7 +54,7 @@ def run(api: ApiServer, *, namespace: str, node: str, output: Output, every_seco
     return _code(seen, shown if node else None)
 
 
-def _live(console: Console, pictures: Iterable[RenderableType], *, every_seconds: float) -> None:
+def _live(console: Console, pictures: Iterable[RenderableType], *, began: float, every_seconds: float) -> None:
     is_over = False
 
     def end(*_: object) -> None:
@@ -64,9 +67,10 @@ def _live(console: Console, pictures: Iterable[RenderableType], *, every_seconds
         with Live(console=console, screen=True, auto_refresh=False) as live:
             for picture in pictures:
                 live.update(picture, refresh=True)
-                time.sleep(every_seconds)
+                time.sleep(rest_seconds(time.monotonic() - began, every_seconds=every_seconds))
                 if is_over:
                     return
+                began = time.monotonic()
     except KeyboardInterrupt:  # as one leaves it
         return
     finally:
