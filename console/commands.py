@@ -107,7 +107,7 @@ def explain(
     That is: on which GPU it is and with whom, what holds it to its share and what it takes, why it waits or failed.
 
     A Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or CronJob stands for its pods, or for the denial if there are
-    none.
+    none. Of more than 20 pods, one of each state and revision is explained, those with trouble first.
 
     Exits with 1 if there is no such pod, with 2 if no cluster is configured.
     """

@@ -1,6 +1,6 @@
 """Pods that were denied lately, by the controllers that make them, as long as none of theirs was created since."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -9,7 +9,7 @@ from console.objects import Pod
 from console.seen import Denial
 from console.words import moment
 
-Created = Mapping[tuple[str, str, str], datetime]  # by namespace, kind and name of an owner: when its newest pod was
+Created = dict[tuple[str, str, str], datetime]  # by namespace, kind and name of an owner: when its newest pod was
 
 _OF_OURS: Final = ("gpu-share", "nvidia-mps", "vgpu")  # in messages of ours, and in many of others
 
@@ -53,7 +53,7 @@ def denials(events: Iterable[Event], pods: Iterable[Pod], now: datetime) -> Deni
 
 def newest(pods: Iterable[Pod]) -> Created:
     """Say when each owner has created a pod last, of those that are still there."""
-    created: dict[tuple[str, str, str], datetime] = {}
+    created: Created = {}
     for pod in pods:
         at = moment(pod.metadata.creation_timestamp)
         for owner in pod.metadata.owner_references if at else ():

@@ -74,16 +74,8 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
     of = f" in namespace {namespace}" if namespace else ""
     now = datetime.now(UTC)
     with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
-
-        def ask(what: str, right: str, read_it: Callable[[], Iterable[T]]) -> "Future[Sequence[T]]":
-            return threads.submit(lambda: looks.at(what, right, lambda: [*read_it()], []))
-
-        nodes = ask(ALL_NODES, "list nodes", lambda: api.all(Node, "/api/v1/nodes"))
-        parts = ask(
-            f"{OUR_PODS}, and so {STATES}",
-            f"list pods in namespace {NAMESPACE}",
-            lambda: api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF),
-        )
+        ask = partial(_ask, looks, threads)
+        nodes, parts = _ask_nodes(api, looks, threads)
         pods = ask(
             f"{SHARED_PODS}{of}",
             f"list pods{of}",
@@ -106,6 +98,21 @@ def look(api: ApiServer, *, namespace: str = "") -> Seen:
         nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         pods=tuple(sorted(map(seen_pod, pods.result()), key=lambda one: (one.namespace, one.name))),
         denials=denied.denials,
+        parts=tuple(parts.result()),
+        unseen=tuple(dict.fromkeys(looks.unseen)),
+    )
+
+
+def look_at_nodes(api: ApiServer) -> Seen:
+    """Look at the nodes alone, and at what they say: what a pod is explained by that is known already."""
+    looks, now = Looks(), datetime.now(UTC)
+    with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
+        nodes, parts = _ask_nodes(api, looks, threads)
+        states = _states(api, parts.result(), threads)
+    return Seen(
+        context=api.context or api.address,
+        at=now.isoformat(timespec="seconds"),
+        nodes=seen_nodes(nodes.result(), states, hidden=looks.hidden(OUR_PODS)),
         parts=tuple(parts.result()),
         unseen=tuple(dict.fromkeys(looks.unseen)),
     )
@@ -149,6 +156,27 @@ def state_path(part: Pod) -> str:
     ports = {port.name: port.container_port for container in part.spec.containers for port in container.ports}
     pod = f"{part.metadata.name}:{ports.get('state', STATE_PORT)}"
     return path_of("api", "v1", "namespaces", NAMESPACE, "pods", pod, "proxy", "state")
+
+
+def _ask(
+    looks: Looks, threads: ThreadPoolExecutor, what: str, right: str, read_it: Callable[[], Iterable[T]]
+) -> "Future[Sequence[T]]":
+    return threads.submit(lambda: looks.at(what, right, lambda: [*read_it()], []))
+
+
+def _ask_nodes(
+    api: ApiServer, looks: Looks, threads: ThreadPoolExecutor
+) -> tuple["Future[Sequence[Node]]", "Future[Sequence[Pod]]"]:
+    """Ask for the nodes, and for the parts of gpu-share that can say more of them."""
+    nodes = _ask(looks, threads, ALL_NODES, "list nodes", lambda: api.all(Node, "/api/v1/nodes"))
+    parts = _ask(
+        looks,
+        threads,
+        f"{OUR_PODS}, and so {STATES}",
+        f"list pods in namespace {NAMESPACE}",
+        lambda: api.all(Pod, path_of("api", "v1", "namespaces", NAMESPACE, "pods"), labelSelector=PART_OF),
+    )
+    return nodes, parts
 
 
 def _states(api: ApiServer, parts: Iterable[Pod], threads: ThreadPoolExecutor) -> dict[str, NodeState | Unseen]:

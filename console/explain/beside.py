@@ -1,13 +1,14 @@
 """Look at what explains a pod beside itself: events, quotas, claims and classes; what may not be read is noted."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Final
 
-from console.api_server import ApiServer, decoded, path_of
-from console.denials import is_over, newest
+from console.api_server import MOST_CONNECTIONS, ApiServer, decoded, path_of
+from console.denials import Created, is_over
 from console.dra_objects import DeviceClass
 from console.events import NOT_CREATED_REASONS, Event, Involved
 from console.explain.claims import Claim, PodClaims, waiting, without_class
@@ -15,7 +16,6 @@ from console.explain.quotas import Quota, of_shares
 from console.explain.subject import EVENTS
 from console.explain.workload import failures
 from console.look import Looks
-from console.objects import Pod
 from console.owners import wants_pods
 from console.seen import SeenPod, Unseen
 from policies.contract import DRA
@@ -33,6 +33,7 @@ class Beside:
         self._looks = Looks()
         self._quotas: tuple[str, ...] | None = None
         self._not_created: tuple[Event, ...] | None = None
+        self._told: dict[str, tuple[str, ...]] = {}
 
     @property
     def unseen(self) -> tuple[Unseen, ...]:
@@ -52,13 +53,12 @@ class Beside:
             self._quotas = tuple(of_shares(found))
         return self._quotas
 
-    def failures(self, kind: str, name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
+    def failures(self, kind: str, name: str, created: Created) -> tuple[str, ...]:
         """
         Say why pods of an object were not created; nothing where events cannot be read, which is noted.
 
-        Nor is what is over: it is where one of its *pods* was created since, and where the object wants none any more.
+        Nor is what is over: where one of its pods was *created* since, and where the object wants none any more.
         """
-        created = newest(pods)
         if self._not_created is None:
             told = (self._events(f"reason={reason}") for reason in NOT_CREATED_REASONS)
             self._not_created = tuple(chain.from_iterable(told))
@@ -68,26 +68,35 @@ class Beside:
     def _wants_pods(self, on: Involved) -> bool:
         return wants_pods(self._api, on)
 
+    def read_events(self, uids: Iterable[str]) -> None:
+        """Read at the same time what was said of some pods."""
+        with ThreadPoolExecutor(MOST_CONNECTIONS) as threads:
+            told = {uid: threads.submit(self._of_pod, uid) for uid in uids}
+        self._told.update((uid, one.result()) for uid, one in told.items())
+
     def events(self, uid: str) -> tuple[str, ...]:
-        """Say what was said of a pod last, the newest at the end; likewise."""
-        found = self._events(f"involvedObject.uid={uid}")
-        found.sort(key=lambda one: one.at or "")
-        return tuple(f"{one.reason}: {one.message}" for one in found if one.type == "Warning")[-_MOST_EVENTS:]
+        """Say what was said of a pod last, the newest at the end, where it was read."""
+        return self._told.get(uid, ())
 
     def claims(self, pod: SeenPod, content: bytes) -> tuple[str, ...]:
         """Say for what a pod waits that is allocated by DRA; *content* is the pod as the API server gives it."""
         grant = pod.grant
         if pod.phase != "Pending" or grant is None or grant.allocation != DRA:
             return ()
-        classes = self._looks.at(
-            "DeviceClasses",
-            "list deviceclasses",
-            lambda: [*self._api.all(DeviceClass, path_of(*_CLAIMS, "deviceclasses"))],
-            None,
-        )
+        classes = self._device_classes
         right = f"get resourceclaims in namespace {self.namespace}"
         claims = self._looks.at("resource claims", right, lambda: self._claims(content), list[Claim]())
         return (*(without_class(grant, classes) if classes is not None else ()), *waiting(claims))
+
+    def _of_pod(self, uid: str) -> tuple[str, ...]:
+        found = self._events(f"involvedObject.uid={uid}")
+        found.sort(key=lambda one: one.at or "")
+        return tuple(f"{one.reason}: {one.message}" for one in found if one.type == "Warning")[-_MOST_EVENTS:]
+
+    @cached_property
+    def _device_classes(self) -> list[DeviceClass] | None:
+        path = path_of(*_CLAIMS, "deviceclasses")
+        return self._looks.at("DeviceClasses", "list deviceclasses", lambda: [*self._api.all(DeviceClass, path)], None)
 
     def _claims(self, content: bytes) -> list[Claim]:
         at = (*_CLAIMS, "namespaces", self.namespace, "resourceclaims")

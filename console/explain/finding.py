@@ -1,28 +1,27 @@
 """Find what a user names: a pod, or an object that makes pods; and look at all that explains it."""
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
 
-from console.api_server import ApiServer, UnseenError, decoded, path_of
-from console.cluster_policies import RIGHT, read_policies
+from console.api_server import ApiServer, UnseenError, decoded
 from console.explain.asked import asked
 from console.explain.beside import Beside
+from console.explain.crowd import Chosen
+from console.explain.deciding import Rules, decision, rules_of_now
+from console.explain.likeness import hit, place
 from console.explain.maker import NotFoundError, find_maker
+from console.explain.pods import made_by, named
 from console.explain.room import together
 from console.explain.subject import Answer, Subject
-from console.explain.workload import makes, own_words
-from console.look import look, seen_pod, unseen
-from console.objects import Object, Pod
+from console.explain.workload import own_words
+from console.look import look_at_nodes, seen_pod
 from console.owners import KINDS, MORE_KINDS
 from console.seen import Seen, Unseen
 from console.words import Shown
 from policies import pod as rules
-from policies.as_written import as_written
-from policies.contract import POD_SECURITY_LABEL, RESTRICTED_LEVELS
-from policies.decision import decide
-from policies.grant import Decision
-from program.structs import decoder
 
 _SHORT: Final = {  # as kubectl has them
     "po": "pod",
@@ -56,20 +55,26 @@ def find(api: ApiServer, name: str, namespace: str, *, seen: Seen | None = None)
         UnseenError: If the user may not read pods there.
     """
     kind, plain = _named(name)
-    raw = [*api.all(msgspec.Raw, path_of("api", "v1", "namespaces", namespace, "pods"))]
-    pods = [(decoded(Pod, bytes(one)), bytes(one)) for one in raw]
-    chosen = [one for one in pods if one[0].metadata.name == plain] if kind in ("", "pod") else []
     beside = Beside(api, namespace)
-    title, trouble = f"Pod {namespace}/{plain}", tuple[str, ...]()
-    if not chosen:
-        made, workload, failures = find_maker(api, kind, plain, beside=beside, pods=[one for one, _ in pods])
-        title = f"{made.title()} {namespace}/{plain}"
-        trouble = (*failures, *own_words(workload, failures))
-        chosen = [one for one in pods if makes(made, plain, one[0])]
-    seen = seen or look(api, namespace=namespace)
-    subjects = tuple(_subject(api, pod, content, seen, beside) for pod, content in chosen)
-    quotas = beside.quotas() if not subjects else ()
-    return Answer(name=title, subjects=subjects, trouble=trouble, quotas=quotas, unseen=(*seen.unseen, *beside.unseen))
+    see = cache(lambda: seen or look_at_nodes(api))  # once there is something to explain
+    chosen = named(api, namespace, plain) if kind in ("", "pod") else ()
+    if chosen:
+        subjects = _subjects(api, chosen, see(), beside)
+        return Answer(name=f"Pod {namespace}/{plain}", subjects=subjects, unseen=(*see().unseen, *beside.unseen))
+    kinds = {"": tuple(KINDS), "pod": ()}.get(kind, (kind,))
+    places = cache(lambda: hit(see()))
+    crowds = made_by(api, namespace, kinds, plain, is_hit=lambda pod: place(pod) in places())
+    made, workload, failures = find_maker(api, kind, plain, beside=beside, crowds=crowds)
+    crowd = crowds[made]
+    subjects = _subjects(api, crowd.chosen, see(), beside)
+    return Answer(
+        name=f"{made.title()} {namespace}/{plain}",
+        subjects=subjects,
+        more=crowd.count - sum(1 + one.alike for one in subjects),
+        trouble=(*failures, *own_words(workload, failures)),
+        quotas=beside.quotas() if not subjects else (),
+        unseen=(*see().unseen, *beside.unseen),
+    )
 
 
 def _named(name: str) -> tuple[str, str]:
@@ -84,8 +89,17 @@ def _named(name: str) -> tuple[str, str]:
     return kind, rest
 
 
-def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Beside) -> Subject:
-    decision, undecided = _decision(api, content, str(pod.metadata.namespace))
+def _subjects(api: ApiServer, chosen: Sequence[Chosen], seen: Seen, beside: Beside) -> tuple[Subject, ...]:
+    if not chosen:
+        return ()
+    by = rules_of_now(api, beside.namespace)
+    beside.read_events(str(one.pod.metadata.uid) for one in chosen)
+    return tuple(_subject(one, seen, beside, by) for one in chosen)
+
+
+def _subject(one: Chosen, seen: Seen, beside: Beside, by: Rules | Unseen) -> Subject:
+    pod, content = one.pod, one.content
+    decided = decision(content, by)
     try:
         wants = decoded(_Wants, content).spec
     except UnseenError:
@@ -99,8 +113,9 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
         pod=found,
         seen=seen,
         asked=asked(pod, content),
-        decision=decision,
-        undecided=undecided,
+        alike=one.alike,
+        decision=None if isinstance(decided, Unseen) else decided,
+        undecided=decided if isinstance(decided, Unseen) else None,
         together=together(found.grant, containers),
         selector=wants.nodeSelector,
         tolerates=frozenset(one.key for one in wants.tolerations),
@@ -109,25 +124,3 @@ def _subject(api: ApiServer, pod: Pod, content: bytes, seen: Seen, beside: Besid
         quotas=beside.quotas() if found.waits else (),
         unseen=beside.unseen,
     )
-
-
-def _decision(api: ApiServer, content: bytes, namespace: str) -> tuple[Decision | None, Unseen | None]:
-    """Decide on a pod as its owner wrote it, by the policies of now."""
-    try:
-        policies, problems = read_policies(api)
-        labels = api.one(Object, path_of("api", "v1", "namespaces", namespace)).metadata.labels
-    except UnseenError as error:
-        return None, unseen("the policies", error, f"{RIGHT}, and get namespaces")
-    if policies is None:
-        return None, Unseen(what="the policies", why="; ".join(problems))
-    if policies.of(namespace).broken is not None:
-        kept = "a webhook keeps the policy that it had, and one that has started since denies"
-        return None, Unseen(what="the policy of the namespace", why=f"{'; '.join(problems)}: {kept}")
-    try:
-        read = decoder(rules.Pod).decode(content)
-        written = as_written(msgspec.json.decode(content), read, namespace, policies)
-        pod = rules.unbound(msgspec.convert(written, rules.Pod))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        return None, Unseen(what="a decision", why=Shown(f"the pod cannot be read: {error}"))
-    is_restricted = labels.get(POD_SECURITY_LABEL) in RESTRICTED_LEVELS
-    return decide(pod, namespace, policies, restricted=is_restricted), None

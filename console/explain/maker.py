@@ -1,13 +1,13 @@
 """What makes pods: the object of a name, or where it cannot be read, what its pods and events show of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from console.api_server import ApiServer, UnseenError
 from console.explain.beside import Beside
-from console.explain.workload import Workload, makes
+from console.explain.crowd import Crowd
+from console.explain.workload import Workload
 from console.look import unseen
-from console.objects import Pod
 from console.owners import KINDS, MORE_KINDS, NOT_FOUND, owner
 from console.seen import Unseen
 from console.words import Shown
@@ -28,23 +28,25 @@ class Maker(NamedTuple):
     failures: tuple[str, ...]  # why pods of it were not created
 
 
-def find_maker(api: ApiServer, kind: str, name: str, *, beside: Beside, pods: Sequence[Pod]) -> Maker:
+def find_maker(api: ApiServer, kind: str, name: str, *, beside: Beside, crowds: Mapping[str, Crowd]) -> Maker:
     """
     Find which kind of object has the *name*; one that cannot be read counts where it has pods, or some were denied.
+
+    *crowds* are the pods of each kind that it may be of.
 
     Raises:
         NotFoundError: If there is none, or nothing shows that there is.
     """
     unread: dict[str, UnseenError] = {}
-    for one in {"": tuple(KINDS), "pod": ()}.get(kind, (kind,)):
+    for one, crowd in crowds.items():
         try:
             found = owner(api, one, beside.namespace, name)
         except UnseenError as error:
             if error.status == NOT_FOUND:
                 continue
             unread[one], found = error, Workload()
-        failures = beside.failures(one, name, pods)
-        if one not in unread or failures or any(makes(one, name, pod) for pod in pods):
+        failures = beside.failures(one, name, crowd.created)
+        if one not in unread or failures or crowd.count:
             if unread:
                 beside.note(_hidden(unread, beside.namespace, name))
             return Maker(one, found, failures)

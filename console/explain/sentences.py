@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from console.explain.likeness import ended
 from console.explain.placement import placement
 from console.explain.remedies import remedies
 from console.explain.subject import EVENTS, Answer, Subject
-from console.objects import Pod
 from console.taints import UNNAMED, node_condition
 from console.words import ABSENT, age, gib, moment, percent, several
 from policies.contract import DRA
@@ -32,18 +32,40 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explanations(answer: Answer) -> tuple[Explanation, ...]:
-    """Explain each pod; where there is none, or some are missing, say who denied them."""
+    """Explain each pod; where there is none, or some are missing, say who denied them; where many, of which most."""
     pods = tuple(_of_pod(one) for one in answer.subjects)
-    if pods and not answer.trouble:
+    sections = (*_not_created(answer), *_crowd(answer))
+    if not sections:
         return pods
+    title = f"{answer.name}: {several(_count(answer), 'pod') if pods else 'no pods'}"
+    return (Explanation(title=title, sections=sections), *pods)
+
+
+def _not_created(answer: Answer) -> Iterator[Section]:
+    if answer.subjects and not answer.trouble:
+        return
     lines = answer.trouble or (_without_pods(answer),)
-    sections = [Section(title="Not created", lines=(*lines, *_what_to_do(answer.trouble)))]
+    yield Section(title="Not created", lines=(*lines, *_what_to_do(answer.trouble)))
     if answer.quotas:
-        sections.append(Section(title="Quotas", lines=answer.quotas))
-    if answer.unseen and not pods:
-        sections.append(Section(title="Not seen", lines=tuple(one.sentence for one in answer.unseen)))
-    title = f"{answer.name}: {several(len(pods), 'pod') if pods else 'no pods'}"
-    return (Explanation(title=title, sections=tuple(sections)), *pods)
+        yield Section(title="Quotas", lines=answer.quotas)
+    if answer.unseen and not answer.subjects:
+        yield Section(title="Not seen", lines=tuple(one.sentence for one in answer.unseen))
+
+
+def _crowd(answer: Answer) -> Iterator[Section]:
+    """Say which of many pods are explained, and how to ask for another one."""
+    explained, count = len(answer.subjects), _count(answer)
+    if explained == count:
+        return
+    lines = [f"{explained} of {count} explained: one of each state and revision, those with trouble first"]
+    if answer.more:
+        lines.append(f"{several(answer.more, 'pod')} in further states or revisions left out")
+    lines.append(f"for any other one: gpu-share explain POD -n {answer.subjects[0].pod.namespace}")
+    yield Section(title="Pods", lines=tuple(lines))
+
+
+def _count(answer: Answer) -> int:
+    return answer.more + sum(1 + one.alike for one in answer.subjects)
 
 
 def _without_pods(answer: Answer) -> str:
@@ -68,8 +90,9 @@ def _of_pod(subject: Subject) -> Explanation:
         Section(title="Quotas", lines=subject.quotas),
         Section(title="Not seen", lines=tuple(_unseen(subject))),
     ]
+    others = f", and {subject.alike} more like it" if subject.alike else ""
     return Explanation(
-        title=f"Pod {pod.namespace}/{pod.name}: {pod.phase}{on}{passed}",
+        title=f"Pod {pod.namespace}/{pod.name}: {pod.phase}{on}{passed}{others}",
         sections=tuple(one for one in sections if one.lines),
     )
 
@@ -130,16 +153,16 @@ def _limits(gpu: Gpu, tenant: Tenant) -> Iterator[str]:
 
 def _state(subject: Subject) -> Iterator[str]:
     pod = subject.pod
-    ended = tuple(_ended(pod.pod))
-    if pod.phase in ("Running", "Succeeded") and not pod.why and not ended:
+    ends = tuple(ended(pod.pod))
+    if pod.phase in ("Running", "Succeeded") and not pod.why and not ends:
         return
-    if pod.why or not ended:
+    if pod.why or not ends:
         yield pod.why or f"{pod.phase}, and nothing says why"
-    yield from ended
+    yield from ends
     if otherwise := _granted_otherwise(subject):
         yield f"what to do: {otherwise}"
     else:
-        yield from _what_to_do((pod.why, *ended, *_events_of_now(subject), *_not_named(subject)))
+        yield from _what_to_do((pod.why, *ends, *_events_of_now(subject), *_not_named(subject)))
     if pod.waits:
         yield from subject.claims
         yield from placement(subject)
@@ -170,15 +193,6 @@ def _events_of_now(subject: Subject) -> Iterator[str]:
     """Yield the events that still say what is wrong: none of what is over."""
     if subject.pod.phase in ("Pending", "Failed"):
         yield from (one for one in subject.events if not (subject.pod.node and one.startswith("FailedScheduling")))
-
-
-def _ended(pod: Pod) -> Iterator[str]:
-    """Say how containers ended that were started again, or that Kubernetes has more to say of than its reason."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        held = status.last_state.terminated or status.state.terminated
-        if held is not None and held.exit_code:
-            said = ": ".join(filter(None, (held.reason, held.message)))
-            yield f'container "{status.name}" ended with exit code {held.exit_code}: {said or "nothing says why"}'
 
 
 def _what_to_do(texts: Iterable[str]) -> Iterator[str]:

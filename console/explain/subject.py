@@ -15,6 +15,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: SeenPod
     seen: Seen
+    alike: int = 0  # other pods, of which the same would be said
     asked: tuple[str, ...]  # annotations and limits by which it asks, as written
     decision: Decision | None = None  # by the policies of now
     undecided: Unseen | None = None  # why there is none
@@ -32,6 +33,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # as found: Pod, or Deployment team-vision/resnet
     subjects: tuple[Subject, ...] = ()
+    more: int = 0  # pods that are neither among these nor like one of them
     trouble: tuple[str, ...] = ()  # what the object that makes pods, or a controller, says of those that are not there
     quotas: tuple[str, ...] = ()  # of shares, in its namespace
     unseen: tuple[Unseen, ...] = ()  # of these

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from console.events import Event, Involved
-from console.objects import Condition, Metadata, Owner, Pod
+from console.objects import Condition, Metadata, Object, Owner
 from console.words import several
 
 # Conditions by which a workload says that it has no pods, with the status that says so.
@@ -85,6 +85,6 @@ def is_of(owner: Owner | Involved, kind: str, name: str) -> bool:
     return owner.kind == _MADE.get(kind) and owner.name.rpartition("-")[0] == name
 
 
-def makes(kind: str, name: str, pod: Pod) -> bool:
+def makes(kind: str, name: str, pod: Object) -> bool:
     """Whether the object of this *kind* and *name* made a pod, itself or by another one."""
     return any(is_of(by, kind, name) for by in pod.metadata.owner_references)

@@ -50,7 +50,7 @@ class StandIn:
         if path not in self.lists:
             return 200, json.dumps({"items": None}).encode()
         found = [one for one in self.lists[path] if _matches(one, query.get("labelSelector", [""])[0])]
-        found = [one for one in found if _has_reason(one, query.get("fieldSelector", [""])[0])]
+        found = [one for one in found if _has_fields(one, query.get("fieldSelector", [""])[0])]
         begin = int(query.get("continue", ["0"])[0])
         end = begin + min(self.page, int(query.get("limit", ["500"])[0]))
         metadata = {"continue": str(end)} if end < len(found) else {}
@@ -165,7 +165,8 @@ def _matches(one: Object, selector: str) -> bool:
     return all(labels.get(key) == value for key, _, value in pairs)
 
 
-def _has_reason(one: Object, selector: str) -> bool:
-    """Select events by their reason; other fields select nothing here."""
-    field, _, reason = selector.partition("=")
-    return field != "reason" or one.get("reason") == reason
+def _has_fields(one: Object, selector: str) -> bool:
+    """Select events by their reason, and objects by their name; other fields select nothing here."""
+    field, _, value = selector.partition("=")
+    has = {"reason": one.get("reason"), "metadata.name": one["metadata"].get("name")}
+    return bool(has.get(field, value) == value)
