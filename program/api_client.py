@@ -1,12 +1,17 @@
 """A client of the API server by what a kubeconfig and the environment say, for each application that has one."""
 
-from typing import Any
+import ssl
+from typing import Any, Final
 
 from kubernetes import client
 from urllib3 import BaseHTTPResponse, HTTPHeaderDict, PoolManager
 from urllib3.exceptions import HTTPError
+from urllib3.util import create_urllib3_context
 
 from program.kubeconfig import NOT_A_KUBECONFIG, Headers
+from program.tls import as_kubectl
+
+_FILES: Final = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
 
 
 class ProxyError(Exception):
@@ -43,6 +48,7 @@ def api_client(settings: client.Configuration, headers: Headers = ()) -> client.
     Raises:
         ProxyError: If the address of the proxy is invalid.
     """
+    loaded = _loaded(settings)
     try:
         if settings.proxy and "://" not in settings.proxy:
             settings.proxy = f"http://{settings.proxy}"
@@ -51,8 +57,34 @@ def api_client(settings: client.Configuration, headers: Headers = ()) -> client.
         made = client.ApiClient(settings)
     except (HTTPError, *NOT_A_KUBECONFIG):
         raise ProxyError from None
+    made.rest_client.pool_manager.connection_pool_kw |= loaded
     if headers:
         made.rest_client.pool_manager = _Impersonating(  # type: ignore[assignment] # all that is asked of it
             made.rest_client.pool_manager, headers
         )
     return made
+
+
+def _loaded(settings: client.Configuration) -> dict[str, Any]:
+    """Load once what the settings say of TLS; give what a pool of connections is told in place of the files."""
+    if not settings.host.lower().startswith("https:"):
+        return {}
+    try:
+        tls = _trusting(settings)
+        if settings.cert_file:
+            # An empty password, or OpenSSL would ask for that of an encrypted key on the terminal.
+            tls.load_cert_chain(settings.cert_file, settings.key_file, password="")
+        if settings.proxy:
+            settings.proxy_ssl_context = _trusting(settings)
+    except OSError:  # ssl.SSLError is one; the first request says what is wrong, since urllib3 loads the files then
+        return {}
+    return {"ssl_context": tls, **dict.fromkeys(_FILES)}
+
+
+def _trusting(settings: client.Configuration) -> ssl.SSLContext:
+    tls = as_kubectl(create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if settings.verify_ssl else ssl.CERT_NONE))
+    if settings.ssl_ca_cert or settings.ca_cert_data:
+        tls.load_verify_locations(settings.ssl_ca_cert, cadata=settings.ca_cert_data)
+    else:
+        tls.load_default_certs()
+    return tls

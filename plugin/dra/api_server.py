@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from plugin.errors import DraError
+from program.tls import as_kubectl
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _REQUEST_SECONDS = 10.0
@@ -121,7 +122,7 @@ class ApiServer:
     def _connection(self, seconds: float) -> HTTPConnection:
         host, port = self._address
         try:
-            tls = ssl.create_default_context(cafile=str(self._credentials / "ca.crt"))
+            tls = as_kubectl(ssl.create_default_context(cafile=str(self._credentials / "ca.crt")))
         except OSError as error:  # ssl.SSLError is one
             raise ApiError(
                 f"{self._credentials}/ca.crt: cannot be used: {error}: is the ServiceAccount mounted?"

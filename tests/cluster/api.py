@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from program.tls import as_kubectl
+
 Object = dict[str, Any]
 _SECONDS = 30
 
@@ -99,7 +101,7 @@ def _access() -> tuple[tuple[str, int], ssl.SSLContext, dict[str, str]]:
     command = ["kubectl", "config", "view", "--raw", "--minify", "--flatten", "-o", "json"]
     config = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    tls = ssl.create_default_context(cadata=_decoded(cluster, "certificate-authority-data") or None)
+    tls = as_kubectl(ssl.create_default_context(cadata=_decoded(cluster, "certificate-authority-data") or None))
     if "client-certificate-data" in user:
         with tempfile.TemporaryDirectory() as folder:
             certificate, key = Path(folder, "client-certificate-data"), Path(folder, "client-key-data")
