@@ -4,8 +4,9 @@ import ssl
 from typing import Any, Final
 
 from kubernetes import client
-from urllib3 import BaseHTTPResponse, HTTPHeaderDict, PoolManager
-from urllib3.exceptions import HTTPError
+from kubernetes.config import kube_config
+from urllib3 import BaseHTTPResponse, HTTPHeaderDict, PoolManager, disable_warnings
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from urllib3.util import create_urllib3_context
 
 from program.kubeconfig import NOT_A_KUBECONFIG, Headers
@@ -58,6 +59,8 @@ def api_client(settings: client.Configuration, headers: Headers = ()) -> client.
     except (HTTPError, *NOT_A_KUBECONFIG):
         raise ProxyError from None
     made.rest_client.pool_manager.connection_pool_kw |= loaded
+    if not settings.verify_ssl:  # as whoever wrote insecure-skip-tls-verify wants it; kubectl does not warn either
+        disable_warnings(InsecureRequestWarning)
     if headers:
         made.rest_client.pool_manager = _Impersonating(  # type: ignore[assignment] # all that is asked of it
             made.rest_client.pool_manager, headers
@@ -78,6 +81,8 @@ def _loaded(settings: client.Configuration) -> dict[str, Any]:
             settings.proxy_ssl_context = _trusting(settings)
     except OSError:  # ssl.SSLError is one; the first request says what is wrong, since urllib3 loads the files then
         return {}
+    # What the kubeconfig holds itself, a private key too, was written to files, which a signal would leave behind.
+    kube_config._cleanup_temp_files()  # type: ignore[no-untyped-call] # noqa: SLF001 - there is no other way
     return {"ssl_context": tls, **dict.fromkeys(_FILES)}
 
 

@@ -1,8 +1,10 @@
 """API servers are trusted as kubectl trusts them, by every version of Python."""
 
+import base64
 import functools
 import json
 import ssl
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -49,6 +51,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 
         def serve(wants: str = "") -> int:
             server = SimulatedApiServer(store, certificate=tmp_path / "tls.crt", key=tmp_path / "tls.key")
+            server._server.handle_error = lambda *_: None  # type: ignore[method-assign] # callers that are denied
             if wants:
                 tls: ssl.SSLContext = server._server.socket.context  # type: ignore[attr-defined] # over TLS
                 tls.load_verify_locations(tmp_path / wants)
@@ -141,6 +144,32 @@ def test_a_client_certificate_is_shown(tmp_path: Path, serving: Serving) -> None
         asked_by_view(tmp_path, port)
     user = {"client-certificate": "client.crt", "client-key": "client.key"}
     assert connect(kubeconfig=kubeconfig(tmp_path, port, user=user)).get(NODE)
+
+
+def test_no_file_is_left_of_a_key_that_the_kubeconfig_holds(
+    tmp_path: Path, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    ca = PlainCa.new(tmp_path)
+    for name in ("tls", "client"):
+        ca.issue(tmp_path, name)
+    user = {"client-certificate-data": in_base64(tmp_path / "client.crt")}
+    user |= {"client-key-data": in_base64(tmp_path / "client.key")}
+    trust = {"certificate-authority": None, "certificate-authority-data": in_base64(tmp_path / "ca.crt")}
+    api = connect(kubeconfig=kubeconfig(tmp_path, serving(wants="ca.crt"), user=user, **trust))
+    assert not [*(tmp_path / "temporary").iterdir()]
+    assert api.get(NODE)
+
+
+def in_base64(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()
+
+
+def test_an_api_server_that_is_not_to_be_verified_is_asked_without_a_warning(tmp_path: Path, serving: Serving) -> None:
+    PlainCa.new(tmp_path).issue(tmp_path, "tls", to="elsewhere.example")
+    file = kubeconfig(tmp_path, serving(), **{"insecure-skip-tls-verify": True})
+    assert connect(kubeconfig=file).get(NODE)
 
 
 def test_a_key_with_a_password_is_said_and_nobody_is_asked_for_it(tmp_path: Path, serving: Serving) -> None:
