@@ -11,7 +11,7 @@ from console.api_server import ApiServer, UnseenError, path_of
 from console.objects import Metadata
 from console.words import Shown
 from policies.cluster import Cluster
-from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP
 from policies.errors import PolicyError
 from policies.policy import Policy
 from policies.policy_set import PolicySet
@@ -19,7 +19,6 @@ from policies.reading.store import PolicyStore
 from program.structs import decoder
 
 RIGHT: Final = f"list configmaps in namespace {NAMESPACE}"
-_CLUSTER_CONFIG_MAP: Final = "gpu-share-cluster"  # earlier versions added a hash of its content
 
 for _kind in (Cluster, Policy):  # two requests to the page may read them at once
     decoder(_kind)
@@ -44,7 +43,7 @@ def read_policies(api: ApiServer) -> Read:
     own, newest = _config_maps(api)
     if own is None or newest is None:
         # Defaults are not in force either: no pod that mounts it starts.
-        missing = POLICIES_CONFIG_MAP if own is None else _CLUSTER_CONFIG_MAP
+        missing = POLICIES_CONFIG_MAP if own is None else CLUSTER_CONFIG_MAP
         return None, (f"there is no ConfigMap {NAMESPACE}/{missing}",)
     return in_force({**own.data, **newest.data})
 
@@ -71,10 +70,10 @@ def read_cluster(api: ApiServer) -> Cluster:
 def _config_maps(api: ApiServer) -> tuple[ConfigMap | None, ConfigMap | None]:
     """Find the one of the policies, and the newest of what is the same in all namespaces."""
     listed = [*api.all(ConfigMap, path_of("api", "v1", "namespaces", NAMESPACE, "configmaps"))]
-    clusters = [one for one in listed if one.metadata.name.startswith(_CLUSTER_CONFIG_MAP)]
+    clusters = [one for one in listed if one.metadata.name.startswith(CLUSTER_CONFIG_MAP)]
     newest = max(
         clusters,
-        key=lambda one: (one.metadata.name == _CLUSTER_CONFIG_MAP, one.metadata.creation_timestamp or ""),
+        key=lambda one: (one.metadata.name == CLUSTER_CONFIG_MAP, one.metadata.creation_timestamp or ""),
         default=None,
     )
     return next((one for one in listed if one.metadata.name == POLICIES_CONFIG_MAP), None), newest

@@ -13,13 +13,15 @@ from typing import Any
 
 import msgspec
 
-from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP, WEBHOOK_SERVICE
+from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP, WEBHOOK_SERVICE
 from policies.denial import shorten
 from policies.errors import GpuShareError, PolicyError
 from policies.policy_set import PolicySet
 from policies.reading.store import PolicyStore
 
 _NAME = f"ConfigMap {NAMESPACE}/{POLICIES_CONFIG_MAP}"
+_DEPLOYMENT = f"Deployment {NAMESPACE}/{WEBHOOK_SERVICE}"
+_IN_OURS = ("--namespace", NAMESPACE, "--output", "json")
 _SECONDS = 30
 _NAMESPACE = re.compile(r"[a-z0-9-]{1,63}")
 _LOG_LINE = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")  # https://pkg.go.dev/k8s.io/klog/v2
@@ -46,7 +48,7 @@ class Cluster(msgspec.Struct, frozen=True):
         names = self._config_maps()
         for name in names:  # as in the webhook's volume: of two files of one name the last counts
             data |= self._data(name)
-        context = self.context or self._kubectl("config", "current-context", fallback="(none)").strip()
+        context = self.context or self._config("current-context") or "(none)"
         source = f"{_NAME}{_others(names)} of the cluster, context {shorten(context, 100)}"
         with tempfile.TemporaryDirectory() as directory:
             for name, text in data.items():
@@ -59,39 +61,44 @@ class Cluster(msgspec.Struct, frozen=True):
 
     def namespace(self) -> str:
         """Say in which namespace kubectl makes a pod that names none."""
-        found = self._kubectl("config", "view", "--minify", "--output=jsonpath={..namespace}", fallback="")
+        found = self._config("view", "--minify", "--output=jsonpath={..namespace}")
         return found if _NAMESPACE.fullmatch(found) else "default"
 
-    def _config_maps(self) -> list[str]:
-        """Name the ConfigMaps in the webhook's volume; where that cannot be read, the one of the policies."""
-        text = self._kubectl(
-            "get", "deployment", WEBHOOK_SERVICE, "--namespace", NAMESPACE, "--output", "json", fallback="{}"
-        )
+    def _config_maps(self) -> tuple[str, ...]:
+        """Name the ConfigMaps in the webhook's volume: as its Deployment does, or as shipped if it may not be read."""
+        ran = self._ran("get", "deployment", WEBHOOK_SERVICE, *_IN_OURS, "--ignore-not-found")
+        is_missing = ran.returncode == 0 and not ran.stdout.strip()
+        if is_missing or (ran.returncode and "(Forbidden)" in ran.stderr):
+            return POLICIES_CONFIG_MAP, CLUSTER_CONFIG_MAP
+        found = _answer(ran, _DEPLOYMENT)
         try:
-            volumes = json.loads(text)["spec"]["template"]["spec"]["volumes"]
+            volumes = found["spec"]["template"]["spec"]["volumes"]
             sources = next(one["projected"]["sources"] for one in volumes if one["name"] == "policies")
-            return [str(one["configMap"]["name"]) for one in sources]
-        except (ValueError, KeyError, TypeError, StopIteration):
-            return [POLICIES_CONFIG_MAP]
+            return tuple(str(one["configMap"]["name"]) for one in sources)
+        except (KeyError, TypeError, StopIteration):
+            raise ClusterError(
+                f"{_DEPLOYMENT} has no volume of ConfigMaps named policies: compare it with what the manifests have"
+            ) from None
 
     def _data(self, name: str) -> dict[str, str]:
-        text = self._kubectl("get", "configmap", name, "--namespace", NAMESPACE, "--output", "json")
-        try:
-            found: Any = json.loads(text)
-        except ValueError:
-            raise ClusterError("kubectl did not answer in JSON: check that `kubectl version` works") from None
+        named = f"ConfigMap {NAMESPACE}/{shorten(name, 100)}"
+        found = _answer(self._ran("get", "configmap", name, *_IN_OURS), named)
         data = found.get("data") if isinstance(found, dict) else None
         if not isinstance(data, dict) or not all(isinstance(one, str) for one in data.values()):
-            named = f"ConfigMap {NAMESPACE}/{name}"
             raise ClusterError(f"{named} holds no policy files: write them, as `kubectl apply -k manifests` does")
         return data
 
-    def _kubectl(self, *arguments: str, fallback: str | None = None) -> str:
+    def _config(self, *arguments: str) -> str:
+        """Ask kubectl for something of the kubeconfig; empty if it does not say."""
+        ran = self._ran("config", *arguments)
+        return "" if ran.returncode else ran.stdout.strip()
+
+    def _ran(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         where = [f"--context={self.context}"] if self.context else []
         where += [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
         command = ["kubectl", *where, "--request-timeout=10s", *arguments]
         try:
-            ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603
+            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603
         except FileNotFoundError:
             raise ClusterError("kubectl was not found: install it, or name a directory by --policies") from None
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -99,12 +106,19 @@ class Cluster(msgspec.Struct, frozen=True):
                 f"gave no answer in {_SECONDS} seconds" if isinstance(error, subprocess.TimeoutExpired) else str(error)
             )
             raise ClusterError(f"kubectl {why}: check --context and --kubeconfig") from None
-        if ran.returncode == 0:
-            return ran.stdout
-        if fallback is not None:
-            return fallback
+
+
+def _answer(ran: subprocess.CompletedProcess[str], named: str) -> Any:
+    if ran.returncode:
         said = shorten(" ".join(_said(ran.stderr).split()) or f"exit code {ran.returncode}", 300)
-        raise ClusterError(f"kubectl could not read {_NAME} ({said}): check --context, --kubeconfig and your rights")
+        raise ClusterError(
+            f"kubectl could not read {named} ({said}): check --context, --kubeconfig and your rights to get configmaps "
+            f"and deployments in namespace {NAMESPACE}"
+        )
+    try:
+        return json.loads(ran.stdout)
+    except ValueError:
+        raise ClusterError("kubectl did not answer in JSON: check that `kubectl version` works") from None
 
 
 def _said(stderr: str) -> str:
@@ -113,6 +127,6 @@ def _said(stderr: str) -> str:
     return "\n".join(line for line in lines if not _LOG_LINE.match(line)) or stderr
 
 
-def _others(names: list[str]) -> str:
+def _others(names: tuple[str, ...]) -> str:
     others = [shorten(name, 100) for name in names if name != POLICIES_CONFIG_MAP]
     return f" and {', '.join(others)}" if others else ""

@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from policies.contract import NAMESPACE, POLICIES_CONFIG_MAP
+from policies.contract import CLUSTER_CONFIG_MAP, NAMESPACE, POLICIES_CONFIG_MAP
 from tests.manifests.render import MANIFESTS, render
 from tests.webhook.commands import POD, preview, run
 
 TEAM = {"_default.yaml": 'share:\n  maximum: "0.1"\n'}
-OTHERS = "resourceNames: {mps: example.com/vgpu}\n"
 LIMITED = POD.replace('gpu-share: "0.2"', 'gpu-share: "0.1"')
 
 
 @pytest.fixture
 def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Put a kubectl on the PATH that answers as told, and writes down how it was called."""
+    """Put a kubectl on the PATH that answers as told, knows no Deployment, and writes down how it was called."""
 
     def put(answer: object = None, *, code: int = 0, stderr: str = "", namespace: str = "") -> Path:
         directory = tmp_path / "bin"
@@ -33,6 +32,7 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         script.write_text(
             f'#!/bin/sh\necho "KUBECONFIG=$KUBECONFIG $@" >> {calls}\n'
             f'case "$*" in *current-context*) echo kind-a; exit 0;; *namespace}}) echo -n {namespace}; exit 0;; esac\n'
+            'case "$*" in *"get deployment"*--ignore-not-found*) exit 0;; esac\n'
             f"/bin/cat {tmp_path}/answer; /bin/cat {tmp_path}/stderr >&2; exit {code}\n"
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -50,7 +50,9 @@ def test_the_policies_of_the_cluster_decide_and_are_named(kubectl: Callable[...,
     calls = kubectl(config_map(TEAM))
     text = preview(POD, "--cluster", code=1).stdout
     first, second, *_ = text.splitlines()
-    assert first == "Policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context kind-a"
+    assert (
+        first == "Policies: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster of the cluster, context kind-a"
+    )
     assert second == "Pod default/web: denied, ShareAboveMaximum"
     assert "at most 0.1 is allowed here (_default.yaml:2)" in text
     assert "get configmap gpu-share-policies --namespace gpu-share --output json" in calls.read_text()
@@ -78,34 +80,12 @@ def test_context_and_kubeconfig_are_kubectls(kubectl: Callable[..., Path], monke
     monkeypatch.setenv("KUBECONFIG", "/somewhere/config")
     options = ("--context", "prod", "--kubeconfig", "/my/config")
     text = preview(POD, "--cluster", *options, code=1).stdout
-    assert text.startswith("Policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context prod\n")
-    called = calls.read_text().splitlines()
-    assert len(called) == 3
-    assert all(one.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ") for one in called)
-
-
-def test_the_policies_are_those_of_all_config_maps_that_the_webhook_reads(kubectl: Callable[..., Path]) -> None:
-    calls = kubectl(config_map(TEAM))
-    deployment = next(
-        one
-        for one in render(MANIFESTS)
-        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "gpu-share-webhook")
+    assert text.startswith(
+        "Policies: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster of the cluster, context prod\n"
     )
-    sources = next(one for one in deployment["spec"]["template"]["spec"]["volumes"] if one["name"] == "policies")
-    names = [one["configMap"]["name"] for one in sources["projected"]["sources"]]
-    (script,) = calls.parent.glob("bin/kubectl")
-    answers = {"deployment": deployment, names[0]: config_map(TEAM), names[1]: config_map({"_cluster.yaml": OTHERS})}
-    lines = ["#!/bin/sh", 'case "$*" in *current-context*) echo kind-a;;']
-    for number, (name, answer) in enumerate(answers.items()):
-        path = calls.parent / f"answer-{number}"
-        path.write_text(json.dumps(answer))
-        lines.append(f"*' {name} '*) /bin/cat {path};;")
-    script.write_text("\n".join([*lines, "esac", ""]))
-    first, *rest = preview(POD, "--cluster", code=1).stdout.splitlines()
-    assert first == f"Policies: ConfigMap gpu-share/{names[0]} and {names[1]} of the cluster, context kind-a"
-    assert any("at most 0.1 is allowed" in line for line in rest)
-    limited = preview(LIMITED, "--cluster").stdout
-    assert "1 x example.com/vgpu" in limited
+    called = calls.read_text().splitlines()
+    assert len(called) == 4
+    assert all(one.startswith("KUBECONFIG=/somewhere/config --context=prod --kubeconfig=/my/config ") for one in called)
 
 
 def test_a_broken_file_of_the_cluster_denies_its_namespace_and_no_other(kubectl: Callable[..., Path]) -> None:
@@ -114,15 +94,16 @@ def test_a_broken_file_of_the_cluster_denies_its_namespace_and_no_other(kubectl:
     assert "Pod other/web: granted" in preview(POD, "--cluster", "-n", "other").stdout
 
 
-def test_it_is_the_config_map_that_the_manifests_install() -> None:
+def test_they_are_the_config_maps_that_the_manifests_install() -> None:
     names = [one["metadata"] for one in render(MANIFESTS) if one["kind"] == "ConfigMap"]
-    assert (NAMESPACE, POLICIES_CONFIG_MAP) in [(one["namespace"], one["name"]) for one in names]
+    installed = {(one["namespace"], one["name"]) for one in names}
+    assert {(NAMESPACE, POLICIES_CONFIG_MAP), (NAMESPACE, CLUSTER_CONFIG_MAP)} <= installed
 
 
 @pytest.mark.parametrize("output", ["diff", "yaml", "patch"])
 def test_the_other_outputs_name_the_policies_on_stderr(output: str, kubectl: Callable[..., Path]) -> None:
     kubectl(config_map({}))
-    said = "gpu-share: policies: ConfigMap gpu-share/gpu-share-policies of the cluster, context kind-a\n"
+    said = "gpu-share: policies: ConfigMap gpu-share/gpu-share-policies and gpu-share-cluster of the cluster, context"
     assert preview(POD, "--cluster", "-o", output).stderr.startswith(said)
 
 
