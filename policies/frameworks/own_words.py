@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 
 import msgspec
@@ -25,6 +26,8 @@ _SHORTEN = "Put what prepares its start into a script of the image or of a Confi
 _OPTION = re.compile(r"--?[A-Za-z]")
 _DOCUMENT = re.compile(r"\s*[\[{\"]")
 _LINE_END = re.compile(r"\\[nrt]")
+# Of what stands in a document in JSON as the value of a member, or as the last one of a list.
+_END_OF_TEXT = re.compile(r'"(?=\s*+(?:[}\]]|,\s*+\\*+"[^"\\]*+\\*+"\s*+:))')
 _NUMBER = re.compile(  # and nothing else, since another program's word may begin with digits
     r"[+-]?(?:[\d_]+\.?[\d_]*|\.[\d_]+)(?:[eE][+-]?\d+)?%?"
 )
@@ -214,5 +217,10 @@ class Words:
 
 
 def _unescaped(text: str) -> str:
-    """Write the ends of lines in a document in JSON as a program reads them."""
-    return _LINE_END.sub("\n", text) if _DOCUMENT.match(text) else text
+    """Write a document in JSON as a program reads it: with ends of lines, and one where a text in it ends."""
+    if not _DOCUMENT.match(text):
+        return text
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        msgspec.json.decode(text, type=msgspec.Raw)
+        text = _END_OF_TEXT.sub('"\n', text)
+    return _LINE_END.sub("\n", text)
