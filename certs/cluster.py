@@ -22,7 +22,7 @@ from certs.pem import shared
 from certs.rotation import CERTIFICATE, KEY, State, Write, WriteBundle, WriteCA, WriteServing
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAMES
 from program.api_client import ProxyError, api_client
-from program.kubeconfig import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, Headers, load, paths_of, settings_from_environment
+from program.kubeconfig import INVALID_KUBECONFIG, NOT_A_KUBECONFIG, Chosen, load, paths_of, settings_from_environment
 
 T = TypeVar("T")
 
@@ -60,18 +60,18 @@ def connect() -> client.ApiClient:
         NoClusterError: If there is neither, or the kubeconfig or the proxy is invalid.
     """
     settings = settings_from_environment()
-    headers: Headers = ()
+    chosen = Chosen("(in the cluster)")
     try:
         config.load_incluster_config(settings)  # type: ignore[no-untyped-call] # published without types
     except config.ConfigException as outside:
         try:
-            headers = load(settings, paths_of()).headers
+            chosen = load(settings, paths_of())
         except INVALID_KUBECONFIG as error:
             invalid = "The kubeconfig is not valid: compare it with kubectl config view"
             reasons = f"{outside} {invalid if isinstance(error, NOT_A_KUBECONFIG) else error}"
             raise NoClusterError(f"no cluster: run in a pod, or set KUBECONFIG: {' '.join(reasons.split())}") from None
     try:
-        return api_client(settings, headers)
+        return api_client(settings, chosen.login)
     except ProxyError as error:
         raise NoClusterError(f"no cluster: {error}") from None
 
@@ -195,6 +195,8 @@ def _call(what: str, call: Callable[[], T]) -> T:
         raise ClusterError(
             f"cannot {what}: the API server cannot be reached: {reason}: check its address and the network"
         ) from None
+    except (config.ConfigException, OSError) as error:  # of the token, or of what gives it
+        raise ClusterError(f"cannot {what}: {' '.join(str(error).split())}") from None
     except (ValueError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:_LONGEST_REASON]
         raise ClusterError(

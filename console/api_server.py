@@ -20,7 +20,7 @@ from console.objects import Page
 from console.words import Shown, as_shown
 from policies.errors import GpuShareError
 from program.api_client import api_client
-from program.kubeconfig import Headers
+from program.login import Login
 from program.structs import decoder
 
 T = TypeVar("T")
@@ -64,12 +64,12 @@ class ApiServer:
         *,
         context: str = "",
         namespace: str = "default",
-        headers: Headers = (),
+        login: Login | None = None,
     ) -> None:
-        """Ask by *settings*, with *headers* in each request; *context* and *namespace* are those of a kubeconfig."""
+        """Ask by *settings*, as the user of *login*; *context* and *namespace* are those of a kubeconfig."""
         settings.retries = Retry(total=0, redirect=False)
         settings.connection_pool_maxsize = MOST_CONNECTIONS
-        self._client = api_client(settings, headers)
+        self._client = api_client(settings, login)
         self.context = Shown(context)
         self.address = Shown(str(settings.host))
         self.namespace = namespace  # of the context

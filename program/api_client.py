@@ -1,15 +1,18 @@
 """A client of the API server by what a kubeconfig and the environment say, for each application that has one."""
 
 import ssl
+from functools import partial
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from kubernetes import client
-from kubernetes.config import kube_config
-from urllib3 import BaseHTTPResponse, HTTPHeaderDict, PoolManager, disable_warnings
+from urllib3 import disable_warnings
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 from urllib3.util import create_urllib3_context
 
-from program.kubeconfig import NOT_A_KUBECONFIG, Headers
+from program.kubeconfig import NOT_A_KUBECONFIG
+from program.login import CredentialError, Login, SignedIn
+from program.private_files import remove
 from program.tls import as_kubectl
 
 _FILES: Final = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
@@ -25,24 +28,9 @@ class ProxyError(Exception):
         )
 
 
-class _Impersonating:
-    """Sends some headers with each request. The client knows one of each name, and groups are several."""
-
-    def __init__(self, pools: PoolManager, headers: Headers) -> None:
-        self._pools = pools
-        self._headers = headers
-        self.clear = pools.clear
-
-    def request(self, method: str, url: str, *, headers: dict[str, str], **rest: Any) -> BaseHTTPResponse:
-        all_headers = HTTPHeaderDict(headers)
-        for name, value in self._headers:
-            all_headers.add(name, value)
-        return self._pools.request(method, url, headers=all_headers, **rest)
-
-
-def api_client(settings: client.Configuration, headers: Headers = ()) -> client.ApiClient:
+def api_client(settings: client.Configuration, login: Login | None = None) -> client.ApiClient:
     """
-    Make a client that sends *headers* with each request.
+    Make a client that shows with each request what *login* has; None if the settings have it.
 
     A proxy without a scheme is one by http, as it is for curl, and one by SOCKS looks up names itself, as for kubectl.
 
@@ -61,9 +49,9 @@ def api_client(settings: client.Configuration, headers: Headers = ()) -> client.
     made.rest_client.pool_manager.connection_pool_kw |= loaded
     if not settings.verify_ssl:  # as whoever wrote insecure-skip-tls-verify wants it; kubectl does not warn either
         disable_warnings(InsecureRequestWarning)
-    if headers:
-        made.rest_client.pool_manager = _Impersonating(  # type: ignore[assignment] # all that is asked of it
-            made.rest_client.pool_manager, headers
+    if login:
+        made.rest_client.pool_manager = SignedIn(  # type: ignore[assignment] # all that is asked of it
+            made.rest_client.pool_manager, login, partial(_showing, settings)
         )
     return made
 
@@ -81,8 +69,8 @@ def _loaded(settings: client.Configuration) -> dict[str, Any]:
             settings.proxy_ssl_context = _trusting(settings)
     except OSError:  # ssl.SSLError is one; the first request says what is wrong, since urllib3 loads the files then
         return {}
-    # What the kubeconfig holds itself, a private key too, was written to files, which a signal would leave behind.
-    kube_config._cleanup_temp_files()  # type: ignore[no-untyped-call] # noqa: SLF001 - there is no other way
+    for one in filter(None, (settings.cert_file, settings.key_file)):
+        remove(one)
     return {"ssl_context": tls, **dict.fromkeys(_FILES)}
 
 
@@ -92,4 +80,22 @@ def _trusting(settings: client.Configuration) -> ssl.SSLContext:
         tls.load_verify_locations(settings.ssl_ca_cert, cadata=settings.ca_cert_data)
     else:
         tls.load_default_certs()
+    return tls
+
+
+def _showing(settings: client.Configuration, certificate: bytes) -> ssl.SSLContext:
+    """
+    Show a certificate, which has its key in it, in PEM, in the place of that in the settings.
+
+    Raises:
+        CredentialError: If it is none.
+    """
+    tls = _trusting(settings)
+    with NamedTemporaryFile(prefix="gpu-share-") as file:  # OpenSSL reads keys out of files alone
+        file.write(certificate)
+        file.flush()
+        try:
+            tls.load_cert_chain(file.name, password="")
+        except OSError as error:
+            raise CredentialError(f"the certificate of the credential plugin cannot be used: {error}") from None
     return tls

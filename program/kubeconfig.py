@@ -2,25 +2,34 @@
 What a kubeconfig says, understood as kubectl does.
 
 The Python client alone takes the current context of the last of several files, fails over an empty one, goes by
-NO_PROXY past a proxy that the kubeconfig names, by HTTP_PROXY to its own machine, and knows no `as`.
+NO_PROXY past a proxy that the kubeconfig names, by HTTP_PROXY to its own machine, knows no `as`, and shows a whole
+entry with its passwords where a field is missing.
 """
 
 import ipaddress
 import os
-from collections.abc import Iterable, Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
-from urllib.parse import quote, urlsplit
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 from kubernetes import client, config
 
+from program.kubeconfig_user import User, sign_in
+from program.login import Login, sendable
+from program.private_files import of_data_or_file
+
 NOT_A_KUBECONFIG: Final = (ValueError, TypeError, KeyError, AttributeError, msgspec.ValidationError)  # other YAML
-INVALID_KUBECONFIG: Final = (config.ConfigException, OSError, yaml.YAMLError, *NOT_A_KUBECONFIG)
-Headers: TypeAlias = tuple[tuple[str, str], ...]
-_IN_A_NAME: Final = "!#$&'*+-.^_`|~"  # of a header, besides letters and digits (RFC 9110, 5.6.2)
+INVALID_KUBECONFIG: Final = (config.ConfigException, OSError, *NOT_A_KUBECONFIG)
+_FOR_PLUGINS: Final = "client.authentication.k8s.io/exec"  # the extension of a cluster that credential plugins get
+
+
+class NoContextError(config.ConfigException):
+    """The files are not there, are empty, or say of no context that it is current."""
 
 
 class _Context(msgspec.Struct, frozen=True):
@@ -29,22 +38,29 @@ class _Context(msgspec.Struct, frozen=True):
     namespace: str | None = None
 
 
-class _Cluster(msgspec.Struct, frozen=True):
-    proxy: object = msgspec.field(name="proxy-url", default=None)
+class _Extension(msgspec.Struct, frozen=True):
+    name: str
+    extension: object = None
 
 
-class _User(msgspec.Struct, frozen=True):
-    name: str | None = msgspec.field(name="as", default=None)
-    uid: str | None = msgspec.field(name="as-uid", default=None)
-    groups: tuple[str, ...] | None = msgspec.field(name="as-groups", default=None)
-    extra: dict[str, tuple[str, ...]] | None = msgspec.field(name="as-user-extra", default=None)
+class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+    server: str = ""
+    tls_server_name: str | None = None
+    insecure_skip_tls_verify: bool | None = None
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    proxy_url: Any = None  # checked where it is used
+    disable_compression: bool | None = None
+    extensions: tuple[_Extension, ...] | None = None
 
 
 class _Entry(msgspec.Struct, frozen=True):
+    """Of any kind; only what is chosen must be valid."""
+
     name: str
-    context: _Context | None = None
-    cluster: _Cluster | None = None
-    user: _User | None = None
+    context: dict[str, Any] | None = None
+    cluster: dict[str, Any] | None = None
+    user: dict[str, Any] | None = None
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -54,11 +70,14 @@ class _File(msgspec.Struct, frozen=True):
     users: tuple[_Entry, ...] | None = None
 
 
+_Files = Sequence[tuple[Path, _File]]
+
+
 class _Tokens(dict[str, str]):
-    """Tokens as they are read, at first and again, without the end of a line that a file may have."""
+    """Tokens of a pod as they are read, at first and again, without the end of a line that a file may have."""
 
     def __setitem__(self, name: str, token: str) -> None:
-        super().__setitem__(name, _sendable(token.strip(), "the token"))
+        super().__setitem__(name, sendable(token.strip(), "the token"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,7 @@ class Chosen:
 
     name: str
     namespace: str = "default"
-    headers: Headers = ()  # of each request: whom it is to be taken for
+    login: Login | None = None  # None in a pod, whose token the settings have
 
 
 def paths_of(kubeconfig: Path | None = None) -> str:
@@ -84,40 +103,88 @@ def settings_from_environment() -> client.Configuration:
 
 def load(settings: client.Configuration, paths: str, context: str = "") -> Chosen:
     """
-    Set what the files say of a context, which is the current one if none is named.
+    Set what the files say of a context, which is the current one if none is named, and have its user sign in.
 
     Raises:
-        ConfigException, OSError, YAMLError: If they do not say it.
-        Exception: Of NOT_A_KUBECONFIG, likewise.
+        NoContextError: If none is current, and none was named.
+        ConfigException, OSError: If they do not say it, or the user cannot sign in.
+        Exception: Of NOT_A_KUBECONFIG, if they do not say it.
     """
-    files = dict(_files(paths))
-    name = context or next((one.current for one in files.values() if one.current), "")
+    files = tuple(_files(paths))
+    name = context or next((one.current for _, one in files if one.current), "")
     if not name:
-        raise config.ConfigException("no context is current, and none was named")
-    config.load_kube_config(  # type: ignore[no-untyped-call] # published without types
-        os.pathsep.join(files), context=name, client_configuration=settings, persist_config=False
-    )
-    chosen = _first(name, (file.contexts for file in files.values())).context or _Context()
-    cluster = _first(chosen.cluster, (file.clusters for file in files.values())).cluster
-    user = _first(chosen.user or "", (file.users for file in files.values())).user
-    if cluster and cluster.proxy:
-        settings.no_proxy = None
-    elif _is_local(settings.host):
-        settings.proxy = None
-    headers = tuple((header, _sendable(value, "the user in as")) for header, value in _headers(user or _User()))
-    return Chosen(name, chosen.namespace or "default", headers)
+        raise NoContextError("no context is current, and none was named")
+    entry, _ = _first(files, lambda one: one.contexts, f"context {name}", name)
+    chosen = msgspec.convert(entry.context or {}, _Context)
+    entry, directory = _first(files, lambda one: one.clusters, f"cluster {chosen.cluster}", chosen.cluster)
+    cluster = msgspec.convert(entry.cluster or {}, _Cluster)
+    if not cluster.server:
+        raise config.ConfigException(f"the cluster {chosen.cluster} has no server")
+    _set(settings, cluster, directory)
+    user = User()
+    if chosen.user:
+        entry, directory = _first(files, lambda one: one.users, f"user {chosen.user}", chosen.user)
+        user = msgspec.convert(entry.user or {}, User)
+    login = sign_in(settings, user, directory=directory, cluster=_told(cluster, settings))
+    return Chosen(name, chosen.namespace or "default", login)
 
 
-def _files(paths: str) -> Iterator[tuple[str, _File]]:
-    """Read those that are there and not empty."""
+def _files(paths: str) -> Iterator[tuple[Path, _File]]:
+    """Read those that are there and not empty; with each the directory by which it names other files."""
     for path in filter(None, paths.split(os.pathsep)):
         file = Path(path).expanduser()
-        if file.exists() and (content := yaml.safe_load(file.read_text())) is not None:
-            yield str(file), msgspec.convert(content, _File)
+        if not file.exists():
+            continue
+        try:
+            content = yaml.safe_load(file.read_text())
+        except yaml.YAMLError as error:  # which shows the line
+            mark = getattr(error, "problem_mark", None)
+            where = f", line {mark.line + 1}" if mark else ""
+            raise config.ConfigException(f"{file} is not valid YAML{where}") from None
+        if content is not None:
+            yield file.absolute().parent, msgspec.convert(content, _File)
 
 
-def _first(name: str, lists: Iterable[tuple[_Entry, ...] | None]) -> _Entry:
-    return next((one for entries in lists for one in entries or () if one.name == name), _Entry(name))
+def _first(
+    files: _Files, entries: Callable[[_File], Sequence[_Entry] | None], what: str, name: str
+) -> tuple[_Entry, Path]:
+    for directory, file in files:
+        for one in entries(file) or ():
+            if one.name == name:
+                return one, directory
+    raise config.ConfigException(f"there is no {what}")
+
+
+def _set(settings: client.Configuration, cluster: _Cluster, directory: Path) -> None:
+    settings.host = cluster.server.rstrip("/")
+    if cluster.certificate_authority_data:
+        settings.ca_cert_data = b64decode(cluster.certificate_authority_data).decode("ascii")
+    else:
+        settings.ssl_ca_cert = of_data_or_file(None, cluster.certificate_authority, directory=directory)
+    settings.verify_ssl = not cluster.insecure_skip_tls_verify
+    settings.tls_server_name = cluster.tls_server_name
+    if cluster.proxy_url:
+        settings.proxy, settings.no_proxy = cluster.proxy_url, None
+    elif _is_local(settings.host):
+        settings.proxy = None
+
+
+def _told(cluster: _Cluster, settings: client.Configuration) -> dict[str, Any]:
+    """Say of a cluster what credential plugins may ask for."""
+    authority = cluster.certificate_authority_data
+    if settings.ssl_ca_cert:
+        authority = b64encode(Path(settings.ssl_ca_cert).read_bytes()).decode()
+    extension = next((one.extension for one in cluster.extensions or () if one.name == _FOR_PLUGINS), None)
+    told = {
+        "server": cluster.server,
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "certificate-authority-data": authority,
+        "proxy-url": cluster.proxy_url,
+        "disable-compression": cluster.disable_compression,
+        "config": extension,
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _is_local(url: str) -> bool:
@@ -126,23 +193,3 @@ def _is_local(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _sendable(value: str, what: str) -> str:
-    """Check the value of a header, and do not show it."""
-    if not (value.isascii() and value.isprintable()):
-        raise config.ConfigException(f"{what} has a character that HTTP does not allow")
-    return value
-
-
-def _headers(user: _User) -> Iterator[tuple[str, str]]:
-    if not user.name:
-        if user.uid or user.groups or user.extra:
-            raise config.ConfigException("a user has as-uid, as-groups or as-user-extra, but no as")
-        return
-    yield "Impersonate-User", user.name
-    if user.uid:
-        yield "Impersonate-Uid", user.uid
-    yield from (("Impersonate-Group", group) for group in user.groups or ())
-    for name, values in (user.extra or {}).items():
-        yield from ((f"Impersonate-Extra-{quote(name, safe=_IN_A_NAME)}", value) for value in values)

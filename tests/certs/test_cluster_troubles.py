@@ -1,6 +1,7 @@
 """What a pass does about rights, conflicts and answers that keep it from its work: over HTTP, by the real client."""
 
 import logging
+from itertools import count
 
 import pytest
 from kubernetes import client
@@ -8,6 +9,8 @@ from kubernetes import client
 from certs.cluster import Cluster
 from certs.errors import ClusterError
 from policies.contract import CA_SECRET, SERVING_SECRET, WEBHOOK_CONFIGURATION, WEBHOOK_NAME, WEBHOOK_NAMES
+from program.api_client import api_client
+from program.login import Credential, CredentialError, Login
 from tests.certs.api_transports import client_in_memory
 from tests.certs.pass_over_http import PERMISSIONS, emptied, run
 from tests.certs.simulated_api_server import Call, RejectedError, SimulatedApiServer
@@ -124,3 +127,22 @@ def test_an_unreachable_api_server_is_one_line() -> None:
     ):
         run(Cluster(api, namespace="gpu-share"))
     assert str(caught.value).endswith(": check its address and the network")
+
+
+def test_a_user_who_cannot_sign_in_any_more_is_one_line() -> None:
+    answers = iter([Credential(due=0, end=0)])
+
+    def source() -> Credential:
+        for one in answers:
+            return one
+        raise CredentialError("the credential plugin login failed with exit code 1: the session has ended")
+
+    times = count(1000.0, 60.0)
+    login = Login(source, clock=lambda: next(times))
+    with (
+        api_client(client.Configuration(host="http://127.0.0.1:1"), login) as api,
+        pytest.raises(
+            ClusterError, match=r"cannot get mutatingwebhook.*: the credential plugin login failed with exit"
+        ),
+    ):
+        Cluster(api, namespace="gpu-share").read()

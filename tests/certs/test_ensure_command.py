@@ -140,7 +140,8 @@ def test_no_cluster_exits_with_2_and_one_line(tmp_path: Path, content: str | Non
     [
         ({"contexts": [{"name": "a", "context": "a"}]}, "The kubeconfig is not valid: compare it with kubectl config"),
         ({"clusters": [{"name": "a", "cluster": {"server": 5}}]}, "The kubeconfig is not valid"),
-        ({"users": [{"name": "a", "user": {"auth-provider": {"name": "gcp"}}}]}, "The kubeconfig is not valid"),
+        ({"users": [{"name": "a", "user": {"auth-provider": {"name": "gcp"}}}]}, "the user signs in by auth-provider"),
+        ({"users": [{"name": "a", "user": {"token": 5}}]}, "The kubeconfig is not valid"),
         (
             {"clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1", "proxy-url": "ftp://x"}}]},
             "the proxy is invalid: expected an address such as http://proxy.example:3128",

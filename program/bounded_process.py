@@ -1,0 +1,80 @@
+"""The output of another program, which may be slow, talkative, or leave somebody behind who holds its output open."""
+
+import os
+import selectors
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from subprocess import PIPE, Popen, TimeoutExpired
+from typing import Final
+
+_MOST_BYTES: Final = 1024 * 1024
+_PIECE_BYTES: Final = 65536
+_MOST_WORDS: Final = 200  # characters of what it says
+_END_SECONDS: Final = 5.0  # from the end of its output to its own
+
+
+class ProcessError(Exception):
+    """The program failed: what comes after its name, with the last of its own words."""
+
+
+def output_of(
+    command: Sequence[str], *, env: Mapping[str, str], stdin: int | None, is_shown: bool, within_seconds: float
+) -> bytes:
+    """
+    Run a program, and give what it prints; *is_shown* is whether somebody at a terminal sees what it says meanwhile.
+
+    Raises:
+        ProcessError: If it fails, prints too much, or takes too long.
+        OSError, ValueError: If it cannot be started.
+    """
+    deadline = time.monotonic() + within_seconds
+    is_shown = is_shown and sys.stderr is not None and sys.stderr.isatty()
+    with Popen(command, env=env, stdin=stdin, stdout=PIPE, stderr=PIPE) as process:  # noqa: S603 - the user's own
+        said = bytearray()
+        try:
+            printed = _read(process, said, deadline=deadline, is_shown=is_shown)
+            code = process.wait(max(deadline - time.monotonic(), _END_SECONDS))
+        except (TimeoutError, TimeoutExpired):
+            raise ProcessError(f"has not ended after {within_seconds:g} s{_words(said)}") from None
+        finally:
+            process.kill()
+    if code:
+        ended = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+        raise ProcessError(f"{ended}{_words(said)}")
+    return printed
+
+
+def _read(process: Popen[bytes], said: bytearray, *, deadline: float, is_shown: bool) -> bytes:
+    """Read until both outputs end; of what is *said* only the last is kept."""
+    printed = bytearray()
+    with selectors.DefaultSelector() as outputs:
+        for stream, kept in ((process.stdout, printed), (process.stderr, said)):
+            outputs.register(stream or -1, selectors.EVENT_READ, kept)
+        while outputs.get_map():
+            ready = outputs.select(max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE_BYTES)
+                key.data.extend(piece)
+                if not piece:
+                    outputs.unregister(key.fileobj)
+                elif key.data is said:
+                    del said[:-_PIECE_BYTES]
+                    if is_shown:
+                        sys.stderr.write(piece.decode(errors="replace"))
+                        sys.stderr.flush()
+            if len(printed) > _MOST_BYTES:
+                raise ProcessError(f"printed more than {_MOST_BYTES} bytes")
+    return bytes(printed)
+
+
+def _words(said: bytearray) -> str:
+    words = printable(said.decode(errors="replace"))
+    return f": {words[-_MOST_WORDS:]}" if words else ""
+
+
+def printable(text: str) -> str:
+    """Give a text of somebody else in one line, without what moves a cursor."""
+    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))

@@ -1,0 +1,69 @@
+"""In a pod, its own cluster is that of who has no kubeconfig, and of nobody else."""
+
+from pathlib import Path
+
+import pytest
+from kubernetes import client, config
+
+from console.kubeconfig import NoClusterError, connect
+from tests.console.conftest import Served
+from tests.console.objects import cluster, gpu, state
+
+HERE = "https://10.0.0.1:443"
+CONTEXT = "current-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+CLUSTER = CONTEXT + "clusters: [{name: a, cluster: {server: 'https://a.example'}}]\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(settings: client.Configuration) -> None:
+        settings.host = HERE
+
+    monkeypatch.setattr(config, "load_incluster_config", load)
+
+
+@pytest.mark.parametrize("text", [None, "", "# later\n", "apiVersion: v1\nkind: Config\n", "contexts: []"])
+def test_without_a_kubeconfig_or_with_an_empty_one_it_is_the_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    file = tmp_path / "config"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    api = connect()
+    assert (api.address, api.context) == (HERE, "(in the cluster)")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("clusters: [\n  oops: {", "FILE is not valid YAML, line 2: correct the kubeconfig"),
+        ("- a", "FILE is not a valid kubeconfig"),
+        (CONTEXT, "there is no cluster a: correct the kubeconfig"),
+        (CLUSTER, "there is no user a: correct the kubeconfig"),
+        (CLUSTER + "users: [{name: a, user: {tokenFile: gone}}]", "the token cannot be read: DIRECTORY/gone"),
+        (CLUSTER + "users: [{name: a, user: {client-key: gone}}]", "there is no file DIRECTORY/gone: correct"),
+        (CLUSTER + "users: [{name: a, user: {exec: {command: gone, apiVersion: x}}}]", "the credential plugin gone"),
+    ],
+)
+def test_a_kubeconfig_that_is_broken_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    with pytest.raises(NoClusterError) as raised:
+        connect()
+    expected = said.replace("FILE", str(file)).replace("DIRECTORY", str(tmp_path))
+    assert str(raised.value).startswith(f"no cluster: {expected}")
+
+
+def test_who_names_a_kubeconfig_or_a_context_does_not_mean_the_pod(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
+    with pytest.raises(NoClusterError, match="does not exist"):
+        connect(kubeconfig=tmp_path / "missing")
+    with pytest.raises(NoClusterError, match="does not exist"):
+        connect(context="a")
+    assert connect(kubeconfig=served(cluster(state(gpu(), on="gpu-a")))).context == "here"

@@ -1,0 +1,148 @@
+"""A credential plugin is asked as kubectl asks it, and each failure is one sentence."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from program.bounded_process import ProcessError, output_of
+from program.exec_plugin import Exec, ExecPlugin
+from program.login import CredentialError
+
+V1 = "client.authentication.k8s.io/v1"
+SECRET = "s3cret-token"  # noqa: S105 - of nobody
+
+
+def plugin(directory: Path, *command: str, **fields: Any) -> ExecPlugin:
+    wanted = {"apiVersion": V1, "command": command[0], "args": command[1:]} | fields
+    return ExecPlugin(msgspec.convert(wanted, Exec), directory=directory, cluster={"server": "https://a.example"})
+
+
+def printing(directory: Path, answer: object, **fields: Any) -> ExecPlugin:
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    return plugin(directory, sys.executable, "-c", f"print({text!r})", **fields)
+
+
+def answer(version: str = V1, **status: str) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": "ExecCredential", "status": status}
+
+
+@pytest.mark.parametrize("version", [V1, "client.authentication.k8s.io/v1beta1"])
+def test_a_token_is_shown_until_shortly_before_it_expires(tmp_path: Path, version: str) -> None:
+    said = answer(version, token=f"{SECRET}\n", expirationTimestamp="2026-07-01T10:00:00Z")
+    found = printing(tmp_path, said, apiVersion=version)()
+    assert (found.authorization, found.end - found.due) == (f"Bearer {SECRET}", 10)
+    assert time.strftime("%F %T", time.gmtime(found.end)) == "2026-07-01 10:00:00"
+    assert SECRET not in repr(found)
+
+
+def test_a_certificate_comes_with_its_key_and_neither_is_shown(tmp_path: Path) -> None:
+    found = printing(tmp_path, answer(clientCertificateData="CERT", clientKeyData="KEY"))()
+    assert found.certificate == b"CERT\nKEY\n"
+    assert "KEY" not in repr(found)
+
+
+TELLING = """
+import json, os, sys
+told = {"env": os.environ["WHO"], "info": json.loads(os.environ["KUBERNETES_EXEC_INFO"]), "in": sys.stdin.read()}
+status = {"token": json.dumps(told)}
+print(json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}))
+"""
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_a_plugin_is_told_what_the_protocol_says_and_of_the_cluster_if_it_wants_to_be(
+    tmp_path: Path, *, wants: bool
+) -> None:
+    variables = [{"name": "WHO", "value": "ann"}]
+    asked = plugin(tmp_path, sys.executable, "-c", TELLING, env=variables, provideClusterInfo=wants)
+    told = json.loads(asked().authorization.removeprefix("Bearer "))
+    spec = {"interactive": False} | ({"cluster": {"server": "https://a.example"}} if wants else {})
+    assert told == {"env": "ann", "info": {"apiVersion": V1, "kind": "ExecCredential", "spec": spec}, "in": ""}
+
+
+def test_a_command_with_a_directory_is_one_beside_the_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/own"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(answer(token=SECRET))}'\n")
+    program.chmod(0o755)
+    assert plugin(tmp_path, "bin/own")().authorization == f"Bearer {SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("hello", "JSON is malformed"),
+        ("", "Input data was truncated"),
+        ([], "Expected `object`, got `array`"),
+        ({"apiVersion": V1, "kind": "ExecCredential"}, "expected a token or a certificate, got neither"),
+        (answer("client.authentication.k8s.io/v1beta1", token=SECRET), f"expected kind ExecCredential of {V1}"),
+        (answer(clientCertificateData="x"), "expected a certificate with its key, got one of them"),
+        (answer(token=f"{SECRET}\nx"), "the token has a character that HTTP does not allow"),
+        (answer(token=SECRET, expirationTimestamp="soon"), "Invalid isoformat string: 'soon'"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_sentence_without_the_token(tmp_path: Path, said: object, why: str) -> None:
+    with pytest.raises(CredentialError) as raised:
+        printing(tmp_path, said)()
+    assert f"the credential plugin {sys.executable} gave no valid ExecCredential: {why}" in str(raised.value)
+    assert SECRET not in str(raised.value)
+
+
+def test_a_plugin_that_fails_is_told_with_the_last_of_its_words(tmp_path: Path) -> None:
+    words = "import sys; sys.stderr.write('x' * 9**6 + '\\n\\x1b[2J Token has\\nexpired'); sys.exit(255)"
+    with pytest.raises(CredentialError) as raised:
+        plugin(tmp_path, sys.executable, "-c", words)()
+    said = str(raised.value)
+    assert "failed with exit code 255: xxx" in said
+    assert said.endswith("xxx ?[2J Token has expired: run it by hand, or sign in again")
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "No such file or directory: install it, or correct the kubeconfig"),
+        ({"installHint": "see\nhttps://x.example"}, "No such file or directory: see https://x.example"),
+        ({"args": ["a\0b"]}, "invalid arguments: install it"),
+    ],
+)
+def test_a_plugin_that_is_not_there_is_told_with_how_it_is_installed(
+    tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(CredentialError, match=f"the credential plugin no-such-login cannot be started: {said}"):
+        plugin(tmp_path, "no-such-login", **fields)()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"command": ""}, "a credential plugin must have a command"),
+        ({"apiVersion": "client.authentication.k8s.io/v1alpha1"}, f"must have the apiVersion {V1} or "),
+        ({"interactiveMode": "Always"}, "asks somebody at a terminal"),
+    ],
+)
+def test_a_plugin_that_kubectl_would_not_ask_is_not_asked(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(CredentialError, match=said):
+        plugin(tmp_path, "true", **fields)()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo waiting for you >&2; exec sleep 60", "has not ended after 0.5 s: waiting for you"),
+        ("sleep 5 & echo gone", "has not ended after 0.5 s"),
+        ("exec yes", "printed more than 1048576 bytes"),
+        ("kill -9 $$", "was ended by signal 9"),
+    ],
+)
+def test_a_program_costs_no_more_than_its_time_and_some_memory(command: str, said: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ProcessError) as raised:
+        output_of(["sh", "-c", command], env={}, stdin=None, is_shown=False, within_seconds=0.5)
+    assert str(raised.value) == said
+    assert time.monotonic() - began < 10
