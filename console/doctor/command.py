@@ -14,7 +14,7 @@ from program.front import FAILED, failed
 
 _NOBODY: Final = (0, 401)  # HTTP status: no answer, or none to this user
 _MISSING: Final = (
-    "gpu-share is not installed in this cluster: gpu-share doctor --pre says what it needs, and docs/install.md how"
+    "gpu-share is not installed in this cluster, {}: gpu-share doctor --pre says what it needs, and docs/install.md how"
 )
 
 
@@ -30,12 +30,13 @@ def run(api: ApiServer, *, pre: bool, output: Literal["text", "json"]) -> int:
     except UnseenError as error:
         if error.status in _NOBODY:
             return failed("doctor", error, FAILED)
+    cluster = f"{api.context} at {api.address}" if api.context else api.address
     on = inspect(api, pre=pre)
     if on.is_missing and output == "text":
-        return failed("doctor", _MISSING, FAILED)
+        return failed("doctor", _MISSING.format(cluster), FAILED)
     found = findings(on, BEFORE if pre else AFTER)
     if output == "json":
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found, enc_hook=str)).decode() + "\n")
     else:
-        print_lines(Console(highlight=False), lines(found))
+        print_lines(Console(highlight=False), lines(found, cluster=cluster))
     return FAILED if has_failed(found) else 0

@@ -62,12 +62,17 @@ def has_failed(found: Sequence[Finding]) -> bool:
     return any(one.status == "failure" for one in found)
 
 
-def lines(found: Sequence[Finding]) -> Iterator[Text]:
-    """Write a line for each check, with what was found and what to do below it, or why there was nothing to judge."""
+def lines(found: Sequence[Finding], *, cluster: str) -> Iterator[Text]:
+    """
+    Name the cluster, and write a line for each check.
+
+    Below it is what was found, and what to do, or why there was nothing to judge.
+    """
+    yield Text(cluster, "bold")
     section = ""
     for one in found:
         if one.section != section:
-            yield from (Text() for _ in range(bool(section)))
+            yield Text()
             yield Text(one.section, "bold")
             section = one.section
         sign, colour = _SIGNS[one.status]

@@ -81,6 +81,7 @@ def say(known: StandIn, path: str, content: Any) -> None:
 def test_an_installation_in_which_all_is_well_has_a_line_for_each_check(asked: Asked) -> None:
     ran = asked(installed(), "doctor")
     assert ran.exit_code == 0, ran.stdout
+    assert ran.stdout.startswith("here at http://127.0.0.1:")
     lines = [line for line in ran.stdout.splitlines() if line.startswith("✓ ")]
     assert len(lines) >= 25
     assert not {"!", "✗", "?"} & {line[:1] for line in ran.stdout.splitlines()}
@@ -134,7 +135,9 @@ def test_a_cluster_without_gpu_share_is_one_sentence_and_no_list_of_checks(asked
     known.raw[_HOOKS] = status_of(404, "not found")
     ran = asked(known, "doctor")
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert ran.stderr.startswith("gpu-share doctor: gpu-share is not installed in this cluster: gpu-share doctor --pre")
+    assert ran.stderr.startswith(
+        "gpu-share doctor: gpu-share is not installed in this cluster, here at http://127.0.0.1:"
+    )
     known.lists["/api/v1/namespaces"].append({"metadata": {"name": "gpu-share"}})
     assert "there is no MutatingWebhookConfiguration gpu-share" in asked(known, "doctor").stdout
 

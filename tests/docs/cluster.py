@@ -46,7 +46,7 @@ def doctor() -> str:
     on = fragmented()
     drawn = io.StringIO()
     console = Console(file=drawn, width=125, highlight=False)
-    for line in lines(findings(on, AFTER)):
+    for line in lines(findings(on, AFTER), cluster="production at https://production.example:6443"):
         console.print(line, soft_wrap=True)
     shown = [line.rstrip() for line in drawn.getvalue().splitlines()]
     return "\n".join(["```", "$ gpu-share doctor", *shown, "```"])
