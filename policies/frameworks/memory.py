@@ -174,7 +174,7 @@ def _advised(place: Place, first: Told, own: Sequence[OwnValue], budget: Budget,
 
 def _headroom_warning(framework: Framework, wanted: Wanted, own: Sequence[OwnValue]) -> str:
     """Say that the framework does not start, and what to do; empty if something of its share is left to it."""
-    full = own[-1] if own and own[-1].takes_all else None  # the last one counts
+    full = next((one for one in own if one.takes_all), None)
     if full is None and (not wanted.lacks_headroom or any(one.verdict == "within" for one in own)):
         return ""
     starts_not = f"{framework.name} does not start with all of its share"

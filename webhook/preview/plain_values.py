@@ -2,7 +2,9 @@
 
 import math
 import re
+import struct
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -26,6 +28,7 @@ _WORDS = {
     **{f".{word}": _FLOATING for word in ("nan", "NaN", "NAN")},
     "<<": MERGE,
 }
+_DIGITS_OF_SINGLE, _LARGEST_SINGLE = 9, 3.4e38
 _LARGEST_INTEGER = 2**63 - 1  # the API machinery takes a larger one for a float
 
 
@@ -34,7 +37,9 @@ def plain_tag(text: str) -> str:
     if text in _WORDS:
         return _WORDS[text]
     digits = text.replace("_", "") if text[0] in "-+.0123456789" else ""
-    return _INT if _INTEGER.fullmatch(digits) else _FLOATING if _FLOAT.fullmatch(digits) else STRING
+    if _INTEGER.fullmatch(digits):
+        return _INT
+    return _FLOATING if _FLOAT.fullmatch(digits) and math.isfinite(float(digits)) else STRING
 
 
 def plain_value(node: yaml.Node, *, most: int) -> Any:
@@ -50,7 +55,7 @@ def plain_value(node: yaml.Node, *, most: int) -> Any:
 
 def key_text(node: yaml.Node) -> str:
     """
-    Return a key as the API machinery makes it of a scalar: `true` of `on`, `8` of `010`.
+    Return a key as the API machinery makes it of a scalar: `true` of `on`, `8` of `010`, `1e+06` of `1e6`.
 
     Raises:
         DocumentError: If it is no scalar, or empty.
@@ -63,6 +68,8 @@ def key_text(node: yaml.Node) -> str:
             return str(value).lower()
         case int():
             return str(value)
+        case float() if abs(value) <= _LARGEST_SINGLE:
+            return _as_go(value)
         case _:
             return str(node.value)
 
@@ -137,6 +144,17 @@ def _float(node: yaml.ScalarNode) -> float:
     if not _FLOAT.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError
     return float(text)
+
+
+def _as_go(number: float) -> str:
+    """Write a number as Go does by the format g, with as many digits as one of 32 bits has."""
+    bits = struct.pack("f", number)
+    (single,) = struct.unpack("f", bits)
+    written = (f"{single:.{digits}e}" for digits in range(_DIGITS_OF_SINGLE))
+    text = next((one for one in written if struct.pack("f", float(one)) == bits), f"{single:e}")
+    exact = Decimal(text)
+    is_plain = not number or -4 <= exact.adjusted() < 6  # noqa: PLR2004 - https://pkg.go.dev/strconv#FormatFloat
+    return f"{exact:f}" if is_plain else text
 
 
 # By its tag: what reads a scalar, and what that expects.

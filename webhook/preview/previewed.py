@@ -86,7 +86,8 @@ def _preview(workload: Workload, policies: PolicySet, place: str) -> Previewed:
     earlier = tuple(earlier_grants(workload.pod, policies.cluster))
     oversights = (*workload.oversights, *near_resources(parsed, policies.cluster))
     if isinstance(decision, Grant):
-        oversights += tuple(without_gpus(workload.document, workload.holder))
+        shared = [one.slot.name for one in decision.containers]
+        oversights += tuple(without_gpus(workload.document, workload.holder, workload.sent, shared))
     return Previewed(workload, place, decision, made, patched, earlier, oversights, denied_after)
 
 

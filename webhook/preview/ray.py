@@ -1,6 +1,6 @@
 """The pods of a Ray cluster, as KubeRay makes them of templates: it starts Ray by a shell, whatever the image runs."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from webhook.preview.shapes import Fields, Template, mapping
 
@@ -40,18 +40,36 @@ class RayTemplate(Template):
         return super().put_back(document, holder, before, after)
 
 
-def without_gpus(document: Fields, holder: Fields) -> Iterator[str]:
-    """Say that Ray will know of no GPU in the group whose template is *holder*, which has a share."""
+def without_gpus(document: Fields, holder: Fields, pod: Fields, shared: Collection[str]) -> Iterator[str]:
+    """Say that Ray knows of no GPU in the group of the template *holder*; *shared* are the containers of its *pod*."""
     spec = mapping(document, "spec")
     for cluster in (spec, *(mapping(spec, name) for name in _CLUSTERS)):
         workers = cluster.get("workerGroupSpecs")
         for group in (mapping(cluster, "headGroupSpec"), *(workers if isinstance(workers, list) else ())):
-            is_it = isinstance(group, dict) and group.get("template") is holder
-            if is_it and "num-gpus" not in mapping(group, "rayStartParams"):
+            if (
+                isinstance(group, dict)
+                and group.get("template") is holder
+                and _counts_none(document, group, pod, shared)
+            ):
                 yield (
                     "Ray starts without a GPU, since KubeRay counts the limits of the template, and the share is not "
                     'among them yet: write num-gpus: "1" below rayStartParams'
                 )
+
+
+def _counts_none(document: Fields, group: Fields, pod: Fields, shared: Collection[str]) -> bool:
+    """Whether KubeRay starts Ray without a GPU although its container, the first one, has a share."""
+    template, params = group["template"], mapping(group, "rayStartParams")
+    match mapping(template, "spec").get("containers"):
+        case [dict(first), *_] if first.get("name") in shared and _text(document, template, first):
+            limits = mapping(mapping(pod["spec"]["containers"][0], "resources"), "limits")
+            counted = any(_is_gpu(name) for name in (*limits, *mapping(group, "resources")))
+            return not counted and "num-gpus" not in params and "GPU" not in str(params.get("resources"))
+    return False
+
+
+def _is_gpu(resource: object) -> bool:
+    return str(resource).lower().endswith("gpu")
 
 
 def _text(document: Fields, holder: Fields, first: Fields) -> str:

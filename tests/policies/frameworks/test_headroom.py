@@ -67,10 +67,5 @@ def test_all_of_a_whole_gpu_or_of_a_partition_is_too_much_as_well(value: str, sh
     assert warning.startswith("vllm does not start with all of its share: let --gpu-memory-utilization leave about 0.5")
 
 
-def test_of_two_values_the_one_that_counts_is_looked_at() -> None:
-    assert granted(pod("0.2", VLLM | {"args": [f"{FLAG}=0.2", f"{FLAG}=0.1"]})).warnings == ()
-    assert granted(pod("0.2", VLLM | {"args": [f"{FLAG}=0.1", f"{FLAG}=0.2"]})).warnings != ()
-
-
 def test_what_needs_no_headroom_is_not_warned_about() -> None:
     assert granted(pod("0.2", container(image="tensorflow/serving"))).warnings == ()

@@ -82,14 +82,38 @@ def test_a_mistake_in_a_command_line_is_said_as_it_is_written(fields: dict[str, 
     assert words in preview(cluster(template(**fields)), code=2).stderr
 
 
-@pytest.mark.parametrize("at", ["", "rayClusterSpec", "rayClusterConfig"])
-@pytest.mark.parametrize(("params", "told"), [({}, 1), (None, 1), ({"num-gpus": "1"}, 0)])
-def test_a_group_with_a_share_of_which_ray_will_not_know_is_told_of(at: str, params: Any, told: int) -> None:
-    group = {"groupName": "w", "rayStartParams": params, "template": template()}
-    spec: dict[str, Any] = {"headGroupSpec": {"template": {"spec": {"containers": []}}}, "workerGroupSpecs": [group]}
-    kind = {"": "RayCluster", "rayClusterSpec": "RayJob", "rayClusterConfig": "RayService"}[at]
-    explained = preview(ray(kind, {at: spec} if at else spec)).stdout
-    assert explained.count('write num-gpus: "1" below rayStartParams') == told
+SAID = 'write num-gpus: "1" below rayStartParams'
+
+
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "RayService"])
+@pytest.mark.parametrize("group", [{"rayStartParams": {}}, {"rayStartParams": None}, {"resources": {"CPU": "4"}}])
+def test_a_group_with_a_share_of_which_ray_will_not_know_is_told_of(kind: str, group: dict[str, Any]) -> None:
+    head: dict[str, Any] = {"template": {"spec": {"containers": []}}}
+    spec = {"headGroupSpec": head, "workerGroupSpecs": [{"template": template(), **group}]}
+    within = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}.get(kind)
+    assert preview(ray(kind, {within: spec} if within else spec)).stdout.count(SAID) == 1
+
+
+KNOWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "by its parameters": ({"rayStartParams": {"num-gpus": "1"}}, template()),
+    "by its own resources": ({"resources": {"GPU": "1"}}, template()),
+    "by resources of its parameters": ({"rayStartParams": {"resources": '"{\\"GPU\\": 1}"'}}, template()),
+    "by a limit of the template": ({}, template(resources={"limits": {"gpu-share.dev/vgpu": 2}})),
+    "by its own command line": ({}, template(args=["ray start --head --num-gpus=1 --block"])),
+}
+
+
+@pytest.mark.parametrize(("group", "one"), KNOWN.values(), ids=KNOWN)
+def test_where_ray_knows_of_its_gpu_nothing_is_said_of_it(group: dict[str, Any], one: dict[str, Any]) -> None:
+    assert "num-gpus: " not in preview(ray("RayCluster", {"headGroupSpec": {"template": one, **group}})).stdout
+
+
+def test_nor_is_it_where_kuberay_does_not_start_ray_or_another_container_has_the_share() -> None:
+    assert SAID not in preview(cluster(template(command=["/start.sh"]), **OVERWRITES)).stdout
+    beside = template()
+    beside["metadata"] = {"annotations": {"container.gpu-share.dev/side": "0.2"}}
+    beside["spec"]["containers"].append({"name": "side", "image": "app"})
+    assert SAID not in preview(cluster(beside)).stdout
 
 
 def test_a_group_without_a_share_needs_no_gpu() -> None:
@@ -104,4 +128,4 @@ def test_what_is_translated_from_hami_is_told_of_as_well() -> None:
     }
     spec = {"headGroupSpec": {"template": {"spec": {"containers": []}}}, "workerGroupSpecs": [{"template": worker}]}
     result = preview(ray("RayCluster", spec), "--from", "hami", "--gpu-memory", "81559Mi", "-o", "translated")
-    assert 'write num-gpus: "1" below rayStartParams' in result.stderr
+    assert SAID in result.stderr

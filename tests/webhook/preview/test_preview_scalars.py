@@ -37,7 +37,9 @@ def test_what_kubectl_takes_for_no_string_is_told_of(text: str) -> None:
     assert "expected a string" in result.stderr or "expected a number that is finite" in result.stderr
 
 
-@pytest.mark.parametrize("text", ["_1", "1e", "0x", "0b", "nan", "yEs", "1-1", "2026-11-20", "12:30:45", ".", "+"])
+@pytest.mark.parametrize(
+    "text", ["_1", "1e", "7e12345", "0x", "0b", "nan", "yEs", "1-1", "2026-11-20", "12:30:45", ".", "+"]
+)
 def test_what_it_takes_for_a_string_is_one(text: str) -> None:
     assert "granted" in preview(POD + f"    args: [--a, {text}]\n").stdout
 
@@ -49,6 +51,8 @@ def test_scalars_are_what_the_api_machinery_takes_them_for() -> None:
 
 
 def test_keys_are_what_the_api_machinery_takes_them_for() -> None:
-    text = POD + "  keys: {on: a, 1: b, 010: c, 1.5: d, ~x: e}\n"
+    text = POD + "  keys: {on: a, 1: b, 010: c, 1.50: d, ~x: e, 1e5: f, 12e6: g, .00001: h, 0.0: i}\n"
     made = yaml.safe_load(preview(text, "-o", "yaml").stdout)["spec"]["keys"]
-    assert made == {"true": "a", "1": "b", "8": "c", "1.5": "d", "~x": "e"}
+    assert made == dict(
+        zip(["true", "1", "8", "1.5", "~x", "100000", "1.2e+07", "1e-05", "0"], "abcdefghi", strict=True)
+    )

@@ -85,7 +85,7 @@ def test_an_input_that_cannot_be_read_is_one_line_with_its_place(text: str, plac
         ("!!bool x", 'expected true or false, got "x": correct it'),
         ("!!int ''", 'expected a number, got "": correct it'),
         (f"!!int {'1' * 5000}", "expected a number"),
-        ("1e999", "expected a number that is finite"),
+        (".inf", "expected a number that is finite"),
         ("{~: b}", "a key must be a string: put it in quotes"),
         ("{? [b] : c}", "a key must be a string"),
         ("{!!binary YQ==: c}", "a key must be a string"),
