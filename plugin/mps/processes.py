@@ -125,7 +125,9 @@ def runs(pid: int) -> bool:
     except (OSError, OverflowError):  # the number may be a tenant's
         return False
     try:
-        return not select.select([process], [], [], 0)[0]
+        waiting = select.poll()
+        waiting.register(process, select.POLLIN)
+        return not waiting.poll(0)
     finally:
         os.close(process)
 

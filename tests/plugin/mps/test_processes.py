@@ -1,4 +1,5 @@
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.mps.processes import Holder, holder, holders, reap, send, watched
+from plugin.mps.processes import Holder, holder, holders, reap, runs, send, watched
 from tests.plugin.waiting import wait_until
 
 DAEMON = ["nvidia-cuda-mps-control", "-d"]
@@ -159,3 +160,18 @@ def test_the_end_of_a_process_is_noticed_once_and_that_of_a_zombie_never() -> No
         for one in (zombie, living):
             one.kill()
             one.wait()
+
+
+def test_a_process_runs_until_it_ends_whatever_the_number_of_the_file_that_says_so() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard), hard))
+    with ExitStack() as opened:
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        while (file := os.open("/dev/null", os.O_RDONLY)) < 1100:
+            opened.callback(os.close, file)
+        opened.callback(os.close, file)
+        with subprocess.Popen(["sleep", "60"]) as process:  # noqa: S607
+            assert runs(process.pid)
+            process.kill()
+            wait_until(lambda: not runs(process.pid))
+    assert not runs(1 << 40)
